@@ -18,7 +18,7 @@ from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import make_outline
-from resume_hooks.search.index.changes import ReadJob
+from resume_hooks.search.index.changed_files import ReadJob
 from resume_hooks.search.index.postings import RECORDS
 from resume_hooks.search.index.read_transcript import read_parts
 from resume_hooks.search.roles import ROLES

@@ -35,8 +35,8 @@ COUNTED = {
 """99,900 tokens asked; with 100 of an answer it is 100,000."""
 
 
-def answer(usage: Record, **more: Any) -> Record:
-    """An answer that was counted so."""
+def answer_with_usage(usage: Record, **more: Any) -> Record:
+    """Return an assistant record with this usage."""
     return assistant("a", uuid="a", parent="u", tokens=usage, **more)
 
 
@@ -89,7 +89,9 @@ def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
 def test_python_is_asked_from_the_noted_count_on(plugin: PluginCopy, shell: list[str]) -> None:
     """All four counts of the last answer, compared with the note; without a note, with 60,000."""
-    body = event(lay(plugin, [*conversation(2), answer({**COUNTED, "output_tokens": 100})]))
+    body = event(
+        lay(plugin, [*conversation(2), answer_with_usage({**COUNTED, "output_tokens": 100})])
+    )
     assert reaches_python(plugin, body, *shell)
     for look, reached in (
         (99_999, True),
@@ -122,12 +124,12 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
         "iterations": [{"input_tokens": 5, "output_tokens": 9}],
     },
     "a sub-agent after it": [
-        answer({**COUNTED, "output_tokens": 100}),
-        answer({"input_tokens": 900_000}, isSidechain=True),
+        answer_with_usage({**COUNTED, "output_tokens": 100}),
+        answer_with_usage({"input_tokens": 900_000}, isSidechain=True),
         tool_result("c", uuid="r", parent="a", toolUseResult={"usage": {"input_tokens": 900_000}}),
     ],
     "said by a tool": [
-        answer({**COUNTED, "output_tokens": 100}),
+        answer_with_usage({**COUNTED, "output_tokens": 100}),
         user('{"type":"assistant","usage":{"input_tokens":900000}}', uuid="v", parent="a"),
     ],
     "in a call": [
@@ -146,14 +148,18 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
         )
     ],
     "a synthetic answer after it": [
-        answer({**COUNTED, "output_tokens": 100}),
-        answer({"input_tokens": 0, "output_tokens": 0}, model="<synthetic>"),
+        answer_with_usage({**COUNTED, "output_tokens": 100}),
+        answer_with_usage({"input_tokens": 0, "output_tokens": 0}, model="<synthetic>"),
     ],
     "a torn line after it": [
-        answer({**COUNTED, "output_tokens": 100}),
+        answer_with_usage({**COUNTED, "output_tokens": 100}),
         b'{"type":"assistant","message":{"usa',
     ],
-    "bytes that are no text": [answer({**COUNTED, "output_tokens": 100}), b"\xff\xfe\x00\x80", b""],
+    "bytes that are no text": [
+        answer_with_usage({**COUNTED, "output_tokens": 100}),
+        b"\xff\xfe\x00\x80",
+        b"",
+    ],
 }
 
 
@@ -161,7 +167,7 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
 def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> None:
     """The numbers may be anywhere in the record, and other records may have such numbers."""
     records = USAGES[name]
-    rows = [answer(records)] if isinstance(records, dict) else records
+    rows = [answer_with_usage(records)] if isinstance(records, dict) else records
     body = event(lay(plugin, [*conversation(1), *rows]))
     keep(plugin, 100_000)
     assert reaches_python(plugin, body)
@@ -172,7 +178,10 @@ def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> 
 def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
     """An output of a megabyte hides the last answer; the next turn's end has the count."""
     body = event(
-        lay(plugin, [answer({**COUNTED, "output_tokens": 100}), user("x" * 1_000_000, uuid="v")])
+        lay(
+            plugin,
+            [answer_with_usage({**COUNTED, "output_tokens": 100}), user("x" * 1_000_000, uuid="v")],
+        )
     )
     assert not reaches_python(plugin, body)
 
@@ -182,7 +191,7 @@ def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None
 
     What is not a file is none.
     """
-    lay(plugin, [answer(COUNTED)], folder="-somewhere-else")
+    lay(plugin, [answer_with_usage(COUNTED)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
         assert reaches_python(plugin, event(path))
     shutil.rmtree(Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects")
@@ -191,7 +200,7 @@ def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None
 
 def test_newer_settings_are_asked_about(plugin: PluginCopy) -> None:
     """A lowered level also applies to a session that was read before."""
-    body = event(lay(plugin, [answer(COUNTED)]))
+    body = event(lay(plugin, [answer_with_usage(COUNTED)]))
     note = keep(plugin, 10**9)
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
     settings.write_text("{}")
@@ -203,7 +212,7 @@ def test_newer_settings_are_asked_about(plugin: PluginCopy) -> None:
 
 def test_who_is_not_asked(plugin: PluginCopy) -> None:
     """Our own headless run, and `-p`, because no user could react."""
-    body = event(lay(plugin, [answer(COUNTED)]))
+    body = event(lay(plugin, [answer_with_usage(COUNTED)]))
     assert not reaches_python(plugin, body, RESUME_HOOKS_CHILD="1")
     for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
         assert reaches_python(plugin, body, CLAUDE_CODE_ENTRYPOINT=entry) is reached
@@ -224,7 +233,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_events_end_in_silence(plugin: PluginCopy, name: str) -> None:
     """Nothing is read or started."""
-    lay(plugin, [answer(COUNTED)])
+    lay(plugin, [answer_with_usage(COUNTED)])
     assert not reaches_python(plugin, HOSTILE[name])
 
 
@@ -236,14 +245,14 @@ def test_a_damaged_note_counts_as_none_or_as_never(plugin: PluginCopy, said: str
 
     A number beyond all contexts is not compared.
     """
-    body = event(lay(plugin, [answer(COUNTED)]))
+    body = event(lay(plugin, [answer_with_usage(COUNTED)]))
     keep(plugin, 0).write_text(said)
     assert reaches_python(plugin, body) is ("999" not in said)
 
 
 def test_a_long_answer_is_read_to_its_end(plugin: PluginCopy) -> None:
     """The event contains the last answer; the client gets no broken pipe."""
-    body = event(lay(plugin, [answer(COUNTED)]), last_assistant_message="語" * 500_000)
+    body = event(lay(plugin, [answer_with_usage(COUNTED)]), last_assistant_message="語" * 500_000)
     assert reaches_python(plugin, body)
 
 
@@ -388,7 +397,7 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
     """
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     keep(plugin, 160_000)
-    body = event(lay(plugin, [answer(COUNTED)]))
+    body = event(lay(plugin, [answer_with_usage(COUNTED)]))
     traced = tmp_path / "trace"
     strace = ["strace", "-f", "-qq", "-e", "trace=execve", "-o", str(traced), "/bin/sh"]
     for given, programs in ((body, ["awk", "cat", "sh", "tail"]), (b"{}", ["cat", "sh"])):
@@ -396,7 +405,7 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
         assert (done.returncode, done.stdout) == (0, b"")
         assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == programs
     links_folder(plugin)
-    agents = lay(plugin, [answer(COUNTED)]).with_suffix("") / "subagents"
+    agents = lay(plugin, [answer_with_usage(COUNTED)]).with_suffix("") / "subagents"
     agents.mkdir(parents=True)
     for more in (["ln", "mkdir"], [], ["ln", "mkdir"], [], ["touch"], []):
         if more == ["touch"]:

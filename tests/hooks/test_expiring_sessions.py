@@ -163,7 +163,7 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
     )
 
 
-def test_once_a_day_ancestors_are_searched(
+def test_ancestors_are_searched_once_a_day(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not in a headless run; the stamp has the time of the next search."""

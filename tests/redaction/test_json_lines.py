@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes, redact_line
-from resume_hooks.redaction.passwords import NONE, meaning_of_name
+from resume_hooks.redaction.passwords import NONE, classify_name
 from tests.needs import corpus_sessions
 from tests.redaction.planted import FORMS, chars, plant_secrets, private_key
 
@@ -152,7 +152,7 @@ def test_planted_secrets_are_gone_and_lines_still_parse(seed: int) -> None:
 
 
 NAMES = st.text(max_size=12).filter(
-    lambda name: meaning_of_name(name.encode("utf-8", "surrogatepass")) == NONE
+    lambda name: classify_name(name.encode("utf-8", "surrogatepass")) == NONE
 )
 """Names of fields that tell of no secret: Hypothesis knows the words of the rules."""
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from resume_hooks.cli.main import cli
 from resume_hooks.paths import Where
 from resume_hooks.search import run_search
-from resume_hooks.search.index.changes import UpdateOutcome
+from resume_hooks.search.index.changed_files import UpdateOutcome
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import Postings

@@ -1,7 +1,7 @@
 """Find and remove secrets in transcript lines. Only strings that contain a secret are rewritten.
 
 This module also finds the positions of strings in a line, and the fields that redaction must not
-change (``is_exempt``).
+change (``is_exempt_from_redaction``).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
         key = None
 
 
-def is_exempt(line: bytes, leaf: Leaf) -> bool:
+def is_exempt_from_redaction(line: bytes, leaf: Leaf) -> bool:
     """Check whether redaction must keep a string unchanged: ids, links, signatures, image data."""
     path = leaf.path
     if not path:
@@ -197,7 +197,11 @@ def _spans_in_leaves(line: bytes, positions: list[int]) -> list[Span]:
     spans: list[Span] = []
     for leaf in string_leaves(line):
         nearest = bisect_left(positions, leaf.start - _KEY_SEARCH_BYTES)
-        if nearest < len(positions) and positions[nearest] < leaf.end and not is_exempt(line, leaf):
+        if (
+            nearest < len(positions)
+            and positions[nearest] < leaf.end
+            and not is_exempt_from_redaction(line, leaf)
+        ):
             spans += _spans_in_leaf(line, leaf)
     return merge_spans(spans)
 

@@ -17,7 +17,7 @@ from resume_hooks.redaction.false_positives import is_common_value, is_random_va
 from resume_hooks.redaction.json_lines import (
     find_secrets_in_line,
     folder_of_record,
-    is_exempt,
+    is_exempt_from_redaction,
     is_record,
     replace_secrets_in_bytes,
     strings_with_paths,
@@ -247,7 +247,11 @@ class Redactor:
                 Secret(*span[:3]) for span in merge_spans([*spans, *self._known_value_spans(line)])
             ]
         for leaf, _ in strings_with_paths(line):
-            if leaf.path != (b"cwd",) and leaf.path[:1] != (b"snapshot",) and is_exempt(line, leaf):
+            if (
+                leaf.path != (b"cwd",)
+                and leaf.path[:1] != (b"snapshot",)
+                and is_exempt_from_redaction(line, leaf)
+            ):
                 continue
             known_spans = self._known_value_spans(line[leaf.start : leaf.end], in_json=True)
             spans += [

@@ -283,7 +283,7 @@ _POWERSHELL_SECURE_STRING = compile_lazily(
 
 
 @lru_cache(maxsize=8192)
-def meaning_of_name(name: bytes) -> int:
+def classify_name(name: bytes) -> int:
     """Return the meaning of a name: ``NONE``, ``KEY``, ``LOGIN`` or ``PASSWORD``."""
     words = list(_words_of_name(name))
     if words[-2:] == [b"connection", b"string"]:
@@ -347,7 +347,7 @@ def name_at(raw: bytes, position: int) -> tuple[int, int, int]:
         first_word := _FIRST_WORD_OF_NAME.search(raw, max(0, start - 16), start)
     ):
         name = first_word[0] + name
-    return start, end, meaning_of_name(name)
+    return start, end, classify_name(name)
 
 
 def assigned_spans(raw: bytes, start: int, end: int, meaning: int) -> Generator[Span, None, int]:
@@ -710,7 +710,7 @@ def secure_string_spans(raw: bytes, position: int) -> Generator[Span, None, None
 
 def is_secret_field(name: bytes, value: bytes) -> bool:
     """Check whether ``value`` in a field called ``name`` is a secret."""
-    meaning = meaning_of_name(name)
+    meaning = classify_name(name)
     meaning = KEY if meaning == LOGIN and not is_basic_auth(value) else meaning
     return (
         b" " not in value

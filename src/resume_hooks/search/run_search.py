@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from resume_hooks.errors import IndexDamaged, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import MAX_READ_RECORDS, BestHits, HitMaker, Wording
-from resume_hooks.search.index.changes import FileSearch, UnindexedFile
+from resume_hooks.search.index.changed_files import FileSearch, UnindexedFile
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.query import Query, Term, parse_query
 from resume_hooks.search.ranking import Ranking, TermLookups, combine_rankings

@@ -330,7 +330,7 @@ class Family:
 
     def descendants(self, session_id: str) -> list[Descendant]:
         """Return every descendant of ``session_id``, parents before children, oldest first."""
-        children = self._children()
+        children = self._children_by_parent()
         descendants: list[Descendant] = []
         seen_ids = {session_id}
         pending_ids = deque([session_id])
@@ -345,7 +345,7 @@ class Family:
                     descendants.append(Descendant(self._build_row(session, parent), parent_id))
         return descendants
 
-    def _children(self) -> dict[str, list[tuple[str, str | ArchivedSession, Parent]]]:
+    def _children_by_parent(self) -> dict[str, list[tuple[str, str | ArchivedSession, Parent]]]:
         """Return the children of every session by its id, oldest first: id, path or archived copy, parent."""
         children: dict[str, list[tuple[str, str | ArchivedSession, Parent]]] = {}
         present_sessions = store_of_agents(self._where).sessions()

@@ -241,7 +241,7 @@ def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome
 
 
 @pytest.mark.parametrize("kind", ["fork", "trim", "repair"])
-def test_answers_that_meet_are_reported(kind: str, config_home: ConfigHome) -> None:
+def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) -> None:
     """A prompt between two answers was lost: the API treats them as one, so the user is informed."""
     more = assistant("and then", uuid="b", parent="lost", ts=4, tokens=1_300, message_id="m2")
     records: list[Record | bytes] = [*conversation(1), b'{"type":"user","uuid":"lost', more]

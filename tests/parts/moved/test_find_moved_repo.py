@@ -74,8 +74,10 @@ def test_a_repository_that_was_renamed(repository: Path, git: Any) -> None:
     ) == [MovedFolder(str(new), (commit[:7],), 0, 0, is_own_worktree=False)]
 
 
-def test_a_folder_below_its_root(repository: Path, tmp_path: Path, git: Any) -> None:
-    """A session that was started in one is in the same one again."""
+def test_a_session_in_a_subfolder_is_mapped_to_the_same_subfolder(
+    repository: Path, tmp_path: Path, git: Any
+) -> None:
+    """The subfolder is found below the repository's new root."""
     commit = git(repository, "rev-parse", "HEAD")
     new = tmp_path / "far" / "renamed"
     new.parent.mkdir()

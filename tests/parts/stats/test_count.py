@@ -212,7 +212,7 @@ def test_a_row_gives_the_counts_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("duration", "kept"), [(0.4, 0), (99.4, 99), (104, 100), (149, 150), (4_267, 4_300)]
 )
-def test_durations_are_few(duration: float, kept: int) -> None:
+def test_durations_are_rounded_to_two_digits(duration: float, kept: int) -> None:
     """Exact below 100 ms, two digits above."""
     assert round_duration(duration) == kept
 

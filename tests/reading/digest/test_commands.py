@@ -226,7 +226,7 @@ def test_an_unfinished_command_did_not_succeed(
     assert all(note == "its command failed" for note in notes(digest, "changed").values())
 
 
-def test_a_status_that_nobody_told_is_not_made_up(config_home: ConfigHome) -> None:
+def test_an_unrecorded_exit_status_is_not_invented(config_home: ConfigHome) -> None:
     """Clients before 2.1 say of a failed command only what it printed."""
     digest = Talk().prompt("go").runs("make", "it broke", error=True).digest(config_home)
     assert texts(digest, "failures") == ["`make` failed: it broke"]

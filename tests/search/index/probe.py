@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tantivy import Query
 
 from resume_hooks.paths import Where
-from resume_hooks.search.index.changes import UpdateOutcome
+from resume_hooks.search.index.changed_files import UpdateOutcome
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.index import postings, read_transcript
-from resume_hooks.search.index.changes import ReadJob, find_changes
+from resume_hooks.search.index.changed_files import ReadJob, find_changes
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import WINDOWS
 from resume_hooks.search.index.read_transcript import read_parts

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.index import connect, read_transcript
-from resume_hooks.search.index.changes import ReadJob
+from resume_hooks.search.index.changed_files import ReadJob
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import RECORDS, WORDS_FIELD, Postings
 from resume_hooks.search.index.read_transcript import read_jobs, read_parts

@@ -14,7 +14,7 @@ from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.rewrite import rewrite_archived
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.archived_transcripts import ArchivedSessions
-from resume_hooks.search.index.changes import ReadJob, find_changes
+from resume_hooks.search.index.changed_files import ReadJob, find_changes
 from resume_hooks.search.index.connect import index_status, opened_index
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, project_scope_of_folder

@@ -31,34 +31,34 @@ AGENT_DESCRIPTION = (
 AgentName = Annotated[str, Field(description=AGENT_DESCRIPTION)]
 KIND_DESCRIPTION = "original, handoff, rollover, trim, fork, clear..."
 
-archived_field = FieldDeclarer[ArchivedSession]()
+archived_session_field = FieldDeclarer[ArchivedSession]()
 
 
 class ArchivedSessionRow(StrictModel):
     """A session in the vault."""
 
-    session_id: str = archived_field(lambda kept: kept.session_id)
-    title: str = archived_field(lambda kept: kept.title)
-    folder: Folder = archived_field(lambda kept: kept.cwd)
-    file: str = archived_field(
+    session_id: str = archived_session_field(lambda kept: kept.session_id)
+    title: str = archived_session_field(lambda kept: kept.title)
+    folder: Folder = archived_session_field(lambda kept: kept.cwd)
+    file: str = archived_session_field(
         lambda kept: path_in_config_home(kept.place, Where(), kept.home),
         "where its transcript belongs",
     )
-    present: bool = archived_field(
+    present: bool = archived_session_field(
         lambda kept: os.path.lexists(path_in_config_home(kept.place, Where(), kept.home)),
         "whether the client has it there, too",
     )
-    kept_in: str = archived_field(lambda kept: kept.folder, "its folder in the vault")
-    form: str = archived_field(lambda _: "packed", "packed")
-    files: int = archived_field(lambda kept: len(kept.parts))
-    size: int = archived_field(lambda kept: kept.size, "bytes of all its files, unpacked")
-    stored: int = archived_field(lambda kept: kept.stored, "bytes in the vault")
-    ended: str = archived_field(lambda kept: kept.ended, "when it was last written")
-    kept_at: str = archived_field(lambda kept: kept.archived_at)
-    complete: bool = archived_field(
+    kept_in: str = archived_session_field(lambda kept: kept.folder, "its folder in the vault")
+    form: str = archived_session_field(lambda _: "packed", "packed")
+    files: int = archived_session_field(lambda kept: len(kept.parts))
+    size: int = archived_session_field(lambda kept: kept.size, "bytes of all its files, unpacked")
+    stored: int = archived_session_field(lambda kept: kept.stored, "bytes in the vault")
+    ended: str = archived_session_field(lambda kept: kept.ended, "when it was last written")
+    kept_at: str = archived_session_field(lambda kept: kept.archived_at)
+    complete: bool = archived_session_field(
         lambda kept: kept.complete, "false: some of its files could not be archived"
     )
-    earlier: list[str] = archived_field(
+    earlier: list[str] = archived_session_field(
         lambda kept: [
             f"{kept.session_id}@{name_earlier_state(state)}" for state in list_earlier_states(kept)
         ],

@@ -298,7 +298,7 @@ def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[Offered
             yield OfferedPiece(piece, "the same output came again later")
 
 
-def _offer_failures(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
+def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
     """Offer inputs and errors of failed calls if the same tool later succeeded on the same file, command or address."""
     succeeded: dict[tuple[str, str], int] = {}
     for call_id, call in material.calls.items():
@@ -375,7 +375,7 @@ def _select_kind(kind: str, material: TrimMaterial) -> Iterator[Piece]:
 RULES: dict[str, Rule] = {
     "superseded": _offer_superseded,
     "repeats": _offer_repeats,
-    "failures": _offer_failures,
+    "failures": _offer_superseded_failures,
     "thinking": _offer_thinking,
     "attachments": _make_length_rule(ATTACHMENT_PIECE),
     "media": lambda material, _: map(OfferedPiece, _select_kind(MEDIA_PIECE, material)),

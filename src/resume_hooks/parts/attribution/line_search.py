@@ -26,7 +26,7 @@ from resume_hooks.search.hits import (
     Wording,
     strength_of_confidence,
 )
-from resume_hooks.search.index.changes import FileSearch
+from resume_hooks.search.index.changed_files import FileSearch
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting, turn_key
 from resume_hooks.search.index.tokenize import forms_of_word

@@ -18,7 +18,7 @@ from resume_hooks.redaction.json_lines import (
     find_secrets_in_bytes,
     find_secrets_in_line,
     folder_of_record,
-    is_exempt,
+    is_exempt_from_redaction,
     json_strings,
     replace_secrets_in_bytes,
     string_leaves,
@@ -200,7 +200,7 @@ class Cleaner:
         """Return a JSON line without known secrets in strings and keys. Some keys are questions from the client."""
         name_spans = _find_tool_name_spans(body)
         kept_starts = {
-            leaf.start for leaf in string_leaves(body) if is_exempt(body, leaf)
+            leaf.start for leaf in string_leaves(body) if is_exempt_from_redaction(body, leaf)
         } - name_spans.keys()
         parts, position = [], 0
         for string in json_strings(body):
@@ -287,7 +287,7 @@ def _find_tool_name_spans(body: bytes) -> dict[int, int]:
     """Return the spans of tool names in calls. They may change, because clients never run calls from a transcript."""
     name_spans = {}
     for leaf in string_leaves(body):
-        if leaf.path[-3:] == _TOOL_NAME_PATH and is_exempt(body, leaf):
+        if leaf.path[-3:] == _TOOL_NAME_PATH and is_exempt_from_redaction(body, leaf):
             name_spans[leaf.start] = leaf.end
     return name_spans
 

@@ -24,7 +24,7 @@ from resume_hooks.reading.bundle import (
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
-from resume_hooks.search.index.tokenize import index_words
+from resume_hooks.search.index.tokenize import distinct_words
 from resume_hooks.transcripts.lines import read_bytes_before, read_lines
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import MEDIA_TYPES, parse_record
@@ -247,7 +247,9 @@ class _WordCollector:
         )
         for text, speaker_weight, has_numbers in texts:
             for word in (
-                index_words(text, has_line_numbers=has_numbers).decode("utf-8", "replace").split()
+                distinct_words(text, has_line_numbers=has_numbers)
+                .decode("utf-8", "replace")
+                .split()
             ):
                 if word not in self._positions_by_word:
                     if self._size > _MAX_LEXEMES:

@@ -43,7 +43,7 @@ MAX_TEXT_BYTES = 64 * 1024
 """The maximum size of a text value in bytes. We never send a longer text."""
 
 MAX_NUMBER = 2**63 - 1
-DIGEST_BYTES = 32
+SHA256_BYTES = 32
 """The number of bytes in a SHA-256 digest."""
 
 _DATA_PAGES_FIELD = 5
@@ -297,12 +297,12 @@ def parse_bytes(max_bytes: int, min_bytes: int = 0) -> Callable[[bytes | None], 
     return parse
 
 
-parse_digest = parse_bytes(DIGEST_BYTES, DIGEST_BYTES)
+parse_digest = parse_bytes(SHA256_BYTES, SHA256_BYTES)
 
 
 def parse_chain_digest(raw: bytes | None) -> bytes:
     """Parse the digest of all previous data, which is empty for the first chunk."""
-    if raw is None or len(raw) not in {0, DIGEST_BYTES}:
+    if raw is None or len(raw) not in {0, SHA256_BYTES}:
         raise ValueError
     return raw
 

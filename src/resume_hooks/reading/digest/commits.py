@@ -92,7 +92,7 @@ NO_COMMITS = FinalCommits([], frozenset())
 
 def find_final_commits(commands: Iterable[ParsedRun]) -> FinalCommits:
     """Return the commits that exist after these commands, oldest first."""
-    history = _History()
+    history = _CommitHistory()
     for run, parts in commands:
         if "git" in run.command:
             history.process_run(run, parts)
@@ -109,7 +109,7 @@ def count_commits_back(target: str) -> int:
     return int(match[2] or 1)
 
 
-class _History:
+class _CommitHistory:
     """The commits that exist after the commands so far, oldest first."""
 
     def __init__(self) -> None:

@@ -37,6 +37,7 @@ _ANNOUNCEMENT = compile_lazily(
     r"|(?:now,? |next,? )?(?:let me|i'll|i will|let's)\b[^.!?]{0,160}:[*_]*\Z|[^.!?`]{0,60}:[*_]*\Z",
     re.IGNORECASE,
 )
+"""The start of a sentence that only announces the assistant's next step."""
 
 _OFFER = compile_lazily(
     r"\b(?:if you(?:'d| would)? (?:like|want|prefer)|let me know|say the word|want me to|shall i|should i|"

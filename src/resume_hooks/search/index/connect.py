@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from resume_hooks.errors import IndexDamaged, IndexUnusable, ResumeHooksError
 from resume_hooks.paths import Where, is_private_folder, make_private_folder
 from resume_hooks.search.index.archived_transcripts import ArchivedSessions
-from resume_hooks.search.index.changes import (
+from resume_hooks.search.index.changed_files import (
     FileSearch,
     FileWork,
     UnindexedFile,

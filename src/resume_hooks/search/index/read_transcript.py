@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.paths import open_regular
-from resume_hooks.search.index.changes import ReadJob, ReadPosition
+from resume_hooks.search.index.changed_files import ReadJob, ReadPosition
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Documents
-from resume_hooks.search.index.tokenize import index_words
+from resume_hooks.search.index.tokenize import distinct_words
 from resume_hooks.search.roles import ROLES
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import SEARCH_CHUNK_BYTES, Line, read_bytes_before, read_lines
@@ -229,11 +229,11 @@ def weighted_words(texts: RecordTexts) -> bytes:
     spoken_words = []
     for text in (texts.prompt, texts.reply):
         if text:
-            spoken_words.append(index_words(text))
+            spoken_words.append(distinct_words(text))
     other_words = []
     for text in (texts.input, texts.result):
         if text:
-            other_words.append(index_words(text, has_line_numbers=True))
+            other_words.append(distinct_words(text, has_line_numbers=True))
     return b" ".join([*spoken_words, *spoken_words, *other_words])
 
 

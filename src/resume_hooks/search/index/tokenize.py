@@ -94,7 +94,7 @@ def remove_line_numbers(text: str) -> str:
     return text
 
 
-def index_words(text: str, *, has_line_numbers: bool = False) -> bytes:
+def distinct_words(text: str, *, has_line_numbers: bool = False) -> bytes:
     """Return the distinct words of a text in order, separated by spaces.
 
     ``has_line_numbers`` means that the lines of a file may begin with numbers, which are not words.

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks.paths import open_regular
-from resume_hooks.search.index.changes import TermForms
+from resume_hooks.search.index.changed_files import TermForms
 from resume_hooks.search.index.tokenize import fold_letters, stem_word
 
 CHUNK_BYTES = 8 * 1024 * 1024  # the number of bytes of a file to search at a time

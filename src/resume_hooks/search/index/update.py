@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from resume_hooks.errors import IndexDamaged
 from resume_hooks.paths import Where
 from resume_hooks.search.index.archived_transcripts import path_in_folder, unpacked_temporarily
-from resume_hooks.search.index.changes import FileWork, UpdateOutcome
+from resume_hooks.search.index.changed_files import FileWork, UpdateOutcome
 from resume_hooks.search.index.extract import SEARCHER_AGENTS
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.read_transcript import Part, read_jobs
