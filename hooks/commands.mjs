@@ -10,7 +10,7 @@ export const NOT_ALONE = "a command runs only alone in the box; Enter again send
 
 export const COMMANDS = [
   {"name": "handoff", "description": "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy", "argumentHint": "[size] [--new-task] [next step]"},
-  {"name": "rollover", "description": "Continue in a new session with a model's summary; costs tokens, up to two minutes", "argumentHint": "[focus]"},
+  {"name": "rollover", "description": "Continue in a new session with a model's summary; costs tokens and takes up to two minutes", "argumentHint": "[focus]"},
   {"name": "trim", "description": "Continue in a copy without old tool output; asks first", "argumentHint": "[options]"},
   {"name": "untrim", "description": "Continue in a copy with the trimmed contents restored", "argumentHint": ""},
   {"name": "full", "description": "Show how full this session is and the best way to continue", "argumentHint": "[--table]", "immediate": true},

@@ -259,5 +259,5 @@ def test_fork(config_home: ConfigHome, tmp_path: Path) -> None:
     for how in ({"at": 1}, {"at": "msg_r1"}, {"turn": 1}):
         assert Path(fork_session(path, **how).file).read_bytes().count(b"forkedFrom") == 2
     assert fork_session(path, home=tmp_path).folder == str(tmp_path)
-    with pytest.raises(UsageError, match="exclude each other"):
+    with pytest.raises(UsageError, match="can't be combined"):
         fork_session(path, at=1, turn=1)

@@ -161,7 +161,7 @@ def fork_session(
     reason. Raise ResumeHooksError on failure, and leave no file behind.
     """
     if at is not None and turn is not None:
-        raise UsageError("at and turn exclude each other", "Give one of them.")
+        raise UsageError("at and turn can't be combined", "Give one of them.")
     spec = ForkSpec()
     if turn is not None:
         spec = spec._replace(cut=cut_point.CutAtTurn(turn))
@@ -193,7 +193,7 @@ def search_sessions(
     """
     if sum([project is not None, everywhere, lineage is not None, session is not None]) > 1:
         raise UsageError(
-            "project, everywhere, lineage and session exclude each other", "Give one of them."
+            "project, everywhere, lineage and session can't be combined", "Give one of them."
         )
     if limit < 1:
         raise UsageError(f"A limit of {limit} is too small", "Give 1 or more.")

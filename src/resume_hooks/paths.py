@@ -240,7 +240,7 @@ def project_key(folder: str) -> str:
 def folder_name_from_variable(where: Where) -> List[str]:
     """Return the project folder's name set by ``CLAUDE_CODE_PROJECT_DIR_NAME``, as a list of at most one.
 
-    As in 2.1.329, it must be a plain name and requires ``CLAUDE_CONFIG_DIR``. 2.1.112 ignores the
+    As in 2.1.329, it must be a plain name and requires ``CLAUDE_CONFIG_DIR``. Client Client 2.1.112 ignores the
     variable.
     """
     name = where.environ.get(PROJECT_FOLDER_VARIABLE, "")

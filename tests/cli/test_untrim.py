@@ -99,12 +99,12 @@ def test_some_records(document: Document, child: Path) -> None:
 
 
 def test_which_records_must_be_said(document: Document, child: Path) -> None:
-    """A usage error counts them and names both options, which exclude each other."""
+    """A usage error counts them and names both options, which can't be combined."""
     error = document("untrim", child.stem, code=2)["error"]
     assert error["message"] == "3 records are trimmed: which ones do you want back?"
     assert error["remedy"] == "--all, or --record N for one of them."
     assert (
-        "exclude each other"
+        "can't be combined"
         in document("untrim", child.stem, "--all", "--record", "3", code=2)["error"]["message"]
     )
     assert (

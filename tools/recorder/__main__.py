@@ -28,9 +28,9 @@ def main() -> int:
     parser.add_argument("second", type=Path, metavar="OUT.jsonl|B.jsonl")
     parser.add_argument("--compare", action="store_true", help="compare two records")
     parser.add_argument(
-        "--corpus", type=Path, default=SHARED / "corpus", help="sessions of Claude Code"
+        "--corpus", type=Path, default=SHARED / "corpus", help="Claude Code sessions"
     )
-    parser.add_argument("--codex", type=Path, default=SHARED / "codex", help="sessions of Codex")
+    parser.add_argument("--codex", type=Path, default=SHARED / "codex", help="Codex sessions")
     parser.add_argument("--mutants", type=int, default=100, help="damaged copies")
     parser.add_argument(
         "--varied",

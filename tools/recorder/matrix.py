@@ -304,7 +304,7 @@ ASKED: tuple[Scenario, ...] = (
     (compacting("trim", "auto"), compacting("handoff", "auto"), compacting("client", "auto")),
     (compacting("trim", "manual", options="--threshold 300"), compacting("trim@10k", "line")),
 )
-"""Questions of the module, for sessions of Claude Code only."""
+"""Questions of the module, for Claude Code sessions only."""
 
 OF_CODEX: tuple[Scenario, ...] = (
     (

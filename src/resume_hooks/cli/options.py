@@ -203,7 +203,7 @@ class VerbOptions:
         given_names = [name for name in names if self.is_given(name)]
         if len(given_names) > 1:
             raise UsageError(
-                f"{' and '.join(map(_find_longest_flag, given_names))} exclude each other", remedy
+                f"{' and '.join(map(_find_longest_flag, given_names))} can't be combined", remedy
             )
 
     def is_given(self, name: str) -> bool:

@@ -47,7 +47,7 @@ def resume(options: ResumeOptions) -> None:
     Without a terminal, compare the ways.
     """
     if options.forks and options.way not in {None, FORK}:
-        raise UsageError("--fork and --way exclude each other", "Give only one of them.")
+        raise UsageError("--fork and --way can't be combined", "Give only one of them.")
     options.refuse_combination("copy", "show")
     strategy = FORK if options.forks else options.way
     if options.as_json and (strategy is not None or options.copy or options.show):

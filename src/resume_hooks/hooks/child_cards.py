@@ -77,7 +77,7 @@ def child_card(
 def _last_card_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
     """Return the card's last line, which says how to open the child.
 
-    Most clients restore a ``>`` prompt to the input box; 2.1.112 does not.
+    Most clients restore a ``>`` prompt to the input box; client 2.1.112 does not.
     """
     if copied.how != "not copied":
         return paste_line(copied, is_slash=is_slash, is_busy=is_busy)

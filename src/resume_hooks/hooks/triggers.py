@@ -29,7 +29,8 @@ _CORE_ROWS = (
         "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy",
         lane=f"{_PACKAGE}.handoff", row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
         bare="handoff"),
-    Row("rollover", "[focus]", f"Continue in a new session with a model's summary; costs tokens, up to {MODEL_TIME}",
+    Row("rollover", "[focus]",
+        f"Continue in a new session with a model's summary; costs tokens and takes up to {MODEL_TIME}",
         lane=f"{_PACKAGE}.rollover",
         row=f"rollover [focus]      the same with a model's summary: costs tokens, {MODEL_MINUTES} minutes",
         bare="rollover"),
@@ -53,7 +54,7 @@ _CORE_ROWS = (
         lane=f"{_PACKAGE}.lineage", bare="lineage", alone=True, reads=True),
     Row("recall", "", "Show what was done here, to paste if the model has lost it",
         lane=f"{_PACKAGE}.recover", bare="recall", alone=True, reads=True),
-    Row("help", "", "Show what you can type", alone=True),
+    Row("help", "", "List the commands", alone=True),
     Row(REPAIR_QUESTION, "", "", lane=f"{_PACKAGE}.fsck", inside=True),
 )  # fmt: skip
 

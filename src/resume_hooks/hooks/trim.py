@@ -294,7 +294,7 @@ def question_card(preview: str, options: str, store_error: str, trim: str) -> st
         return f"{heading}\n\n  {store_error}\n\n{NOTHING_CHANGED_TEXT}"
     confirm_command = f"{trim} yes"
     # The first line repeats the command. If a line is too wide while the model works, client
-    # 2.1.329 shows only the first line.
+    # Client 2.1.329 shows only the first line.
     first_line = f"trim · type {confirm_command} · nothing is written yet"
     answers_text = _ANSWERS_TEXT.format(trim=trim)
     return (

@@ -165,7 +165,7 @@ def _remaining_client_files(
 ) -> list[RemainingFile]:
     plugins = os.path.join(where.config, "plugins")
     rows = [
-        # 2.1.42 keeps the folder; recent clients keep only the folder of --plugin-dir.
+        # Client 2.1.42 keeps the folder; recent clients keep only the folder of --plugin-dir.
         RemainingFile(
             folder,
             "the engine's packages",

@@ -1,7 +1,7 @@
 """The time at which the client deletes a session, and the earlier times at which it deletes some of its files.
 
 Measured with 2.1.42 and 2.1.329: a cleanup processes all project folders with the settings of the
-client's folder. 2.1.329 deletes a transcript together with its other files. It also deletes large
+client's folder. Client 2.1.329 deletes a transcript together with its other files. It also deletes large
 tool outputs by their own times, even in sessions in daily use. Both versions do that with a
 session's folder of file backups.
 

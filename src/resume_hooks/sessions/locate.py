@@ -274,7 +274,7 @@ def _require_supported(session: SessionFile, where: Where, *, foreign: bool) -> 
         require_complete(session)
     if agent.name != CLAUDE_NAME and not foreign:
         raise UsageError(
-            f"{session.session_id} is a session of {agent.label}, which this verb does not support",
+            f"{session.session_id} is a {agent.label} session, which this verb does not support",
             "These verbs do: sessions, search, outline, read, info, lineage, stats, export, fsck, "
             "resume, continue, handoff, rollover, trim, untrim, "
             "fork, mark, back, scrub.",

@@ -54,7 +54,7 @@ CHUNK_BYTES = 256 * 1024
 # the number of seconds between checks whether the program has exited while a child process keeps
 # its pipes open
 POLL_SECONDS = 0.05
-# the number of seconds between SIGTERM and SIGKILL: 2.1.329 gives a hook one second after Esc
+# the number of seconds between SIGTERM and SIGKILL: client 2.1.329 gives a hook one second after Esc
 TERMINATION_GRACE_SECONDS = 0.5
 
 

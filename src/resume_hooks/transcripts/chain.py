@@ -175,7 +175,7 @@ def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None
     checkpoint_node = graph.nodes.get(checkpoint.uuid)
     if (
         checkpoint_node is not None and checkpoint_node.sidechain
-    ):  # 2.1.112 and later reject such a checkpoint; ignore it, so that a child is valid
+    ):  # clients 2.1.112 and later reject such a checkpoint; ignore it, so that a child is valid
         checkpoint_node = None
     if not graph.spliced or (checkpoint.explicit and checkpoint_node):
         chosen_node = _select_checkpoint(graph, checkpoint, checkpoint_node, last_node)

@@ -77,7 +77,7 @@ class HeadTail:
                 tail = b""
             if len(self.head) >= status.st_size:
                 tail = b""
-            # 2.1.330 writes 67 KB after the first answer after a start or a compaction.
+            # Client 2.1.330 writes 67 KB after the first answer after a start or a compaction.
             if tail and start and b'"type":"assistant"' not in tail.partition(b"\n")[2]:
                 start = max(0, status.st_size - WIDE_END_BYTES - 1)
                 stream.seek(start)

@@ -62,7 +62,7 @@ FURTHER_PART_BEGINNING = "More of what this session starts with"
 
 def kind_after_clear(head: bytes) -> str:
     """Return ``clear`` or ``handoff`` for the head of a session that started that way, or ``""``."""
-    # 2.1.112 writes the command after the hooks' texts, which may be long, but each hook's record
+    # Client 2.1.112 writes the command after the hooks' texts, which may be long, but each hook's record
     # names the event.
     if (
         b'"<command-name>/clear</command-name>' not in head

@@ -1,4 +1,4 @@
-"""What is broken in a session of Codex, by line of its rollout.
+"""What is broken in a Codex session, by line of its rollout.
 
 A repair contains the rest, and is clean.
 """

@@ -93,7 +93,7 @@ def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> Non
 def test_a_full_session_counts_against_the_window_that_it_names(
     home: Path, config_home: ConfigHome
 ) -> None:
-    """Also above 200,000 tokens, where a session of Claude Code would need a million."""
+    """Also above 200,000 tokens, where a Claude Code session would need a million."""
     write(
         home,
         [
@@ -150,7 +150,7 @@ def test_another_home(config_home: ConfigHome, tmp_path: Path) -> None:
     assert registry.original_path(
         resolve_locator(None, CWD, where, foreign=True).path, where
     ) == str(path)
-    with pytest.raises(UsageError, match="is a session of Codex, which this verb does not support"):
+    with pytest.raises(UsageError, match="is a Codex session, which this verb does not support"):
         resolve_locator(None, CWD, where)
 
 
@@ -462,9 +462,7 @@ def test_packed_threads(
     assert agent.listing_notes() == (
         []
         if path.exists()
-        else [
-            "1 session of Codex, compressed: skipped (1); the Python package zstandard reads them"
-        ]
+        else ["1 Codex session, compressed: skipped (1); the Python package zstandard reads them"]
     )
 
 

@@ -132,7 +132,7 @@ def test_an_unsupported_verb_is_refused(home: Path, cli: Cli, words: list[str]) 
     before = home.read_bytes()
     done = cli(words[0], THREAD, *words[1:])
     assert done.returncode == 2
-    assert b"is a session of Codex, which this verb does not support" in done.stderr
+    assert b"is a Codex session, which this verb does not support" in done.stderr
     assert home.read_bytes() == before
 
 
@@ -370,7 +370,7 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
 def test_doctor_misses_no_claude_code_where_codex_alone_is_used(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a session of Claude Code, its client is reported as missing."""
+    """With a Claude Code session, its client is reported as missing."""
     monkeypatch.setenv("PATH", "/nowhere")
     write(config_home.root / ".codex", [meta(), message_line("user", "go")])
 

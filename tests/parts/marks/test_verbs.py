@@ -81,7 +81,7 @@ def test_options_that_exclude_each_other(cli: Cli, parent: Path, words: tuple[st
     """A usage error."""
     done = cli("mark", SESSION, *words)
     assert done.returncode == 2
-    assert b"exclude each other" in done.stderr
+    assert b"can't be combined" in done.stderr
 
 
 def test_back(document: Document, cli: Cli, parent: Path) -> None:

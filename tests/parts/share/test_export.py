@@ -222,6 +222,6 @@ def test_a_bundle_of_another_agent_is_refused(
         ],
     )
     done = cli("export", THREAD, "-o", str(here / "a.json"))
-    assert b"A bundle only contains sessions of Claude Code" in done.stderr
+    assert b"A bundle only contains Claude Code sessions" in done.stderr
     assert cli("export", THREAD, "-o", str(here / "a.html")).returncode == 0
     assert "Tune the parser" in (here / "a.html").read_text()

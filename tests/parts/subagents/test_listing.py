@@ -71,7 +71,7 @@ def test_sub_agents_are_listed_with_their_tasks(
 def test_they_are_not_sessions(document: Document, other: str) -> None:
     """Options for sessions alone are refused."""
     error = document("sessions", "--subagents", other, code=2)["error"]
-    assert error["message"] == f"--subagents and {other} exclude each other"
+    assert error["message"] == f"--subagents and {other} can't be combined"
     error = document("sessions", "--subagents", "--agent", "prompts", code=2)["error"]
     assert error["message"] == "Sub-agents of prompts can't be listed"
 

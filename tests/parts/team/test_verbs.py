@@ -207,7 +207,7 @@ def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
     (warning,) = laptop.team("push", "--all", "--dry-run")["warnings"]
     assert (
         warning
-        == "1 session of Codex stayed here; you can push a fork: resume-hooks fork SESSION --to claude"
+        == "1 Codex session stayed here; you can push a fork: resume-hooks fork SESSION --to claude"
     )
     refused = laptop.team("push", rollouts.THREAD, code=2)
     assert (

@@ -36,7 +36,7 @@ MAX_LOCK_SECONDS = 0.02
 
 
 class ArchiveOutcome(NamedTuple):
-    """The outcome for one session: archived, renewed, unchanged or failed. ``why`` is the reason for a failure."""
+    """The outcome for one session: kept, renewed, unchanged or failed. ``why`` is the reason for a failure."""
 
     session: SessionFile
     archived: ArchivedSession | None

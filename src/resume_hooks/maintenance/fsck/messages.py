@@ -22,7 +22,7 @@ from resume_hooks.transcripts.transcript import Transcript
 MISSING_MESSAGE = DefectKind(
     "message-missing",
     "error",
-    "Clients 2.1.42 and 2.1.112 refuse the whole session; 2.1.329 skips the record.",
+    "Clients 2.1.42 and 2.1.112 refuse the whole session; client 2.1.329 skips the record.",
 )
 PLAIN_ANSWER = DefectKind(
     "answer-plain-string", "error", "Clients before 2.1.220 refuse the whole session."
@@ -35,7 +35,7 @@ BLANK_PROMPT = DefectKind(
 BLANK_BLOCK = DefectKind(
     "text-blank",
     "error",
-    "Clients up to 2.1.112 send it, and the API refuses; 2.1.329 leaves it out.",
+    "Clients up to 2.1.112 send it, and the API refuses; client 2.1.329 leaves it out.",
 )
 EMPTY_MESSAGE = DefectKind(
     "message-empty", "warning", "Clients drop it, or replace it by '(no content)'."
@@ -306,12 +306,12 @@ END_NOT_LATEST = DefectKind(
 STARTS_WITHOUT_PROMPT = DefectKind(
     "starts-without-prompt",
     "error",
-    "The API refuses a conversation that doesn't begin with the user (2.1.329 sends it).",
+    "The API refuses a conversation that doesn't begin with the user (client 2.1.329 sends it).",
 )
 STARTS_WITH_RESULT = DefectKind(
     "starts-with-result",
     "error",
-    "Client 2.1.42 sends it, and the API refuses; 2.1.329 sends a placeholder instead.",
+    "Client 2.1.42 sends it, and the API refuses; client 2.1.329 sends a placeholder instead.",
 )
 REPEATED_ANSWER = DefectKind(
     "answer-after-answer",

@@ -251,7 +251,7 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
         repair_plan = plan_repair(session, where, branch=branch)
         return SessionRepair(repair_plan, repair_plan.report, repair_plan.losses)
     if branch is not None:
-        raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
+        raise UsageError(f"A {agent.label} session has no other branch", "Leave --branch out.")
     report, agent_row = examine_session(session, where), row_of_agent(agent.name)
     lost_defects: list[Defect] = []
     if agent_row.is_loss:

@@ -1,4 +1,4 @@
-"""Codex sessions: list, read and continue them like sessions of Claude Code.
+"""Codex sessions: list, read and continue them like Claude Code sessions.
 
 This part also answers Codex's hooks in the format that Codex expects.
 """

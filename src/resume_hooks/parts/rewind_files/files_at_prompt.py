@@ -112,7 +112,7 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
         if state.line > prompt.line:
             later_states.append(state)
     own_state = next((state for state in earlier_states if state.prompt_id == prompt.uuid), None)
-    # 2.1.329 writes no state if it ends within milliseconds of the answer (measured, -p).
+    # Client 2.1.329 writes no state if it ends within milliseconds of the answer (measured, -p).
     exact_state = (
         own_state
         or _find_unedited_state(history, earlier_states[-1:], prompt)

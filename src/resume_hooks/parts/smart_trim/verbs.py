@@ -141,7 +141,7 @@ def _refuse_ordinary_options(options: Any) -> None:
     for name in ORDINARY_OPTIONS:
         if get_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(
-                f"--{name.replace('_', '-')} and --smart exclude each other",
+                f"--{name.replace('_', '-')} and --smart can't be combined",
                 "Give only one of them.",
             )
     if options.timeout is not None and not re.fullmatch("[1-9][0-9]{0,5}", options.timeout):

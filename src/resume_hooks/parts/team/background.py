@@ -106,7 +106,7 @@ def unsupported_agent_notes(team: Team, where: Where) -> list[str]:
             )
     fork_hint = "you can push a fork: resume-hooks fork SESSION --to claude"
     return [
-        f"{format_count(count, 'session')} of {label} stayed here; {fork_hint}"
+        f"{format_count(count, f'{label} session')} stayed here; {fork_hint}"
         for label, count in counts_by_agent.items()
         if count
     ]

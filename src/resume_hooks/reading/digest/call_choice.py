@@ -169,7 +169,7 @@ class _CallChoice:
             self.texts.setdefault(index, self._texts[index])
 
     def extend_calls(self, indexes: Iterable[int]) -> None:
-        """Show more of the text of these calls if it is useful, as far as the space allows."""
+        """Show more of the text of those calls that are worth the space, as far as the space allows."""
         useful = [index for index in indexes if self._candidates[index].is_worth_space]
         self._extend_calls(useful, MAX_EXTENDED_CHARACTERS)
 

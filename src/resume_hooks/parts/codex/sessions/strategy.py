@@ -169,10 +169,10 @@ class Codex:
         compressed_count = self.rollouts.compressed_count
         if not compressed_count:
             return []
-        session_phrase = format_count(compressed_count, "session")
+        session_phrase = format_count(compressed_count, "Codex session")
         return [
             (
-                f"{session_phrase} of Codex, compressed: skipped ({compressed_count}); the Python package "
+                f"{session_phrase}, compressed: skipped ({compressed_count}); the Python package "
                 "zstandard reads them"
             )
         ]

@@ -20,7 +20,7 @@ def set_mark(options: MarkOptions) -> None:
     """Set a mark, show it, or forget it."""
     if options.show + options.clear + bool(options.goal or options.yes) > 1:
         raise UsageError(
-            "--show, --clear, and a new mark exclude each other", "Ask for one of them."
+            "--show, --clear, and a new mark can't be combined", "Ask for one of them."
         )
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_complete(session)

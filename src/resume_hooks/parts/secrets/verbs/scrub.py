@@ -248,7 +248,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
     )
     if options.listed and write_only_option:
         raise UsageError(
-            f"--{write_only_option.replace('_', '-')} and --list exclude each other",
+            f"--{write_only_option.replace('_', '-')} and --list can't be combined",
             "Give only one of them.",
         )
     reach = ("lineage", "everywhere", "backups", "documents", "client")
@@ -267,7 +267,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
 def list_secrets(options: ScrubOptions) -> int:
     """Print the places of secrets. Return 1 if there are any secrets, or places that cannot be read."""
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
-        raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
+        raise UsageError("SESSION, --all and --project can't be combined", "Give one of them.")
     sessions, scope = _select_sessions(options)
     if options.since is not None:
         start_time = clock.format_timestamp(parse_time_option(options.since))

@@ -37,7 +37,7 @@ def export_session(options: ExportOptions) -> None:
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     if document_options.format == JSON and session.agent != CLAUDE_NAME:
         raise UsageError(
-            "A bundle only contains sessions of Claude Code",
+            "A bundle only contains Claude Code sessions",
             "Write a page or Markdown, or bundle a fork: resume-hooks fork --to claude",
         )
     sessions, warnings = select_sessions(session, options)

@@ -239,7 +239,7 @@ def _locate_pushable_session(locator: str | None, where: Where) -> SessionFile:
     require_complete(session)
     if session.agent != CLAUDE_NAME:
         remedy = f"You can push a fork: resume-hooks fork {session.session_id} --to claude"
-        raise UsageError("A team only accepts sessions of Claude Code", remedy)
+        raise UsageError("A team only accepts Claude Code sessions", remedy)
     return session
 
 
