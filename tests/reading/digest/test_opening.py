@@ -46,7 +46,7 @@ from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, extract_next_step, opening_text
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 from resume_hooks.transcripts.records import parse_record
-from tests.builders import SESSION, ConfigHome, session_id
+from tests.builders import CWD, SESSION, ConfigHome, session_id
 from tests.reading.digest.talk import Talk, requests
 
 OTHER = session_id(2)
@@ -988,3 +988,18 @@ def test_an_exit_status_that_was_not_recorded_is_reported_once(config_home: Conf
     assert text.count("not recorded") == 1
     text = format_opening(Digest({"commands": tuple(rows[1:])}), 4_000).text
     assert "commands to run again:\n  - make b (2 runs, exit status not recorded)" in text
+
+
+def test_no_size_loses_all_lists(config_home: ConfigHome) -> None:
+    """Sections that exceed their space by little are shortened, whatever the lengths of their rows."""
+    talk = Talk().prompt("Always sign the tags of a release. Never push to the branch of others.")
+    for number in range(26):
+        talk.edits(f"{CWD}/{'folder/' * (number % 4)}module_{number}.py")
+        talk.fails(f"make target{number}", f"error {number}: {'reason ' * number}")
+        talk.says(f"Step {number} is done. {'It took some time. ' * 20}").prompt(f"go on {number}")
+    digest = talk.runs("git commit -qam x").digest(config_home)
+    for characters in range(4_000, 30_000, 200):  # the smallest size is 1k tokens
+        shown = format_opening(digest, characters).text
+        assert len(shown) <= characters
+        assert "\nfiles changed" in shown, characters
+        assert characters < 8_000 or "\nrules that the user set" in shown, characters

@@ -63,6 +63,7 @@ RESERVED_FRACTION = 0.1
 UNKNOWN_STATUS_MARK = "*"
 """The note on a command of unknown exit status if several in a section have one. The heading explains it."""
 
+MAX_REDUCTIONS = 12  # the maximum number of attempts to make the sections fit
 TALK_HEADING_CHARACTERS = 90  # the characters of the longest heading of the talk
 MIN_CALLS_CHARACTERS = 400  # if fewer characters are available, no call is shown or shortened
 CollectCalls = Callable[[int], Sequence[TalkMessage]]
@@ -529,11 +530,12 @@ def _format_sections(
     """Return the rows of some sections, each in its fraction of the space.
 
     If the sections exceed the space, all fractions are reduced except that of the changed files,
-    which the talk rarely names.
+    which the talk rarely names. If they still exceed it, because rows are shortened only as a
+    whole, the last sections are left out.
     """
     scale = 1.0
     rows_by_section: dict[str, list[str]] = {}
-    for _ in range(4):
+    for _ in range(MAX_REDUCTIONS):
         rows_by_section = {}
         for section in sections:
             if digest.section_entries(section.name):
@@ -544,13 +546,17 @@ def _format_sections(
                     section, digest, names, min(max_characters, own_room)
                 )
         files = _count_characters(rows_by_section.get(CHANGED.name, []))
-        total_characters = sum(_count_characters(rows) for rows in rows_by_section.values())
-        if total_characters <= max_characters:
+        other_characters = _count_section_characters(rows_by_section) - files
+        if files + other_characters <= max_characters or not other_characters:
             break
-        scale *= 0.95 * (max_characters - files) / (total_characters - files)
-    else:
-        rows_by_section = {}
+        scale *= 0.95 * (max_characters - files) / other_characters
+    while _count_section_characters(rows_by_section) > max_characters:
+        rows_by_section.popitem()
     return {name: rows for name, rows in rows_by_section.items() if rows}
+
+
+def _count_section_characters(rows_by_section: Mapping[str, Sequence[str]]) -> int:
+    return sum(_count_characters(rows) for rows in rows_by_section.values())
 
 
 def _max_section_characters(section: Section, max_characters: int) -> int:
