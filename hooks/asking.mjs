@@ -7,10 +7,10 @@ const ENGINE_TIMEOUT_MS = 15000 // milliseconds; the engine ends by itself withi
 let isHeard = false // whether the client calls us for its own events, which an organization's policy prevents
 export function hear() { isHeard = true }
 
-export async function ask($, asked, script = 'engine', timeoutMs = ENGINE_TIMEOUT_MS) {
+export async function ask($, question, script = 'engine', timeoutMs = ENGINE_TIMEOUT_MS) {
   const { transcriptPath, dataRules } = await $.session.info()
   const event = {
-    session_id: await $.session.id(), transcript_path: transcriptPath, ...asked, rules: dataRules,
+    session_id: await $.session.id(), transcript_path: transcriptPath, ...question, rules: dataRules,
     screen: (await $.session.surfaces()).includes('terminal'), window: (await $.session.usage()).context.window, heard: isHeard,
   }
   const run = await $.process.run(['/bin/sh', `${$.plugin.root}/hooks/${script}`, '--module', event.transcript_path ?? ''], {
@@ -40,9 +40,9 @@ export async function sayIn($, id, reply) { // shows a text in its session; the 
 }
 
 async function choice($, { ask, choices }, labels) {
-  let chosen
-  try { chosen = await $.ui.ask(ask, labels) } catch { chosen = choices.at(-1)[0] }
-  return choices.find(([label]) => label === chosen)?.[1] ?? chosen
+  let chosenLabel
+  try { chosenLabel = await $.ui.ask(ask, labels) } catch { chosenLabel = choices.at(-1)[0] }
+  return choices.find(([label]) => label === chosenLabel)?.[1] ?? chosenLabel
 }
 
 const STILL_MS = 1200, TICK_MS = 200 // milliseconds without a change in the input box before a question that nobody requested
@@ -63,11 +63,11 @@ async function waitForTyping($, maxMs) { // returns the input box's text when ty
 async function askWhenIdle($, reply, waits, maxMs) { // returns an answer from a user who saw the question; the last answer means no
   const no = reply.choices.at(-1)[1], labels = reply.choices.map(([label]) => label)
   if (waits) labels.unshift(labels.pop()) // Enter chooses to do nothing
-  for (let shown = 0; shown < MAX_SHOWINGS; shown++) {
-    if ((waits || shown) && await waitForTyping($, maxMs) === undefined) return no
-    const opened = Date.now()
+  for (let showings = 0; showings < MAX_SHOWINGS; showings++) {
+    if ((waits || showings) && await waitForTyping($, maxMs) === undefined) return no
+    const openedAt = Date.now()
     const args = await choice($, reply, labels)
-    if (Date.now() - opened > MIN_ANSWER_MS) return args
+    if (Date.now() - openedAt > MIN_ANSWER_MS) return args
   }
   return no
 }

@@ -19,16 +19,16 @@ export function showRemark($) {
 
 let request // the compaction that the user or the threshold requested, until the client's compaction uses it
 export async function compact($, e, next) {
-  const chosen = e.trigger === 'manual' && request // not for a compaction inside a turn, while the command waits for the turn's end
-  if (e.agentId !== undefined || !(chosen || e.trigger === 'auto')) return next(e)
+  const ownRequest = e.trigger === 'manual' && request // not for a compaction inside a turn, while the command waits for the turn's end
+  if (e.agentId !== undefined || !(ownRequest || e.trigger === 'auto')) return next(e)
   const messages = e.messages.map(({ handle, role, toolUses, toolResults }) => ({
     handle, role, calls: (toolUses ?? []).map(use => use.tool_use_id), results: (toolResults ?? []).map(result => result.tool_use_id),
   }))
-  const question = { command: 'plan', trigger: chosen?.trigger ?? e.trigger, options: chosen?.options, messages }
-  const plan = await ask($, question).catch(error => chosen ? { skip: error.message } : {})
-  if (chosen) chosen.rests = plan.rests
+  const question = { command: 'plan', trigger: ownRequest?.trigger ?? e.trigger, options: ownRequest?.options, messages }
+  const plan = await ask($, question).catch(error => ownRequest ? { skip: error.message } : {})
+  if (ownRequest) ownRequest.rests = plan.rests
   if (plan.skip) return { skip: plan.skip }
-  if (chosen) chosen.remark = plan.remark
+  if (ownRequest) ownRequest.remark = plan.remark
   else pendingRemark = plan.remark
   if (!plan.messages) return next(e)
   const rebuilt = plan.messages.map(at => Array.isArray(at) ? mergeMessages(at.map(one => e.messages[one]), plan) : e.messages[at])

@@ -37,10 +37,10 @@ export async function submit($, e, next) {
   filledStep = undefined // so that a second Enter sends it
   if (endsInCommand(step, text)) return { drop: NOT_ALONE }
   if (e.turnId !== undefined && e.origin?.kind === 'composer') queuedPrompts.push(text) // at once, as typed, because a later prompt may pass first
-  const sent = await next({ ...e, text })
-  if (sent.drop !== undefined) forgetQueued(text)
+  const sentPrompt = await next({ ...e, text })
+  if (sentPrompt.drop !== undefined) forgetQueued(text)
   if (isEarly || ANSWERED_TRIGGERS.includes(text.trim())) $.clock.after(0, () => quietly($, () => clearBox($, text)))
-  return sent
+  return sentPrompt
 }
 
 function forgetQueued(text) { // forgets a prompt that another hook stopped
@@ -77,9 +77,9 @@ export function open($, reply) {
 }
 
 function openInTurn($, reply) { // waits for the previous switch, because both fill the input box
-  const opened = lastSwitch.then(() => switchTo($, reply)).finally(() => endOpening(reply))
-  lastSwitch = opened.catch(() => {})
-  return opened
+  const openedSession = lastSwitch.then(() => switchTo($, reply)).finally(() => endOpening(reply))
+  lastSwitch = openedSession.catch(() => {})
+  return openedSession
 }
 
 function endOpening(reply) { // after a failed switch, too: otherwise it would hold all later prompts

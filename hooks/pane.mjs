@@ -14,12 +14,12 @@ const MAX_TYPED_CHARACTERS = 200 // a longer text, or one with line feeds, is a 
 const QUEUED_PROMPT_MS = 3000 // milliseconds after the opening in which the client may send a prompt that was queued behind the command
 const SIDE_COLUMNS = 28, MIN_TALL_LINES = 16, MIN_WIDE_COLUMNS = 70 // the columns next to a list with the field, in a pane of fewer lines and at least so many columns
 const SPACE = '\u00a0' // ends a word, and is visible
-let opened = 0 // the number of openings: under the same id the client would draw the previous content
+let openingCount = 0 // under the same id the client would draw the previous content
 const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the focus stops next to it
 let pane // the typed words, the engine's answer, the marked session, and its actions once it is open
 
 export async function showPane($, content) {
-  pane = { ...content, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, until: Date.now() + QUEUED_PROMPT_MS }
+  pane = { ...content, id: `sessions-${++openingCount}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, until: Date.now() + QUEUED_PROMPT_MS }
   closeCard($) // otherwise the client draws the names of both in a line of the list
   await raise($, pane)
   $.clock.after(0, () => quietly($, () => gather($)))
@@ -65,7 +65,7 @@ async function gather($) { // the client sends a pane no keys while the input bo
 }
 
 function startListing($, step, at) {
-  pane.listed = listRows($, step, at)
+  pane.listing = listRows($, step, at)
 }
 
 function describePane({ words, columns, lines, side, rows }, at) { // the fields of each question, with the position of the matching words
@@ -117,7 +117,7 @@ async function runEntered($) {
     mine.said = mine.busy
     $.ui.invalidate('ui.render')
   }
-  for (let listed; waits && listed !== mine.listed;) await (listed = mine.listed)
+  for (let listing; waits && listing !== mine.listing;) await (listing = mine.listing)
   mine.said = undefined
   const key = mine.ways?.[mine.way][0]
   if (key === 'list') mine.ways = mine.said = undefined

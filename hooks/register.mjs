@@ -42,15 +42,15 @@ const answer = async ($, command, args) => {
   return {}
 }
 
-const refused = new Set() // the sessions whose refusal by the API was reported, once each
+const refusedSessions = new Set() // the sessions whose refusal by the API was reported, once each
 const offerRepair = async ($, errorText) => {
   const id = await $.session.id()
-  if (refused.has(id)) return
-  refused.add(id)
+  if (refusedSessions.has(id)) return
+  refusedSessions.add(id)
   const reply = await settle($, 'fsck', errorText, undefined, false)
   if (reply.open) await open($, reply)
   else if (reply.text) $.ui.log(reply.text)
-  else refused.delete(id)
+  else refusedSessions.delete(id)
 }
 
 const finishTurn = async $ => {
@@ -61,8 +61,8 @@ const finishTurn = async $ => {
 
 const LARGE_TOKENS = 100000 // the number of tokens that hooks/session-start also uses
 const tellCost = async ($, { session_id, transcript_path, context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }) => {
-  const known = { context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }
-  const reply = await ask($, { command: 'cold', session_id, transcript_path, ...known }) // the classic hook is then silent
+  const cacheFacts = { context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }
+  const reply = await ask($, { command: 'cold', session_id, transcript_path, ...cacheFacts }) // the classic hook is then silent
   $.clock.after(0, () => quietly($, () => sayIn($, session_id, reply)))
 }
 

@@ -21,9 +21,9 @@ export async function registerTools($) {
 }
 
 export async function answerTool($, e) {
-  const asked = { command: 'tool', args: e.next_step, agent_id: e.agentId }
-  let reply = await ask($, asked)
-  if (reply.ask) reply = await ask($, { ...asked, said: await askUnprompted($, reply, MAX_TYPING_MS) })
+  const question = { command: 'tool', args: e.next_step, agent_id: e.agentId }
+  let reply = await ask($, question)
+  if (reply.ask) reply = await ask($, { ...question, said: await askUnprompted($, reply, MAX_TYPING_MS) })
   if ('step' in reply) agreedStep = { step: reply.step, id: await $.session.id() }
   return { result: reply.text }
 }

@@ -13,17 +13,22 @@ from tests.needs import REPO
 
 PARTICIPLES = frozenset([
     "answered", "asked", "chosen", "copied", "counted", "cut", "done", "found", "given", "held", "joined", "kept",
-    "known", "left", "listed", "located", "made", "named", "opened", "quoted", "read_back", "resolved", "rounded",
+    "known", "left", "listed", "located", "made", "named", "opened", "prefixed", "quoted", "read_back", "resolved",
+    "rounded",
     "said", "seen", "sent", "shown", "taken", "told", "trimmed", "typed", "written",
     "apart", "compared", "hashed", "refused", "renamed", "restored", "tagged", "unheld", "unlistable", "vaulted",
     "weighed",
 ])  # fmt: skip
-"""What no function and no module is called by itself: it says that something was done, not to what and what for."""
+"""What no function, constant or module is called by itself: it says that something was done, not to what."""
 
 PHRASES = re.compile(r"\b(?:(?<![Tt]here )(?:is no(?! longer\b)|are none|is none)|that which)\b")
 """Turns of words that trip a native reader; "there is no such session" and "is no longer needed" are plain English."""
 
 MODULES = [path for folder in ("src", "hooks") for path in sorted((REPO / folder).rglob("*.py"))]
+CLIENT_MODULES = sorted((REPO / "hooks").rglob("*.mjs"))
+
+DECLARATION = re.compile(r"\b(?:const|let|var|function|class)\s+(\w+)")
+"""The start of a JavaScript declaration, with its name. A destructuring, whose names are fields, has none."""
 
 
 def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -38,12 +43,35 @@ def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
             yield node
 
 
+def constants_of(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of a module's constants. A member of an enumeration has its class's name too."""
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            targets = statement.targets
+        elif isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        else:
+            targets = []
+        for target in targets:
+            for node in ast.walk(target):
+                if isinstance(node, ast.Name):
+                    yield node.id
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
 def test_a_name_includes_its_object(path: Path) -> None:
-    """No function and no module is called by a participle alone."""
+    """No function, constant or module is called by a participle alone."""
     assert path.stem.strip("_") not in PARTICIPLES
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert [node.name for node in functions_of(tree) if node.name.strip("_") in PARTICIPLES] == []
+    names = [*(node.name for node in functions_of(tree)), *constants_of(tree)]
+    assert [name for name in names if name.strip("_").lower() in PARTICIPLES] == []
+
+
+@pytest.mark.parametrize("path", CLIENT_MODULES, ids=lambda path: path.name)
+def test_a_name_in_the_client_includes_its_object(path: Path) -> None:
+    """No function, constant or variable of the client's module is called by a participle alone."""
+    names = DECLARATION.findall(path.read_text(encoding="utf-8"))
+    assert [name for name in names if name.lower() in PARTICIPLES] == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))

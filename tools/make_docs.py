@@ -21,7 +21,7 @@ from resume_hooks import parts, questions, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.triggers import ALIASES, NOT_ALONE_HINT, ROWS, TYPED
+from resume_hooks.hooks.triggers import ALIASES, NOT_ALONE_HINT, ROWS, TYPED_SIGN
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE
@@ -287,7 +287,7 @@ def commands_module() -> str:
     )
     meant = {**{name: name for name in ROWS}, **ALIASES}
     answered = [
-        f"{TYPED}{name}"
+        f"{TYPED_SIGN}{name}"
         for name, verb in meant.items()
         if not ROWS[verb].inside and not ROWS[verb].asks
     ]

@@ -11,9 +11,9 @@ import pytest
 from resume_hooks.hooks import fallback, prompt, triggers
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.triggers import (
-    BARE,
+    BARE_SIGN,
     ROWS,
-    TYPED,
+    TYPED_SIGN,
     recognise_trigger,
     trigger_of_command,
 )
@@ -42,9 +42,9 @@ WORDS = (
 NAMED = re.compile(r"(?<![\w./>~-])(?P<sign>>|/resume-hooks:|/)(?P<name>[a-z][a-z-]+)(?![\w/.:-])")
 NONE = session_id(8)
 FORMS = [
-    *((TYPED, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
+    *((TYPED_SIGN, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((SLASH, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
-    *((BARE, row.bare) for row in ROWS.values() if row.bare),
+    *((BARE_SIGN, row.bare) for row in ROWS.values() if row.bare),
 ]
 
 
@@ -61,7 +61,7 @@ def answers(asked: str, text: str) -> Iterator[str]:
     """Yield every answer to the typed text: from the hook, the module, and the fallback."""
     for session in (SESSION, session_id(7), NONE, "no id"):
         event = {"session_id": session, "args": text, "waiting": True}
-        if asked.startswith(TYPED):
+        if asked.startswith(TYPED_SIGN):
             trigger = recognise_trigger(f"{asked} {text}")
             if trigger is None:
                 return
@@ -91,12 +91,12 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     known = {
         row.bare
         for row in ROWS.values()
-        if row.bare and (sign == BARE or row.inside or asked == f"{PLUGIN}:help")
+        if row.bare and (sign == BARE_SIGN or row.inside or asked == f"{PLUGIN}:help")
     }
     for text in WORDS:
         for said in answers(asked, text):
             for found in NAMED.finditer(said):
-                if found["sign"] == BARE:
+                if found["sign"] == BARE_SIGN:
                     assert found["name"] in known | CLIENTS, said
                 else:
                     assert (found["sign"], found["name"] in triggers.TYPED_VERBS) == (sign, True), (

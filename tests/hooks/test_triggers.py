@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks import seam
-from resume_hooks.hooks.triggers import TYPED, TYPED_VERBS, Trigger, recognise_trigger
+from resume_hooks.hooks.triggers import TYPED_SIGN, TYPED_VERBS, Trigger, recognise_trigger
 from resume_hooks.shared_values import SLASH
 
 ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
@@ -170,7 +170,7 @@ def is_ours(prompt: str, verb: str, text: str) -> None:
         text,
         prompt.startswith("/"),
         is_pasted=False,
-        sign=SLASH if prompt.startswith("/") else TYPED,
+        sign=SLASH if prompt.startswith("/") else TYPED_SIGN,
     )
 
 

@@ -20,7 +20,13 @@ from resume_hooks.derive.outcome import OpenedSession, Outcome, PendingAnswer, Q
 from resume_hooks.derive.trim.options import HERE
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, hook_replies, prompt
-from resume_hooks.hooks.triggers import BARE, REPAIR_QUESTION, ROWS, Trigger, trigger_of_command
+from resume_hooks.hooks.triggers import (
+    BARE_SIGN,
+    REPAIR_QUESTION,
+    ROWS,
+    Trigger,
+    trigger_of_command,
+)
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import find_answers
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -212,7 +218,7 @@ def _run_trigger(
         return compaction.request_compaction(trigger.text, event)
     if not row.lane:
         if has_screen and verb == "help":
-            trigger = trigger._replace(sign=BARE)
+            trigger = trigger._replace(sign=BARE_SIGN)
         return _text_reply(prompt.answer_trigger(trigger, event))
     outcome = prompt.run_trigger_module(
         trigger, hook_replies.text_field(event, "session_id"), event
@@ -235,7 +241,9 @@ def _draw_instruction(
                 "ask": plain_text(question_text),
                 "choices": _build_choices(trigger, offers_in_place),
             }
-        case Report(text, _, table_lines) if has_screen and table_lines and trigger.sign == BARE:
+        case Report(text, _, table_lines) if (
+            has_screen and table_lines and trigger.sign == BARE_SIGN
+        ):
             lines = _text_reply(text(NOT_COPIED))["text"].split("\n")[:-1]
             return {"card": {"lines": lines, "more": table_lines, **CARD_LAYOUT}}
         case OpenedSession(receipt=receipt, remark=remark, next_step=next_step) if (
@@ -250,7 +258,7 @@ def _draw_instruction(
                 "send": may_send and settings.is_on("handoff_sends"),
                 "remark": plain_text(remark),
             }
-    copy_text = _copy_nothing if trigger.sign == BARE else prompt.copy_by_setting
+    copy_text = _copy_nothing if trigger.sign == BARE_SIGN else prompt.copy_by_setting
     card = prompt.draw_card(outcome, copy_text, is_slash=trigger.is_slash)
     if card:
         return _text_reply(card)

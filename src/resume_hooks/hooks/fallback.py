@@ -21,7 +21,7 @@ from resume_hooks.hooks import hook_replies
 from resume_hooks.hooks.hook_replies import host_of_event
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
 from resume_hooks.hooks.triggers import (
-    BARE,
+    BARE_SIGN,
     REPAIR_QUESTION,
     ROWS,
     Trigger,
@@ -90,7 +90,7 @@ def answer_without_engine(trigger: Trigger, session_id: str) -> str:
         return f"{_describe_state_and_remedy()}\n\n{help_card(shell_command('--help'), trigger)}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
         card = session_card(
-            session_id, NOT_COPIED if trigger.sign == BARE else copy_text(session_id), trigger
+            session_id, NOT_COPIED if trigger.sign == BARE_SIGN else copy_text(session_id), trigger
         )
         if trigger.verb == "resume":
             return f"{_describe_state_and_remedy()}\n\n{card}"

@@ -5,7 +5,7 @@ Standard library, Python 3.9, because the fallback also shows these cards.
 
 from __future__ import annotations
 
-from resume_hooks.hooks.triggers import BARE, ROWS, TYPED, Trigger
+from resume_hooks.hooks.triggers import BARE_SIGN, ROWS, TYPED_SIGN, Trigger
 from resume_hooks.system.copy_result import CopyResult
 
 CARD_COLUMNS = 80  # the width of a card in columns
@@ -25,11 +25,11 @@ def help_card(command: str, trigger: Trigger) -> str:
 
     A hook cannot check for the module, so ``>help`` uses the names that every client knows.
     """
-    if trigger.sign != TYPED:
+    if trigger.sign != TYPED_SIGN:
         space_hint = ""
     else:
         space_hint = "\nA space before > sends a plain prompt."
-    if trigger.sign == BARE:
+    if trigger.sign == BARE_SIGN:
         commands = []
         for trigger_row in ROWS.values():
             if trigger_row.bare:

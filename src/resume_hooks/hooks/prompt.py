@@ -27,7 +27,7 @@ from resume_hooks.hooks.plain_cards import (
     session_card,
     usage_card,
 )
-from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise_trigger, trigger_named
+from resume_hooks.hooks.triggers import ROWS, TYPED_SIGN, Trigger, recognise_trigger, trigger_named
 from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
@@ -231,10 +231,11 @@ def _describe_bug(error: Exception, trigger: Trigger) -> str:
         typed_text = f"\n\n{_describe_typed_text(trigger.text)}"
     else:
         typed_text = ""
+    hint = " Put a space before > to send it as it is." if trigger.sign == TYPED_SIGN else ""
     return (
         f"resume-hooks failed ({type(error).__name__}: {error}). It changed none of your sessions or files; "
         f"a new session that it created before is in `{shell_command('sessions')}`.{typed_text}\n\n"
-        f"Your prompt was not sent.{' Put a space before > to send it as it is.' if trigger.sign == TYPED else ''}\n"
+        f"Your prompt was not sent.{hint}\n"
         f"To see what is wrong, in a shell:\n  {shell_command('doctor')}\n\nThen try again."
     )
 

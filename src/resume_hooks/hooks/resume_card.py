@@ -38,7 +38,7 @@ from resume_hooks.hooks.plain_cards import (
 )
 from resume_hooks.hooks.request import Request
 from resume_hooks.hooks.time_limit import time_limit
-from resume_hooks.hooks.triggers import BARE, Trigger
+from resume_hooks.hooks.triggers import BARE_SIGN, Trigger
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.system.text import collapse_line, format_count, plain_line
@@ -70,7 +70,7 @@ def answer(request: Request) -> Report:
         )
     trigger_without_option = trigger._replace(text="".join(other_words)) if with_table else trigger
     if not _has_turns(request):
-        if trigger.sign == BARE:
+        if trigger.sign == BARE_SIGN:
             if trigger_without_option.text:
                 unsent_text = f"\n\n  Your text was not sent: {trigger_without_option.text}"
             else:
@@ -105,7 +105,11 @@ def resume_card(
     context_part = f"context {format_context(comparison.context)} · "
     lines = [
         describe_comparison(comparison, trigger.name),
-        *([] if trigger.sign == BARE else [f"session {copied.sentence(comparison.session_id)}"]),
+        *(
+            []
+            if trigger.sign == BARE_SIGN
+            else [f"session {copied.sentence(comparison.session_id)}"]
+        ),
         f"  {context_part}{collapse_line(comparison.ends.title, MAX_LINE_COLUMNS - len(context_part))}",
         *(f"  {line}" for line in _describe_ways_to_shrink(comparison, trigger.name)),
         *(f"  {line}" for line in (build_ways_table(comparison) if with_table else [])),

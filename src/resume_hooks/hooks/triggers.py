@@ -13,7 +13,7 @@ from resume_hooks import part_table, seam
 from resume_hooks.seam import Trigger as Row
 from resume_hooks.shared_values import MODEL_MINUTES, MODEL_TIME, PLUGIN, SLASH
 
-TYPED, BARE = ">", "/"
+TYPED_SIGN, BARE_SIGN = ">", "/"
 """The prefixes of a trigger: in a prompt, and in a command of hooks/register.mjs; ``SLASH`` works
 in any client."""
 
@@ -115,16 +115,16 @@ _RETYPED_TRIGGER = re.compile(rf"{_SIGN_PATTERN}({_ASKING_NAMES})(?=[\s>/]|\Z)",
 _VERB_NAMES = "|".join(sorted({*TYPED_VERBS, *ALIASES}, key=len, reverse=True))
 _BARE_NAMES = "|".join(sorted(_VERB_OF_COMMAND, key=len, reverse=True))
 _STACKED_TRIGGERS = re.compile(
-    rf"(?:{_SIGN_PATTERN}(?:{_VERB_NAMES}))+(?=(?:{_SIGN_PATTERN}(?:{_VERB_NAMES})|{BARE}(?:{_BARE_NAMES}))(?:\s|\Z))",
+    rf"(?:{_SIGN_PATTERN}(?:{_VERB_NAMES}))+(?=(?:{_SIGN_PATTERN}(?:{_VERB_NAMES})|{BARE_SIGN}(?:{_BARE_NAMES}))(?:\s|\Z))",
     re.IGNORECASE,
 )
-_COMMAND_AT_START = re.compile(rf"{BARE}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
+_COMMAND_AT_START = re.compile(rf"{BARE_SIGN}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
 _COMMAND_BEHIND_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_VERB_NAMES})(?=\s|\Z)", re.IGNORECASE)
 """A command that was typed directly after a trigger which the client restored to the input box."""
 
 _PROSE_START = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
 _EXACT_YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
-_NAMED_TRIGGER = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(TYPED_VERBS)})(?![\w-])")
+_NAMED_TRIGGER = re.compile(rf"(?<![^\s:]){TYPED_SIGN}({'|'.join(TYPED_VERBS)})(?![\w-])")
 """A trigger's name in an error message."""
 
 
@@ -143,7 +143,7 @@ class Trigger(NamedTuple):
     is_slash: bool
     is_pasted: bool
     is_hooked: bool = True
-    sign: str = TYPED
+    sign: str = TYPED_SIGN
 
     def name(self, verb: str) -> str:
         """Return the command of a trigger with the prefix that the user typed.
@@ -151,16 +151,16 @@ class Trigger(NamedTuple):
         If the trigger cannot have that prefix, return its module command.
         """
         row = ROWS.get(verb)
-        is_bare = row is not None and row.bare and (row.inside or self.sign == BARE)
+        is_bare = row is not None and row.bare and (row.inside or self.sign == BARE_SIGN)
         if row and is_bare:
-            return f"{BARE}{row.bare}"
+            return f"{BARE_SIGN}{row.bare}"
         return f"{self.own_sign}{verb}"
 
     @property
     def own_sign(self) -> str:
         """The prefix of a trigger that the module does not register."""
-        if self.sign == TYPED:
-            return TYPED
+        if self.sign == TYPED_SIGN:
+            return TYPED_SIGN
         return SLASH
 
     def replace_names(self, words: str) -> str:
@@ -181,8 +181,8 @@ def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigg
     if command.startswith(SLASH[1:]):
         sign, verb = (SLASH, command[len(SLASH) - 1 :])
     else:
-        sign, verb = (BARE, command)
-    if sign == BARE:
+        sign, verb = (BARE_SIGN, command)
+    if sign == BARE_SIGN:
         verb = _VERB_OF_COMMAND.get(verb, verb)
     else:
         verb = ALIASES.get(verb, verb)
@@ -191,14 +191,14 @@ def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigg
 
 def recognise_trigger(prompt: str) -> Optional[Trigger]:
     """Return the trigger in a prompt, or None if the prompt is not one and passes."""
-    slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED
+    slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED_SIGN
     # typed after a bare trigger that the client restored to the input box
     stacked_triggers = _STACKED_TRIGGERS.match(prompt)
     if stacked_triggers:
         prompt = prompt[stacked_triggers.end() :]
         command_after = _COMMAND_AT_START.match(prompt)
         if command_after:
-            prompt = f"{TYPED}{_VERB_OF_COMMAND[command_after[1].lower()]}{prompt[command_after.end() :]}"
+            prompt = f"{TYPED_SIGN}{_VERB_OF_COMMAND[command_after[1].lower()]}{prompt[command_after.end() :]}"
     prompt = _last_retyped_trigger(_command_behind_words(prompt))
     if _ID_AFTER_NAME.match(prompt):
         return Trigger("resume", "", slash, is_pasted=True, sign=sign)

@@ -47,7 +47,7 @@ from resume_hooks.hooks.plain_cards import (
 )
 from resume_hooks.hooks.request import Request
 from resume_hooks.hooks.time_limit import TimeLimitExceeded, time_limit
-from resume_hooks.hooks.triggers import BARE, Trigger
+from resume_hooks.hooks.triggers import BARE_SIGN, Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.seam import find_answers
 from resume_hooks.sessions.link_log import read_links
@@ -84,7 +84,7 @@ def answer(request: Request) -> Outcome:
         is_open = question is not None and question.is_open
         if word == "help":
             lines = [HELP]
-            if request.trigger.sign == BARE:
+            if request.trigger.sign == BARE_SIGN:
                 for line in find_answers(questions.line_of_trim_help):
                     lines.append(line())
             return report_on_text(help_card("\n".join(lines), request.trigger, is_open=is_open))
@@ -151,7 +151,7 @@ def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:
 
     Return None if the trim frees too little, or if the client cannot trim in place.
     """
-    if request.trigger.sign != BARE or not isinstance(trim_plan.scanned, SessionScan):
+    if request.trigger.sign != BARE_SIGN or not isinstance(trim_plan.scanned, SessionScan):
         return None
     decision = in_client.decide_in_client(trim_plan.scanned, trim_plan.options, request.where)
     if in_client.is_worthwhile_in_client(decision, trim_plan.options):
@@ -268,7 +268,9 @@ def _refuse_option_in_place(text: str, trigger: Trigger) -> None:
     if text.lower() == "y":
         raise UsageError("'y' is not enough: type yes", f"{_CONFIRM_HINT}.")
     word = text.partition(" ")[0].lower()
-    if trigger.sign == BARE and (word == "--in-place" or difflib.get_close_matches(word, ["here"])):
+    if trigger.sign == BARE_SIGN and (
+        word == "--in-place" or difflib.get_close_matches(word, ["here"])
+    ):
         raise UsageError(
             f"'{word}' is not an option here", f"In place: {trigger.name('trim')} here"
         )
@@ -325,7 +327,7 @@ def help_card(options: str, trigger: Trigger, *, is_open: bool) -> str:
     """Return the options. Include the answers if a question is open and, in the module, the trim in place."""
     trim = trigger.name("trim")
     rows = []
-    if trigger.sign == BARE:
+    if trigger.sign == BARE_SIGN:
         rows.append(f"  in place           {trim} here [options]")
     if is_open:
         rows.append(_ANSWERS_TEXT.format(trim=trim))

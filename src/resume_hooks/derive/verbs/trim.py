@@ -14,10 +14,10 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session import Session
 
-Trimmed = OpenedSession[TrimPlan] | NothingWritten[TrimPlan]
+TrimOutcome = OpenedSession[TrimPlan] | NothingWritten[TrimPlan]
 
 
-def trim(session: Session, options: Options, caller: Caller) -> Trimmed:
+def trim(session: Session, options: Options, caller: Caller) -> TrimOutcome:
     """Write a trim. Raises UsageError for contradictory options or an unusable parent."""
     with caller.time_limit():
         plan = agents.plan_trim(session, caller.where, options, output_dir=caller.output_dir)
@@ -30,7 +30,7 @@ def write_trim(
     caller: Caller,
     confirm: Callable[[TrimPlan], bool] | None = None,
     write_plan: Callable[[TrimPlan, Where], Receipt] = write_child,
-) -> Trimmed:
+) -> TrimOutcome:
     """Write the trim with ``write_plan`` if it pays and the caller ``confirm`` to it.
 
     If ``confirm`` is None, no confirmation is needed. This is the only place where a trim is

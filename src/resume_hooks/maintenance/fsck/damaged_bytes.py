@@ -64,7 +64,7 @@ LONE_SURROGATE = DefectKind(
     "error",
     (
         "Clients up to 2.1.112 send it, and the API refuses the request as invalid JSON; "
-        "2.1.329 sends U+FFFD."
+        "client 2.1.329 sends U+FFFD."
     ),
 )
 BAD_UTF8 = DefectKind(
