@@ -218,6 +218,19 @@ def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
     )
 
 
+def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -> None:
+    """A name that is given after the first scan is found by the next one."""
+    write(home, TALK)
+    (agent,) = registry.list_other_agents(config_home.where)
+    path = agent.store.sessions()[0].path
+    assert agent.read_ends(path).title == "Fix the flaky test"
+    (home / "session_index.jsonl").write_text(
+        json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"
+    )
+    assert agent.list_files()
+    assert agent.read_ends(path).title == "Tame the test"
+
+
 def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
     """A rewound thread is one session, by its newest file; archived ones count.
 

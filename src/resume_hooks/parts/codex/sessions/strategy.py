@@ -70,7 +70,7 @@ class Codex:
         return read_thread_names(self._home)
 
     def _scan_rollouts(self) -> Rollouts:
-        for cached_name in ("rollouts", "_names"):
+        for cached_name in ("rollouts", "_thread_names"):
             self.__dict__.pop(cached_name, None)
         return self.rollouts
 
