@@ -172,6 +172,21 @@ def test_pairs_join_calls_and_results(tmp_path: Path) -> None:
     }
 
 
+def test_a_shorter_chain_has_its_own_turns_and_calls(tmp_path: Path) -> None:
+    """What was computed from the whole chain is not that of the shorter one."""
+    records = [
+        user("one", uuid="u1"),
+        assistant([call("c1")], uuid="a1", parent="u1", ts=1),
+        user([result("c1")], uuid="r1", parent="a1", ts=2),
+        user("two", uuid="u2", parent="r1", ts=3),
+    ]
+    transcript = scan_transcript(write_session(tmp_path, SESSION, records))
+    assert (len(transcript.turns), transcript.call_results["c1"][1] is None) == (2, False)
+    shortened = transcript.with_chain(transcript.chain[:2])
+    assert (len(shortened.turns), shortened.call_results["c1"][1]) == (1, None)
+    assert (len(transcript.turns), transcript.call_results["c1"][1] is None) == (2, False)
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_collector_is_left_as_it_was(tmp_path: Path, enabled: bool) -> None:
     """A scan pauses the garbage collector and leaves it on or off as found, also when it fails."""

@@ -178,7 +178,7 @@ class Transcript:
     def with_chain(self, chain: Sequence[Node]) -> Transcript:
         """Return the same transcript, but with ``chain``, a beginning of its live chain, as the live chain."""
         shortened = copy.copy(self)
-        for property_name in ("turns", "pairs"):
+        for property_name in ("turns", "call_results"):
             shortened.__dict__.pop(property_name, None)
         shortened.chain = list(chain)
         return shortened
