@@ -46,7 +46,7 @@ _REMINDER = re.compile(r"[<\u2039]system-reminder>.*?[<\u2039]/system-reminder>"
 def request_blocks(request: dict[str, Any]) -> list[tuple[str, str]]:
     """Every block of a request's conversation, without what the client adds by itself and what an import says first.
 
-    Nor thinking: 2.1.329 sends it only to the model that it is from, and an import names none.
+    Nor thinking: client 2.1.329 sends it only to the model that it is from, and an import names none.
     """
     return [
         (m["role"], json.dumps(block))

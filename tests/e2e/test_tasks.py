@@ -19,7 +19,7 @@ from tests.needs import one_in
 
 PARENT = "77777777-aaaa-4bbb-8ccc-000000000001"
 OFFERED = {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1"}
-"""2.1.330 gives its newest models the tools of the list only with this."""
+"""Client 2.1.330 gives its newest models the tools of the list only with this."""
 
 LIST: Reply = {"name": "TaskList", "input": {}}
 FILE = re.compile(r'/[^" ]*?/plans/[a-z0-9-]+\.md')

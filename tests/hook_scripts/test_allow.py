@@ -202,7 +202,7 @@ def test_a_folder_with_an_odd_name(tmp_path: Path, name: str, quoted: str) -> No
 
 
 def test_a_plugin_folder_that_ends_with_a_slash(reader: PluginCopy) -> None:
-    """2.1.112 names an installed plugin with a slash, so the path may have one slash or two."""
+    """Client 2.1.112 names an installed plugin with a slash, so the path may have one slash or two."""
     root = f"{reader.root}/"
     for slashes in ("/", "//"):
         command = f'"{reader.root}{slashes}hooks/engine" search x'

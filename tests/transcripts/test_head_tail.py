@@ -160,7 +160,7 @@ def hook_success(context: str, number: int) -> Record:
 
 
 def test_an_answer_before_the_clients_own_records(tmp_path: Path) -> None:
-    """2.1.330 writes 67 KB after the first answer after a start, with models' names in it, but no answer."""
+    """Client 2.1.330 writes 67 KB after the first answer after a start, with models' names in it, but no answer."""
     snapshot = attachment('"model": ' * 8_000, uuid="p", parent="a1")
     end = glance(tmp_path, [PADDING, *conversation(2), snapshot, PADDING | {"snapshot": {}}])
     assert end.model == "claude-opus-4-5"

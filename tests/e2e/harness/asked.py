@@ -26,7 +26,7 @@ def _block_text(block: dict[str, Any]) -> str:
 
 
 def conversation(request: Request) -> list[tuple[str, str]]:
-    """(role, text) of the user's and the model's messages; 2.1.329 puts `system` ones among them."""
+    """(role, text) of the user's and the model's messages; client 2.1.329 puts `system` ones among them."""
     messages = [
         message for message in request.get("messages", []) if message.get("role") != "system"
     ]

@@ -125,7 +125,7 @@ NOTES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", "summary-
 def test_a_locator_without_a_session(codex: Path, cli: Cli, document: Document) -> None:
     """The error is a sentence; with --all it is a finding."""
     write(codex, [line("event_msg", {"type": "x"}), *TALK])
-    assert "is not a rollout of Codex" in document("fsck", THREAD, code=1)["error"]["message"]
+    assert "is not a Codex rollout" in document("fsck", THREAD, code=1)["error"]["message"]
     (found,) = run_document(cli("fsck", "--all", "--json"), 1)["sessions"]
     assert [kind["code"] for kind in found["kinds"]] == ["session-unreadable"]
 

@@ -16,7 +16,7 @@ import pytest
 
 from resume_hooks.archive.vault import permission
 from resume_hooks.parts.lost import history
-from resume_hooks.parts.lost.strategy import describe_lost_prompts
+from resume_hooks.parts.lost.strategy import describe_lost_prompts, note_on_earlier_losses
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import list_all_transcripts, store_of_agents
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
@@ -198,6 +198,15 @@ def test_a_start_is_not_the_first_to_read_a_large_history(
         describe_lost_prompts(config_home.where, is_user_waiting=True)
         == "2 prompts of 1 lost session still exist"
     )
+    assert note_on_earlier_losses(config_home.where).startswith(
+        "2 prompts of 1 lost session still exist; list them: "
+    )
+
+
+def test_a_single_prompt_still_exists(kept: Path, config_home: ConfigHome) -> None:
+    """The verb agrees with the number of prompts."""
+    kept.write_text(history_line(LOST, "One only", AT) + "\n")
+    assert describe_lost_prompts(config_home.where) == "1 prompt of 1 lost session still exists"
 
 
 def test_cases_without_a_verdict_on_loss(kept: Path, config_home: ConfigHome) -> None:

@@ -379,7 +379,7 @@ def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
         f"bob added {key} first, and admitted you. Members whom that owner admits read what you share with it."
     ]
     reach = (
-        f"With project {key}: Its owner, bob, decides who joins it; "
+        f"With project {key}: its owner, bob, decides who joins it; "
         "1 other member can read what you share with it."
     )
     assert laptop.team("share", CHILD, "--with", "project", "--dry-run")["warnings"] == [reach]

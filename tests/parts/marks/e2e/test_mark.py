@@ -46,7 +46,7 @@ def messages(request: Request) -> list[tuple[str, Any]]:
         found.append((message["role"], plain))
     return [
         (role, blocks) for role, blocks in found if blocks
-    ]  # 2.1.329 sends empty ones after the first user's
+    ]  # client 2.1.329 sends empty ones after the first user's
 
 
 def told_at(sent: list[tuple[str, Any]]) -> int:

@@ -94,7 +94,7 @@ def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None
     assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
 
     twin = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
-    # The newest client is the measure: 2.1.42 drops parallel results of the parent, which a child
+    # The newest client is the measure: client 2.1.42 drops parallel results of the parent, which a child
     # has in one line.
     whole, cut = (
         resume_request(find_client(NEWEST), home, api, twin.stem),

@@ -205,6 +205,6 @@ def read_first_lines(path: str) -> list[RolloutLine]:
         return [second_line]
     if first_line is None or first_line.kind != META:
         raise NotATranscript(
-            f"{path} is not a rollout of Codex", "Its first line does not describe a session."
+            f"{path} is not a Codex rollout", "Its first line does not describe a session."
         )
     return [first_line, *([second_line] if second_line else [])]

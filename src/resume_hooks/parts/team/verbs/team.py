@@ -249,9 +249,9 @@ def _build_reader_notes(project: str, login: str, db: Database) -> list[str]:
     if readers is None:
         return []
     if readers.owner == login:
-        owner_text = "You decide who joins it"
+        owner_text = "you decide who joins it"
     else:
-        owner_text = f"Its owner, {readers.owner}, decides who joins it"
+        owner_text = f"its owner, {readers.owner}, decides who joins it"
     reader_phrase = format_count(readers.reader_count, "other member")
     return [
         f"With project {project}: {owner_text}; {reader_phrase} can read what you share with it."

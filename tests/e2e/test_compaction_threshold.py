@@ -1,4 +1,4 @@
-"""A line of the user's own, ``compaction trim@150k``: passed, the session is made smaller once the turn has ended."""
+"""A threshold of the user, ``compaction trim@150k``: above it, the session is made smaller once the turn has ended."""
 
 from __future__ import annotations
 
