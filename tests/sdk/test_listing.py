@@ -18,7 +18,7 @@ from resume_hooks.paths import Where, is_session_id, project_folders, project_ke
 from resume_hooks.search.listing import ListedSession, SessionLister, list_project, listing_page
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import collapse_line
-from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
+from resume_hooks.transcripts.head_tail import END_BYTES, NO_BRANCH, HeadTail
 from resume_hooks.transcripts.records import get_kind
 from tests.builders import (
     CWD,
@@ -96,11 +96,11 @@ def test_the_same_sessions_in_the_same_order(both: Both) -> None:
 
 
 def test_the_same_facts(both: Both) -> None:
-    """Tag, branch, folder, size and time of every session."""
+    """Tag, branch, folder, size and time of every session. ``HEAD``, which the SDK shows, is no branch."""
     for info, row in both.pairs:
         assert (row.tag, row.branch, row.folder) == (
             info.tag or "",
-            info.git_branch or "",
+            "" if info.git_branch == NO_BRANCH else info.git_branch or "",
             info.cwd or "",
         )
         assert (row.size, int(row.mtime * 1000)) == (info.file_size, info.last_modified)
