@@ -227,8 +227,8 @@ def test_the_last_prompt(project: Project) -> None:
 @pytest.mark.parametrize(
     ("to", "why", "remedy"),
     [
-        (f"{SESSION}:3", "is not a prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
-        (f"{SESSION}:6", "is not a prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
+        (f"{SESSION}:3", "is not a user prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
+        (f"{SESSION}:6", "is not a user prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
         (prompt_id(99), "No record", 'turn 1 "prompt 1"'),
         ("4", "No turn 4", "1 to 3"),
     ],

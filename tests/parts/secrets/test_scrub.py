@@ -166,10 +166,10 @@ def test_a_live_session(path: Path, document: Document) -> None:
         (["--all", "--in-place", "--yes"], "--all belongs to --list"),
         (["--project"], "--project belongs to --list"),
         (["--since", "7d"], "--since belongs to --list"),
-        (["--list", "--in-place", "--yes"], "--in-place and --list exclude"),
-        (["--list", "--secret-stdin"], "--secret-stdin and --list exclude"),
-        (["--list", "--start"], "--start and --list exclude"),
-        (["--list", "--output-dir", "."], "--output-dir and --list exclude"),
+        (["--list", "--in-place", "--yes"], "--in-place and --list can't be combined"),
+        (["--list", "--secret-stdin"], "--secret-stdin and --list can't be combined"),
+        (["--list", "--start"], "--start and --list can't be combined"),
+        (["--list", "--output-dir", "."], "--output-dir and --list can't be combined"),
     ],
 )
 def test_words_that_mean_nothing_together(
