@@ -39,18 +39,20 @@ _ANNOUNCEMENT = compile_lazily(
 )
 """The start of a sentence that only announces the assistant's next step."""
 
+_DECISION_REQUEST = (
+    r"if you(?:'d| would)? (?:like|want|prefer)|say the word|want me to|shall i|should i|"
+    r"needs? your (?:approval|confirmation|decision|go-ahead|input)|(?:pick|choose) one|your call|"
+    r"(?:a|one) word from you|say so (?:explicitly|first)|(?<=, )say so"
+)
+"""A pattern of words that leave the next step to the user."""
+
 _OFFER = compile_lazily(
-    r"\b(?:if you(?:'d| would)? (?:like|want|prefer)|let me know|say the word|want me to|shall i|should i|"
-    r"ready (?:to|for|when)|waiting for|tell me|"
-    r"needs? your (?:approval|confirmation|decision|go-ahead|input|review)|(?:pick|choose) one|your call|"
-    r"(?:a|one) word from you|say so (?:explicitly|first)|(?<=, )say so)\b",
+    rf"\b(?:{_DECISION_REQUEST}|needs? your review|let me know|ready (?:to|for|when)|waiting for|"
+    r"tell me)\b",
     re.IGNORECASE,
 )
 _CLOSING_OFFER = compile_lazily(
-    r"\b(?:if you(?:'d| would)? (?:like|want|prefer)|say the word|want me to|shall i|should i|"
-    r"ready to (?:commit|push|merge|deploy|start|implement|proceed)|"
-    r"needs? your (?:approval|confirmation|decision|go-ahead|input)|(?:pick|choose) one|your call|"
-    r"(?:a|one) word from you|say so (?:explicitly|first)|(?<=, )say so)\b",
+    rf"\b(?:{_DECISION_REQUEST}|ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
 QUESTION_SENTENCES = 3  # the number of a text's last sentences that may ask something
