@@ -48,6 +48,17 @@ def ask(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
     return reply
 
 
+def compaction_event(parent: Path) -> dict[str, object]:
+    """Return a compaction that the user asked for, without options."""
+    return {
+        "session_id": SESSION,
+        "screen": True,
+        "trigger": "manual",
+        "options": "",
+        "messages": module_messages(parent),
+    }
+
+
 def test_a_whole_fork_states_that_it_is_the_new_session(parent: Path) -> None:
     """It shows one size, because it is as large as the old session."""
     remark = ask("handoff", "all")["remark"]
@@ -181,13 +192,7 @@ def test_a_trim_in_place_is_reported_by_its_own_figure(parent: Path) -> None:
     rows = ask("trim")["ask"].split("\n")
     copy, here = (re.findall(r"about ([\d,]+)", row)[0] for row in (rows[0], rows[2]))
     assert int(here.replace(",", "")) > int(copy.replace(",", "")), rows
-    event = {
-        "session_id": SESSION,
-        "screen": True,
-        "trigger": "manual",
-        "options": "",
-        "messages": module_messages(parent),
-    }
+    event = compaction_event(parent)
     assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
 
 
@@ -199,13 +204,7 @@ def test_a_trim_in_place_that_leaves_less_is_reported_by_its_own_figure(parent: 
     write_session(parent.parent, SESSION, session_with_thinking())
     rows = ask("trim")["ask"].split("\n")
     (here,) = re.findall(r"in place about ([\d,]+): thinking", rows[2])
-    event = {
-        "session_id": SESSION,
-        "screen": True,
-        "trigger": "manual",
-        "options": "",
-        "messages": module_messages(parent),
-    }
+    event = compaction_event(parent)
     assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
 
 
@@ -216,16 +215,8 @@ def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> 
         {"type": "thinking", "thinking": "hm " * 700, "signature": "S"}
     ]
     write_session(parent.parent, SESSION, rows)
-    event = {
-        "session_id": SESSION,
-        "screen": True,
-        "trigger": "manual",
-        "messages": module_messages(parent),
-    }
-    assert (
-        "tokens, too few"
-        in answer_module(COMPACTION_PLAN_QUESTION, {**event, "options": ""})["skip"]
-    )
+    event = compaction_event(parent)
+    assert "tokens, too few" in answer_module(COMPACTION_PLAN_QUESTION, event)["skip"]
     assert answer_module(COMPACTION_PLAN_QUESTION, {**event, "options": "--min-savings 1"})[
         "before"
     ]
