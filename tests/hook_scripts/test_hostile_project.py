@@ -24,18 +24,7 @@ from tests.e2e.harness.processes import wait_until
 from tests.needs import REPO, need, python39
 
 ID = session_id(7)
-PROGRAMS = (
-    "python",
-    "python3",
-    *(f"python3.{minor}" for minor in range(9, 15)),
-    "uv",
-    "pip",
-    "git",
-    "node",
-    "claude",
-    "sh",
-    "bash",
-    "env",
+TOOLS = (
     "cat",
     "cmp",
     "date",
@@ -50,6 +39,20 @@ PROGRAMS = (
     "rm",
     "touch",
     "sleep",
+)
+PROGRAMS = (
+    "python",
+    "python3",
+    *(f"python3.{minor}" for minor in range(9, 15)),
+    "uv",
+    "pip",
+    "git",
+    "node",
+    "claude",
+    "sh",
+    "bash",
+    "env",
+    *TOOLS,
     "ps",
     "tmux",
     "xclip",
@@ -77,20 +80,7 @@ MODULES = (
 )
 SHELL = (
     "sh",
-    "cat",
-    "cmp",
-    "date",
-    "head",
-    "tail",
-    "awk",
-    "sed",
-    "grep",
-    "find",
-    "mkdir",
-    "ln",
-    "rm",
-    "touch",
-    "sleep",
+    *TOOLS,
     "git",
     "ps",
     "tr",
