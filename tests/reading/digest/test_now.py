@@ -192,6 +192,16 @@ def test_files_on_a_branch_that_no_git_command_left(config_home: ConfigHome) -> 
     assert row not in shown
 
 
+def test_a_folder_without_a_branch_is_no_checkout(config_home: ConfigHome) -> None:
+    """The client records ``HEAD`` for it, which is no branch among those of the checkouts."""
+    talk = Talk().prompt("go", gitBranch="main")
+    talk.runs("cd /w/lib && git switch fix", "Switched to branch 'fix'")
+    talk.prompt("next", gitBranch="HEAD")
+    shown = present_state(talk.digest(config_home))
+    assert "in /w/lib: branch fix, when last seen" in shown
+    assert "HEAD" not in shown
+
+
 def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
     """Where git named one in several folders, the latest first."""
     talk = (

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.redaction.lazy_patterns import compile_lazily
+from resume_hooks.transcripts.head_tail import NO_BRANCH
 
 _BRANCH_OUTPUT = compile_lazily(
     r"\n(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
@@ -95,7 +96,10 @@ def collect_session_git(
         checkouts.pop(client_checkout.folder, None)
         checkouts[client_checkout.folder] = client_checkout
     latest_first = list(reversed(checkouts.values()))
-    known_checkouts = [checkout for checkout in latest_first if checkout.folder]
+    known_checkouts = []
+    for checkout in latest_first:
+        if checkout.folder and checkout.branch != NO_BRANCH:
+            known_checkouts.append(checkout)
     known_checkouts.sort(key=lambda checkout: checkout.folder != home)
     return SessionGit(
         latest_first[0].branch if latest_first else "",
