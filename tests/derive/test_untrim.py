@@ -12,10 +12,12 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import make_planned_receipt, write_child
 from resume_hooks.derive.originals import CONTENT_FIELDS
-from resume_hooks.derive.trim import in_place, plan
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND, format_totals
 from resume_hooks.derive.untrim import scan_trimmed_session
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.trim_in_place import trim_in_place
 from resume_hooks.errors import (
     CheckFailed,
     NotATranscript,
@@ -374,7 +376,7 @@ def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> Non
     """Its originals are in the backups, one for each time; a child of it has them all."""
     whole = live_contents(parent)
     for options in (Options(keep_recent=0, only=("results",), min_savings=0), EVERYTHING):
-        in_place.write_in_place(session_file(parent), config_home.where, options, force=True)
+        trim_in_place(session_file(parent), options, Caller(config_home.where), force=True)
     assert live_contents(parent) != whole
     receipt = untrimmed(parent, config_home, strict=True)
     assert {
@@ -385,7 +387,7 @@ def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> Non
 def test_a_parent_trimmed_in_place_since(config_home: ConfigHome, parent: str) -> None:
     """The way leads over the parent's own placeholder to its backup."""
     whole, child = live_contents(parent), write_trimmed_child(parent, config_home)
-    in_place.write_in_place(session_file(parent), config_home.where, EVERYTHING, force=True)
+    trim_in_place(session_file(parent), EVERYTHING, Caller(config_home.where), force=True)
     receipt = untrimmed(child, config_home, strict=True)
     assert {
         uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from resume_hooks import questions
 from resume_hooks.cli.child import (
     checks_text,
@@ -16,12 +18,11 @@ from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.verbs.children import TrimOptions, UntrimOptions
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession
-from resume_hooks.derive.trim import in_place
-from resume_hooks.derive.trim.in_place import InPlaceTrim
-from resume_hooks.derive.trim.options import Options, TypedOptions, make_options
-from resume_hooks.derive.trim.plan import list_remarks, preview_trim
+from resume_hooks.derive.trim.options import TypedOptions, make_options
+from resume_hooks.derive.trim.plan import preview_trim
 from resume_hooks.derive.untrim import UntrimPlan
-from resume_hooks.derive.verbs.trim import trim
+from resume_hooks.derive.verbs.trim import TrimOutcome, trim
+from resume_hooks.derive.verbs.trim_in_place import trim_in_place
 from resume_hooks.derive.verbs.untrim import UntrimSpec, untrim
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder
@@ -55,51 +56,34 @@ def trim_session(options: TrimOptions) -> Receipt:
         min_savings=options.min_savings,
     )
     trim_options = make_options(typed_options)
+    caller = make_caller(options)
+    fields: dict[str, Any] = {}
     if options.in_place:
-        return _trim_in_place(trim_options, options)
-    session = options.locate_session(foreign=True)
-    outcome = trim(session, trim_options, make_caller(options))
-    plan, receipt = outcome.plan, outcome.receipt
-
-    def text() -> str:
-        if not receipt.written:
-            return f"{preview_trim(plan)}\n\nNothing was written."
-        return receipt_text(receipt, [("note", sentence) for sentence in list_remarks(plan)])
-
-    return print_child(options, receipt, {"savings": plan}, text)
-
-
-def _trim_in_place(trim_options: Options, options: TrimOptions) -> Receipt:
-    session = options.locate_session()
-    refuse_start_without_client(options, home_folder(session.head_tail, options.where))
-    if options.dry_run:
-        in_place_trim = in_place.plan_in_place(session, options.where, trim_options)
+        session = options.locate_session()
+        refuse_start_without_client(options, home_folder(session.head_tail, options.where))
+        outcome = trim_in_place(session, trim_options, caller, force=options.force)
+        fields = {"in_place": True, "backup": outcome.receipt.backup or None}
     else:
-        in_place_trim = in_place.write_in_place(
-            session, options.where, trim_options, force=options.force
-        )
-    fields = {
-        "savings": in_place_trim.plan,
-        "in_place": True,
-        "backup": in_place_trim.backup or None,
-    }
-    return print_child(
-        options, in_place_trim.receipt, fields, lambda: _describe_trim_in_place(in_place_trim)
-    )
+        outcome = trim(options.locate_session(foreign=True), trim_options, caller)
+    fields["savings"] = outcome.plan
+    return print_child(options, outcome.receipt, fields, lambda: _describe_trim(outcome))
 
 
-def _describe_trim_in_place(in_place_trim: InPlaceTrim) -> str:
-    receipt = in_place_trim.receipt
-    if not receipt.written:
-        return f"{preview_trim(in_place_trim.plan)}\n\nNothing was written."
+def _describe_trim(outcome: TrimOutcome) -> str:
+    receipt = outcome.receipt
+    if isinstance(outcome, NothingWritten):
+        return f"{preview_trim(outcome.plan)}\n\nNothing was written."
+    notes = [("note", fact) for fact in outcome.facts]
+    if not receipt.backup:
+        return receipt_text(receipt, notes)
     return facts_table(
         [
             ("rewrote", receipt.title),
             ("id", receipt.session_id),
             ("file", receipt.file),
-            ("backup", in_place_trim.backup),
+            ("backup", receipt.backup),
             ("tokens", f"{receipt.tokens_before:,} -> about {receipt.tokens_after:,}"),
-            *(("note", sentence) for sentence in list_remarks(in_place_trim.plan)),
+            *notes,
             ("checks", checks_text(receipt)),
             ("in Claude Code", receipt.in_client),
             ("in a shell", receipt.shell),

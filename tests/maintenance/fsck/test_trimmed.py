@@ -11,9 +11,11 @@ import pytest
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.trim import in_place, plan
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import scan_trimmed_session
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.trim_in_place import trim_in_place
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import is_session_file
@@ -60,7 +62,8 @@ def child_of(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
 def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:
     """The session with its own file trimmed; the backups that are there now."""
     os.utime(path, (LONG_AGO, LONG_AGO))
-    assert in_place.write_in_place(session_file(path), home.where, options).backup
+    outcome = trim_in_place(session_file(path), options, Caller(home.where))
+    assert outcome.receipt.backup
     folder = backup_folder(session_file(path).session_id, home.where)
     return sorted(str(file) for file in Path(folder).glob("*.jsonl"))
 

@@ -19,7 +19,8 @@ FRESH_KINDS = frozenset(
 class Receipt(NamedTuple):
     """The child that a verb wrote, or would write if ``written`` is false.
 
-    Sizes are tokens of the live chain.
+    Sizes are tokens of the live chain. After a trim in place, the receipt names the session itself,
+    and ``backup`` is the copy of its former file.
 
     If nothing was written, ``session_id`` and ``file`` are empty and the commands continue the
     parent. A script that deletes the named file must never delete the user's own session.
@@ -40,6 +41,7 @@ class Receipt(NamedTuple):
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
     agent: str = CLAUDE_NAME
+    backup: str = ""
 
     @property
     def sizes(self) -> str:

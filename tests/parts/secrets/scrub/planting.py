@@ -18,8 +18,10 @@ from resume_hooks.archive import link_sessions
 from resume_hooks.archive.vault import archive_session, delete
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.trim import in_place, plan
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.trim_in_place import trim_in_place
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import held_links
@@ -255,7 +257,7 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
     )
     for child in (trimmed, forked, rewritten, gone):
         os.utime(child, (LONG_AGO, LONG_AGO))
-    in_place.write_in_place(session_file(str(rewritten)), Where(environ), options)
+    trim_in_place(session_file(str(rewritten)), options, Caller(Where(environ)))
     delete.move_to_trash(
         delete.plan_delete(session_file(str(gone)), Where(environ)), Where(environ)
     )

@@ -1,4 +1,4 @@
-"""Trim a session in place: replace only the chosen contents in its own file, and keep the originals in a backup.
+"""``trim --in-place``: replace only the chosen contents in the session's own file, and keep the originals in a backup.
 
 Every line keeps its number. Lines that are not trimmed keep their bytes, including dead branches,
 metadata and unreadable lines. The plan is made from the backup, which no program writes to, so
@@ -12,18 +12,25 @@ import os
 import shlex
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import NamedTuple
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import Edit
-from resume_hooks.derive.child.write_child import make_planned_receipt as child_receipt
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.child.write_child import make_planned_receipt
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
+from resume_hooks.derive.trim.plan import (
+    SessionScan,
+    TrimPlan,
+    list_remarks,
+    plan_trim,
+    scan_session,
+)
 from resume_hooks.derive.trim.selection import Origins, make_edits
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.trim import TrimOutcome
 from resume_hooks.errors import SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_client_file
@@ -54,40 +61,24 @@ STILL_OPEN_NOTE = (
 OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 
 
-class InPlaceTrim(NamedTuple):
-    """A trim in place, either written or only planned.
-
-    ``backup`` has the originals, or is ``""`` if nothing was written.
-    """
-
-    plan: TrimPlan
-    receipt: Receipt
-    backup: str
-
-
-def plan_in_place(session: SessionFile, where: Where, options: Options) -> InPlaceTrim:
-    """Return the result that ``write_in_place`` would return, without writing.
-
-    Raises UsageError, OnlyArchived and WriteFailed if the trim is impossible.
-    """
-    _require_own_file(session, where)
-    plan = trimming.plan_trim(trimming.scan_session(session), where, options)
-    notes = _list_notes(plan)
-    if why := describe_open_session(session, where):
-        notes.insert(0, OPEN_NOTE.format(why=why))
-    return InPlaceTrim(plan, _make_receipt(plan, (), notes), "")
-
-
-def write_in_place(
-    session: SessionFile, where: Where, options: Options, *, force: bool = False
-) -> InPlaceTrim:
+def trim_in_place(
+    session: SessionFile, options: Options, caller: Caller, *, force: bool = False
+) -> TrimOutcome:
     """Trim a session's own file. Lines that other programs append during the trim are kept.
 
-    Raises SessionOpen if another process is trimming the session, or if the session is open and
-    ``force`` is false. After WriteFailed and CheckFailed the file is unchanged. A trim that would
-    not pay is not written.
+    The receipt names the session itself, and the ``backup`` with the originals. Raises UsageError,
+    OnlyArchived and WriteFailed if the trim is impossible. Raises SessionOpen if another process is
+    trimming the session, or if the session is open and ``force`` is false; a dry run only notes
+    this. After WriteFailed and CheckFailed the file is unchanged.
     """
+    where = caller.where
     _require_own_file(session, where)
+    if caller.dry_run:
+        plan = plan_trim(scan_session(session), where, options)
+        notes = _list_notes(plan)
+        if why := describe_open_session(session, where):
+            notes.insert(0, OPEN_NOTE.format(why=why))
+        return NothingWritten(_make_receipt(plan, notes), plan)
     if not force and (why := describe_open_session(session, where)):
         raise SessionOpen(
             f"The session may be open: {why}",
@@ -97,10 +88,10 @@ def write_in_place(
         original,
         backup,
     ):
-        scanned = trimming.scan_session(session._replace(path=backup), whole=True)
-        plan = trimming.plan_trim(replace(scanned, session=session), where, options)
+        scanned = scan_session(session._replace(path=backup), whole=True)
+        plan = plan_trim(replace(scanned, session=session), where, options)
         if not plan.pays:
-            return InPlaceTrim(plan, _make_receipt(plan, (), []), "")
+            return NothingWritten(_make_receipt(plan, []), plan)
         origins = scanned.find_origins(where)
         edits = make_edits(plan.choices, origins)
         passed_checks: list[Check] = []
@@ -113,11 +104,13 @@ def write_in_place(
         still_open = replace_session(
             session.path, original, backup, _edit_lines(backup, edits), check
         )
-        if still_open:
-            notes = [STILL_OPEN_NOTE, *_list_notes(plan)]
-        else:
-            notes = _list_notes(plan)
-        return InPlaceTrim(plan, _make_receipt(plan, tuple(passed_checks), notes), backup)
+    notes = _list_notes(plan)
+    if still_open:
+        notes.insert(0, STILL_OPEN_NOTE)
+    receipt = _make_receipt(plan, notes)._replace(
+        written=True, checks=tuple(passed_checks), backup=backup
+    )
+    return OpenedSession(receipt, plan, "trimmed in place", tuple(list_remarks(plan)))
 
 
 def _require_own_file(session: SessionFile, where: Where) -> None:
@@ -205,15 +198,14 @@ def _list_notes(plan: TrimPlan) -> list[str]:
     return notes
 
 
-def _make_receipt(plan: TrimPlan, passed_checks: tuple[Check, ...], notes: list[str]) -> Receipt:
-    receipt, parent = child_receipt(plan), plan.draft.parent
+def _make_receipt(plan: TrimPlan, notes: Sequence[str]) -> Receipt:
+    """Return the receipt of a plan that is not written yet."""
+    receipt, parent = make_planned_receipt(plan), plan.draft.parent
     if not plan.pays:
         return receipt._replace(warnings=tuple(notes))
     return receipt._replace(
         session_id=parent.session_id,
         file=parent.path,
         title=HeadTail(parent.path).title,
-        written=bool(passed_checks),
-        checks=passed_checks,
         warnings=tuple(notes),
     )

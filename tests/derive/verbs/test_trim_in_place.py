@@ -19,10 +19,11 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.archive import link_sessions
-from resume_hooks.derive.trim import in_place
-from resume_hooks.derive.trim.in_place import InPlaceTrim
+from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim.options import TypedOptions, make_options
 from resume_hooks.derive.trim.selection import TrimEdit
+from resume_hooks.derive.verbs import trim_in_place
+from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import (
     CheckFailed,
     NothingToTrim,
@@ -128,11 +129,16 @@ def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Pa
     return path
 
 
-def trim(home: ConfigHome, path: Path, *, force: bool = False, **options: Any) -> InPlaceTrim:
+def trim(
+    home: ConfigHome, path: Path, *, force: bool = False, dry_run: bool = False, **options: Any
+) -> Receipt:
     """Trim a session in place."""
-    return in_place.write_in_place(
-        session_file(str(path)), home.where, make_options(TypedOptions(**options)), force=force
-    )
+    return trim_in_place.trim_in_place(
+        session_file(str(path)),
+        make_options(TypedOptions(**options)),
+        Caller(home.where, dry_run=dry_run),
+        force=force,
+    ).receipt
 
 
 def all_backups(home: ConfigHome) -> list[Path]:
@@ -177,16 +183,15 @@ def test_only_chosen_pieces_change(config_home: ConfigHome, content: bytes) -> N
     assert all_backups(config_home) == [Path(done.backup)]
     changed = assert_trimmed(path, content, Path(done.backup))
     assert len(changed) == 4  # two turns are protected
-    made = done.receipt
-    assert (made.kind, made.written, made.tools_trimmed) == ("trim", True, 4)
-    assert (made.session_id, made.parent_session_id, made.file, made.parent_file) == (
+    assert (done.kind, done.written, done.tools_trimmed) == ("trim", True, 4)
+    assert (done.session_id, done.parent_session_id, done.file, done.parent_file) == (
         *[SESSION] * 2,
         *[str(path)] * 2,
     )
-    assert made.tokens_after < made.tokens_before
-    assert all(check.ok for check in made.checks)
-    assert any("keeps the old conversation" in note for note in made.warnings)
-    assert any("token counts in the file are unchanged" in note for note in made.warnings)
+    assert done.tokens_after < done.tokens_before
+    assert all(check.ok for check in done.checks)
+    assert any("keeps the old conversation" in note for note in done.warnings)
+    assert any("token counts in the file are unchanged" in note for note in done.warnings)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
@@ -244,7 +249,7 @@ def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHom
     )
     between = path.read_bytes()
     again = trim(config_home, path, force=True)
-    assert (again.backup, again.receipt.written, again.receipt.file) == ("", False, "")
+    assert (again.backup, again.written, again.file) == ("", False, "")
     assert (path.read_bytes(), path.stat().st_mtime, len(all_backups(config_home))) == (
         between,
         LONG_AGO,
@@ -257,10 +262,10 @@ def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
     path = laid(config_home, bulky(6))
     os.utime(path)
     before = path.read_bytes()
-    done = in_place.plan_in_place(session_file(str(path)), config_home.where, make_options())
-    assert (done.backup, done.receipt.written, done.receipt.session_id) == ("", False, SESSION)
-    assert done.receipt.tokens_after < done.receipt.tokens_before
-    assert "--force will be needed" in done.receipt.warnings[0]
+    done = trim(config_home, path, dry_run=True)
+    assert (done.backup, done.written, done.session_id) == ("", False, SESSION)
+    assert done.tokens_after < done.tokens_before
+    assert "--force will be needed" in done.warnings[0]
     assert path.read_bytes() == before
     assert not (config_home.config / "resume-hooks").exists()
 
@@ -278,7 +283,7 @@ def test_a_live_session_is_refused(config_home: ConfigHome) -> None:
     assert "Quit" in caught.value.remedy
     assert path.read_bytes() == before
     assert all_backups(config_home) == []
-    assert trim(config_home, path, force=True).receipt.written
+    assert trim(config_home, path, force=True).written
 
 
 def test_only_a_session_of_its_own_name(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -319,8 +324,8 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
     with backups.lock_rewrite(SESSION, config_home.where):
         with pytest.raises(ResumeHooksError, match="already being trimmed in place"):
             trim(config_home, path)
-        assert trim(config_home, other).receipt.written
-    assert trim(config_home, path).receipt.written
+        assert trim(config_home, other).written
+    assert trim(config_home, path).written
 
 
 def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
@@ -332,7 +337,7 @@ def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
         trim(config_home, path, force=True)
     assert f"chmod u+w {path}" in caught.value.remedy
     with pytest.raises(WriteFailed, match="read-only"):
-        in_place.plan_in_place(session_file(str(path)), config_home.where, make_options())
+        trim(config_home, path, dry_run=True)
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o400)
     assert all_backups(config_home) == []
 
@@ -357,7 +362,7 @@ def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
     """
     folder = Path(backups.backup_folder(SESSION, config_home.where))
     path = laid(config_home, conversation(3))
-    assert not trim(config_home, path).receipt.written
+    assert not trim(config_home, path).written
     assert not folder.exists()
     with pytest.raises(NothingToTrim):
         trim(config_home, laid(config_home, b'{"type":"summary"}\n'))
@@ -413,7 +418,7 @@ def test_a_file_that_was_changed_meanwhile(
         made.append(path.read_bytes() if path.exists() else b"")
         return []
 
-    monkeypatch.setattr(in_place, "_check_in_place", disturb)
+    monkeypatch.setattr(trim_in_place, "_check_in_place", disturb)
     with pytest.raises(WriteFailed) as caught:
         trim(config_home, path)
     assert "Nothing was changed" in caught.value.remedy
@@ -441,7 +446,7 @@ def test_killed_at_any_step_the_file_is_whole(config_home: ConfigHome) -> None:
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
     laid(config_home, content)
-    assert trim(config_home, path).receipt.written  # whatever was left behind is in nobody's way
+    assert trim(config_home, path).written  # whatever was left behind is in nobody's way
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
 
@@ -541,10 +546,10 @@ def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome
     with path.open("ab") as held:
         if append_carryover.is_open_for_writing(held.fileno()) is None:
             pytest.skip("this system does not tell")
-        assert in_place.STILL_OPEN_NOTE in trim(config_home, path, force=True).receipt.warnings
+        assert trim_in_place.STILL_OPEN_NOTE in trim(config_home, path, force=True).warnings
     assert (
-        in_place.STILL_OPEN_NOTE
-        not in trim(config_home, path, force=True, keep_recent=0).receipt.warnings
+        trim_in_place.STILL_OPEN_NOTE
+        not in trim(config_home, path, force=True, keep_recent=0).warnings
     )
 
 
@@ -553,7 +558,7 @@ def test_lines_appended_during_the_rewrite_are_kept(
 ) -> None:
     """They are appended while the new file is checked, one of them incomplete, and follow it unchanged."""
     path = laid(config_home, bulky(6))
-    content, real = path.read_bytes(), in_place._check_in_place
+    content, real = path.read_bytes(), trim_in_place._check_in_place
     late = [
         line(user("late", uuid="late1", parent="a5", ts=90)),
         line(assistant("yes", uuid="late2", parent="late1")),
@@ -567,7 +572,7 @@ def test_lines_appended_during_the_rewrite_are_kept(
         writing[0].start()
         return real(*given)
 
-    monkeypatch.setattr(in_place, "_check_in_place", check)
+    monkeypatch.setattr(trim_in_place, "_check_in_place", check)
     done = trim(config_home, path)
     writing[0].join()
     assert path.read_bytes().splitlines()[-2:] == late
@@ -661,7 +666,7 @@ def test_under_a_running_client(tmp_path: Path) -> None:
             done = trim(
                 ConfigHome(home.root, home.config, environ), path, force=True, min_savings=0
             )
-            assert done.receipt.written
+            assert done.written
             tui.submit("the second prompt")
             tui.wait_for("Mock reply 2")
             tui.wait_idle()
