@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import resume_hooks.parts.documents.document_folders
     import resume_hooks.parts.documents.requested_files
     import resume_hooks.parts.lost.strategy
-    import resume_hooks.parts.marks.lane
     import resume_hooks.parts.marks.state
+    import resume_hooks.parts.marks.trigger_answers
     import resume_hooks.parts.moved.copies
     import resume_hooks.parts.moved.find_moved_repo
     import resume_hooks.parts.moved.rehome
     import resume_hooks.parts.moved.verbs.other_copies
     import resume_hooks.parts.share.verbs.import_
-    import resume_hooks.parts.smart_trim.lane
+    import resume_hooks.parts.smart_trim.trigger_answers
     import resume_hooks.parts.smart_trim.verbs
     import resume_hooks.parts.subagents.as_session
     import resume_hooks.parts.subagents.verbs
@@ -54,8 +54,10 @@ if TYPE_CHECKING:
     fits(questions.answer_line_search)(
         resume_hooks.parts.attribution.line_search.answer_line_search
     )
-    fits(questions.answer_smart_trim)(resume_hooks.parts.smart_trim.lane.answer_smart_trim)
-    fits(questions.answer_trigger)(resume_hooks.parts.marks.lane.answer)
+    fits(questions.answer_smart_trim)(
+        resume_hooks.parts.smart_trim.trigger_answers.answer_smart_trim
+    )
+    fits(questions.answer_trigger)(resume_hooks.parts.marks.trigger_answers.answer_request)
     fits(questions.check_handoff_option)(
         resume_hooks.parts.documents.requested_files.require_out_for_force
     )
@@ -81,7 +83,9 @@ if TYPE_CHECKING:
     fits(questions.line_at_start)(resume_hooks.parts.team.team_file.report_push_failure)
     fits(questions.line_at_start_in_new_folder)(resume_hooks.parts.moved.rehome.format_start_line)
     fits(questions.line_of_new_folder)(resume_hooks.parts.moved.rehome.format_background_line)
-    fits(questions.line_of_trim_help)(resume_hooks.parts.smart_trim.lane.format_help_line)
+    fits(questions.line_of_trim_help)(
+        resume_hooks.parts.smart_trim.trigger_answers.format_help_line
+    )
     fits(questions.lineage_by_option)(resume_hooks.parts.team.verbs.team_answer.read_team_lineage)
     fits(questions.list_by_option)(resume_hooks.parts.subagents.verbs.print_subagents)
     fits(questions.needs_driver)(resume_hooks.parts.team.team_file.read_team)
@@ -96,7 +100,9 @@ if TYPE_CHECKING:
     fits(questions.notes_after_delete)(resume_hooks.parts.marks.state.remove_mark_after_delete)
     fits(questions.notes_after_delete)(resume_hooks.parts.team.answers.queue_deleted_session)
     fits(questions.notes_after_scrub)(resume_hooks.parts.team.answers.queue_scrubbed_sessions)
-    fits(questions.plan_decided_trim)(resume_hooks.parts.smart_trim.lane.find_decided_trim)
+    fits(questions.plan_decided_trim)(
+        resume_hooks.parts.smart_trim.trigger_answers.find_decided_trim
+    )
     fits(questions.push_after_turn)(resume_hooks.parts.team.background.main)
     fits(questions.search_by_option)(resume_hooks.parts.team.verbs.team_answer.answer_search)
     fits(questions.session_store)(resume_hooks.parts.team.sdk_store.PostgresSessionStore)

@@ -38,7 +38,7 @@ from tests.search.index.probe import uid
 
 
 @pytest.fixture
-def family(config_home: ConfigHome) -> list[Path]:
+def lineage_finder(config_home: ConfigHome) -> list[Path]:
     """An original, its trim (with an export), and a continuation of that."""
     folder = config_home.project()
     paths = [folder / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]
@@ -58,34 +58,34 @@ def family(config_home: ConfigHome) -> list[Path]:
     return paths
 
 
-def test_parent_info(family: list[Path]) -> None:
+def test_parent_info(lineage_finder: list[Path]) -> None:
     """The parent's file, how the session was derived, what it was exported to."""
-    assert get_parent_info(family[0]) == (None, None, None)
-    assert get_parent_info(family[1]) == (family[0], "trimmed", Path("/x/log.txt"))
-    assert get_parent_info(str(family[2])) == (family[1], "continued", None)
+    assert get_parent_info(lineage_finder[0]) == (None, None, None)
+    assert get_parent_info(lineage_finder[1]) == (lineage_finder[0], "trimmed", Path("/x/log.txt"))
+    assert get_parent_info(str(lineage_finder[2])) == (lineage_finder[1], "continued", None)
 
 
-def test_parent_info_of_a_lost_parent(family: list[Path]) -> None:
+def test_parent_info_of_a_lost_parent(lineage_finder: list[Path]) -> None:
     """A parent that is gone is told by the path that it had."""
-    family[1].unlink()
-    assert get_parent_info(family[2]) == (family[1], "continued", None)
+    lineage_finder[1].unlink()
+    assert get_parent_info(lineage_finder[2]) == (lineage_finder[1], "continued", None)
 
 
-def test_continuation_lineage_leaves_trims_out(family: list[Path]) -> None:
+def test_continuation_lineage_leaves_trims_out(lineage_finder: list[Path]) -> None:
     """Oldest first, each node linked to the one before it."""
-    first = SessionNode(family[0], session_id(1), None, None)
-    assert get_continuation_lineage(family[2]) == [
+    first = SessionNode(lineage_finder[0], session_id(1), None, None)
+    assert get_continuation_lineage(lineage_finder[2]) == [
         first,
-        SessionNode(family[2], session_id(3), "continued", None, first),
+        SessionNode(lineage_finder[2], session_id(3), "continued", None, first),
     ]
 
 
-def test_full_chain(family: list[Path]) -> None:
+def test_full_chain(lineage_finder: list[Path]) -> None:
     """Newest first, ending with the original."""
-    assert get_full_lineage_chain(family[2]) == [
-        (family[2], "continued"),
-        (family[1], "trimmed"),
-        (family[0], "original"),
+    assert get_full_lineage_chain(lineage_finder[2]) == [
+        (lineage_finder[2], "continued"),
+        (lineage_finder[1], "trimmed"),
+        (lineage_finder[0], "original"),
     ]
 
 
@@ -98,16 +98,16 @@ def test_a_parent_known_by_id_alone(config_home: ConfigHome) -> None:
     assert get_parent_info(path) == (None, "continued", None)
 
 
-def test_rollover_makes_a_child(family: list[Path]) -> None:
+def test_rollover_makes_a_child(lineage_finder: list[Path]) -> None:
     """With a next step it is a handoff, without one a rollover; a dry run makes nothing."""
-    before = set(family[0].parent.iterdir())
-    assert rollover(family[0], dry_run=True).written is False
-    assert set(family[0].parent.iterdir()) == before
-    made = rollover(family[0], next_step="go on")
+    before = set(lineage_finder[0].parent.iterdir())
+    assert rollover(lineage_finder[0], dry_run=True).written is False
+    assert set(lineage_finder[0].parent.iterdir()) == before
+    made = rollover(lineage_finder[0], next_step="go on")
     assert (made.written, made.kind, Path(made.file).exists()) == (True, "handoff", True)
-    assert rollover(str(family[0]), next_step="  ").kind == "rollover"
+    assert rollover(str(lineage_finder[0]), next_step="  ").kind == "rollover"
     with pytest.raises(UsageError, match="can't have a next step"):
-        rollover(family[0], next_step="go on", size="all")
+        rollover(lineage_finder[0], next_step="go on", size="all")
 
 
 def test_failures_are_of_one_family(config_home: ConfigHome, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def _below(declared: type[VerbOptions]) -> list[type[VerbOptions]]:
     return [each for one in declared.__subclasses__() for each in (one, *_below(one))]
 
 
-@pytest.mark.parametrize("name", sorted({row.lane for row in ROWS.values() if row.lane}))
+@pytest.mark.parametrize("name", sorted({row.module for row in ROWS.values() if row.module}))
 def test_every_lane_has_its_module(name: str) -> None:
     """The prompt hook finds its lanes by name, so the linter does not see them."""
     assert find_spec(name)

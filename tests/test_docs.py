@@ -64,9 +64,9 @@ def test_every_verb_command_and_trigger_is_named() -> None:
     )
     assert not [verb for verb in VERBS if f"\n## {verb}\n" not in verbs]
     assert not [
-        row.bare
+        row.command
         for row in triggers_table.ROWS.values()
-        if row.bare and f"`/{row.bare}" not in commands
+        if row.command and f"`/{row.command}" not in commands
     ]
     assert not [
         name
@@ -280,7 +280,7 @@ def any_is_away() -> bool:
 def test_every_trigger_that_is_shown_is_one() -> None:
     """Nowhere a name that nothing answers to."""
     rows = triggers_table.ROWS.values()
-    bare = {row.bare for row in rows if row.bare}
+    bare = {row.command for row in rows if row.command}
     long = {*triggers_table.ROWS, *(name for row in rows for name in row.aliases)}
     failed = []
     for page in PAGES:

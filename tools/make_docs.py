@@ -235,7 +235,7 @@ def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
     for check in part.checks:
         yield questions.check_of_doctor, check.function
     for trigger in part.triggers:
-        yield questions.answer_trigger, f"{trigger.lane}:answer"
+        yield questions.answer_trigger, f"{trigger.module}:answer_request"
     for agent in part.agents:
         for field, question in AGENT_QUESTIONS.items():
             if function := getattr(agent, field):
@@ -256,7 +256,7 @@ def triggers_table() -> str:
     """Return a table with both forms of every trigger."""
     rows = []
     for each in ROWS.values():
-        if not each.inside:
+        if not each.is_module_only:
             typed = [
                 f"`>{name}{each.argument and f' {each.argument}'}`"
                 for name in (each.name, *each.aliases)
@@ -268,16 +268,16 @@ def triggers_table() -> str:
 
 def has_page(trigger: Trigger) -> bool:
     """Check whether a trigger has a file in commands/."""
-    return not trigger.inside
+    return not trigger.is_module_only
 
 
 def commands_module() -> str:
     """Return the module with the names that the client's module registers and answers, and with their menu texts."""
     bare: list[dict[str, object]] = [
-        {"name": each.bare, "description": each.about, "argumentHint": each.argument}
-        | ({"immediate": True} if each.reads else {})
+        {"name": each.command, "description": each.about, "argumentHint": each.argument}
+        | ({"immediate": True} if each.is_read_only else {})
         for each in ROWS.values()
-        if each.bare
+        if each.command
     ]
     prefixed = [f"{SLASH[1:]}{each.name}" for each in ROWS.values() if has_page(each)]
     lists = (("COMMANDS", bare), ("PREFIXED_COMMANDS", prefixed))
@@ -289,7 +289,7 @@ def commands_module() -> str:
     answered = [
         f"{TYPED_SIGN}{name}"
         for name, verb in meant.items()
-        if not ROWS[verb].inside and not ROWS[verb].asks
+        if not ROWS[verb].is_module_only and not ROWS[verb].asks_first
     ]
     words = "\n// Triggers without arguments.\n"
     words += f"export const ANSWERED_TRIGGERS = {json.dumps(answered)}\n"

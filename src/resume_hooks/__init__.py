@@ -52,7 +52,7 @@ def __getattr__(name: str) -> object:
 
         return __version__
     if name in __all__:
-        # Imported late: the guard's lane must not load the engine.
+        # Imported late: what the guard starts must not load the engine.
         from resume_hooks import api
 
         return getattr(api, name)

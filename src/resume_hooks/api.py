@@ -25,7 +25,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, lineage_scope, project_scope_of_folder, session_scope
-from resume_hooks.sessions.lineage import Ancestor, Family, omit_trims
+from resume_hooks.sessions.lineage import Ancestor, LineageFinder, omit_trims
 from resume_hooks.sessions.session import Session
 
 
@@ -83,11 +83,11 @@ def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, 
     file that the metadata names. Raise SessionNotFound if ``session_file`` can't be read.
     """
     path = os.path.abspath(session_file)
-    family = Family(Where())
-    parent = family.find_parent(path)
+    lineage_finder = LineageFinder(Where())
+    parent = lineage_finder.find_parent(path)
     if parent is None:
         return None, None, None
-    file = family.locate(parent, path) or parent.file
+    file = lineage_finder.locate_parent(parent, path) or parent.file
     return _optional_path(file), parent.derivation_type, _optional_path(parent.exported_file)
 
 
@@ -97,12 +97,14 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
     If only the vault has a session, the node has its former path; ``get_parent_info`` returns the
     archived copy.
     """
-    return _build_nodes(omit_trims(Family(Where()).lineage(os.path.abspath(session_file))))
+    return _build_nodes(
+        omit_trims(LineageFinder(Where()).find_lineage(os.path.abspath(session_file)))
+    )
 
 
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
     """Return the whole lineage as (file, derivation type), newest first; the first session is last."""
-    ancestors = Family(Where()).lineage(os.path.abspath(session_file))
+    ancestors = LineageFinder(Where()).find_lineage(os.path.abspath(session_file))
     return [
         (_get_ancestor_file(ancestor), ancestor.derivation_type) for ancestor in reversed(ancestors)
     ]

@@ -79,7 +79,7 @@ TRIGGERS: Dict[
         "marks",
         "[goal]",
         "Mark this place before you try something",
-        "lane",
+        "trigger_answers",
         "search",
         "mark [goal], back report   mark this place, go back to it",
         (),
@@ -93,7 +93,7 @@ TRIGGERS: Dict[
         "marks",
         "report",
         "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays",
-        "lane",
+        "trigger_answers",
         "search",
         "",
         (),
@@ -251,9 +251,9 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
 """Options of parts, by verb of the core: the part, names, the line in the help, the function, whether it is a flag."""
 
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {
-    "answer_smart_trim": [("smart_trim", "lane:answer_smart_trim")],
-    "plan_decided_trim": [("smart_trim", "lane:find_decided_trim")],
-    "line_of_trim_help": [("smart_trim", "lane:format_help_line")],
+    "answer_smart_trim": [("smart_trim", "trigger_answers:answer_smart_trim")],
+    "plan_decided_trim": [("smart_trim", "trigger_answers:find_decided_trim")],
+    "line_of_trim_help": [("smart_trim", "trigger_answers:format_help_line")],
     "notes_after_delete": [
         ("marks", "state:remove_mark_after_delete"),
         ("team", "answers:queue_deleted_session"),

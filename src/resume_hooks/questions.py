@@ -97,7 +97,7 @@ def answer_smart_trim(request: Request, /) -> Outcome | None:
 
 @declare_question
 def answer_trigger(request: Request, /) -> Outcome:
-    """Answer a trigger of the part; implemented by ``answer`` in its lane. Raise ResumeHooksError."""
+    """Answer a trigger of the part; implemented by ``answer_request`` in its module. Raise ResumeHooksError."""
 
 
 @declare_question

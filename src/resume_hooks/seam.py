@@ -33,27 +33,27 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "parts")
 class Trigger(NamedTuple):
     """A trigger of a prompt: the word after ``>``, its arguments, and its description.
 
-    ``lane`` is the module below the part whose function ``answer`` takes a
+    ``module`` is the module below the part whose function ``answer_request`` takes a
     ``hooks.request.Request`` and returns a ``derive.outcome.Outcome``. ``row`` is its row in the
-    card of ``>help``, ``""`` if another trigger's row names it. ``bare`` is its name after ``/`` if
-    hooks/register.mjs runs; an ``inside`` trigger exists only there. An ``alone`` trigger does not
-    fire if other words follow. An ``asks`` trigger may be repeated with a yes. A ``reads`` trigger
-    is allowed there while the model works. ``before`` names the core's trigger that follows it in
-    lists.
+    card of ``>help``, ``""`` if another trigger's row names it. ``command`` is its name after ``/``
+    if hooks/register.mjs runs; only that module knows an ``is_module_only`` trigger. If
+    ``takes_no_words``, a prompt with other words is not this trigger. If ``asks_first``, the user
+    may repeat the trigger with a yes. An ``is_read_only`` trigger is allowed there while the model
+    works. ``before`` names the core's trigger that follows it in lists.
     """
 
     name: str
     argument: str
     about: str
-    lane: str = ""
+    module: str = ""
     before: str = ""
     row: str = ""
     aliases: Tuple[str, ...] = ()
-    bare: str = ""
-    alone: bool = False
-    asks: bool = False
-    reads: bool = False
-    inside: bool = False
+    command: str = ""
+    takes_no_words: bool = False
+    asks_first: bool = False
+    is_read_only: bool = False
+    is_module_only: bool = False
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -130,13 +130,13 @@ def _module_of_verb(verb: str, inner: str) -> Optional[str]:
 
 
 def list_triggers() -> List[Trigger]:
-    """Return the triggers of the installed parts, each with the full module name of its lane."""
+    """Return the triggers of the installed parts, each with the full name of its module."""
     rows = []
     for name, row in part_table.TRIGGERS.items():
         if is_installed(row[0]):
             rows.append((row[0], Trigger(name, *row[1:])))
     return [
-        trigger._replace(lane=f"{__package__}.parts.{part}.{trigger.lane}")
+        trigger._replace(module=f"{__package__}.parts.{part}.{trigger.module}")
         for part, trigger in rows
     ]
 

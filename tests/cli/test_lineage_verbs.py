@@ -21,7 +21,7 @@ ONE, TWO, THREE, LOST = (session_id(n) for n in (1, 2, 3, 9))
 
 
 @pytest.fixture
-def family(config_home: ConfigHome) -> ConfigHome:
+def lineage_finder(config_home: ConfigHome) -> ConfigHome:
     """A lost original, its continuation 1, the trim 2 of that, and 3, which came from 2 by /clear."""
     folder = config_home.project()
     for number, first in (
@@ -38,7 +38,7 @@ def family(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
-def test_lineage(family: ConfigHome, cli: Cli, document: Document) -> None:
+def test_lineage(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
     """Oldest first, the gap named; the document's rows contain every documented field."""
     rows = document("lineage", THREE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [LOST, ONE, TWO, THREE]
@@ -58,34 +58,34 @@ def test_lineage(family: ConfigHome, cli: Cli, document: Document) -> None:
     assert lines[9] == "4. title 3  clear"
 
 
-def test_it_only_reads(family: ConfigHome, cli: Cli) -> None:
+def test_it_only_reads(lineage_finder: ConfigHome, cli: Cli) -> None:
     """Ancestors that the vault has not got yet are for the next start to archive."""
-    before = sorted(family.root.rglob("*"))
+    before = sorted(lineage_finder.root.rglob("*"))
     assert cli("lineage", THREE).returncode == 0
-    assert sorted(family.root.rglob("*")) == before
+    assert sorted(lineage_finder.root.rglob("*")) == before
 
 
-def test_lineage_without_trims(family: ConfigHome, document: Document) -> None:
+def test_lineage_without_trims(lineage_finder: ConfigHome, document: Document) -> None:
     """``--continued`` leaves the trim out and closes the gap."""
     rows = document("lineage", THREE, "--continued")["data"]["rows"]
     assert [row["session_id"] for row in rows] == [LOST, ONE, THREE]
     assert rows[-1]["parent_session_id"] == ONE
 
 
-def test_find_original(family: ConfigHome, cli: Cli, document: Document) -> None:
+def test_find_original(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
     """The oldest known ancestor, even without its file; for a session without parents, itself."""
     assert [
         row["session_id"] for row in document("lineage", THREE, "--original")["data"]["rows"]
     ] == [LOST]
-    os.unlink(family.project() / f"{TWO}.jsonl")
-    write_session(family.project(), session_id(7), conversation(1))
+    os.unlink(lineage_finder.project() / f"{TWO}.jsonl")
+    write_session(lineage_finder.project(), session_id(7), conversation(1))
     assert (
         document("find-original", session_id(7))["data"]["rows"][0]["derivation_type"] == "original"
     )
     assert cli("find-original", session_id(7)).stdout.startswith(b"prompt 0  first session\n")
 
 
-def test_find_derived(family: ConfigHome, cli: Cli, document: Document) -> None:
+def test_find_derived(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
     """Parents precede children, for any kind of link; a leaf has no descendants."""
     rows = document("find-derived", ONE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [TWO, THREE]
@@ -97,7 +97,7 @@ def test_find_derived(family: ConfigHome, cli: Cli, document: Document) -> None:
     )
 
 
-def test_find_derived_as_a_tree(family: ConfigHome, cli: Cli) -> None:
+def test_find_derived_as_a_tree(lineage_finder: ConfigHome, cli: Cli) -> None:
     """The indentation shows each session's parent."""
     lines = cli("find-derived", ONE, "--tree").stdout.decode().split("\n")
     assert lines[0] == ONE
@@ -158,9 +158,9 @@ def test_a_deep_tree_stays_readable(config_home: ConfigHome, cli: Cli) -> None:
         assert session_id(number).encode() in done.stdout
 
 
-def test_info_of_a_locator(family: ConfigHome, cli: Cli, document: Document) -> None:
+def test_info_of_a_locator(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
     """By id, prefix, title and path, always the same session."""
-    path = str(family.project() / f"{TWO}.jsonl")
+    path = str(lineage_finder.project() / f"{TWO}.jsonl")
     for locator in (TWO, TWO.upper(), "00000002", "title 2", path):
         data = document("info", locator)["data"]
         assert (data["session_id"], data["session_file"], data["title"]) == (TWO, path, "title 2")
@@ -170,9 +170,9 @@ def test_info_of_a_locator(family: ConfigHome, cli: Cli, document: Document) -> 
     assert f" {path}\n" in text
 
 
-def test_info(family: ConfigHome, cli: Cli, document: Document) -> None:
+def test_info(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
     """Counts, tokens, damage."""
-    path = family.project() / f"{THREE}.jsonl"
+    path = lineage_finder.project() / f"{THREE}.jsonl"
     with path.open("ab") as stream:
         stream.write(b'garbage\n{"type":"tag","tag":"mine"}\n')
     data = document("info", THREE)["data"]
@@ -217,7 +217,7 @@ def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Documen
     assert (data["tool_calls"], data["unanswered_calls"], data["torn"]) == (1, 1, True)
 
 
-def test_a_window_of_ones_own(family: ConfigHome, document: Document) -> None:
+def test_a_window_of_ones_own(lineage_finder: ConfigHome, document: Document) -> None:
     """The setting determines the window of the percentage."""
     data = document("info", THREE, environ={"RESUME_HOOKS_CONTEXT_WINDOW": "22600"})["data"]
     assert (data["context"]["window"], data["context"]["percent"]) == (22_600, 12)

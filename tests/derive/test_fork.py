@@ -25,7 +25,7 @@ from resume_hooks.errors import NothingToFork, UsageError, WriteFailed
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where, project_key
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.records import Record
@@ -168,7 +168,7 @@ def test_a_fork_of_a_fork(config_home: ConfigHome) -> None:
     own, new = once.session_id.encode(), twice.session_id.encode()
     for one, other in zip(body(once.file)[1:5], body(twice.file)[1:5], strict=True):
         assert other == one.replace(own, new).replace(SESSION.encode(), own)
-    lineage = [row.session_id for row in Family(Where()).lineage(twice.file)]
+    lineage = [row.session_id for row in LineageFinder(Where()).find_lineage(twice.file)]
     assert lineage == [SESSION, once.session_id, twice.session_id]
 
 

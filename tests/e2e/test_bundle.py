@@ -24,7 +24,7 @@ from resume_hooks.derive.imports.read_bundle import unpack_bundle
 from resume_hooks.reading.bundle import BundleRedactor, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import message_texts_of_request
@@ -113,7 +113,7 @@ def test_it_continues_elsewhere(
     assert [came.session_id for came in found] == [root.stem, child.session_id]
     request = resume_request(client, elsewhere, api, child.session_id)
     assert request_blocks(request) == before
-    rows = Family(elsewhere.where).lineage(found[1].receipt.file)
+    rows = LineageFinder(elsewhere.where).find_lineage(found[1].receipt.file)
     assert [(row.session_id, row.status) for row in rows] == [
         (root.stem, "present"),
         (child.session_id, "present"),

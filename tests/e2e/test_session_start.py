@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER
 from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
@@ -114,12 +114,12 @@ def test_handoff_clear_compact_resume(
         assert waiting(home) == []
         assert kinds(home) == ["handoff", "handoff"]
         fresh = read_links(home.where)[-1].child_id
-        rows = Family(home.where).lineage(str(home.project_folder / f"{fresh}.jsonl"))
+        rows = LineageFinder(home.where).find_lineage(str(home.project_folder / f"{fresh}.jsonl"))
         assert [(row.session_id, row.kind) for row in rows] == [
             (parent.stem, "original"),
             (fresh, "handoff"),
         ]
-        assert Family(home.where).is_superseded(str(child))
+        assert LineageFinder(home.where).is_superseded(str(child))
         compact(tui)
         said = ask(tui, "go on GAMMA")
         assert (said.count(CLOSING_MARKER), said.count("before it was compacted")) == (1, 1)

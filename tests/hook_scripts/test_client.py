@@ -50,14 +50,17 @@ def started_by(trace: str, script: str) -> list[str]:
     for pid, call in rows:
         if child := re.search(r"(?:fork|clone\d?)[( ].*= (\d+)$", call):
             born[child.group(1)] = pid
-    family = {pid for pid, call in rows if "execve(" in call and script in call}
-    while grown := {child for child, parent in born.items() if parent in family} - family:
-        family |= grown
+    lineage_finder = {pid for pid, call in rows if "execve(" in call and script in call}
+    while (
+        grown := {child for child, parent in born.items() if parent in lineage_finder}
+        - lineage_finder
+    ):
+        lineage_finder |= grown
     programs, begun = [], False
     for pid, call in rows:
         begun = begun or ("execve(" in call and script in call)
         program = re.search(r'execve\("([^"]+)"', call)
-        if begun and pid in family and program and "ENOENT" not in call:
+        if begun and pid in lineage_finder and program and "ENOENT" not in call:
             programs.append(Path(program.group(1)).name)
     return programs
 

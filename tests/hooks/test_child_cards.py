@@ -25,7 +25,7 @@ from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.hooks.prompt import draw_card
 from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.hooks.triggers import TYPED_VERBS, Trigger, trigger_of_command
-from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.copy_result import CopyResult
 from tests.builders import (
@@ -160,7 +160,9 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
 def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
     """Oldest first, with this session and missing ones marked."""
     records = [{"continue_metadata": {"parent_session_id": session_id(9)}}, *conversation(1)]
-    rows = Family(config_home.where).lineage(write_session(config_home.project(), SESSION, records))
+    rows = LineageFinder(config_home.where).find_lineage(
+        write_session(config_home.project(), SESSION, records)
+    )
     text = card_in_client(lineage_card(rows))
     assert "(2 sessions)" in text
     assert f"  1 · (file gone)\n     {session_id(9)}\n" in text
@@ -213,7 +215,7 @@ def test_a_long_lineage_is_cut_to_ten_rows(config_home: ConfigHome) -> None:
             session_id(number),
             [*head, custom_title("long " * 30), *conversation(1)],
         )
-    text = card_in_client(lineage_card(Family(config_home.where).lineage(path)))
+    text = card_in_client(lineage_card(LineageFinder(config_home.where).find_lineage(path)))
     assert is_small(text)
     assert re.findall(r"^  (\d+) ·", text, re.MULTILINE) == ["1", "11", "12"]
     assert f"  9 more between, in a shell: resume-hooks lineage {session_id(12)[:8]}" in text

@@ -91,7 +91,9 @@ def test_help_uses_the_names_that_the_user_types() -> None:
     """The module's names where a user types; elsewhere the plugin's own commands."""
     text = ask("resume-hooks:help")["text"]
     assert all(
-        re.search(rf"^  /{row.bare} ", text, re.MULTILINE) for row in ROWS.values() if row.bare
+        re.search(rf"^  /{row.command} ", text, re.MULTILINE)
+        for row in ROWS.values()
+        if row.command
     )
     assert "resume-hooks:" not in text
     assert "[next step] Continue" in text, "what follows a long usage stands apart"

@@ -44,7 +44,7 @@ NONE = session_id(8)
 FORMS = [
     *((TYPED_SIGN, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((SLASH, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
-    *((BARE_SIGN, row.bare) for row in ROWS.values() if row.bare),
+    *((BARE_SIGN, row.command) for row in ROWS.values() if row.command),
 ]
 
 
@@ -89,9 +89,9 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     The module's own have no other name, and its help lists them.
     """
     known = {
-        row.bare
+        row.command
         for row in ROWS.values()
-        if row.bare and (sign == BARE_SIGN or row.inside or asked == f"{PLUGIN}:help")
+        if row.command and (sign == BARE_SIGN or row.is_module_only or asked == f"{PLUGIN}:help")
     }
     for text in WORDS:
         for said in answers(asked, text):
@@ -105,7 +105,7 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in ROWS.values() if row.bare], ids=lambda row: row.bare
+    "row", [row for row in ROWS.values() if row.command], ids=lambda row: row.command
 )
 def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody requested a copy; the older forms still copy."""
@@ -119,8 +119,8 @@ def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(fallback, "copy_text", copy)
     event = {"session_id": SESSION, "args": "", "waiting": True}
     for screen in (True, False):
-        json.dumps(answer_module(row.bare, {**event, "screen": screen}))
-    fallback.answer_without_engine(trigger_of_command(row.bare, ""), SESSION)
+        json.dumps(answer_module(row.command, {**event, "screen": screen}))
+    fallback.answer_without_engine(trigger_of_command(row.command, ""), SESSION)
     assert copied == []
     if row.name in {"resume", "handoff", "recall"}:
         answer_module(f"resume-hooks:{row.name}", event)
@@ -129,5 +129,5 @@ def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch
 
 def test_each_name_stands_once() -> None:
     """No command has two names in one form, except the older aliases of a trigger."""
-    bare = [row.bare for row in ROWS.values() if row.bare]
+    bare = [row.command for row in ROWS.values() if row.command]
     assert len(bare) == len(set(bare))

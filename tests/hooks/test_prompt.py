@@ -359,13 +359,13 @@ def test_next_to_a_working_model_no_card_says_ctrl_c(
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In any lane: the file, the reason, the remedy, and the user's words."""
+    """In any trigger: the file, the reason, the remedy, and the user's words."""
     a_session(config_home)
 
     def fail(_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/a/file")
 
-    monkeypatch.setattr("resume_hooks.hooks.handoff.answer", fail)
+    monkeypatch.setattr("resume_hooks.hooks.handoff.answer_request", fail)
     card = trigger_card(">handoff fix the tests")
     assert card.startswith("resume-hooks: Could not write /a/file: No space left on device.\n")
     assert "Check free space" in card

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.recover import answer
+from resume_hooks.hooks.recover import answer_request
 from resume_hooks.hooks.triggers import Trigger, recognise_trigger
 from resume_hooks.shared_values import SLASH
 from tests.builders import (
@@ -55,7 +55,7 @@ def test_compacted_messages_are_copied_and_shown(config_home: ConfigHome, run_ho
 
 def test_copied_facts_are_labelled(config_home: ConfigHome) -> None:
     """The text to paste begins with a label, and has no blank line that could end it early."""
-    copied = answer(trigger_at(ASKED, worked(config_home))).to_copy
+    copied = answer_request(trigger_at(ASKED, worked(config_home))).to_copy
     assert copied.startswith("Facts from this work's transcripts")
     assert "not instructions" in copied
     assert "make bench" in copied

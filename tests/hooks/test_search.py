@@ -13,8 +13,8 @@ import pytest
 
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks import search as lane
-from resume_hooks.hooks.search import answer, search_card
+from resume_hooks.hooks import search as search_trigger
+from resume_hooks.hooks.search import answer_request, search_card
 from resume_hooks.hooks.time_limit import TimeLimitExceeded, time_limit
 from resume_hooks.hooks.triggers import Trigger, recognise_trigger
 from tests.builders import CWD, ConfigHome, session_id
@@ -165,7 +165,7 @@ def test_an_index_that_is_not_ready(
     home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hits that are found in time are shown, and the missing files are mentioned."""
-    monkeypatch.setattr(lane, "UPDATE_SECONDS", 0.0)
+    monkeypatch.setattr(search_trigger, "UPDATE_SECONDS", 0.0)
     shown = "\n".join(card(">search redis"))
     note = r"  note: Not indexed yet: 2 files \([0-9.]+ KB\)\. "
     assert re.search(f"{note}To index all: resume-hooks doctor --index update", shown)
@@ -179,7 +179,7 @@ def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch)
         while True:
             os.getpid()
 
-    monkeypatch.setattr(lane, "search_index", wait)
+    monkeypatch.setattr(search_trigger, "search_index", wait)
     monkeypatch.setattr("resume_hooks.hooks.time_limit.READING_SECONDS", 0.05)
     lines = card(">search --all it's; rm -rf x")
     assert (
@@ -194,7 +194,7 @@ def test_a_bug(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(lane, "search_index", fail)
+    monkeypatch.setattr(search_trigger, "search_index", fail)
     lines = card(">search redis")
     assert "ZeroDivisionError" in lines[0]
     assert "Your text: redis" in lines
@@ -207,13 +207,13 @@ def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
         found, ">search"
     ).split("\n")
     assert (
-        answer(
+        answer_request(
             trigger_at(Trigger("search", "redis", is_slash=False, is_pasted=False), None)
         ).to_copy
         == ""
     )
     with pytest.raises(UsageError):
-        answer(trigger_at(Trigger("search", "", is_slash=False, is_pasted=False), None))
+        answer_request(trigger_at(Trigger("search", "", is_slash=False, is_pasted=False), None))
 
 
 def test_through_the_hook(home: ConfigHome, run_hook: Run) -> None:

@@ -424,7 +424,7 @@ def test_a_write_that_fails_leaves_the_question_open(
 ) -> None:
     """Nothing was written, so the next yes tries again."""
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
-    trim.answer(trigger_at(trigger, parent))
+    trim.answer_request(trigger_at(trigger, parent))
 
     def refuse(*_: object) -> None:
         raise ResumeHooksError("The disk is full")
@@ -435,7 +435,9 @@ def test_a_write_that_fails_leaves_the_question_open(
             trigger._replace(text="yes"), {"session_id": SESSION}
         )
     assert children(parent) == []
-    assert isinstance(trim.answer(trigger_at(trigger._replace(text="yes"), parent)), OpenedSession)
+    assert isinstance(
+        trim.answer_request(trigger_at(trigger._replace(text="yes"), parent)), OpenedSession
+    )
 
 
 def test_a_session_that_would_take_too_long(
@@ -443,11 +445,11 @@ def test_a_session_that_would_take_too_long(
 ) -> None:
     """Nothing is written: the message names the way without a limit, and the question stays open."""
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
-    trim.answer(trigger_at(trigger, parent))
+    trim.answer_request(trigger_at(trigger, parent))
     with monkeypatch.context() as patch:
         patch.setattr(trim, "MAX_CONFIRM_SECONDS", 0)
         with pytest.raises(TimeLimitExceeded, match="longer than a prompt may wait") as caught:
-            trim.answer(trigger_at(trigger._replace(text="yes"), parent))
+            trim.answer_request(trigger_at(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
     assert children(parent) == []
     found = confirmations.find_question(SESSION)
@@ -474,8 +476,8 @@ YES = Trigger("trim", "yes", is_slash=False, is_pasted=False)
 
 def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigHome) -> None:
     """The question that another prompt claimed returns with its child, which is shown."""
-    trim.answer(trigger_at(YES._replace(text=""), parent))
-    trim.answer(trigger_at(YES, parent))
+    trim.answer_request(trigger_at(YES._replace(text=""), parent))
+    trim.answer_request(trigger_at(YES, parent))
     (child,) = children(parent)
     question = confirmations.find_question(SESSION)
     assert question is not None
@@ -484,7 +486,7 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
     assert confirmations.claim_question(again)
     timer = threading.Timer(0.2, confirmations.store_question, args=(question,))
     timer.start()
-    found = trim.answer(trigger_at(YES, parent))
+    found = trim.answer_request(trigger_at(YES, parent))
     timer.join()
     assert isinstance(found, OpenedSession)
     assert found.receipt.session_id == child.stem

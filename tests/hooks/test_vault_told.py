@@ -25,7 +25,7 @@ from resume_hooks.clock import DAY
 from resume_hooks.hooks import expiring_sessions
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, list_archived
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.storage import stored_settings
 from tests.archive.retention.aged import aged, never, with_backups, with_output
 from tests.archive.vault.laid_out import kept_files
@@ -92,7 +92,9 @@ def test_ancestors_wait_for_a_word(asking: ConfigHome) -> None:
     """A child's ancestors are archived after a yes."""
     parent = aged(asking, 1, 1)
     assert module_reply(asking) == ""
-    assert archive_ancestors(Family(asking.where).lineage(parent.path), asking.where) == []
+    assert (
+        archive_ancestors(LineageFinder(asking.where).find_lineage(parent.path), asking.where) == []
+    )
     assert "up to 20 GB, will be kept" in module_reply(asking)
     assert module_reply(asking) == "", "told once"
     assert (archive_pending(asking.where, never), archived_ids(asking.where)) == (1, [])

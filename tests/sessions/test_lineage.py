@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
-from resume_hooks.sessions.lineage import MAX_GENERATIONS, Ancestor, Family, omit_trims
+from resume_hooks.sessions.lineage import MAX_GENERATIONS, Ancestor, LineageFinder, omit_trims
 from resume_hooks.sessions.link_log import Link, links_file, record_link
 from resume_hooks.transcripts.provenance import make_first_line
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
@@ -72,7 +72,7 @@ def child(
 
 def lineage(home: ConfigHome, path: str) -> list[Ancestor]:
     """The lineage seen from this home."""
-    return Family(home.where).lineage(path)
+    return LineageFinder(home.where).find_lineage(path)
 
 
 def numbers(rows: list[Ancestor]) -> list[int]:
@@ -329,7 +329,7 @@ def test_a_thousand_generations(config_home: ConfigHome) -> None:
     rows = lineage(config_home, path)
     assert len(rows) == MAX_GENERATIONS
     assert numbers(rows)[-1] == MAX_GENERATIONS + 1
-    found = Family(config_home.where).descendants(session_id(1))
+    found = LineageFinder(config_home.where).find_descendants(session_id(1))
     assert [int(one.row.session_id[:8], 16) for one in found] == list(range(2, MAX_GENERATIONS + 2))
 
 
@@ -348,7 +348,7 @@ def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
         mtime=1_000_005,
     )
     child(config_home, 6)
-    found = Family(config_home.where).descendants(session_id(1))
+    found = LineageFinder(config_home.where).find_descendants(session_id(1))
     told = [
         (numbers([one.row])[0], int(one.parent_session_id[:8], 16), one.row.kind) for one in found
     ]
@@ -362,9 +362,13 @@ def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome)
     """
     for number, parent in ((1, 2), (2, 1), (4, 3)):
         child(config_home, number, parent)
-    family = Family(config_home.where)
-    assert [one.row.session_id for one in family.descendants(session_id(1))] == [session_id(2)]
-    assert [one.row.session_id for one in family.descendants(session_id(3))] == [session_id(4)]
+    lineage_finder = LineageFinder(config_home.where)
+    assert [one.row.session_id for one in lineage_finder.find_descendants(session_id(1))] == [
+        session_id(2)
+    ]
+    assert [one.row.session_id for one in lineage_finder.find_descendants(session_id(3))] == [
+        session_id(4)
+    ]
 
 
 def test_lineage_of_a_file_outside(config_home: ConfigHome, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.context_size import measure_chain
@@ -28,7 +28,7 @@ def test_cached_facts_match_the_file(session: Session) -> None:
     """Each fact equals the result of a separate reading."""
     assert session == session_file(session.path)
     assert session.title == HeadTail(session.path).title
-    assert list(session.lineage) == Family(session.where).lineage(session.path)
+    assert list(session.lineage) == LineageFinder(session.where).find_lineage(session.path)
     context, _ = measure_chain(session.path, scan_transcript(session.path).chain)
     assert session.context == context._replace(window_known=True)
 

@@ -17,7 +17,7 @@ from resume_hooks.sessions.lineage import (
     STATUS_REMARKS,
     Ancestor,
     Descendant,
-    Family,
+    LineageFinder,
     omit_trims,
 )
 from resume_hooks.sessions.lineage_block import format_bytes
@@ -69,7 +69,7 @@ def lineage(options: LineageOptions) -> None:
 
 
 def _read_local_lineage(options: LineageOptions) -> list[Ancestor]:
-    return Family(options.where).lineage(options.locate_session(foreign=True).path)
+    return LineageFinder(options.where).find_lineage(options.locate_session(foreign=True).path)
 
 
 def ancestors_text(rows: list[Ancestor]) -> str:
@@ -104,14 +104,14 @@ def _print_descendants(options: LineageOptions) -> None:
     if options.functions_for_part_options(questions.lineage_by_option):
         raise UsageError("--derived shows only the sessions of this machine", "Leave --team out.")
     session = options.locate_session(foreign=True)
-    family = Family(options.where)
-    descendants = family.descendants(session.session_id)
+    lineage_finder = LineageFinder(options.where)
+    descendants = lineage_finder.find_descendants(session.session_id)
     if not options.everything:
         parents = {child.parent_session_id for child in descendants}
         descendants = [
             c
             for c in descendants
-            if c.row.session_id in parents or not family.is_row_superseded(c.row)
+            if c.row.session_id in parents or not lineage_finder.is_row_superseded(c.row)
         ]
 
     def text() -> str:

@@ -53,14 +53,14 @@ class VerbGroup(click.Group):
         from resume_hooks.hooks.triggers import ROWS  # imported late, because verbs do not need it
         from resume_hooks.shared_values import SLASH
 
-        row = next((row for row in ROWS.values() if cmd_name in {row.bare, row.name}), None)
+        row = next((row for row in ROWS.values() if cmd_name in {row.command, row.name}), None)
         if row is None:
             return None
         if is_verb(row.name):
             shell_hint = f"; in a shell it is `{row.name}`"
         else:
             shell_hint = ""
-        typed_name = f"/{row.bare}" if row.bare else f"{SLASH}{row.name}"
+        typed_name = f"/{row.command}" if row.command else f"{SLASH}{row.name}"
         raise UsageError(
             f"{typed_name} is for Claude Code{shell_hint}",
             f"resume-hooks {row.name} --help" if shell_hint else "resume-hooks --help",

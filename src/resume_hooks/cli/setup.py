@@ -72,7 +72,7 @@ def config(options: ConfigOptions) -> None:
             else:
                 unknown_words = []
             if unknown_words:
-                valid_names = dict.fromkeys(row.bare or row.name for row in ROWS.values())
+                valid_names = dict.fromkeys(row.command or row.name for row in ROWS.values())
                 raise UsageError(
                     f"There is no trigger '{unknown_words[0]}'",
                     f"Triggers: {', '.join(valid_names)}.",

@@ -18,7 +18,7 @@ from resume_hooks.archive.vault import trash
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, is_session_id, session_id_from_path
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.locator_forms import MIN_PREFIX_CHARACTERS
 from resume_hooks.sessions.record_references import (
     RecordLine,
@@ -112,7 +112,7 @@ class Originals:
 
     def __init__(self, where: Where) -> None:
         self._where = where
-        self._family = Family(where)
+        self._lineage_finder = LineageFinder(where)
         self._files: dict[str, RecordLines | None] = {}
         self._candidates: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
         self._named: dict[str, RecordLines] = {}
@@ -234,7 +234,7 @@ class Originals:
         if not session_id:
             return
         for file in (origin.file, os.path.join(trimmed_folder, f"{session_id}.jsonl")):
-            path = self._family.locate(
+            path = self._lineage_finder.locate_parent(
                 Parent(session_id, file, "", "", ""), os.path.join(trimmed_folder, "child")
             )
             if path is not None:

@@ -576,7 +576,10 @@ def _list_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tu
     remaining_bytes = MAX_ANCESTOR_BYTES
     for ancestor in parent.lineage[-2::-1]:
         remaining_bytes -= ancestor.size
-        if remaining_bytes >= 0 and (path := parent.family.transcript_path(ancestor)) is not None:
+        if (
+            remaining_bytes >= 0
+            and (path := parent.lineage_finder.find_transcript(ancestor)) is not None
+        ):
             with suppress(SessionNotFound):  # the session was deleted in the meantime
                 yield from read_texts(path, ancestor.session_id[:SHORT_ID_CHARACTERS])
     yield from read_texts(parent.file, "")

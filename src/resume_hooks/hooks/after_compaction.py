@@ -25,7 +25,7 @@ from resume_hooks.reading.digest.sections import NOW
 from resume_hooks.reading.session_secrets import find_secrets_in_ends
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block, session_files
-from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.transcripts.head_tail import HeadTail
 
 LIMIT_SECONDS = 2.0  # the time limit in seconds; the client waits
@@ -70,7 +70,7 @@ def describe_lost_facts(
 
 def _build_lost_facts(path: str, max_characters: int) -> str:
     session = session_files.session_file(path)
-    lineage = Family(Where()).lineage(path)
+    lineage = LineageFinder(Where()).find_lineage(path)
     rows = lineage[_count_sessions_before_clear(lineage) :]
     lineage_text = _build_lineage_text(rows, path) if len(rows) > 1 else ""
     cleared_ids = set()

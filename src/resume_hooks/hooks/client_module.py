@@ -134,7 +134,7 @@ def main() -> int:
     verb = trigger_of_command(command, "").verb
     if verb not in {*ANSWERED_VERBS, COMPACTION_PLAN_QUESTION} or not is_started_by_client(Where()):
         trigger_row = ROWS.get(verb)
-        if trigger_row and trigger_row.inside:
+        if trigger_row and trigger_row.is_module_only:
             advice = f"In a shell: {shell_command(verb)}"
         else:
             advice = f"Type {SLASH}{verb} there."
@@ -204,7 +204,7 @@ def _run_trigger(
 ) -> dict[str, Any]:
     row = ROWS[verb]
     if (
-        row.bare
+        row.command
         and not row.argument
         and trigger.text
         and trigger.text.lower() not in prompt.USAGE_WORDS
@@ -216,7 +216,7 @@ def _run_trigger(
         return {"pane": pane.open_pane(trigger.text)}
     if has_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
         return compaction.request_compaction(trigger.text, event)
-    if not row.lane:
+    if not row.module:
         if has_screen and verb == "help":
             trigger = trigger._replace(sign=BARE_SIGN)
         return _text_reply(prompt.answer_trigger(trigger, event))

@@ -39,7 +39,7 @@ FRESH_SESSION_HINT = "opens a fresh session without the refused messages."
 MAX_FINDING_CHARACTERS = 100  # the maximum number of characters in a finding's text
 
 
-def answer(request: Request) -> Outcome:
+def answer_request(request: Request) -> Outcome:
     """Ask about a refused request, or act on the user's answer.
 
     Raise ResumeHooksError only if the answer was yes.

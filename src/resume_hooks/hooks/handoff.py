@@ -50,7 +50,7 @@ def parse_handoff_words(text: str) -> HandoffSpec:
     return HandoffSpec(next_step, size)
 
 
-def answer(request: Request) -> Outcome:
+def answer_request(request: Request) -> Outcome:
     """Hand the session off. Raise ResumeHooksError."""
     parent = request.session
     spec = parse_handoff_words(request.text)

@@ -13,7 +13,7 @@ from resume_hooks.sessions.lineage import (
     MISSING_STATUS,
     STATUS_REMARKS,
     Ancestor,
-    Family,
+    LineageFinder,
 )
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
@@ -22,11 +22,11 @@ from resume_hooks.system.invocation import shell_command
 MAX_SHOWN_SESSIONS = 4  # the number of sessions that fit a card of ten rows
 
 
-def answer(request: Request) -> Report:
+def answer_request(request: Request) -> Report:
     """Show the ancestors. Raise SessionNotFound if the session has no transcript."""
     session = request.session
     with time_limit(request.command):
-        return report_on_text(lineage_card(Family(request.where).lineage(session.path)))
+        return report_on_text(lineage_card(LineageFinder(request.where).find_lineage(session.path)))
 
 
 def lineage_card(rows: list[Ancestor]) -> str:

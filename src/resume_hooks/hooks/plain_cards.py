@@ -32,8 +32,10 @@ def help_card(command: str, trigger: Trigger) -> str:
     if trigger.sign == BARE_SIGN:
         commands = []
         for trigger_row in ROWS.values():
-            if trigger_row.bare:
-                commands.append((f"/{trigger_row.bare} {trigger_row.argument}", trigger_row.about))
+            if trigger_row.command:
+                commands.append(
+                    (f"/{trigger_row.command} {trigger_row.argument}", trigger_row.about)
+                )
         heading, rows = "what to type", [f"{name:<22} {about}" for name, about in commands]
     else:
         heading = f"type one behind {trigger.own_sign} at the very start of a prompt"

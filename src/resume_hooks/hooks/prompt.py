@@ -141,12 +141,12 @@ def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any])
 
     row = ROWS[trigger.verb]
     asks_usage = trigger.verb != "trim" and (
-        not (row.argument and row.reads) or trigger.verb == "resume"
+        not (row.argument and row.is_read_only) or trigger.verb == "resume"
     )
     if asks_usage and trigger.text.lower() in USAGE_WORDS:
         return report_on_text(usage_card(trigger))
     _require_session_id(session_id)
-    module = importlib.import_module(row.lane)
+    module = importlib.import_module(row.module)
     where, in_subagent = Where(), bool(hook_replies.text_field(event, "agent_id"))
     path = hook_replies.find_transcript(event, session_id, where)
     if path is None and (foreign_session := find_other_agents_session(session_id, where)):
@@ -156,7 +156,7 @@ def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any])
     if not isinstance(forked, dict):
         forked = None
     request = Request(trigger, session_id, path, where, in_subagent, forked, can_wait)
-    outcome: Outcome = module.answer(request)
+    outcome: Outcome = module.answer_request(request)
     return outcome
 
 

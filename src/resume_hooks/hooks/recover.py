@@ -29,7 +29,7 @@ _COPY_RESULTS = {
 }
 
 
-def answer(request: Request) -> Report:
+def answer_request(request: Request) -> Report:
     """Show the digest that a handoff would contain, and offer it for pasting.
 
     Raise NothingToRecover if the digest is empty.

@@ -55,7 +55,7 @@ MAX_BRANCH_COLUMNS = 40  # the width in columns of a branch's name
 STRATEGY_NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 
 
-def answer(request: Request) -> Report:
+def answer_request(request: Request) -> Report:
     """Copy the session's id, and compare the ways to continue.
 
     If there is no transcript, only copy the id.

@@ -59,7 +59,7 @@ WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIME}"
 UNFINISHED_FACT = "The summary is not in it yet: it is still being written."
 
 
-def answer(request: Request) -> Outcome:
+def answer_request(request: Request) -> Outcome:
     """Roll the session over. Raise ResumeHooksError if no child was created."""
     refuse_option(request.text, "In a shell: resume-hooks rollover --help")
     if request.can_wait:

@@ -34,7 +34,7 @@ MAX_CARD_HITS, MAX_CARD_ROWS, HIT_TITLE_COLUMNS = 4, 10, 28
 MAX_PRINTED_QUERY_CHARACTERS = 200
 
 
-def answer(request: Request) -> Report:
+def answer_request(request: Request) -> Report:
     """Search for the words of a trigger. Raise UsageError if there are no words."""
     in_all_projects, words = parse_search_words(request.text)
     if not words:

@@ -25,7 +25,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 MAX_LISTED_SESSIONS = 10
 
 
-def answer(request: Request) -> Report:
+def answer_request(request: Request) -> Report:
     """List the sessions. Raise UsageError for a word that is not an option."""
     if request.text not in {"", ALL_WORD}:
         unknown_words = collapse_line(request.text, MAX_TITLE_COLUMNS)

@@ -27,35 +27,36 @@ _PACKAGE = __package__
 _CORE_ROWS = (
     Row("handoff", "[size] [--new-task] [next step]",
         "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy",
-        lane=f"{_PACKAGE}.handoff", row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
-        bare="handoff"),
+        module=f"{_PACKAGE}.handoff", row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
+        command="handoff"),
     Row("rollover", "[focus]",
         f"Continue in a new session with a model's summary; costs tokens and takes up to {MODEL_TIME}",
-        lane=f"{_PACKAGE}.rollover",
+        module=f"{_PACKAGE}.rollover",
         row=f"rollover [focus]      the same with a model's summary: costs tokens, {MODEL_MINUTES} minutes",
-        bare="rollover"),
+        command="rollover"),
     Row("trim", "[options]", "Continue in a copy without old tool output; asks first",
-        lane=f"{_PACKAGE}.trim", row="trim [options]        continue in a copy without old tool output; asks first",
-        bare="trim", asks=True),
+        module=f"{_PACKAGE}.trim", row="trim [options]        continue in a copy without old tool output; asks first",
+        command="trim", asks_first=True),
     Row("untrim", "", "Continue in a copy with the trimmed contents restored",
-        lane=f"{_PACKAGE}.trim", bare="untrim", inside=True),
+        module=f"{_PACKAGE}.trim", command="untrim", is_module_only=True),
     Row("resume", "[--table]", "Show how full this session is and the best way to continue",
-        lane=f"{_PACKAGE}.resume_card",
+        module=f"{_PACKAGE}.resume_card",
         row="resume                how full this session is, what fits best; copies its id", aliases=("continue",),
-        bare="full", reads=True),
+        command="full", is_read_only=True),
     Row("search", "[--all] words", "Find what was said in this project; --all: in every project",
-        lane=f"{_PACKAGE}.search", row="search [--all] words  find what was said in this project, or in all",
-        bare="search", reads=True),
+        module=f"{_PACKAGE}.search", row="search [--all] words  find what was said in this project, or in all",
+        command="search", is_read_only=True),
     Row("sessions", "[--all]", "List the newest sessions of this project; --all: of every project",
-        lane=f"{_PACKAGE}.sessions", bare="sessions", reads=True, inside=True),
+        module=f"{_PACKAGE}.sessions", command="sessions", is_read_only=True, is_module_only=True),
     Row("session", "", "Copy this session's id",
-        row="session, lineage, recall  its id, its ancestors, what was done", aliases=("session-id",), alone=True),
+        row="session, lineage, recall  its id, its ancestors, what was done", aliases=("session-id",),
+        takes_no_words=True),
     Row("lineage", "", "Show this session's ancestors, oldest first",
-        lane=f"{_PACKAGE}.lineage", bare="lineage", alone=True, reads=True),
+        module=f"{_PACKAGE}.lineage", command="lineage", takes_no_words=True, is_read_only=True),
     Row("recall", "", "Show what was done here, to paste if the model has lost it",
-        lane=f"{_PACKAGE}.recover", bare="recall", alone=True, reads=True),
-    Row("help", "", "List the commands", alone=True),
-    Row(REPAIR_QUESTION, "", "", lane=f"{_PACKAGE}.fsck", inside=True),
+        module=f"{_PACKAGE}.recover", command="recall", takes_no_words=True, is_read_only=True),
+    Row("help", "", "List the commands", takes_no_words=True),
+    Row(REPAIR_QUESTION, "", "", module=f"{_PACKAGE}.fsck", is_module_only=True),
 )  # fmt: skip
 
 
@@ -86,9 +87,9 @@ ALIASES = {
 NOT_ALONE_HINT = "a command runs only alone in the box; Enter again sends this as it is"
 """The answer to a command that was typed directly after the next step in the input box."""
 
-TYPED_VERBS = frozenset(each.name for each in ROWS.values() if not each.inside)
-_VERBS_WITHOUT_WORDS = frozenset(each.name for each in ROWS.values() if each.alone)
-_VERB_OF_COMMAND = {each.bare: each.name for each in ROWS.values() if each.bare}
+TYPED_VERBS = frozenset(each.name for each in ROWS.values() if not each.is_module_only)
+_VERBS_WITHOUT_WORDS = frozenset(each.name for each in ROWS.values() if each.takes_no_words)
+_VERB_OF_COMMAND = {each.command: each.name for each in ROWS.values() if each.command}
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER_PATTERN = re.compile(
     rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL
@@ -110,7 +111,9 @@ _ID_AFTER_NAME = re.compile(
     rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE
 )
 _SIGN_PATTERN = rf"(?:>|/{PLUGIN}:)"
-_ASKING_NAMES = "|".join(name for name in (*ROWS, *ALIASES) if ROWS[ALIASES.get(name, name)].asks)
+_ASKING_NAMES = "|".join(
+    name for name in (*ROWS, *ALIASES) if ROWS[ALIASES.get(name, name)].asks_first
+)
 _RETYPED_TRIGGER = re.compile(rf"{_SIGN_PATTERN}({_ASKING_NAMES})(?=[\s>/]|\Z)", re.IGNORECASE)
 _VERB_NAMES = "|".join(sorted({*TYPED_VERBS, *ALIASES}, key=len, reverse=True))
 _BARE_NAMES = "|".join(sorted(_VERB_OF_COMMAND, key=len, reverse=True))
@@ -151,9 +154,9 @@ class Trigger(NamedTuple):
         If the trigger cannot have that prefix, return its module command.
         """
         row = ROWS.get(verb)
-        is_bare = row is not None and row.bare and (row.inside or self.sign == BARE_SIGN)
+        is_bare = row is not None and row.command and (row.is_module_only or self.sign == BARE_SIGN)
         if row and is_bare:
-            return f"{BARE_SIGN}{row.bare}"
+            return f"{BARE_SIGN}{row.command}"
         return f"{self.own_sign}{verb}"
 
     @property

@@ -74,7 +74,7 @@ WRITING_RATIO = 1.5
 """The time needed for writing and checking, as a multiple of that for reading and planning (0.7 to 1.3 measured)."""
 
 
-def answer(request: Request) -> Outcome:
+def answer_request(request: Request) -> Outcome:
     """Preview a trim, act on the user's answer, or undo a trim. Raise ResumeHooksError."""
     if request.trigger.verb == "untrim":
         return _answer_untrim(request)

@@ -21,7 +21,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, project_key, read_regular
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER, subagents_of_session
@@ -146,11 +146,11 @@ def export_bundle(
             "redacted": redactor is not None,
         }
     )
-    family = Family(where)
+    lineage_finder = LineageFinder(where)
     for number, session in enumerate(sessions, 1):
         head, seal = (
             b'{"session":%s,"records":['
-            % orjson.dumps(_make_head(session, family, redactor, where)._asdict()),
+            % orjson.dumps(_make_head(session, lineage_finder, redactor, where)._asdict()),
             BundleSeal(),
         )
         seal.add_row(head)
@@ -192,9 +192,12 @@ def export_bundle(
 
 
 def _make_head(
-    session: SessionFile, family: Family, redactor: BundleRedactor | None, where: Where
+    session: SessionFile,
+    lineage_finder: LineageFinder,
+    redactor: BundleRedactor | None,
+    where: Where,
 ) -> BundleHead:
-    ends, parent = HeadTail(session.path), family.find_parent(session.path)
+    ends, parent = HeadTail(session.path), lineage_finder.find_parent(session.path)
     redact: Callable[[str], str] = redactor.redact_text if redactor else str
     return BundleHead(
         session_id=session.session_id,

@@ -22,7 +22,7 @@ from resume_hooks.sessions.agents.claude import CLAUDE_NAME, Agent, ResumeComman
 from resume_hooks.sessions.agents.registry import agent_of_session, store_of_agents, stores_for_list
 from resume_hooks.sessions.client_window import apply_window, measured_window, window_limit
 from resume_hooks.sessions.expiry import EXPIRING_SOON_SECONDS, is_archived
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import ShortIds
@@ -177,7 +177,7 @@ class SessionLister:
         self.store = store or LocalStore(where)
         self.omitted_helpers = 0
         self._now = time.time()
-        self._family = Family(where)
+        self._lineage_finder = LineageFinder(where)
         self._clients = Clients(where)
         self._retention_days = read_retention_days(cwd, where)
         self._window = settings.read_number("context_window", where)
@@ -259,12 +259,12 @@ class SessionLister:
         if is_helper and not (include_helpers or ends.is_listed):
             self.omitted_helpers += 1
             return None
-        if self._family.is_superseded(session.path):
+        if self._lineage_finder.is_superseded(session.path):
             return None
         return (ends, agent)
 
     def _listed_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
-        parent = self._family.find_parent(session.path)
+        parent = self._lineage_finder.find_parent(session.path)
         is_claude_session, folder = agent.name == CLAUDE_NAME, home_folder(ends, self.where)
         context = self._context(session, ends)
         expiry = (

@@ -72,9 +72,11 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     from resume_hooks.sessions import locate  # as above
 
     # the import takes 3 ms, and no other search needs it
-    from resume_hooks.sessions.lineage import Family
+    from resume_hooks.sessions.lineage import LineageFinder
 
-    rows = Family(where).lineage(locate.resolve_locator(locator, cwd, where, foreign=True).path)
+    rows = LineageFinder(where).find_lineage(
+        locate.resolve_locator(locator, cwd, where, foreign=True).path
+    )
     return Scope(sessions=frozenset(row.session_id for row in rows))
 
 

@@ -96,8 +96,8 @@ class Descendant(NamedTuple):
     parent_session_id: str
 
 
-class Family:
-    """Parents and children within one config home; links are read once."""
+class LineageFinder:
+    """Finds the parents and the children of sessions in one config home. Links are read once."""
 
     def __init__(self, where: Where, known: Mapping[str, HeadTail] | None = None) -> None:
         """``known`` maps the paths of sessions to their ends, which were already read."""
@@ -147,7 +147,7 @@ class Family:
             return recorded_parent
         return linked_parent
 
-    def locate(self, parent: Parent, child_path: str) -> str | None:
+    def locate_parent(self, parent: Parent, child_path: str) -> str | None:
         """Return a readable file of a parent, the client's or an archived copy.
 
         Return None if it is gone.
@@ -171,7 +171,7 @@ class Family:
         except (SessionNotFound, WriteFailed):
             return None
 
-    def transcript_path(self, row: Ancestor) -> str | None:
+    def find_transcript(self, row: Ancestor) -> str | None:
         """Return the readable transcript of a row, or None if it is gone."""
         if row.status == MISSING_STATUS:
             return None
@@ -229,7 +229,7 @@ class Family:
         in_project = os.path.dirname(folder) == self._where.projects and not os.path.islink(folder)
         return (folder == child_folder or in_project) and is_session_file(path)
 
-    def lineage(self, path: str) -> list[Ancestor]:
+    def find_lineage(self, path: str) -> list[Ancestor]:
         """Return the session at ``path`` and its ancestors, oldest first.
 
         Raise SessionNotFound if it can't be read.
@@ -323,12 +323,12 @@ class Family:
     def is_row_superseded(self, row: Ancestor) -> bool:
         """Check whether a row's session is superseded, whatever its location."""
         if row.session_id in self._successor_by_id:
-            path = self.transcript_path(row)
+            path = self.find_transcript(row)
         else:
             path = None
         return path is not None and self.is_superseded(path)
 
-    def descendants(self, session_id: str) -> list[Descendant]:
+    def find_descendants(self, session_id: str) -> list[Descendant]:
         """Return every descendant of ``session_id``, parents before children, oldest first."""
         children = self._children_by_parent()
         descendants: list[Descendant] = []

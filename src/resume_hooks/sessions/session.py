@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import read_ends, readable_session
-from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import SharedFile
@@ -83,12 +83,12 @@ class Session(SessionFile):
     @cached_property
     def lineage(self) -> tuple[Ancestor, ...]:
         """The session and its ancestors, oldest first."""
-        return tuple(self.family.lineage(self.path))
+        return tuple(self.lineage_finder.find_lineage(self.path))
 
     @cached_property
-    def family(self) -> Family:
+    def lineage_finder(self) -> LineageFinder:
         """The lookup of its parents."""
-        return Family(self.where, {os.path.abspath(self.path): self.ends})
+        return LineageFinder(self.where, {os.path.abspath(self.path): self.ends})
 
     @cached_property
     def is_quick_to_read(self) -> bool:

@@ -21,7 +21,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import WriteFailed
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.archive.retention.aged import aged, at_once, never, with_backups, with_output
 from tests.builders import ConfigHome, conversation, session_bytes, session_id, user, write_session
@@ -132,7 +132,7 @@ def test_sessions_elsewhere_are_not_archived(config_home: ConfigHome, tmp_path: 
     path = write_session(
         tmp_path / "elsewhere", session_id(1), conversation(1, session_id=session_id(1))
     )
-    rows = Family(config_home.where).lineage(path)
+    rows = LineageFinder(config_home.where).find_lineage(path)
     assert archive_ancestors(rows, config_home.where) == []
     assert archived_ids(config_home.where) == []
 

@@ -31,7 +31,7 @@ from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import CheckFailed, NothingToFork, NothingToTrim, UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.sessions import child_titles, locate
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.invocation import resume_command
@@ -148,7 +148,7 @@ def test_a_child_is_written_once_and_linked(
     assert (first["continuation_type"], first["parent_session_id"]) == (kind, SESSION)
     (link,) = read_links(config_home.where)
     assert (link.child_id, link.parent_id, link.kind) == (made.session_id, SESSION, kind)
-    rows = Family(config_home.where).lineage(made.file)
+    rows = LineageFinder(config_home.where).find_lineage(made.file)
     assert [(row.session_id, row.kind) for row in rows] == [
         (SESSION, "original"),
         (made.session_id, kind),

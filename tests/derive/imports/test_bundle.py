@@ -28,7 +28,7 @@ from resume_hooks.paths import Where, project_key
 from resume_hooks.reading.bundle import BundleRedactor, BundleSeal, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts.transcript import scan_transcript
@@ -173,7 +173,7 @@ def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
     found = brought(bundled(config_home, root, child), there)
-    rows = Family(there.where).lineage(found[1].receipt.file)
+    rows = LineageFinder(there.where).find_lineage(found[1].receipt.file)
     assert [(row.session_id, row.status, row.kind) for row in rows] == [
         (ONE, "present", "original"),
         (made.session_id, "present", "fork"),
@@ -199,7 +199,7 @@ def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None
     assert second.session_id == made.session_id
     assert ONE.encode() not in Path(first.receipt.file).read_bytes()
     assert ONE.encode() not in Path(second.receipt.file).read_bytes()
-    rows = Family(there.where).lineage(second.receipt.file)
+    rows = LineageFinder(there.where).find_lineage(second.receipt.file)
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
 
 
@@ -223,7 +223,7 @@ def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None
     path = bundled(config_home, root, locate.session_file(made.file))
     first, second = brought(path, there, whole=False)
     assert {first.session_id, second.session_id}.isdisjoint({ONE, made.session_id})
-    rows = Family(there.where).lineage(second.receipt.file)
+    rows = LineageFinder(there.where).find_lineage(second.receipt.file)
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
     again = brought(path, there, whole=False)
     assert [came.session_id for came in again] == [first.session_id, second.session_id]

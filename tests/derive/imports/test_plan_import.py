@@ -25,7 +25,7 @@ from resume_hooks.paths import project_key
 from resume_hooks.reading.digest.build import UNVERIFIED_ENTRY, build_digest
 from resume_hooks.reading.digest.entries import MessageKind
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
@@ -127,7 +127,7 @@ def test_where_it_came_from(config_home: ConfigHome, here: str) -> None:
     assert first["import_metadata"]["imported_from"] == NAME
     assert read_parent(receipt.file) is None
     assert read_links(config_home.where) == []
-    (alone,) = Family(config_home.where).lineage(receipt.file)
+    (alone,) = LineageFinder(config_home.where).find_lineage(receipt.file)
     assert alone.derivation_type == "original"
 
 

@@ -21,7 +21,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND, decide_trim
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import NothingToTrim
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
@@ -88,7 +88,7 @@ def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     assert first["continue_metadata"]["continuation_type"] == "trim"
     assert first["trim_metadata"]["parent_file"] == str(path)
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 1
-    parent, row = Family(config_home.where).lineage(str(child))
+    parent, row = LineageFinder(config_home.where).find_lineage(str(child))
     assert (
         parent.ended < row.created == row.ended == first["trim_metadata"]["trimmed_at"]
     )  # though its records are old
@@ -99,7 +99,7 @@ def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     assert [(link.parent_id, link.kind) for link in read_links(config_home.where)] == [
         (SESSION, "trim")
     ] * 2
-    lineage = Family(config_home.where).lineage(str(child))
+    lineage = LineageFinder(config_home.where).find_lineage(str(child))
     assert [row.derivation_type for row in lineage] == ["original", "trimmed"]
 
 

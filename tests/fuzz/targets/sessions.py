@@ -22,7 +22,7 @@ from resume_hooks.reading.outline import format_outline, make_outline
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search.listing import list_project
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.lineage import MAX_GENERATIONS, Family
+from resume_hooks.sessions.lineage import MAX_GENERATIONS, LineageFinder
 from resume_hooks.sessions.locate import SessionFile, resolve_locator, session_file
 from resume_hooks.sessions.record_references import names_of_transcript
 from resume_hooks.transcripts.context_size import measure_chain, measure_tail
@@ -117,8 +117,8 @@ def parents(home: ConfigHome) -> Try:
         path = str(folder / f"{SESSION}.jsonl")
         parent = read_parent(path)
         assert parent is None or parent.session_id == "" or is_session_id(parent.session_id)
-        family = Family(home.where)
-        rows = family.lineage(path)
+        lineage_finder = LineageFinder(home.where)
+        rows = lineage_finder.find_lineage(path)
         assert 1 <= len(rows) <= MAX_GENERATIONS
         ids = [row.session_id for row in rows if row.session_id]
         assert len(set(ids)) == len(ids)
@@ -131,7 +131,7 @@ def parents(home: ConfigHome) -> Try:
             == block.count(lineage_block.CLOSING_MARKER)
             == 1
         )
-        assert len(family.descendants(SESSION)) < len(SESSIONS)
+        assert len(lineage_finder.find_descendants(SESSION)) < len(SESSIONS)
 
     return one
 

@@ -68,7 +68,7 @@ def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING)
     return sorted(str(file) for file in Path(folder).glob("*.jsonl"))
 
 
-def family(path: str, home: ConfigHome) -> Iterator[str]:
+def lineage_finder(path: str, home: ConfigHome) -> Iterator[str]:
     """Write all results of trims of a session: children, their children, and finally the file itself."""
     for options in (DEFAULTS, EVERYTHING):
         yield (child := child_of(path, home, options))
@@ -85,7 +85,7 @@ def test_trims_are_as_sound_as_their_parents(config_home: ConfigHome, source: Pa
     path = str(shutil.copy(source, config_home.project() / source.name))
     os.chmod(path, 0o600)
     of_parent = problems(path, config_home).keys()
-    for made in family(path, config_home):
+    for made in lineage_finder(path, config_home):
         assert problems(made, config_home).keys() <= of_parent
 
 

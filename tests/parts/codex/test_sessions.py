@@ -19,7 +19,7 @@ from resume_hooks.parts.codex.transcripts.lines import can_decompress
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.locate import resolve_locator
 from resume_hooks.sessions.record_references import names_of_transcript
 from resume_hooks.sessions.session import Session
@@ -346,7 +346,7 @@ def test_lineage(config_home: ConfigHome, home: Path) -> None:
         OTHER,
     )
     fork = find_thread(config_home, OTHER).path
-    rows = Family(config_home.where).lineage(fork)
+    rows = LineageFinder(config_home.where).find_lineage(fork)
     assert [(row.session_id, row.kind, row.status) for row in rows] == [
         (THREAD, "original", "present"),
         (OTHER, "fork", "present"),
@@ -357,7 +357,10 @@ def test_lineage(config_home: ConfigHome, home: Path) -> None:
     fork = find_thread(config_home, OTHER).path
     assert b"What was said before is not there" in Path(fork).read_bytes()
     assert len(scan_transcript(fork).chain) == 1
-    assert [row.status for row in Family(config_home.where).lineage(fork)] == ["missing", "present"]
+    assert [row.status for row in LineageFinder(config_home.where).find_lineage(fork)] == [
+        "missing",
+        "present",
+    ]
 
 
 def test_an_old_fork_shows_its_parent_in_its_second_line(
@@ -366,7 +369,7 @@ def test_an_old_fork_shows_its_parent_in_its_second_line(
     """Clients such as 0.36 copied the parent's first line behind their own, and named it nowhere."""
     write(home, TALK)
     write(home, [meta(OTHER), *TALK, message_line("user", "on", 5)], OTHER)
-    rows = Family(config_home.where).lineage(find_thread(config_home, OTHER).path)
+    rows = LineageFinder(config_home.where).find_lineage(find_thread(config_home, OTHER).path)
     assert [row.session_id for row in rows] == [THREAD, OTHER]
 
 

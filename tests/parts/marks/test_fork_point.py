@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan_transcript
@@ -163,7 +163,9 @@ def test_a_fork_comes_back(
     )
     assert made["title"] == "Fix the parser · back"
     assert all(check["ok"] for check in made["checks"])
-    assert [row.session_id for row in Family(config_home.where).lineage(made["file"])][:2] == [
+    assert [row.session_id for row in LineageFinder(config_home.where).find_lineage(made["file"])][
+        :2
+    ] == [
         SESSION,
         fork.stem,
     ]

@@ -48,7 +48,7 @@ from resume_hooks.parts.smart_trim.plan import (
 )
 from resume_hooks.parts.smart_trim.preview import format_preview, list_answer_warnings
 from resume_hooks.paths import is_session_id
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import placeholders
@@ -132,7 +132,9 @@ def test_the_child(config_home: ConfigHome) -> None:
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
     assert HeadTail(receipt.file).title == receipt.title == "The parser · trim --smart"
     assert [link.kind for link in read_links(config_home.where)] == ["smart-trim"]
-    assert [one.derivation_type for one in Family(config_home.where).lineage(receipt.file)] == [
+    assert [
+        one.derivation_type for one in LineageFinder(config_home.where).find_lineage(receipt.file)
+    ] == [
         "original",
         "trimmed",
     ]

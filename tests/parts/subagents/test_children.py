@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from resume_hooks.paths import project_key
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan_transcript
@@ -109,7 +109,7 @@ def test_a_fork_contains_the_sub_agents_messages(
     }
     assert {row["forkedFrom"]["sessionId"] for row in rows} == {SESSION}
     assert (made["title"], made["parent_session_id"]) == ("find the leak · fork", SESSION)
-    above, own = Family(config_home.where).lineage(str(child))
+    above, own = LineageFinder(config_home.where).find_lineage(str(child))
     assert (above.session_id, above.subagent, own.kind, own.subagent) == (
         SESSION,
         "",

@@ -18,7 +18,7 @@ from resume_hooks.parts.team.fetching import resume_team_session
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
 from resume_hooks.parts.team.team_search import search_team
-from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.sessions.link_log import read_links
 from tests.builders import SESSION, conversation, custom_title, session_id, user
 from tests.needs import REPO
@@ -421,9 +421,9 @@ def test_a_strangers_session_is_not_a_child_of_ones_own(
         came, notes = resume_team_session(
             find_team_session(f"mallory:{SESSION}", db), wish, db, alice.where
         )
-        assert [row.session_id for row in Family(alice.where).lineage(came[0].receipt.file)] == [
-            came[0].session_id
-        ]
+        assert [
+            row.session_id for row in LineageFinder(alice.where).find_lineage(came[0].receipt.file)
+        ] == [came[0].session_id]
     assert read_links(alice.where) == []
     assert "one of your sessions has that id" in notes[-1]
 
@@ -466,7 +466,7 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
             (parent, "private", ""),
             (child, "team", "bob"),
         ]
-        here = Family(alice.where).lineage(str(alice.home.project() / f"{own}.jsonl"))
+        here = LineageFinder(alice.where).find_lineage(str(alice.home.project() / f"{own}.jsonl"))
         assert seen(extend_lineage(here, db, alice.where)) == [
             (parent, "private", ""),
             (own, "present", ""),
@@ -475,7 +475,7 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
         (came,), _ = resume_team_session(
             find_team_session(f"bob:{child}", db), wish, db, alice.where
         )
-        here = Family(alice.where).lineage(came.receipt.file)
+        here = LineageFinder(alice.where).find_lineage(came.receipt.file)
         assert seen(extend_lineage(here, db, alice.where)) == [
             (parent, "private", ""), (child, "team", "bob"), (came.session_id, "present", ""),
         ]  # fmt: skip

@@ -29,7 +29,7 @@ from resume_hooks.parts.team.sessions import TeamSession, choose_team_session
 from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, read_team, team_folder_path
 from resume_hooks.parts.team.verbs.team_answer import format_push_results
 from resume_hooks.paths import Where
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import read_process_start_time
@@ -261,7 +261,7 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     assert came["receipt"]["session_id"] == CHILD
     brought = Path(came["receipt"]["file"])
     assert str(laptop.here).encode() not in brought.read_bytes()
-    rows = Family(desk.where).lineage(str(brought))
+    rows = LineageFinder(desk.where).find_lineage(str(brought))
     assert [(row.session_id, row.status) for row in rows] == [
         (SESSION, "present"),
         (CHILD, "present"),

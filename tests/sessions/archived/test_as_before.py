@@ -22,7 +22,7 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from tests.builders import ConfigHome
 from tests.needs import corpus
 from tests.sessions.archived.away import archive_and_remove
@@ -133,7 +133,7 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
     for one, other in zip(before, after, strict=True):
         assert one == other
     assert children(config_home, session.session_id, child.session_id) == made
-    rows = Family(config_home.where).lineage(child.file)
+    rows = LineageFinder(config_home.where).find_lineage(child.file)
     assert [(row.status, row.session_file) for row in rows] == [
         ("kept", path),
         ("present", child.file),

@@ -17,7 +17,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import unpacked_folder
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import links_file
 from resume_hooks.transcripts.provenance import read_parent
 from tests.archive.vault.laid_out import laid_out
@@ -30,7 +30,10 @@ AGES = [1, 2, 3, 4]
 
 def statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
     """The rows of a lineage: number and status."""
-    return [(int(row.session_id[:8], 16), row.status) for row in Family(home.where).lineage(path)]
+    return [
+        (int(row.session_id[:8], 16), row.status)
+        for row in LineageFinder(home.where).find_lineage(path)
+    ]
 
 
 def generations(home: ConfigHome) -> list[str]:
@@ -44,15 +47,18 @@ def test_a_line_of_which_most_is_gone(config_home: ConfigHome) -> None:
     Descendants, too.
     """
     paths = generations(config_home)
-    family = Family(config_home.where)
-    before, after_first = family.lineage(paths[-1]), family.descendants(session_id(1))
+    lineage_finder = LineageFinder(config_home.where)
+    before, after_first = (
+        lineage_finder.find_lineage(paths[-1]),
+        lineage_finder.find_descendants(session_id(1)),
+    )
     for path in (paths[0], paths[1], paths[2]):
         archive_and_remove(path, config_home.environ)
-    family = Family(config_home.where)
-    rows = family.lineage(paths[-1])
+    lineage_finder = LineageFinder(config_home.where)
+    rows = lineage_finder.find_lineage(paths[-1])
     assert [row.status for row in rows] == ["kept", "kept", "kept", "present"]
     assert [_bare(row) for row in rows] == [_bare(row) for row in before]
-    again = family.descendants(session_id(1))
+    again = lineage_finder.find_descendants(session_id(1))
     assert [(_bare(each.row), each.parent_session_id) for each in again] == [
         (_bare(each.row), each.parent_session_id) for each in after_first
     ]
@@ -96,9 +102,10 @@ def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
     archive_and_remove(first, config_home.environ)
     assert statuses(config_home, second) == [(1, "kept"), (2, "present")]
     archive_and_remove(second, config_home.environ)
-    assert [row.row.session_id for row in Family(config_home.where).descendants(session_id(1))] == [
-        session_id(2)
-    ]
+    assert [
+        row.row.session_id
+        for row in LineageFinder(config_home.where).find_descendants(session_id(1))
+    ] == [session_id(2)]
 
 
 def test_the_block_is_marked(config_home: ConfigHome) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import (
     CWD,
@@ -148,7 +148,7 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     path = laid_out(config_home).path
     kept = archive_and_remove(path, config_home.environ)
     card = lineage_card(
-        Family(config_home.where).lineage(unpacked_transcript(kept, config_home.where))
+        LineageFinder(config_home.where).find_lineage(unpacked_transcript(kept, config_home.where))
     )
     assert "1 · Fix the parser (archived copy)" in card
     assert f"resume-hooks restore {SESSION}" in card

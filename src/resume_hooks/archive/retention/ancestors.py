@@ -22,7 +22,7 @@ from resume_hooks.archive.vault.permission import (
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.expiry import is_archived
-from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import (
     SessionFile,
@@ -122,16 +122,20 @@ def archive_parents(where: Where, start_time: float, is_over: Callable[[], bool]
     """
     if is_notice_due(where):
         return False
-    family, archiver, checked_paths = Family(where), _make_archiver(where), set[str]()
+    lineage_finder, archiver, checked_paths = (
+        LineageFinder(where),
+        _make_archiver(where),
+        set[str](),
+    )
     for child in all_sessions(where) if archiver.may else ():
         if child.mtime < start_time:
             break
         if is_over():
             return False
         with contextlib.suppress(ResumeHooksError):
-            parent = family.find_parent(child.path)
+            parent = lineage_finder.find_parent(child.path)
             if parent:
-                path = family.locate(parent, child.path)
+                path = lineage_finder.locate_parent(parent, child.path)
             else:
                 path = None
             if (

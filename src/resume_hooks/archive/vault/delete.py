@@ -43,7 +43,7 @@ from resume_hooks.sessions.archived.manifest import (
 from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.held_links import remove_links
-from resume_hooks.sessions.lineage import Descendant, Family
+from resume_hooks.sessions.lineage import Descendant, LineageFinder
 from resume_hooks.sessions.open_sessions import describe_open_session
 from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.storage import removal
@@ -79,7 +79,7 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
         )
     parts = _find_files_to_delete(session, where)
     entry = describe_session(session, where)._replace(parts=parts, deleted_at=clock.now())
-    descendants = Family(where).descendants(session.session_id)
+    descendants = LineageFinder(where).find_descendants(session.session_id)
     return Deletion(session, entry, describe_open_session(session, where), tuple(descendants))
 
 

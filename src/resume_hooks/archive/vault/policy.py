@@ -28,7 +28,7 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, is_private_folder, is_session_id, read_json_object
 from resume_hooks.sessions.archived.layout import is_of_other_home, vault_folder
 from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import all_sessions
@@ -263,13 +263,17 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
     for each in (*archived_sessions, *deleted_sessions):
         if each.about.parent:
             noted_parents[each.session_id] = each.about.parent[0]
-    parents, family, ancestor_ids = linked_parents | noted_parents, Family(where), set[str]()
+    parents, lineage_finder, ancestor_ids = (
+        linked_parents | noted_parents,
+        LineageFinder(where),
+        set[str](),
+    )
     living_sessions = {}
     for session in all_sessions(where):
         living_sessions[session.session_id] = session.path
     for session_id, path in living_sessions.items():
         with contextlib.suppress(SessionNotFound):  # the session was deleted since the listing
-            parent = family.find_parent(path)
+            parent = lineage_finder.find_parent(path)
             parents |= {session_id: parent.session_id} if parent else {}
     for session_id in (*living_sessions, *(entry.session_id for entry in deleted_sessions)):
         parent_id = parents.get(session_id, "")

@@ -25,7 +25,7 @@ from resume_hooks.sessions.archived.sessions import (
 )
 from resume_hooks.sessions.child_titles import Kind, child_title, root_title_of, unused_title
 from resume_hooks.sessions.client_window import measured_window
-from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.sessions.project_folder import home_folder, project_folder
 from resume_hooks.sessions.session import Session
@@ -195,11 +195,11 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     subagent = subagent_name(parent.path) or ""
     owner = find_listed_session(parent)
     if subagent:
-        family = Family(where)
-        ancestors = tuple(family.lineage(owner.path))
+        lineage_finder = LineageFinder(where)
+        ancestors = tuple(lineage_finder.find_lineage(owner.path))
     else:
-        family, ancestors = parent.family, parent.lineage
-    titled_ends = _read_titled_ancestors(ancestors, family, where)
+        lineage_finder, ancestors = parent.lineage_finder, parent.lineage
+    titled_ends = _read_titled_ancestors(ancestors, lineage_finder, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
     secrets = find_secrets_in_ends(ends, *titled_ends.values(), spared_strings=ids)
     ancestors = tuple(row._replace(title=secrets.redact(row.title)) for row in ancestors)
@@ -303,7 +303,7 @@ def read_inode(path: str) -> int:
 
 
 def _read_titled_ancestors(
-    ancestors: Sequence[Ancestor], family: Family, where: Where
+    ancestors: Sequence[Ancestor], lineage_finder: LineageFinder, where: Where
 ) -> dict[str, HeadTail]:
     """Return, by session id, the ends of the first ancestor with each title, without the parent.
 
@@ -316,7 +316,7 @@ def _read_titled_ancestors(
             first_by_title.setdefault(root_title_of(ancestor.title), ancestor)
     paths = {}
     for ancestor in first_by_title.values():
-        paths[ancestor.session_id] = family.transcript_path(ancestor)
+        paths[ancestor.session_id] = lineage_finder.find_transcript(ancestor)
     return {
         session_id: agent_of_path(path, where).read_ends(path)
         for session_id, path in paths.items()

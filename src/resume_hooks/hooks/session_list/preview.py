@@ -18,7 +18,7 @@ from resume_hooks.reading.outline import OutlineTurn, make_outline
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.sessions.child_titles import displayed_kind
-from resume_hooks.sessions.lineage import ARCHIVED_STATUS, MISSING_STATUS, Ancestor, Family
+from resume_hooks.sessions.lineage import ARCHIVED_STATUS, MISSING_STATUS, Ancestor, LineageFinder
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.text import format_count, plain_line
 
@@ -78,7 +78,7 @@ def _describe_turn(turn: OutlineTurn, *, is_complete: bool) -> str:
 
 
 def _lineage_lines(row: ListedSession, where: Where) -> list[str]:
-    rows = Family(where).lineage(row.path)
+    rows = LineageFinder(where).find_lineage(row.path)
     lines = [f"{format_count(len(rows), 'session')}, oldest first"]
     for number, ancestor in enumerate(rows, 1):
         lines += _describe_ancestor(number, ancestor)

@@ -26,11 +26,11 @@ PART = Part(
             "mark",
             "[goal]",
             "Mark this place before you try something",
-            lane="lane",
+            module="trigger_answers",
             before="search",
             row="mark [goal], back report   mark this place, go back to it",
-            bare="mark",
-            asks=True,
+            command="mark",
+            asks_first=True,
         ),
         Trigger(
             "back",
@@ -39,9 +39,9 @@ PART = Part(
                 "Go back to the mark, or to where a fork left, in a new session; of what "
                 "came after, only a report stays"
             ),
-            lane="lane",
+            module="trigger_answers",
             before="search",
-            bare="back",
+            command="back",
         ),
     ),
 )

@@ -11,7 +11,7 @@ from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of_path, readable_session
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.lines import Line
@@ -32,13 +32,13 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     A trimmed or untrimmed copy gets the mark of its original. If a fork's records do not name the
     parent's records, the records are compared. Raise NoMark if the two sessions share no records.
     """
-    family = Family(where)
-    parent = ancestor = family.find_parent(session.path)
+    lineage_finder = LineageFinder(where)
+    parent = ancestor = lineage_finder.find_parent(session.path)
     while ancestor is not None and ancestor.kind in COPYING_KINDS:
         if (mark := state.wait_for_mark(ancestor.session_id)) is not None:
             return mark
-        path = family.locate(ancestor, session.path)
-        ancestor = family.find_parent(path) if path else None
+        path = lineage_finder.locate_parent(ancestor, session.path)
+        ancestor = lineage_finder.find_parent(path) if path else None
     if parent is None or parent.kind != FORK or parent.subagent or not parent.session_id:
         return None
     copied_nodes: list[Node] = []
@@ -51,7 +51,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
             copied_nodes.append(node)
 
     nodes = scan_transcript(session.path, observers=[collect_copies]).nodes
-    if not copied_nodes and (path := family.locate(parent, session.path)):
+    if not copied_nodes and (path := lineage_finder.locate_parent(parent, session.path)):
         parent_records = scan_transcript(readable_session(path, where).path).by_uuid
         copied_nodes = [node for node in nodes if node.uuid in parent_records]
     last_shared_node = next(
@@ -77,9 +77,9 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
 
 def list_parent_remarks(session: SessionFile, fork_time: str, where: Where) -> list[str]:
     """Return remarks for the user if the parent has records that are newer than the fork, made at ``fork_time``."""
-    family = Family(where)
-    parent = family.find_parent(session.path)
-    path = family.locate(parent, session.path) if parent else None
+    lineage_finder = LineageFinder(where)
+    parent = lineage_finder.find_parent(session.path)
+    path = lineage_finder.locate_parent(parent, session.path) if parent else None
     if (
         parent is None
         or path is None

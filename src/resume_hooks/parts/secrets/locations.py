@@ -46,7 +46,7 @@ from resume_hooks.sessions.archived.layout import (
 )
 from resume_hooks.sessions.archived.layout import VAULT_FOLDER as VAULT
 from resume_hooks.sessions.archived.manifest import ArchivedSession
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile, linked_projects
 from resume_hooks.sessions.transcript_files import SUBAGENT_PREFIX, owning_session, subagent_name
@@ -296,16 +296,17 @@ def _parse_session_id_below(folder: str, path: str) -> str:
 
 def find_family_relations(session: SessionFile, where: Where) -> dict[str, str]:
     """Return the session ids of the family with their relation to the scrubbed session."""
-    family = Family(where)
+    lineage_finder = LineageFinder(where)
     ancestor_ids: list[str] = []
     with contextlib.suppress(SessionNotFound):  # deleted after it was named
         ancestor_ids = []
-        for ancestor in family.lineage(session.path)[:-1]:
+        for ancestor in lineage_finder.find_lineage(session.path)[:-1]:
             if ancestor.session_id:
                 ancestor_ids.append(ancestor.session_id)
     session_id = session.session_id
     relations = dict.fromkeys(
-        (descendant.row.session_id for descendant in family.descendants(session_id)), CHILD
+        (descendant.row.session_id for descendant in lineage_finder.find_descendants(session_id)),
+        CHILD,
     ) | {session_id: OWN_SESSION}
     # Include sessions that are only recorded in our links, the vault or the trash.
     parent_pairs = []

@@ -44,9 +44,9 @@ PART = Part(
         Option("trim", ("--yes",), "With --smart: write without asking.", "verbs:require_smart"),
     ),
     answers=(
-        Answer(questions.answer_smart_trim, "lane:answer_smart_trim"),
-        Answer(questions.plan_decided_trim, "lane:find_decided_trim"),
-        Answer(questions.line_of_trim_help, "lane:format_help_line"),
+        Answer(questions.answer_smart_trim, "trigger_answers:answer_smart_trim"),
+        Answer(questions.plan_decided_trim, "trigger_answers:find_decided_trim"),
+        Answer(questions.line_of_trim_help, "trigger_answers:format_help_line"),
     ),
     ways=(
         Way(

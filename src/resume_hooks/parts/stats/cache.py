@@ -30,7 +30,7 @@ from resume_hooks.sessions.agents.registry import (
     readable_path,
     row_of_agent,
 )
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import replace_surrogates
@@ -77,7 +77,7 @@ class _CachedCounts(NamedTuple):
 def gather_counts(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
     """Return the counts of every transcript; ``progress`` is called with the number of bytes read and the total."""
     cached_counts, files = _read_cache(where), _find_files_by_key(where)
-    family = Family(where)
+    lineage_finder = LineageFinder(where)
     # Rows from an older version have no stretches.
     current_keys = set()
     for key, row in cached_counts.items():
@@ -100,16 +100,18 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
                 counts = count_transcript(
                     path,
                     is_subagent=bool(file.agent),
-                    linked_parent=None if file.agent else family.find_parent(file.path),
+                    linked_parent=None if file.agent else lineage_finder.find_parent(file.path),
                 )
             updated_counts[key] = _CachedCounts(
-                _build_stamp(file), _add_parent_size(counts, file, family)
+                _build_stamp(file), _add_parent_size(counts, file, lineage_finder)
             )
     if outdated_files:
         _save_cache(updated_counts, files.keys(), where)
     transcripts = []
     for key, row in updated_counts.items():
-        transcripts.append(_build_transcript_counts(key, row, where, family, exists=key in files))
+        transcripts.append(
+            _build_transcript_counts(key, row, where, lineage_finder, exists=key in files)
+        )
     return AllCounts(transcripts, len(outdated_files))
 
 
@@ -129,14 +131,14 @@ def _build_stamp(file: TranscriptFile) -> tuple[str, int, int]:
 
 
 def _add_parent_size(
-    counts: TranscriptTotals, file: TranscriptFile, family: Family
+    counts: TranscriptTotals, file: TranscriptFile, lineage_finder: LineageFinder
 ) -> TranscriptTotals:
     """Return a child's counts, with its parent's context size if the parent's file ends with the child's start."""
     child = counts.child
     if child is None or child.parent_tokens:
         return counts
-    parent = family.find_parent(file.path)
-    parent_path = family.locate(parent, file.path) if parent else None
+    parent = lineage_finder.find_parent(file.path)
+    parent_path = lineage_finder.locate_parent(parent, file.path) if parent else None
     if parent_path is None:
         return counts
     with contextlib.suppress(SessionNotFound):
@@ -155,7 +157,12 @@ def _add_parent_size(
 
 
 def _build_transcript_counts(
-    key: str, cached_counts: _CachedCounts, where: Where, family: Family, *, exists: bool
+    key: str,
+    cached_counts: _CachedCounts,
+    where: Where,
+    lineage_finder: LineageFinder,
+    *,
+    exists: bool,
 ) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
     path, size, _ = cached_counts.stamp
@@ -163,7 +170,9 @@ def _build_transcript_counts(
     folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
     if program != CLAUDE_NAME:
         folder = next(map(project_key, cached_counts.counts.folders), "")
-    is_superseded = exists and cached_counts.counts.child is not None and family.is_superseded(path)
+    is_superseded = (
+        exists and cached_counts.counts.child is not None and lineage_finder.is_superseded(path)
+    )
     if is_superseded:
         counts = cached_counts.counts._replace(child=None)
     else:

@@ -43,7 +43,7 @@ from resume_hooks.parts.team.stored_chunks import (
 from resume_hooks.parts.team.team_file import team_folder_path
 from resume_hooks.paths import Where, is_session_id, make_private_folder, read_json_object
 from resume_hooks.reading.bundle import MAX_FILES, BundleHead, BundleSums
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.staging import MAX_IMPORT_BYTES, MAX_LINES
@@ -159,7 +159,7 @@ def _is_own(session_id: str, db: Database, where: Where) -> bool:
     for session in fetch_sessions_by_id(db, [session_id], only_own=True):
         if not session.given:
             own_sessions.append(session)
-    return bool(own_sessions) or Family(where).has_session(session_id)
+    return bool(own_sessions) or LineageFinder(where).has_session(session_id)
 
 
 def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:

@@ -53,7 +53,7 @@ from resume_hooks.reading.session_secrets import (
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import lock_folder
@@ -128,7 +128,7 @@ def push_session(
     """Upload a session's data that is not on the server yet. Raise TeamFailed, SessionNotFound or WriteFailed."""
     if reason := data_rules.reason_not_to_copy(where):
         raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
-    title = build_session_metadata(session, Family(where), where)["title"]
+    title = build_session_metadata(session, LineageFinder(where), where)["title"]
     try:
         folder = cursor_folder(session.session_id, where)
         with translate_errors(), lock_folder(folder, where, _BUSY_MESSAGE, "Could not write to"):
@@ -154,7 +154,7 @@ def preview_push(session: SessionFile, where: Where) -> PushResult:
             counter.add_chunk(chunk)
     return counter.build_result(
         session.session_id,
-        build_session_metadata(session, Family(where), where, redactor)["title"],
+        build_session_metadata(session, LineageFinder(where), where, redactor)["title"],
         "sent",
     )
 
@@ -174,13 +174,16 @@ def list_files_to_push(session: SessionFile) -> list[tuple[str, str]]:
 
 
 def build_session_metadata(
-    session: SessionFile, family: Family, where: Where, redactor: Redactor | None = None
+    session: SessionFile,
+    lineage_finder: LineageFinder,
+    where: Where,
+    redactor: Redactor | None = None,
 ) -> dict[str, str]:
     """Return a session's metadata, without the secrets that ``redactor`` knows or finds.
 
     Raise SessionNotFound.
     """
-    ends, parent = HeadTail(session.path), family.find_parent(session.path)
+    ends, parent = HeadTail(session.path), lineage_finder.find_parent(session.path)
     session_folder = home_folder(ends, where)
     redactor = redactor or find_secrets_in_ends(ends)
 
@@ -257,7 +260,9 @@ class _SessionPush:
         self._rescan = rescan
         self._cursor = read_cursor(session.session_id, where)
         self._redactor = self._find_secrets()
-        self._metadata = build_session_metadata(session, Family(where), where, self._redactor)
+        self._metadata = build_session_metadata(
+            session, LineageFinder(where), where, self._redactor
+        )
         self._count = _PushCounter()
 
     def _find_secrets(self) -> Redactor:

@@ -418,7 +418,7 @@ def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, 
         remaining_bytes -= ancestor.size
         if remaining_bytes < 0:
             return files[::-1], None, len(ancestors) + 1
-        if (path := session.family.transcript_path(ancestor)) is None:
+        if (path := session.lineage_finder.find_transcript(ancestor)) is None:
             continue
         files.append(SessionFile(ancestor.session_id, path, 0, ancestor.size))
         if ancestor_digest := read_digest(path):

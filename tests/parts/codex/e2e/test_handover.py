@@ -12,7 +12,7 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.locate import SessionFile, resolve_locator
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan_transcript
@@ -76,7 +76,7 @@ def test_codex_to_claude(
             assert f"{parent.session_id}" in words, path.name
             assert "session ran in Codex" in words
             assert PROBE in words
-            rows = Family(where).lineage(resolve_locator(child, "/", where).path)
+            rows = LineageFinder(where).find_lineage(resolve_locator(child, "/", where).path)
             assert [row.session_id for row in rows][-2:] == [parent.session_id, child]
             if child == handoff:
                 assert "Next step, as the user put it:\nwrite the tests" in words
@@ -104,7 +104,9 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
             assert parent.session_id in words, path.name
             assert "session ran in Claude Code" in words
             assert item_text(sent[-1]) == PROBE
-            rows = Family(where).lineage(resolve_locator(child, "/", where, foreign=True).path)
+            rows = LineageFinder(where).find_lineage(
+                resolve_locator(child, "/", where, foreign=True).path
+            )
             assert [row.session_id for row in rows][-2:] == [parent.session_id, child]
         assert "Next step, as the user put it:\nwrite the tests" in words
 

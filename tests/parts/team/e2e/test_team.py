@@ -15,7 +15,7 @@ import pytest
 
 from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, team_folder_path
 from resume_hooks.paths import Where
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
@@ -155,7 +155,7 @@ def test_to_the_other_machine_and_a_colleague(
 
     fetched = team(home, "resume", child)
     environ = {"CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
-    rows = Family(Where(environ)).lineage(fetched["receipt"]["file"])
+    rows = LineageFinder(Where(environ)).find_lineage(fetched["receipt"]["file"])
     assert [(each.session_id, each.status) for each in rows][-1] == (child, "present")
     team(bobs, "join", "bob")
     team(desk, "share", child, "--with", "bob")

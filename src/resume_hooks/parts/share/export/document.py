@@ -24,7 +24,7 @@ from resume_hooks.reading.bundle import BundleRedactor
 from resume_hooks.reading.bundle import export_bundle as bundle
 from resume_hooks.reading.session_secrets import find_secrets_in_sessions
 from resume_hooks.sessions.agents.registry import readable_session
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
@@ -78,13 +78,13 @@ class Document:
         )
         self._builder = PartBuilder(self._redactor, with_thinking=options.with_thinking)
         self._session_parts: list[tuple[SessionPart, ExportConversation]] = []
-        family, known_ids = Family(where), set[str]()
+        lineage_finder, known_ids = LineageFinder(where), set[str]()
         inputs = (
             zip(sessions, heads_tails, self.folders, strict=True) if options.format != JSON else ()
         )
         for session, ends, folder in inputs:
             conversation = select_conversation(session, options.record_range, known_ids, observers)
-            head = self._build_session_part(session, ends, folder, conversation, family)
+            head = self._build_session_part(session, ends, folder, conversation, lineage_finder)
             self.turns += len(head.turns)
             self._session_parts.append((head, conversation))
         title = self._clean_title(heads_tails[-1])
@@ -99,9 +99,9 @@ class Document:
         ends: HeadTail,
         folder: str,
         conversation: ExportConversation,
-        family: Family,
+        lineage_finder: LineageFinder,
     ) -> SessionPart:
-        parent = family.find_parent(session.path)
+        parent = lineage_finder.find_parent(session.path)
         shorten_name = self._builder.shorten_name
         return SessionPart(
             session_id=session.session_id,
@@ -201,12 +201,12 @@ def find_lineage_sessions(
 ) -> tuple[list[SessionFile], list[str]]:
     """Return a session and its ancestors, oldest first, and the ids of deleted ancestors."""
     sessions, deleted_ids = [], []
-    family = Family(where)
-    for ancestor in family.lineage(session.path):
+    lineage_finder = LineageFinder(where)
+    for ancestor in lineage_finder.find_lineage(session.path):
         path = (
             session.path
             if ancestor.session_id == session.session_id
-            else family.transcript_path(ancestor)
+            else lineage_finder.find_transcript(ancestor)
         )
         try:
             sessions += [readable_session(path, where)] if path else []

@@ -31,7 +31,7 @@ QUESTION_KIND = "checkpoint"
 """The prefix of our questions' file names; the marks themselves use ``mark-``."""
 
 
-def answer(request: Request) -> Outcome:
+def answer_request(request: Request) -> Outcome:
     """Mark the current point, or go back to the mark. Raise ResumeHooksError."""
     if request.in_subagent:
         raise InSubagent

@@ -18,9 +18,9 @@ from resume_hooks.hooks.prompt import card_of_trigger, is_trigger_off
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.cards import list_unchanged_parts
-from resume_hooks.parts.marks.lane import QUESTION_KIND
 from resume_hooks.parts.marks.plan_back import OmittedRecords
 from resume_hooks.parts.marks.state import Mark
+from resume_hooks.parts.marks.trigger_answers import QUESTION_KIND
 from resume_hooks.sessions.record_references import TranscriptNames
 from tests.builders import (
     SESSION,
