@@ -15,12 +15,13 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.imports.import_bundle import (
-    BundleOptions,
+from resume_hooks.derive.imports.read_bundle import unpack_bundle
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.import_ import (
     ImportedSession,
+    ImportSpec,
     import_sessions,
 )
-from resume_hooks.derive.imports.read_bundle import unpack_bundle
 from resume_hooks.reading.bundle import BundleRedactor, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import locate
@@ -94,8 +95,8 @@ def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Import
         return import_sessions(
             sessions,
             str(path),
-            BundleOptions(folder, whole, force=False, dry_run=False),
-            elsewhere.where,
+            ImportSpec(folder, whole),
+            Caller(elsewhere.where),
         )
 
 

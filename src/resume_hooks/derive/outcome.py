@@ -24,8 +24,8 @@ Plan_co = TypeVar("Plan_co", bound="ChildPlan | None", covariant=True)
 class OpenedSession(NamedTuple, Generic[Plan_co]):
     """A session to continue: a new session, or an earlier one if ``receipt.written`` is false.
 
-    ``plan`` is the written plan, or None for an earlier session. ``done`` names the action in a few
-    words. ``facts`` describe the contents, one line each. If the user saw nothing else, ``remark``
+    ``plan`` is the plan, or None if an earlier session was found without one. ``done`` names the
+    action in a few words. ``facts`` describe the contents, one line each. If the user saw nothing else, ``remark``
     is the first line to show in the session. ``next_step`` belongs in the session's input box.
     ``files`` are the files that were written in addition to the session. ``summary`` is the outcome
     of the request for a summary.

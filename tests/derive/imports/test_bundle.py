@@ -16,13 +16,14 @@ import pytest
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import ChildPlan, write_child, write_if_worthwhile
-from resume_hooks.derive.imports import import_bundle
-from resume_hooks.derive.imports.import_bundle import (
-    BundleOptions,
+from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
+from resume_hooks.derive.verbs import caller as verb_caller
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.import_ import (
     ImportedSession,
+    ImportSpec,
     import_sessions,
 )
-from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import Where, project_key
 from resume_hooks.reading.bundle import BundleRedactor, BundleSeal, export_bundle
@@ -90,8 +91,8 @@ def brought(
         return import_sessions(
             packed,
             str(path),
-            BundleOptions(os.path.realpath(folder), whole, force, dry_run),
-            home.where,
+            ImportSpec(os.path.realpath(folder), whole, force),
+            Caller(home.where, dry_run=dry_run),
         )
 
 
@@ -255,7 +256,7 @@ def test_one_that_fails_takes_the_others_back(
             raise CheckFailed("no", "no")
         return write_if_worthwhile(decided, where, dry_run=dry_run)
 
-    monkeypatch.setattr(import_bundle, "write_if_worthwhile", refuse)
+    monkeypatch.setattr(verb_caller, "write_if_worthwhile", refuse)
     with pytest.raises(CheckFailed):
         brought(path, there)
     assert [p for p in (there.config / "projects").rglob("*") if p.is_file()] == []
@@ -466,9 +467,9 @@ def test_a_bundle_makes_no_answer_of_a_verb(config_home: ConfigHome, there: Conf
     root = project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
-    options = BundleOptions(str(there.root), whole=False, force=False, dry_run=False)
+    spec, caller = ImportSpec(str(there.root)), Caller(there.where)
     with unpack_bundle(str(path), there.where) as packed:
         named = [each._replace(head=each.head._replace(kind="back")) for each in packed]
-        _, child = import_sessions(named, str(path), options, there.where)
+        _, child = import_sessions(named, str(path), spec, caller)
     (link,) = [row for row in read_links(there.where) if row.child_id == child.session_id]
     assert link.kind == "import"

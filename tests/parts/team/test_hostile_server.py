@@ -24,7 +24,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.derive.imports.import_bundle import BundleOptions
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.import_ import ImportSpec
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.parts.team import ancestry, background, connect, fetching, sharing, team_search
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
@@ -143,8 +144,9 @@ def acts(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
     where = home.where
 
     def resume(db: Database) -> object:
-        wish = BundleOptions(str(home.root), whole=True, force=True, dry_run=False)
-        return fetching.resume_team_session(find_team_session(SESSION, db), wish, db, where)
+        wish = ImportSpec(str(home.root), whole=True, force=True)
+        found = find_team_session(SESSION, db)
+        return fetching.resume_team_session(found, wish, db, Caller(where))
 
     def pull(db: Database) -> object:
         made = fetching.pull_session(find_team_session(SESSION, db), db, where)
@@ -548,7 +550,7 @@ from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import list_team_sessions, find_team_session
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
-from resume_hooks.derive.imports import import_bundle
+from resume_hooks.derive.verbs import import_
 with connect_to_team("stand-in") as db:
     list_team_sessions(db)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

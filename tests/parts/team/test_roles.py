@@ -9,7 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from resume_hooks.derive.imports.import_bundle import BundleOptions
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.import_ import ImportSpec
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.ancestry import extend_lineage, fetch_server_lineage
@@ -327,8 +328,8 @@ def test_a_given_session_is_not_the_owners_own(
         (session,) = list_team_sessions(db)
         assert (session.mine, session.given) == (True, True)
         assert {hit.mine for hit in search_team(["prompt"], db, max_hits=5).hits} == {False}
-        wish = BundleOptions(str(alice.home.root), whole=True, force=True, dry_run=True)
-        came, notes = resume_team_session(session, wish, db, alice.where)
+        wish = ImportSpec(str(alice.home.root), whole=True, force=True)
+        came, notes = resume_team_session(session, wish, db, Caller(alice.where, dry_run=True))
     assert came[0].session_id != session.session_id
     assert "a member's who left" in notes[0]
 
@@ -417,9 +418,9 @@ def test_a_strangers_session_is_not_a_child_of_ones_own(
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (SESSION,))
     with connect_to_team("alice") as db:
-        wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
+        wish = ImportSpec(str(alice.home.root), whole=True)
         came, notes = resume_team_session(
-            find_team_session(f"mallory:{SESSION}", db), wish, db, alice.where
+            find_team_session(f"mallory:{SESSION}", db), wish, db, Caller(alice.where)
         )
         assert [
             row.session_id for row in LineageFinder(alice.where).find_lineage(came[0].receipt.file)
@@ -437,9 +438,11 @@ def test_hidden_records_of_a_stranger_are_counted(alice: Machine, mallory: Machi
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (SESSION,))
     with connect_to_team("alice") as db:
-        wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
+        wish = ImportSpec(str(alice.home.root), whole=True)
         for _ in range(2):
-            _, notes = resume_team_session(find_team_session("Zebra", db), wish, db, alice.where)
+            _, notes = resume_team_session(
+                find_team_session("Zebra", db), wish, db, Caller(alice.where)
+            )
             assert "The model sees 1 record of it that the screen does not show." in notes
 
 
@@ -471,9 +474,9 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
             (parent, "private", ""),
             (own, "present", ""),
         ]
-        wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
+        wish = ImportSpec(str(alice.home.root), whole=True)
         (came,), _ = resume_team_session(
-            find_team_session(f"bob:{child}", db), wish, db, alice.where
+            find_team_session(f"bob:{child}", db), wish, db, Caller(alice.where)
         )
         here = LineageFinder(alice.where).find_lineage(came.receipt.file)
         assert seen(extend_lineage(here, db, alice.where)) == [

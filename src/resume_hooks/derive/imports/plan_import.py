@@ -75,8 +75,9 @@ class ImportSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPlan(ChildPlan):
-    """The plan of an import. ``existing`` is an earlier import of the same bytes in this project.
+    """The plan of an import.
 
+    ``existing`` is an earlier import of the same bytes in this project, unless the import is forced.
     The counts: ``lines`` of the source, ``damaged`` lines, imported ``records``, and ``hidden``
     records among them.
     """
@@ -120,7 +121,9 @@ class _ConversationCollector:
                 self.hidden.add(line.number)
 
 
-def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
+def plan_import(
+    source: ImportSource, home: str, where: Where, *, force: bool = False
+) -> ImportPlan:
     """Plan a session for the folder ``home``. Raises NotATranscript."""
     survey, read_back, collector, ends = (
         WriteObserver(),
@@ -172,7 +175,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
         if transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
         else (),
         source=source,
-        existing=_find_existing_import(folder, source.sha256),
+        existing=None if force else _find_existing_import(folder, source.sha256),
         lines=transcript.line_count,
         damaged=len(transcript.bad_lines),
         records=len(kept_numbers),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
-from resume_hooks.derive.imports.import_bundle import ImportedSession
 from resume_hooks.derive.imports.plan_import import ImportPlan
+from resume_hooks.derive.verbs.import_ import ImportedSession
 
 
 class ExportSchema(StrictModel):

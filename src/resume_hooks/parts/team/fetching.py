@@ -18,12 +18,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.imports.import_bundle import (
-    BundleOptions,
-    ImportedSession,
-    import_sessions,
-)
 from resume_hooks.derive.imports.read_bundle import BundledSession
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.import_ import ImportedSession, ImportSpec, import_sessions
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.connect import TeamFailed
@@ -91,7 +88,7 @@ _SERVER_FILE_FORMAT = RowFormat(
 
 
 def resume_team_session(
-    team_session: TeamSession, options: BundleOptions, db: Database, where: Where
+    team_session: TeamSession, spec: ImportSpec, db: Database, caller: Caller
 ) -> tuple[list[ImportedSession], list[str]]:
     """Create a local session from a session on the server. If it is your own, restore it completely.
 
@@ -99,11 +96,12 @@ def resume_team_session(
 
     Raise ImportFailed, WriteFailed or TeamFailed.
     """
+    where = caller.where
     if not team_session.mine or team_session.given:
         name = f"the team ({team_session.owner}, {team_session.machine}, {team_session.session_id})"
         with _unpack_session(team_session, db, where) as (bundled_session, _):
             imported_sessions = import_sessions(
-                [bundled_session], name, options._replace(whole=False), where
+                [bundled_session], name, spec._replace(whole=False), caller
             )
         if team_session.given:
             owner_text = "a member's who left"
@@ -122,7 +120,7 @@ def resume_team_session(
                 *notes,
                 "It is not linked to the original, because one of your sessions has that id.",
             ]
-        if not options.dry_run and not imported_sessions[0].existing:
+        if not caller.dry_run and not imported_sessions[0].existing:
             with contextlib.suppress(OSError):
                 link = Link(
                     imported_sessions[0].session_id,
@@ -141,10 +139,10 @@ def resume_team_session(
         imported_sessions = import_sessions(
             [bundled_session for bundled_session, _ in fetched_files],
             team_session.title,
-            options,
-            where,
+            spec,
+            caller,
         )
-        if not options.dry_run:
+        if not caller.dry_run:
             for session, (_, parts), imported_session in zip(
                 lineage, fetched_files, imported_sessions, strict=True
             ):

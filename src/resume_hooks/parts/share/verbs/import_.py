@@ -17,21 +17,21 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write_child import write_if_worthwhile
-from resume_hooks.derive.imports import plan_import
-from resume_hooks.derive.imports.import_bundle import (
-    BundleOptions,
+from resume_hooks.derive.imports.plan_import import ImportSource
+from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
+from resume_hooks.derive.verbs import import_
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.import_ import (
     ImportedSession,
+    ImportOutcome,
+    ImportSpec,
     import_sessions,
 )
-from resume_hooks.derive.imports.plan_import import ImportPlan, ImportSource
-from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.share.export.shared_page import unpack_carried_bundle
 from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
-from resume_hooks.sessions.project_folder import lock_session_creation
 from resume_hooks.storage.staging import CHUNK_BYTES, MAX_IMPORT_BYTES, file_chunks, stage_chunks
 from resume_hooks.system.text import format_count, plain_line
 
@@ -49,67 +49,43 @@ def import_transcript(options: ImportOptions) -> None:
         )
     home = options.home or current_folder()
     refuse_start_without_client(options, home)
-    bundle_options = BundleOptions(
-        canonical_path(home), options.whole, options.force, options.dry_run
-    )
-    with _open_source(options.source, options.max_bytes) as import_source:
-        if is_bundle(
-            import_source.path
-        ):  # the receipt describes the last session, because that is the exported one
-            imported_sessions, warnings = _import_bundle(import_source, bundle_options)
-            receipt = imported_sessions[-1].receipt
+    spec = ImportSpec(canonical_path(home), options.whole, options.force)
+    caller = Caller(options.where, dry_run=options.dry_run)
+    with _open_source(options.source, options.max_bytes) as source:
+        if is_bundle(source.path):
+            sessions, warnings = _import_bundle(source, spec, caller)
+            # the receipt describes the last session, because that is the exported one
+            receipt = sessions[-1].receipt
             receipt = receipt._replace(warnings=(*receipt.warnings, *warnings))
-            bundle = {"imported": None, "bundle": imported_sessions}
+            fields = {"imported": None, "bundle": sessions}
             print_child(
                 options,
                 receipt,
-                bundle,
-                lambda: _format_bundle(import_source, imported_sessions, is_whole=options.whole),
+                fields,
+                lambda: _format_bundle(source, sessions, is_whole=options.whole),
             )
             return
-        if options.whole:
-            raise UsageError(
-                f"{import_source.name} is a transcript, not a bundle",
-                "--whole is for bundles: leave it out.",
-            )
-        import_plan, receipt = _import_staged_transcript(import_source, bundle_options)
-    if import_plan.existing is None or options.force:
-        existing_id = None
-    else:
-        existing_id = import_plan.existing.session_id
-    extra_fields = {
-        "imported": ValueWithFields(import_plan, {"existing": existing_id}),
-        "bundle": [],
-    }
+        outcome = import_.import_transcript(source, spec, caller)
+    existing = outcome.plan.existing
+    existing_id = None if existing is None else existing.session_id
+    facts = ValueWithFields(outcome.plan, {"existing": existing_id})
     print_child(
         options,
-        receipt,
-        extra_fields,
-        lambda: _format_import(import_plan, receipt, existed_already=bool(existing_id)),
+        outcome.receipt,
+        {"imported": facts, "bundle": []},
+        lambda: _format_import(outcome),
     )
 
 
 def import_file(source: str, home: str) -> tuple[Receipt, str]:
     """Answer ``questions.import_file``. The receipt for a bundle describes its last session."""
-    bundle_options = BundleOptions(canonical_path(home), whole=False, force=False, dry_run=False)
+    spec, caller = ImportSpec(canonical_path(home)), Caller(Where())
     with _open_source(source, MAX_IMPORT_BYTES) as import_source:
         if is_bundle(import_source.path):
-            return _import_bundle(import_source, bundle_options)[0][-1].receipt, UNVERIFIED_NOTE
-        return _import_staged_transcript(import_source, bundle_options)[1], UNVERIFIED_NOTE
-
-
-def _import_staged_transcript(
-    import_source: ImportSource, bundle_options: BundleOptions
-) -> tuple[ImportPlan, Receipt]:
-    with lock_session_creation(bundle_options.home, Where()):
-        import_plan = plan_import.plan_import(import_source, bundle_options.home, Where())
-        if import_plan.existing is not None and not bundle_options.force:
-            return import_plan, plan_import.existing_import_receipt(
-                import_plan, import_plan.existing
-            )
-        return import_plan, write_if_worthwhile(
-            import_plan, Where(), dry_run=bundle_options.dry_run
-        )
+            receipt = _import_bundle(import_source, spec, caller)[0][-1].receipt
+        else:
+            receipt = import_.import_transcript(import_source, spec, caller).receipt
+    return receipt, UNVERIFIED_NOTE
 
 
 @contextlib.contextmanager
@@ -148,8 +124,9 @@ def _read_stdin() -> Iterator[bytes]:
         ) from error
 
 
-def _format_import(import_plan: ImportPlan, receipt: Receipt, *, existed_already: bool) -> str:
-    if existed_already:
+def _format_import(outcome: ImportOutcome) -> str:
+    plan, receipt = outcome.plan, outcome.receipt
+    if plan.existing is not None:
         return facts_table(
             [
                 (
@@ -163,27 +140,25 @@ def _format_import(import_plan: ImportPlan, receipt: Receipt, *, existed_already
                 ("in a shell", receipt.shell),
             ]
         )
-    if import_plan.damaged:
-        damaged_phrase = f", {import_plan.damaged:,} damaged"
+    if plan.damaged:
+        damaged_phrase = f", {plan.damaged:,} damaged"
     else:
         damaged_phrase = ""
-    if import_plan.hidden:
-        hidden_phrase = (
-            f"; {import_plan.hidden:,} of them visible to the model but not on the screen"
-        )
+    if plan.hidden:
+        hidden_phrase = f"; {plan.hidden:,} of them visible to the model but not on the screen"
     else:
         hidden_phrase = ""
     return facts_table(
         [
             ("imported" if receipt.written else "would import", receipt.title),
-            ("from", plain_line(import_plan.source.name)),
-            ("sha256", import_plan.source.sha256),
+            ("from", plain_line(plan.source.name)),
+            ("sha256", plan.source.sha256),
             *([("id", receipt.session_id), ("file", receipt.file)] if receipt.written else []),
             (
                 "took over",
                 (
-                    f"{format_count(import_plan.records, 'record')} of "
-                    f"{format_count(import_plan.lines, 'line')}{damaged_phrase}{hidden_phrase}"
+                    f"{format_count(plan.records, 'record')} of "
+                    f"{format_count(plan.lines, 'line')}{damaged_phrase}{hidden_phrase}"
                 ),
             ),
             ("tokens", f"about {receipt.tokens_after:,}"),
@@ -199,13 +174,11 @@ def _format_import(import_plan: ImportPlan, receipt: Receipt, *, existed_already
 
 
 def _import_bundle(
-    import_source: ImportSource, bundle_options: BundleOptions
+    source: ImportSource, spec: ImportSpec, caller: Caller
 ) -> tuple[list[ImportedSession], list[str]]:
     """Import all sessions of a bundle, and return them with notes about the bundle."""
-    with unpack_bundle(import_source.path, Where()) as bundled_sessions:
-        imported_sessions = import_sessions(
-            bundled_sessions, import_source.name, bundle_options, Where()
-        )
+    with unpack_bundle(source.path, caller.where) as bundled_sessions:
+        imported_sessions = import_sessions(bundled_sessions, source.name, spec, caller)
         damaged_count = sum(session.sums.damaged for session in bundled_sessions)
         missing_file_count = sum(
             session.sums.left_out + session.refused for session in bundled_sessions
@@ -221,7 +194,7 @@ def _import_bundle(
         if missing_file_count
         else []
     )
-    return imported_sessions, notes + ([BACKUPS_NOTE] if bundle_options.whole else [])
+    return imported_sessions, notes + ([BACKUPS_NOTE] if spec.whole else [])
 
 
 def _format_bundle(

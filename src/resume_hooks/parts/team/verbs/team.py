@@ -146,7 +146,8 @@ def resume(options: ResumeOptions) -> None:
         refuse_start_in_other_folder,
         refuse_start_without_client,
     )  # as in push
-    from resume_hooks.derive.imports.import_bundle import BundleOptions  # as in push
+    from resume_hooks.derive.verbs.caller import Caller  # as in push
+    from resume_hooks.derive.verbs.import_ import ImportSpec  # as in push
     from resume_hooks.parts.team import fetching
 
     team = membership.get_joined_team(options.where)
@@ -155,11 +156,11 @@ def resume(options: ResumeOptions) -> None:
     refuse_start_without_client(options, home)
     with connect_to_team(team.service) as db:
         team_session = find_team_session(options.locator, db)
-        bundle_options = BundleOptions(
-            home, whole=True, force=options.force, dry_run=options.dry_run
-        )
         imported_sessions, notes = fetching.resume_team_session(
-            team_session, bundle_options, db, options.where
+            team_session,
+            ImportSpec(home, whole=True, force=options.force),
+            db,
+            Caller(options.where, dry_run=options.dry_run),
         )
     imported = imported_sessions[-1]
     receipt = imported.receipt

@@ -1,7 +1,4 @@
-"""Import a bundle's sessions into a folder: their conversations only, or whole sessions as if the user had moved them.
-
-Sessions are written oldest first, so each session finds its parent, and links use the parents' new
-ids. If a session cannot be written, the sessions written before it are removed.
+"""Plan a bundle's session as a whole session of a folder, as if the user had moved it there.
 
 A whole session keeps its id if that id is free, so existing references still work. File checkpoints
 are left out, because a bundle does not contain the file copies. A stand-in record replaces each
@@ -16,23 +13,17 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.inherited_metadata import Relocation, plan_relocation
-from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import RecordWatcher
-from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes, write_if_worthwhile
-from resume_hooks.derive.imports import plan_import
-from resume_hooks.derive.imports.plan_import import ImportPlan, ImportSource
+from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes
 from resume_hooks.derive.imports.read_bundle import BundledSession
-from resume_hooks.errors import NotATranscript, ResumeHooksError, WriteFailed
+from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, find_session, make_private_folder
-from resume_hooks.reading.bundle import OMITTED_KIND, BundleHead, make_placeholder_record
-from resume_hooks.sessions.link_log import Link, record_link
+from resume_hooks.reading.bundle import OMITTED_KIND, make_placeholder_record
 from resume_hooks.sessions.opening_layout import ChildAttributes
-from resume_hooks.sessions.project_folder import lock_session_creation, project_folder
+from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import (
     SessionFile,
     session_file,
@@ -138,10 +129,11 @@ _ID_FIELDS: dict[str, type] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _WholePlan(ChildPlan):
+class WholePlan(ChildPlan):
     """The plan to import a bundled session.
 
-    ``existing`` is the same session with the same records, if it was imported before.
+    ``existing`` is the same session with the same records, if it was imported before and the
+    import is not forced.
     """
 
     body: _RelocatedLines
@@ -210,15 +202,15 @@ class _WholePlan(ChildPlan):
 
 def plan_whole_session(
     bundled: BundledSession, home: str, new_ids: Mapping[str, str], where: Where, *, force: bool
-) -> _WholePlan:
+) -> WholePlan:
     """Plan a whole session for the folder ``home``, a real path. Raises NotATranscript."""
     transcript = scan_transcript(bundled.path)
     own_id, folder = bundled.head.session_id, project_folder(home, where)
     move = plan_relocation(bundled.head.cwd or HeadTail(bundled.path).cwd, home)
     size = measure_chain(bundled.path, transcript.chain)[0].tokens
 
-    def plan_at(file: str, session_id: str, existing: SessionFile | None = None) -> _WholePlan:
-        return _WholePlan(
+    def plan_at(file: str, session_id: str, existing: SessionFile | None = None) -> WholePlan:
+        return WholePlan(
             draft=Draft(
                 "import",
                 ChildAttributes(session_id, home, "", "", ""),
@@ -281,126 +273,3 @@ def _has_same_lines(path: str, relocated_lines: _RelocatedLines) -> bool:
             ) and not stream.read(1)
     except OSError:
         return False  # the file was deleted since the search
-
-
-class ImportedSession(NamedTuple):
-    """A session imported from a bundle, with the number of its other ``files``.
-
-    ``existing`` means that the session was imported before. ``hidden`` is the number of records
-    that the model reads but the screen does not show.
-    """
-
-    head: BundleHead
-    receipt: Receipt
-    existing: bool
-    files: int
-    hidden: int
-
-    @property
-    def session_id(self) -> str:
-        """The imported session's id, or ``""`` if no session was written."""
-        return self.receipt.session_id or self.receipt.parent_session_id
-
-
-class BundleOptions(NamedTuple):
-    """The options of an import: the folder ``home`` (a real path), ``whole`` sessions, ``force`` to repeat it."""
-
-    home: str
-    whole: bool
-    force: bool
-    dry_run: bool
-
-
-def import_sessions(
-    bundled_sessions: list[BundledSession], name: str, options: BundleOptions, where: Where
-) -> list[ImportedSession]:
-    """Write the sessions of the bundle ``name``, in its order.
-
-    Raises ImportFailed, NotATranscript, WriteFailed and CheckFailed.
-
-    An ancestor without messages has no conversation to import and is skipped.
-    """
-    imported_sessions: list[ImportedSession] = []
-    new_ids: dict[str, str] = {}
-    with (
-        lock_session_creation(options.home, where),
-        _delete_imports_after_failure(imported_sessions, options),
-    ):
-        for bundled in bundled_sessions:
-            try:
-                imported_session = _import_session(bundled, name, options, new_ids, where)
-            except NotATranscript:
-                if bundled is bundled_sessions[-1]:
-                    raise
-                continue
-            imported_sessions.append(imported_session)
-            new_ids[bundled.head.session_id] = imported_session.session_id
-    if not options.dry_run:
-        for imported_session in imported_sessions:
-            parent = new_ids.get(imported_session.head.parent_session_id, "")
-            if parent and not imported_session.existing:
-                with contextlib.suppress(OSError):
-                    record_link(
-                        Link(
-                            imported_session.session_id,
-                            parent,
-                            _link_kind(imported_session.head.kind),
-                            clock.now(),
-                        ),
-                        where,
-                    )
-    return imported_sessions
-
-
-def _link_kind(stated_kind: str) -> str:
-    """Return the kind of link that the bundle states.
-
-    The bundle is not trusted for kinds that our verbs rely on.
-    """
-    if stated_kind and stated_kind not in {"back", "mark"}:
-        return stated_kind
-    return "import"
-
-
-def _import_session(
-    bundled: BundledSession,
-    name: str,
-    options: BundleOptions,
-    new_ids: Mapping[str, str],
-    where: Where,
-) -> ImportedSession:
-    import_plan: _WholePlan | ImportPlan
-    files = hidden = 0
-    if options.whole:
-        import_plan, files = (
-            plan_whole_session(bundled, options.home, new_ids, where, force=options.force),
-            len(bundled.files),
-        )
-    else:
-        source = ImportSource(bundled.path, name, bundled.sums.sha256, bundled.size)
-        import_plan = plan_import.plan_import(source, options.home, where)
-        hidden = import_plan.hidden
-    if import_plan.existing is not None and not options.force:
-        existing_receipt = plan_import.existing_import_receipt(import_plan, import_plan.existing)
-        return ImportedSession(
-            bundled.head, existing_receipt, existing=True, files=files, hidden=hidden
-        )
-    receipt = write_if_worthwhile(import_plan, where, dry_run=options.dry_run)
-    return ImportedSession(bundled.head, receipt, existing=False, files=files, hidden=hidden)
-
-
-@contextlib.contextmanager
-def _delete_imports_after_failure(
-    imported_sessions: list[ImportedSession], options: BundleOptions
-) -> Iterator[None]:
-    try:
-        yield
-    except (ResumeHooksError, OSError, KeyboardInterrupt):
-        for imported_session in () if options.dry_run else imported_sessions:
-            if imported_session.receipt.written:
-                for path in (
-                    imported_session.receipt.file,
-                    imported_session.receipt.file.removesuffix(".jsonl"),
-                ):
-                    removal.remove_if_possible(path, os.path.dirname(path), follow_root=True)
-        raise

@@ -1,0 +1,172 @@
+"""``import``: sessions of a folder from a foreign transcript, or from a bundle of sessions.
+
+A bundle's sessions are written oldest first, so each session finds its parent, and links use the
+parents' new ids. If a session cannot be written, the sessions written before it are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.imports.plan_import import (
+    ImportPlan,
+    ImportSource,
+    existing_import_receipt,
+    plan_import,
+)
+from resume_hooks.derive.imports.plan_whole_session import WholePlan, plan_whole_session
+from resume_hooks.derive.imports.read_bundle import BundledSession
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.errors import NotATranscript, ResumeHooksError, UsageError
+from resume_hooks.paths import Where
+from resume_hooks.reading.bundle import BundleHead
+from resume_hooks.sessions.link_log import Link, record_link
+from resume_hooks.sessions.project_folder import lock_session_creation
+from resume_hooks.storage import removal
+
+ImportOutcome = OpenedSession[ImportPlan] | NothingWritten[ImportPlan]
+
+
+class ImportSpec(NamedTuple):
+    """The options of an import: the folder ``home`` (a real path), ``whole`` sessions, ``force`` to repeat it."""
+
+    home: str
+    whole: bool = False
+    force: bool = False
+
+
+class ImportedSession(NamedTuple):
+    """A session imported from a bundle, with the number of its other ``files``.
+
+    ``existing`` means that the session was imported before. ``hidden`` is the number of records
+    that the model reads but the screen does not show.
+    """
+
+    head: BundleHead
+    receipt: Receipt
+    existing: bool
+    files: int
+    hidden: int
+
+    @property
+    def session_id(self) -> str:
+        """The imported session's id, or ``""`` if no session was written."""
+        return self.receipt.session_id or self.receipt.parent_session_id
+
+
+def import_transcript(source: ImportSource, spec: ImportSpec, caller: Caller) -> ImportOutcome:
+    """Import a transcript, or open its earlier import.
+
+    Raises UsageError, NotATranscript, WriteFailed and CheckFailed.
+    """
+    if spec.whole:
+        raise UsageError(
+            f"{source.name} is a transcript, not a bundle",
+            "--whole is for bundles: leave it out.",
+        )
+    with lock_session_creation(spec.home, caller.where):
+        plan = plan_import(source, spec.home, caller.where, force=spec.force)
+        receipt = _write_unless_existing(plan, caller)
+    if plan.existing is not None:
+        return OpenedSession(receipt, plan, "already imported")
+    if not receipt.written:
+        return NothingWritten(receipt, plan)
+    return OpenedSession(receipt, plan, "imported")
+
+
+def import_sessions(
+    bundled_sessions: list[BundledSession], name: str, spec: ImportSpec, caller: Caller
+) -> list[ImportedSession]:
+    """Write the sessions of the bundle ``name``, in its order.
+
+    Raises ImportFailed, NotATranscript, WriteFailed and CheckFailed.
+
+    An ancestor without messages has no conversation to import and is skipped.
+    """
+    imported_sessions: list[ImportedSession] = []
+    new_ids: dict[str, str] = {}
+    with (
+        lock_session_creation(spec.home, caller.where),
+        _delete_imports_after_failure(imported_sessions),
+    ):
+        for bundled in bundled_sessions:
+            try:
+                imported_session = _import_session(bundled, name, spec, new_ids, caller)
+            except NotATranscript:
+                if bundled is bundled_sessions[-1]:
+                    raise
+                continue
+            imported_sessions.append(imported_session)
+            new_ids[bundled.head.session_id] = imported_session.session_id
+    if not caller.dry_run:
+        _link_to_parents(imported_sessions, new_ids, caller.where)
+    return imported_sessions
+
+
+def _import_session(
+    bundled: BundledSession,
+    name: str,
+    spec: ImportSpec,
+    new_ids: Mapping[str, str],
+    caller: Caller,
+) -> ImportedSession:
+    plan: WholePlan | ImportPlan
+    files = hidden = 0
+    if spec.whole:
+        plan = plan_whole_session(bundled, spec.home, new_ids, caller.where, force=spec.force)
+        files = len(bundled.files)
+    else:
+        source = ImportSource(bundled.path, name, bundled.sums.sha256, bundled.size)
+        plan = plan_import(source, spec.home, caller.where, force=spec.force)
+        hidden = plan.hidden
+    receipt = _write_unless_existing(plan, caller)
+    return ImportedSession(
+        bundled.head, receipt, existing=plan.existing is not None, files=files, hidden=hidden
+    )
+
+
+def _write_unless_existing(plan: WholePlan | ImportPlan, caller: Caller) -> Receipt:
+    if plan.existing is not None:
+        return existing_import_receipt(plan, plan.existing)
+    return caller.write(plan)
+
+
+@contextlib.contextmanager
+def _delete_imports_after_failure(imported_sessions: list[ImportedSession]) -> Iterator[None]:
+    try:
+        yield
+    except (ResumeHooksError, OSError, KeyboardInterrupt):
+        for imported_session in imported_sessions:
+            file = imported_session.receipt.file
+            if imported_session.receipt.written:
+                for path in (file, file.removesuffix(".jsonl")):
+                    removal.remove_if_possible(path, os.path.dirname(path), follow_root=True)
+        raise
+
+
+def _link_to_parents(
+    imported_sessions: list[ImportedSession], new_ids: Mapping[str, str], where: Where
+) -> None:
+    """Record the parents of the new sessions in the link log, as far as it can be written."""
+    for session in imported_sessions:
+        parent_id = new_ids.get(session.head.parent_session_id, "")
+        if parent_id and not session.existing:
+            kind = _link_kind(session.head.kind)
+            with contextlib.suppress(OSError):
+                record_link(Link(session.session_id, parent_id, kind, clock.now()), where)
+
+
+def _link_kind(stated_kind: str) -> str:
+    """Return the kind of link that the bundle states.
+
+    The bundle is not trusted for kinds that our verbs rely on.
+    """
+    if stated_kind and stated_kind not in {"back", "mark"}:
+        return stated_kind
+    return "import"
