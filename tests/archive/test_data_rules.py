@@ -1,4 +1,4 @@
-"""The account's data rules, as the client tells them: no copy that outlives its own, and nothing off the machine."""
+"""Data rules of the user's account, as the client reports them, forbid archived copies."""
 
 from __future__ import annotations
 
@@ -12,38 +12,43 @@ from resume_hooks.archive.vault.permission import check_archiving_allowed
 from resume_hooks.errors import VaultOff
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.sessions.archived.layout import vault_folder
-from tests.archive.vault.laid_out import laid_out
+from tests.archive.vault.laid_out import session_with_every_file
 from tests.builders import SESSION, ConfigHome
 
 
-def ask(**fields: object) -> object:
-    """The module's question at a start."""
+def report_data_rules(**fields: object) -> object:
+    """Report data rules to the engine, as the client's module does at a start."""
     return answer_module("rules", {"session_id": SESSION, "screen": True, **fields})
 
 
-def test_under_a_rule_nothing_is_archived(config_home: ConfigHome) -> None:
-    """This begins at the start at which the client reports the rule, and ends when it reports none."""
-    session = laid_out(config_home)
-    assert ask(rules=["hipaa", "zdr"]) == {}
+def test_a_data_rule_forbids_archiving(config_home: ConfigHome) -> None:
+    """Archiving is forbidden once the client reports a rule, until it reports no rules."""
+    session = session_with_every_file(config_home)
+    assert report_data_rules(rules=["hipaa", "zdr"]) == {}
     with pytest.raises(VaultOff, match=r"data rules \(hipaa, zdr\) are in force"):
         archive_session(session, config_home.where)
     assert not os.path.lexists(vault_folder(config_home.where))
-    ask(rules=[])
+    report_data_rules(rules=[])
     assert check_archiving_allowed(config_home.where) == (True, "")
 
 
 @pytest.mark.parametrize("told", [None, "hipaa", {"hipaa": True}])
-def test_data_rules_that_are_not_a_list_are_ignored(config_home: ConfigHome, told: object) -> None:
-    """An older client reports none."""
-    ask(rules=told)
+def test_data_rules_in_another_form_are_ignored(config_home: ConfigHome, told: object) -> None:
+    """A value that is not a list of rules does not change the stored rules."""
+    report_data_rules(rules=told)
     assert data_rules.read_data_rules(config_home.where) == ()
-    ask(rules=["zdr"])
-    ask(rules=told)
+    report_data_rules(rules=["zdr"])
+    report_data_rules(rules=told)
     assert data_rules.read_data_rules(config_home.where) == ("zdr",)
 
 
-def test_only_text_is_kept_of_it(config_home: ConfigHome) -> None:
-    """It is short, limited in number, and without control characters."""
-    ask(rules=["\x1b[2J", 7, None, "z" * 1_000, *(str(number) for number in range(100))])
+def test_stored_data_rules_are_short_plain_text(config_home: ConfigHome) -> None:
+    """Values that are not text or have control characters are dropped.
+
+    Length and number are limited.
+    """
+    report_data_rules(
+        rules=["\x1b[2J", 7, None, "z" * 1_000, *(str(number) for number in range(100))]
+    )
     rules = data_rules.read_data_rules(config_home.where)
     assert (rules[0], len(rules)) == ("z" * 40, 20)

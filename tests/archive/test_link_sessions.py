@@ -1,7 +1,4 @@
-"""Held sessions: what the client unlinks early is in the vault afterwards.
-
-What was due, deleted or moved is not.
-"""
+"""Hard links preserve sessions that the client deletes early, until the vault has a copy."""
 
 from __future__ import annotations
 
@@ -30,8 +27,14 @@ from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
-from tests.archive.retention.aged import DAY, aged, at_once, never, with_output
-from tests.archive.vault.laid_out import kept_files
+from tests.archive.retention.aged import (
+    DAY,
+    has_time_left,
+    is_time_over,
+    session_of_age,
+    write_tool_output,
+)
+from tests.archive.vault.laid_out import archived_contents
 from tests.builders import CWD, ConfigHome, session_id
 from tests.crashes import crashes
 
@@ -39,11 +42,11 @@ AGENT = "subagents/deep/agent-a1.jsonl"
 OUTPUT = "tool-results/out.txt"
 
 
-def session(home: ConfigHome, number: int = 1, days: float = 1) -> SessionFile:
-    """A session with a sub-agent and a large output, last written so many days ago."""
-    found = aged(home, number, days)
-    with_output(found, days)
-    agent = own(found) / AGENT
+def write_session_with_files(home: ConfigHome, number: int = 1, days: float = 1) -> SessionFile:
+    """Write a session with a sub-agent and a large output, ``days`` days old."""
+    found = session_of_age(home, number, days)
+    write_tool_output(found, days)
+    agent = session_folder(found) / AGENT
     agent.parent.mkdir(parents=True)
     agent.write_text('{"isSidechain":true}\n', encoding="utf-8")
     os.utime(agent, (time.time() - days * DAY,) * 2)
@@ -51,18 +54,18 @@ def session(home: ConfigHome, number: int = 1, days: float = 1) -> SessionFile:
     return found
 
 
-def own(found: SessionFile) -> Path:
-    """The session's own folder."""
+def session_folder(found: SessionFile) -> Path:
+    """Return the session's own folder."""
     return Path(found.path.removesuffix(".jsonl"))
 
 
-def look(home: ConfigHome) -> None:
-    """Run the work that follows a start."""
-    link_sessions.link_all_sessions(home.where, never)
+def check_links(home: ConfigHome) -> None:
+    """Run the check of links that follows a start."""
+    link_sessions.link_all_sessions(home.where, has_time_left)
 
 
-def links(home: ConfigHome) -> dict[str, int]:
-    """Every link by its place, with the names that its file has."""
+def link_counts(home: ConfigHome) -> dict[str, int]:
+    """Return the number of names of each linked file, by the path of the link."""
     top = Path(held_links.links_folder(home.where))
     return {
         str(path.relative_to(top)): path.stat().st_nlink
@@ -71,8 +74,8 @@ def links(home: ConfigHome) -> dict[str, int]:
     }
 
 
-def snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
-    """The client's files: bytes, time and mode."""
+def client_snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
+    """Return the bytes, time and mode of each file of the client."""
     root = home.config / "projects"
     return {
         str(path.relative_to(home.config)): (
@@ -85,37 +88,37 @@ def snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
     }
 
 
-def vaulted_session(home: ConfigHome, number: int = 1) -> ArchivedSession:
-    """Return the vault's sound copy of a session."""
+def checked_archived_copy(home: ConfigHome, number: int = 1) -> ArchivedSession:
+    """Return the archived copy of a session after verifying it."""
     kept = find_archived(session_id(number), home.where)
     assert kept is not None
     assert verify_archived(kept) == []
     return kept
 
 
-def retain(home: ConfigHome, days: int) -> None:
-    """Set the client's own period."""
+def set_retention_days(home: ConfigHome, days: int) -> None:
+    """Set the client's retention period."""
     (home.config / "settings.json").write_text(f'{{"cleanupPeriodDays":{days}}}')
 
 
-def test_every_session_is_held_whole(config_home: ConfigHome) -> None:
-    """Its transcript, sub-agents, outputs; nothing that is a link or empty.
+def test_all_files_of_a_session_are_linked(config_home: ConfigHome) -> None:
+    """The transcript, sub-agents and outputs are linked; symbolic links and empty files are not.
 
-    Once, in a private folder.
+    A second check changes nothing.
     """
-    found = session(config_home)
+    found = write_session_with_files(config_home)
     (config_home.project() / f"{session_id(2)}.jsonl").touch()
     (config_home.project() / f"{session_id(3)}.jsonl").symlink_to(found.path)
-    (own(found) / "tool-results" / "elsewhere").symlink_to("/etc/passwd")
-    (own(found) / "tool-results" / ".resume-hooks-1-x.tmp").write_text("half")
-    look(config_home)
+    (session_folder(found) / "tool-results" / "elsewhere").symlink_to("/etc/passwd")
+    (session_folder(found) / "tool-results" / ".resume-hooks-1-x.tmp").write_text("half")
+    check_links(config_home)
     key = config_home.project().name
     expected = {f"{key}/{session_id(1)}{rest}": 2 for rest in (".jsonl", f"/{AGENT}", f"/{OUTPUT}")}
-    assert links(config_home) == expected
+    assert link_counts(config_home) == expected
     before = {
         path: path.stat().st_ctime_ns for path in config_home.config.rglob("*") if path.is_file()
     }
-    look(config_home)
+    check_links(config_home)
     assert {path: path.stat().st_ctime_ns for path in before} == before
     folders = [
         path
@@ -128,104 +131,114 @@ def test_every_session_is_held_whole(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("days", [0.7, 9, 20])
 @pytest.mark.parametrize("how", ["file", "whole", "folders left", "project", "stub"])
-def test_an_early_sweep_loses_nothing(config_home: ConfigHome, days: float, how: str) -> None:
-    """The vault has every file, the links are removed, and a restore has the old times and modes."""
-    found = session(config_home, days=days)
-    look(config_home)
-    before = snapshot(config_home)
+def test_a_session_that_the_client_deletes_early_is_archived(
+    config_home: ConfigHome, days: float, how: str
+) -> None:
+    """The check archives every deleted file and removes its link.
+
+    A restore returns the old contents, times and modes.
+    """
+    found = write_session_with_files(config_home, days=days)
+    check_links(config_home)
+    before = client_snapshot(config_home)
     Path(found.path).unlink()
     if how == "whole":
-        shutil.rmtree(own(found))
+        shutil.rmtree(session_folder(found))
     elif how == "folders left":
-        (own(found) / AGENT).unlink()
-        (own(found) / OUTPUT).unlink()
+        (session_folder(found) / AGENT).unlink()
+        (session_folder(found) / OUTPUT).unlink()
     elif how == "project":
         shutil.rmtree(config_home.project())
     elif how == "stub":
         Path(found.path).touch()
-    look(config_home)
-    assert links(config_home) == {}
-    kept = vaulted_session(config_home)
-    assert {place: row[0] for place, row in before.items()} == kept_files(kept, config_home)
+    check_links(config_home)
+    assert link_counts(config_home) == {}
+    kept = checked_archived_copy(config_home)
+    assert {place: row[0] for place, row in before.items()} == archived_contents(kept, config_home)
     restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
-    assert snapshot(config_home) == before
-    look(config_home)
-    assert set(links(config_home).values()) == {2}
+    assert client_snapshot(config_home) == before
+    check_links(config_home)
+    assert set(link_counts(config_home).values()) == {2}
 
 
 @pytest.mark.parametrize(("period", "days"), [(None, 31), (5, 6), (0, 400)])
 def test_a_due_session_is_archived_before_its_last_link_is_removed(
     config_home: ConfigHome, period: int | None, days: float
 ) -> None:
-    """The vault may never have had time, or there were only headless starts."""
+    """A session that was due for deletion and has no copy yet is archived before its links go."""
     if period is not None:
-        retain(config_home, period)
-    found = session(config_home, days=days)
-    look(config_home)
-    before = snapshot(config_home)
+        set_retention_days(config_home, period)
+    found = write_session_with_files(config_home, days=days)
+    check_links(config_home)
+    before = client_snapshot(config_home)
     Path(found.path).unlink()
-    shutil.rmtree(own(found))
-    look(config_home)
-    assert links(config_home) == {}
-    assert kept_files(vaulted_session(config_home), config_home) == {
+    shutil.rmtree(session_folder(found))
+    check_links(config_home)
+    assert link_counts(config_home) == {}
+    assert archived_contents(checked_archived_copy(config_home), config_home) == {
         place: row[0] for place, row in before.items()
     }
 
 
-def test_parts_that_go_by_themselves(config_home: ConfigHome) -> None:
-    """An output that the client removed is archived with its session, which stays linked."""
-    found = session(config_home)
-    old = with_output(found, 31, "old.txt")
-    look(config_home)
-    (own(found) / OUTPUT).unlink()
+def test_a_deleted_output_is_archived_with_its_session(config_home: ConfigHome) -> None:
+    """If the client deletes only an output, the whole session is archived.
+
+    Its other files stay linked.
+    """
+    found = write_session_with_files(config_home)
+    old = write_tool_output(found, 31, "old.txt")
+    check_links(config_home)
+    (session_folder(found) / OUTPUT).unlink()
     old.unlink()
-    look(config_home)
-    parts = {part.place.rpartition("/")[2] for part in vaulted_session(config_home).parts}
+    check_links(config_home)
+    parts = {part.place.rpartition("/")[2] for part in checked_archived_copy(config_home).parts}
     assert parts == {f"{session_id(1)}.jsonl", "agent-a1.jsonl", "out.txt", "old.txt"}
-    assert {place.rpartition("/")[2] for place in links(config_home)} == {
+    assert {place.rpartition("/")[2] for place in link_counts(config_home)} == {
         f"{session_id(1)}.jsonl",
         "agent-a1.jsonl",
     }
 
 
-def test_a_file_that_continued_under_another_number(config_home: ConfigHome) -> None:
-    """A longer copy replaced the file: nothing is lost, and the new file is linked."""
-    found = session(config_home)
-    look(config_home)
+def test_a_longer_replacement_of_a_transcript_is_linked(config_home: ConfigHome) -> None:
+    """A longer copy that replaces the file loses nothing, so only the link is renewed."""
+    found = write_session_with_files(config_home)
+    check_links(config_home)
     new = Path(found.path).with_suffix(".new")
     new.write_bytes(Path(found.path).read_bytes() + b'{"type":"x"}\n')
     new.replace(found.path)
-    look(config_home)
+    check_links(config_home)
     assert list_archived(config_home.where) == []
-    assert set(links(config_home).values()) == {2}
+    assert set(link_counts(config_home).values()) == {2}
 
 
-def test_a_file_that_a_client_recreated(config_home: ConfigHome) -> None:
-    """A client wrote after the loss: the lost content is an earlier state, and the new file is linked."""
-    found = session(config_home)
+def test_the_deleted_content_of_a_recreated_file_is_archived(config_home: ConfigHome) -> None:
+    """The deleted content becomes an earlier state, and the new file is linked."""
+    found = write_session_with_files(config_home)
     before = Path(found.path).read_bytes()
-    look(config_home)
+    check_links(config_home)
     Path(found.path).unlink()
     Path(found.path).write_bytes(b'{"type":"x"}\n')
-    look(config_home)
+    check_links(config_home)
     assert (
-        kept_files(vaulted_session(config_home), config_home)[vaulted_session(config_home).place]
+        archived_contents(checked_archived_copy(config_home), config_home)[
+            checked_archived_copy(config_home).place
+        ]
         == before
     )
-    assert set(links(config_home).values()) == {2}
+    assert set(link_counts(config_home).values()) == {2}
     archive_session(session_file(found.path), config_home.where)
-    kept = vaulted_session(config_home)
+    kept = checked_archived_copy(config_home)
     assert [
-        kept_files(select_earlier_state(kept, each), config_home)[kept.place]
+        archived_contents(select_earlier_state(kept, each), config_home)[kept.place]
         for each in list_earlier_states(kept)
     ] == [before]
 
 
 @pytest.mark.parametrize("how", ["truncated", "rewritten", "appended"])
-def test_a_write_in_place_is_seen_through_both_names(config_home: ConfigHome, how: str) -> None:
-    """Our link shows the client's last version, and the vault's copy is unchanged."""
-    found = session(config_home)
-    look(config_home)
+def test_a_link_shows_a_write_in_place(config_home: ConfigHome, how: str) -> None:
+    """The link has the client's last version of the file, and that version is archived."""
+    found = write_session_with_files(config_home)
+    check_links(config_home)
     with open(found.path, "r+b") as stream:
         if how == "truncated":
             stream.truncate(200)
@@ -235,23 +248,22 @@ def test_a_write_in_place_is_seen_through_both_names(config_home: ConfigHome, ho
             stream.seek(0, os.SEEK_END)
             stream.write(b'{"type":"more"}\n')
     last = Path(found.path).read_bytes()
-    look(config_home)
-    assert set(links(config_home).values()) == {2}
+    check_links(config_home)
+    assert set(link_counts(config_home).values()) == {2}
     Path(found.path).unlink()
-    look(config_home)
+    check_links(config_home)
     assert (
-        kept_files(vaulted_session(config_home), config_home)[vaulted_session(config_home).place]
+        archived_contents(checked_archived_copy(config_home), config_home)[
+            checked_archived_copy(config_home).place
+        ]
         == last
     )
 
 
-def test_our_own_appends_unshare_nothing(config_home: ConfigHome) -> None:
-    """``rename`` adds to the one file that both names lead to; its time stays.
-
-    Nobody is advised to part them.
-    """
-    found = session(config_home)
-    look(config_home)
+def test_renaming_a_session_keeps_its_link(config_home: ConfigHome) -> None:
+    """``rename`` appends to the linked file and keeps its time. Doctor reports no problem."""
+    found = write_session_with_files(config_home)
+    check_links(config_home)
     was = os.stat(found.path)
     rename.write_label(rename.plan_title(found, "A better name", config_home.where))
     now = os.stat(found.path)
@@ -260,18 +272,15 @@ def test_our_own_appends_unshare_nothing(config_home: ConfigHome) -> None:
     assert doctor.problems_in_state(config_home.where.state) == []
 
 
-def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
-    """It is in the trash and nowhere else, and gone when that is emptied.
-
-    A look in between makes no difference.
-    """
+def test_deleting_a_session_does_not_archive_it(config_home: ConfigHome) -> None:
+    """A session in the trash is not archived, even if a link to it was made during the deletion."""
     for number, looking in ((1, False), (2, True)):
-        found = session(config_home, number)
-        look(config_home)
+        found = write_session_with_files(config_home, number)
+        check_links(config_home)
         entry = deletion.move_to_trash(
             deletion.plan_delete(found, config_home.where), config_home.where
         )
-        assert not [place for place in links(config_home) if session_id(number) in place]
+        assert not [place for place in link_counts(config_home) if session_id(number) in place]
         if looking:
             link = Path(
                 held_links.links_folder(config_home.where),
@@ -282,153 +291,167 @@ def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
             os.link(
                 stored_path(entry.folder, entry.transcript), link
             )  # as one that was made while the delete began
-            look(config_home)
+            check_links(config_home)
         deletion.empty_trash([entry], config_home.where)
-        look(config_home)
-    assert (links(config_home), list_archived(config_home.where)) == ({}, [])
+        check_links(config_home)
+    assert (link_counts(config_home), list_archived(config_home.where)) == ({}, [])
 
 
-def test_a_session_back_from_the_trash_is_held_again(config_home: ConfigHome) -> None:
-    """The next check links it."""
-    found = session(config_home)
-    look(config_home)
+def test_a_session_restored_from_the_trash_is_linked_again(config_home: ConfigHome) -> None:
+    """The next check links every file of the restored session."""
+    found = write_session_with_files(config_home)
+    check_links(config_home)
     entry = deletion.move_to_trash(
         deletion.plan_delete(found, config_home.where), config_home.where
     )
     restoring.restore_session(restoring.plan_restore(entry, config_home.where), config_home.where)
-    look(config_home)
-    assert len(links(config_home)) == 3
-    assert set(links(config_home).values()) == {2}
+    check_links(config_home)
+    assert len(link_counts(config_home)) == 3
+    assert set(link_counts(config_home).values()) == {2}
 
 
-def test_a_session_that_was_moved_is_not_lost(config_home: ConfigHome) -> None:
-    """To another project, where it is held then.
+def test_moving_a_session_does_not_archive_it(config_home: ConfigHome) -> None:
+    """A session in another project is linked there.
 
-    To where the user keeps it, while that is there.
+    A session that the user moved elsewhere is archived only after its new file is deleted.
     """
-    found, other = session(config_home), session(config_home, 2)
-    look(config_home)
+    found, other = write_session_with_files(config_home), write_session_with_files(config_home, 2)
+    check_links(config_home)
     there = config_home.project("/elsewhere")
     os.rename(found.path, there / os.path.basename(found.path))
-    os.rename(own(found), there / session_id(1))
+    os.rename(session_folder(found), there / session_id(1))
     mine = config_home.root / "mine.jsonl"
     os.rename(other.path, mine)
-    look(config_home)
+    check_links(config_home)
     assert list_archived(config_home.where) == []
-    assert [place.partition("/")[0] for place in links(config_home) if session_id(1) in place] == [
-        there.name
-    ] * 3
+    assert [
+        place.partition("/")[0] for place in link_counts(config_home) if session_id(1) in place
+    ] == [there.name] * 3
     mine.unlink()
-    look(config_home)
-    assert vaulted_session(config_home, 2).complete
+    check_links(config_home)
+    assert checked_archived_copy(config_home, 2).complete
 
 
-def test_a_home_that_was_copied(config_home: ConfigHome) -> None:
-    """No file has a second name in the copy: the next check links the files and archives nothing."""
-    session(config_home)
-    look(config_home)
+def test_a_copied_home_is_linked_again(config_home: ConfigHome) -> None:
+    """In a copied home no file has a second name.
+
+    The next check links each file and archives nothing.
+    """
+    write_session_with_files(config_home)
+    check_links(config_home)
     copy = config_home.root / "copy"
     shutil.copytree(config_home.config, copy, symlinks=True)
     shutil.rmtree(config_home.config)
     copy.rename(config_home.config)
-    assert set(links(config_home).values()) == {1}
-    look(config_home)
-    assert set(links(config_home).values()) == {2}
+    assert set(link_counts(config_home).values()) == {1}
+    check_links(config_home)
+    assert set(link_counts(config_home).values()) == {2}
     assert list_archived(config_home.where) == []
 
 
-def test_an_unlistable_folder_is_not_lost(
+def test_the_links_of_an_unreadable_project_folder_stay(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is a project folder that this user may not list, or a link."""
-    session(config_home)
-    look(config_home)
-    held_before = links(config_home)
+    """Links stay if the project folder cannot be listed or is a symbolic link."""
+    write_session_with_files(config_home)
+    check_links(config_home)
+    held_before = link_counts(config_home)
     closed, real = str(config_home.project()), os.scandir
 
-    def scandir(path: str) -> object:
+    def fail_for_project_folder(path: str) -> object:
         if path == closed:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return real(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "scandir", scandir)
-        look(config_home)
-    assert links(config_home) == held_before
+        patched.setattr(os, "scandir", fail_for_project_folder)
+        check_links(config_home)
+    assert link_counts(config_home) == held_before
     aside = config_home.root / "aside"
     config_home.project().rename(aside)
     Path(config_home.config / "projects" / next(iter(held_before)).partition("/")[0]).symlink_to(
         aside
     )
-    look(config_home)
-    assert links(config_home) == held_before
+    check_links(config_home)
+    assert link_counts(config_home) == held_before
 
 
-def test_off_links_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user's or an employer's setting is off: the next check removes all links, and the client's files stay."""
-    session(config_home)
-    before = snapshot(config_home)
-    look(config_home)
+def test_switching_the_vault_off_removes_all_links(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the user or an employer switches the vault off, the next check removes all links.
+
+    The client's files stay unchanged.
+    """
+    write_session_with_files(config_home)
+    before = client_snapshot(config_home)
+    check_links(config_home)
     stored_settings.store_setting("vault", "off", config_home.where)
-    look(config_home)
+    check_links(config_home)
     assert not os.path.lexists(held_links.links_folder(config_home.where))
     stored_settings.store_setting("vault", "on", config_home.where)
-    look(config_home)
-    assert links(config_home)
+    check_links(config_home)
+    assert link_counts(config_home)
     managed = config_home.root / "managed-settings.json"
     managed.write_text('{"cleanupPeriodDays":20}')
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
-    look(config_home)
+    check_links(config_home)
     assert not os.path.lexists(held_links.links_folder(config_home.where))
-    assert snapshot(config_home) == before
+    assert client_snapshot(config_home) == before
 
 
-def test_a_variable_that_says_off_lets_no_link_go(config_home: ConfigHome) -> None:
-    """It may be set for one start alone; nothing is linked or archived meanwhile."""
-    found = session(config_home)
-    look(config_home)
-    before = links(config_home)
+def test_switching_the_vault_off_for_one_start_keeps_links(config_home: ConfigHome) -> None:
+    """A variable may switch the vault off for one start.
+
+    Links stay, and nothing is linked or archived.
+    """
+    found = write_session_with_files(config_home)
+    check_links(config_home)
+    before = link_counts(config_home)
     Path(found.path).unlink()
-    session(config_home, 2)
+    write_session_with_files(config_home, 2)
     link_sessions.link_all_sessions(
-        Where({**config_home.where.environ, "RESUME_HOOKS_VAULT": "off"}), never
+        Where({**config_home.where.environ, "RESUME_HOOKS_VAULT": "off"}), has_time_left
     )
-    assert (links(config_home).keys(), list_archived(config_home.where)) == (before.keys(), [])
-    look(config_home)
-    assert vaulted_session(config_home).session_id == found.session_id
+    assert (link_counts(config_home).keys(), list_archived(config_home.where)) == (
+        before.keys(),
+        [],
+    )
+    check_links(config_home)
+    assert checked_archived_copy(config_home).session_id == found.session_id
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP])
-def test_where_no_link_can_be_made(
+def test_doctor_reports_sessions_that_cannot_be_linked(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """Nothing is copied; a hundred links are tried, and doctor reports it once."""
+    """After a hundred failed links the check stops. Nothing is copied, and doctor reports it once."""
     for number in range(1, 121):
-        aged(config_home, number, 2)
+        session_of_age(config_home, number, 2)
     tried = []
 
-    def refuse(*_: object, **__: object) -> None:
+    def fail_to_link(*_: object, **__: object) -> None:
         tried.append(1)
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(os, "link", refuse)
-    look(config_home)
-    assert (len(tried), links(config_home)) == (link_sessions.MAX_FAILED_LINKS, {})
+    monkeypatch.setattr(os, "link", fail_to_link)
+    check_links(config_home)
+    assert (len(tried), link_counts(config_home)) == (link_sessions.MAX_FAILED_LINKS, {})
     said = [each.detail for each in doctor.check_installation(CWD) if each.code == "vault-unheld"]
     assert len(said) == 1
     assert "120 sessions not held" in said[0]
 
 
-def test_a_state_folder_that_lies_elsewhere(
+def test_no_links_are_made_in_an_external_state_folder(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several clients may use it, with equal project names: doctor reports that there are no links."""
-    session(config_home)
+    """Several clients may share such a folder, so there are no links. Doctor reports why."""
+    write_session_with_files(config_home)
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "state"))
     home = config_home._replace(
         environ={**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "state")}
     )
-    look(home)
+    check_links(home)
     assert not os.path.lexists(held_links.links_folder(home.where))
     assert any(
         "is outside" in each.detail
@@ -437,61 +460,61 @@ def test_a_state_folder_that_lies_elsewhere(
     )
 
 
-def test_all_is_well_where_all_is_held(config_home: ConfigHome) -> None:
-    """A session of today without a finished turn does not count as missing."""
-    aged(config_home, 1, 2)
-    look(config_home)
-    aged(config_home, 2, 0.1)
+def test_doctor_accepts_a_new_session_without_links(config_home: ConfigHome) -> None:
+    """A session of today without a link is not reported as a problem."""
+    session_of_age(config_home, 1, 2)
+    check_links(config_home)
+    session_of_age(config_home, 2, 0.1)
     assert [each.code for each in doctor.check_installation(CWD) if each.name == "vault"] == [
         "vault-ok"
     ]
 
 
-def test_a_vault_that_refuses_leaves_the_link(config_home: ConfigHome) -> None:
+def test_a_failed_copy_keeps_the_link(config_home: ConfigHome) -> None:
     """A session that cannot be archived keeps its link, and the next check tries again."""
-    found = session(config_home)
-    look(config_home)
+    found = write_session_with_files(config_home)
+    check_links(config_home)
     Path(found.path).unlink()
     Path(vault_folder(config_home.where)).write_text("in the way")
-    look(config_home)
-    assert f"{config_home.project().name}/{session_id(1)}.jsonl" in links(config_home)
+    check_links(config_home)
+    assert f"{config_home.project().name}/{session_id(1)}.jsonl" in link_counts(config_home)
     Path(vault_folder(config_home.where)).unlink()
-    look(config_home)
-    assert (vaulted_session(config_home).complete, links(config_home)) == (True, {})
+    check_links(config_home)
+    assert (checked_archived_copy(config_home).complete, link_counts(config_home)) == (True, {})
 
 
 def test_lines_written_during_archiving_stay_linked(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client had the file open when it lost its name: the next check archives the rest."""
-    found = session(config_home)
-    look(config_home)
+    """If a client appends lines during archiving, the link stays and the next check archives them."""
+    found = write_session_with_files(config_home)
+    check_links(config_home)
     real = BackgroundArchiver.archive
     with open(found.path, "ab") as stream:
         Path(found.path).unlink()
 
-        def archive(self: BackgroundArchiver, path: str) -> bool:
+        def archive_then_append(self: BackgroundArchiver, path: str) -> bool:
             done = real(self, path)
             stream.write(b'{"type":"late"}\n')
             stream.flush()
             return done
 
-        monkeypatch.setattr(BackgroundArchiver, "archive", archive)
-        look(config_home)
+        monkeypatch.setattr(BackgroundArchiver, "archive", archive_then_append)
+        check_links(config_home)
     monkeypatch.setattr(BackgroundArchiver, "archive", real)
-    assert links(config_home)
-    look(config_home)
-    kept = vaulted_session(config_home)
-    assert kept_files(kept, config_home)[kept.place].endswith(b'{"type":"late"}\n')
-    assert links(config_home) == {}
+    assert link_counts(config_home)
+    check_links(config_home)
+    kept = checked_archived_copy(config_home)
+    assert archived_contents(kept, config_home)[kept.place].endswith(b'{"type":"late"}\n')
+    assert link_counts(config_home) == {}
 
 
-def test_a_verb_finds_a_session_that_was_just_lost(config_home: ConfigHome) -> None:
-    """It creates no links, and reads nothing if there are not linked sessions."""
-    found, other = session(config_home), session(config_home, 2)
+def test_a_verb_archives_a_session_that_was_just_deleted(config_home: ConfigHome) -> None:
+    """A verb archives deleted sessions that have links. It makes no links itself."""
+    found, other = write_session_with_files(config_home), write_session_with_files(config_home, 2)
     link_sessions.archive_lost_sessions(config_home.where)
     assert not os.path.lexists(held_links.links_folder(config_home.where))
-    look(config_home)
+    check_links(config_home)
     Path(found.path).unlink()
     other_link = Path(
         held_links.links_folder(config_home.where),
@@ -500,22 +523,22 @@ def test_a_verb_finds_a_session_that_was_just_lost(config_home: ConfigHome) -> N
     )
     other_link.unlink()
     link_sessions.archive_lost_sessions(config_home.where)
-    assert vaulted_session(config_home).complete
+    assert checked_archived_copy(config_home).complete
     assert not other_link.exists()
 
 
-def test_time_that_is_over_ends_a_look(config_home: ConfigHome) -> None:
-    """No work begins; the next check continues."""
-    session(config_home)
-    link_sessions.link_all_sessions(config_home.where, at_once)
-    assert links(config_home) == {}
-    look(config_home)
-    assert len(links(config_home)) == 3
+def test_a_check_stops_at_its_time_limit(config_home: ConfigHome) -> None:
+    """A check without time links nothing; the next check continues."""
+    write_session_with_files(config_home)
+    link_sessions.link_all_sessions(config_home.where, is_time_over)
+    assert link_counts(config_home) == {}
+    check_links(config_home)
+    assert len(link_counts(config_home)) == 3
 
 
-def test_nothing_is_followed_out_of_the_folder(config_home: ConfigHome) -> None:
-    """A link in the place of ours, or of a project's in it: nothing is made or removed behind it."""
-    found = session(config_home)
+def test_symbolic_links_in_the_folder_of_links_are_not_followed(config_home: ConfigHome) -> None:
+    """If the folder of links or a project in it is a symbolic link, its target stays unchanged."""
+    found = write_session_with_files(config_home)
     outside = config_home.root / "outside"
     outside.mkdir()
     (outside / f"{session_id(1)}.jsonl").write_text("precious")
@@ -523,54 +546,54 @@ def test_nothing_is_followed_out_of_the_folder(config_home: ConfigHome) -> None:
     top.parent.mkdir(mode=0o700)
     top.symlink_to(outside)
     with pytest.raises(OSError, match="symbolic link"):
-        look(config_home)
+        check_links(config_home)
     link_sessions.archive_lost_sessions(config_home.where)
     held_links.remove_links(found.path, config_home.where)
     top.unlink()
     top.mkdir(mode=0o700)
     (top / config_home.project().name).symlink_to(outside)
-    look(config_home)
-    held_links.remove_links(str(own(found)), config_home.where)
+    check_links(config_home)
+    held_links.remove_links(str(session_folder(found)), config_home.where)
     assert [(path.name, path.read_text()) for path in outside.iterdir()] == [
         (f"{session_id(1)}.jsonl", "precious")
     ]
 
 
-def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
+def test_existing_links_stay_if_no_more_can_be_made(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sessions' folder moved to another disk, say.
+    """Existing links stay, for example after the sessions moved to another disk.
 
-    Once links can be made again, what they hold is archived.
+    Once links are possible again, deleted sessions are archived from them.
     """
-    found = session(config_home)
-    look(config_home)
-    held_now = links(config_home)
+    found = write_session_with_files(config_home)
+    check_links(config_home)
+    held_now = link_counts(config_home)
     Path(found.path).unlink()
     with monkeypatch.context() as patch:
         patch.setattr(link_sessions, "reason_not_to_link", lambda _: "no links are made here")
-        look(config_home)
-        assert links(config_home).keys() == held_now.keys()
-    look(config_home)
-    assert vaulted_session(config_home).session_id == found.session_id
+        check_links(config_home)
+        assert link_counts(config_home).keys() == held_now.keys()
+    check_links(config_home)
+    assert checked_archived_copy(config_home).session_id == found.session_id
 
 
-def test_killed_at_any_call_nothing_is_lost(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Each content is in the client's file, linked or in the vault; the next check completes the work."""
+def test_a_check_killed_at_any_step_loses_nothing(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Each content is in the client's file, a link or the vault. The next check completes the work."""
     start = config_home.root / "start"
-    gone, replaced, parted = (session(config_home, number) for number in (1, 2, 3))
-    look(config_home)
-    session(config_home, 4)
+    gone, replaced, parted = (write_session_with_files(config_home, number) for number in (1, 2, 3))
+    check_links(config_home)
+    write_session_with_files(config_home, 4)
     wanted = {path.read_bytes() for path in config_home.project().rglob("*") if path.is_file()}
     Path(gone.path).unlink()
-    shutil.rmtree(own(gone))
+    shutil.rmtree(session_folder(gone))
     Path(replaced.path).unlink()
     Path(replaced.path).write_bytes(b'{"type":"x"}\n')
-    (own(parted) / OUTPUT).unlink()
+    (session_folder(parted) / OUTPUT).unlink()
     shutil.copytree(config_home.config, start, symlinks=True)
 
-    def relinked() -> None:
-        """The start again: a copy has each file twice, so those that had two names get them back."""
+    def restore_start() -> None:
+        """Copy the initial home back, and link the files again that a plain copy separates."""
         shutil.rmtree(config_home.config)
         shutil.copytree(start, config_home.config, symlinks=True)
         top = Path(held_links.links_folder(config_home.where))
@@ -583,27 +606,27 @@ def test_killed_at_any_call_nothing_is_lost(config_home: ConfigHome, tmp_path: P
                 os.utime(path)
 
     def prepare() -> object:
-        relinked()
-        return lambda: look(config_home)
+        restore_start()
+        return lambda: check_links(config_home)
 
     for killed in crashes(prepare):  # type: ignore[arg-type]
         kept = {
             content
             for each in list_archived(config_home.where)
-            for content in kept_files(each, config_home).values()
+            for content in archived_contents(each, config_home).values()
         }
         here = {path.read_bytes() for path in config_home.config.rglob("*") if path.is_file()}
         assert wanted <= kept | here
-        look(config_home)
+        check_links(config_home)
         assert {each.session_id for each in list_archived(config_home.where)} == {
             session_id(n) for n in (1, 2, 3)
         }
-        assert set(links(config_home).values()) == {2}
+        assert set(link_counts(config_home).values()) == {2}
         assert (
             len(
                 [
                     place
-                    for place in links(config_home)
+                    for place in link_counts(config_home)
                     if place.endswith(".jsonl") and "agent" not in place
                 ]
             )

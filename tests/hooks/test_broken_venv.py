@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.archive.retention.aged import aged
+from tests.archive.retention.aged import session_of_age
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.needs import REPO
 
@@ -91,7 +91,7 @@ def test_a_verb_names_the_remedy(config_home: ConfigHome, data: Path) -> None:
 
 def test_a_start_finds_it(config_home: ConfigHome, data: Path) -> None:
     """It is a start with sessions to archive; it prints nothing."""
-    aged(config_home, 1, 25)
+    session_of_age(config_home, 1, 25)
     start = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
     event = start | {"transcript_path": str(config_home.project() / f"{SESSION}.jsonl")}
     done = engine(config_home, data, "--hook", "session", "near-end", stdin=event)

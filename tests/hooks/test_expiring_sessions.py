@@ -24,7 +24,7 @@ from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.link_log import Link, record_link
-from tests.archive.retention.aged import DAY, aged
+from tests.archive.retention.aged import DAY, session_of_age
 from tests.builders import CWD, ConfigHome, session_id
 from tests.needs import REPO
 
@@ -58,7 +58,7 @@ def stamped(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
 def test_a_start_archives_reports_and_leaves_a_stamp(config_home: ConfigHome, source: str) -> None:
     """It reports once how to turn archiving off; without new copies it prints nothing."""
-    aged(config_home, 1, 25)
+    session_of_age(config_home, 1, 25)
     line = start_line(config_home, source)
     assert line.startswith("resume-hooks: archived 1 session that the client will soon delete · ")
     assert line.endswith(f"Off, in a shell: sh {REPO}/hooks/engine config vault off")
@@ -67,7 +67,7 @@ def test_a_start_archives_reports_and_leaves_a_stamp(config_home: ConfigHome, so
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
     assert stamp["made"] == pytest.approx(time.time(), abs=60)
     assert start_line(config_home, source) == ""
-    aged(config_home, 2, 25)
+    session_of_age(config_home, 2, 25)
     assert (
         start_line(config_home, source)
         == "resume-hooks: archived 1 session that the client will soon delete"
@@ -76,8 +76,8 @@ def test_a_start_archives_reports_and_leaves_a_stamp(config_home: ConfigHome, so
 
 def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> None:
     """A verb kept an ancestor; a handoff that waits is reported before that."""
-    archive_session(aged(config_home, 1, 0), config_home.where)
-    child = aged(config_home, 2, 0)
+    archive_session(session_of_age(config_home, 1, 0), config_home.where)
+    child = session_of_age(config_home, 2, 0)
     store_handoff(
         PendingHandoff(
             1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"
@@ -91,7 +91,7 @@ def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> Non
 
 def test_without_the_shells_word_nothing_is_searched(config_home: ConfigHome) -> None:
     """A start that reaches Python for another reason."""
-    aged(config_home, 1, 25)
+    session_of_age(config_home, 1, 25)
     assert handle_session_event(start(config_home)) == b""
     assert archived_ids(config_home.where) == []
 
@@ -102,7 +102,7 @@ def test_remaining_sessions_are_reported_and_archived_later(
     """The second hook archives them."""
     monkeypatch.setattr(expiring_sessions, "START_SECONDS", -1.0)
     for number in (1, 2, 3):
-        aged(config_home, number, 25)
+        session_of_age(config_home, number, 25)
     assert start_line(config_home).startswith(
         "resume-hooks: archived 1 session that the client will soon delete, 2 more to come · "
     )
@@ -117,7 +117,7 @@ def test_a_headless_run_keeps_and_reports_nothing(
 ) -> None:
     """No user would read it: the next user is told how to turn archiving off."""
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    aged(config_home, 1, 25)
+    session_of_age(config_home, 1, 25)
     assert start_line(config_home) == ""
     assert archived_ids(config_home.where) == [session_id(1)]
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
@@ -126,9 +126,9 @@ def test_a_headless_run_keeps_and_reports_nothing(
 
 def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
     """The other one does not wait."""
-    aged(config_home, 1, 25)
+    session_of_age(config_home, 1, 25)
     start_line(config_home)
-    aged(config_home, 2, 25)
+    session_of_age(config_home, 2, 25)
     assert hook_state.claim_note(f"due-{config_home.project().name}.json")
     assert start_line(config_home) == ""
     assert archived_ids(config_home.where) == [session_id(1)]
@@ -145,14 +145,14 @@ def test_a_hostile_path_names_no_project(config_home: ConfigHome, path: str) -> 
 
 def test_a_state_folder_that_refuses(config_home: ConfigHome) -> None:
     """The session starts anyway."""
-    aged(config_home, 1, 25)
+    session_of_age(config_home, 1, 25)
     (config_home.config / "resume-hooks").write_text("in the way")
     assert start_line(config_home) == ""
 
 
 def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) -> None:
     """The end of a session by ``/clear`` leaves word; it costs the client no time."""
-    aged(config_home, 1, 0)
+    session_of_age(config_home, 1, 0)
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
     assert handle_session_event(end) == b""
     assert pending.list_pending_sessions(Where()) == [session_id(1)]
@@ -167,11 +167,11 @@ def test_ancestors_are_searched_once_a_day(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not in a headless run; the stamp has the time of the next search."""
-    aged(config_home, 1, 3)
+    session_of_age(config_home, 1, 3)
     record_link(
         Link(session_id(2), session_id(1), "fork", "2026-01-31T09:30:00.000Z"), config_home.where
     )
-    aged(config_home, 2, 0)
+    session_of_age(config_home, 2, 0)
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.archive_in_background(start(config_home))
     assert (stamped("vault.json"), archived_ids(config_home.where)) == ({}, [])
@@ -188,7 +188,7 @@ def test_ancestors_are_searched_once_a_day(
 
 def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None:
     """The deletion itself does not wait for the compression."""
-    session = aged(config_home, 1, 3)
+    session = session_of_age(config_home, 1, 3)
     entry = delete.move_to_trash(delete.plan_delete(session, config_home.where), config_home.where)
     assert os.path.exists(stored_path(entry.folder, entry.transcript))
     background.archive_in_background(start(config_home))
@@ -205,7 +205,7 @@ def test_a_client_that_left_ends_it(
     """
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     for number in (1, 2, 3):
-        aged(config_home, number, 25)
+        session_of_age(config_home, number, 25)
     background.archive_in_background(start(config_home))
     assert len(archived_ids(config_home.where)) == 1
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
@@ -233,7 +233,7 @@ def test_a_start_links_every_session(
 ) -> None:
     """In a headless run, too; the next start archives sessions that the client deleted early."""
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
-    path = Path(aged(config_home, 1, 2).path)
+    path = Path(session_of_age(config_home, 1, 2).path)
     background.archive_in_background(start(config_home))
     link = Path(held_links.links_folder(config_home.where), path.parent.name, path.name)
     assert link.samefile(path)

@@ -27,8 +27,13 @@ from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, list_archived
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.storage import stored_settings
-from tests.archive.retention.aged import aged, never, with_backups, with_output
-from tests.archive.vault.laid_out import kept_files
+from tests.archive.retention.aged import (
+    has_time_left,
+    session_of_age,
+    write_file_backups,
+    write_tool_output,
+)
+from tests.archive.vault.laid_out import archived_contents
 from tests.builders import CWD, ConfigHome
 
 SOON, DUE = 25, 31  # days
@@ -48,8 +53,8 @@ def asking(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHo
 def start(home: ConfigHome) -> int:
     """Run a start and its background work. Return the number of copied sessions."""
     project = os.path.basename(home.project())
-    done = archive_expiring(project, CWD, home.where, never, is_user_waiting=True)
-    link_sessions.link_all_sessions(home.where, never)
+    done = archive_expiring(project, CWD, home.where, has_time_left, is_user_waiting=True)
+    link_sessions.link_all_sessions(home.where, has_time_left)
     return done.archived_count
 
 
@@ -67,11 +72,11 @@ def decide(home: ConfigHome, value: str) -> None:
 def test_until_a_word_nothing_is_copied(asking: ConfigHome) -> None:
     """After it, a start copies all expiring sessions, including those that the client has deleted."""
     was = dict[str, dict[str, bytes]]()
-    gone, soon = (aged(asking, number, SOON) for number in (1, 2))
+    gone, soon = (session_of_age(asking, number, SOON) for number in (1, 2))
     for each in (gone, soon):
-        files = [Path(each.path), with_output(each, SOON)]
+        files = [Path(each.path), write_tool_output(each, SOON)]
         if each == soon:
-            files += with_backups(asking, each, SOON).iterdir()
+            files += write_file_backups(asking, each, SOON).iterdir()
         was[each.session_id] = {
             str(path.relative_to(asking.config)): path.read_bytes() for path in files
         }
@@ -84,29 +89,29 @@ def test_until_a_word_nothing_is_copied(asking: ConfigHome) -> None:
     decide(asking, "on")
     start(asking)
     assert {
-        each.session_id: kept_files(each, asking) for each in list_archived(asking.where)
+        each.session_id: archived_contents(each, asking) for each in list_archived(asking.where)
     } == was
 
 
 def test_ancestors_wait_for_a_word(asking: ConfigHome) -> None:
     """A child's ancestors are archived after a yes."""
-    parent = aged(asking, 1, 1)
+    parent = session_of_age(asking, 1, 1)
     assert module_reply(asking) == ""
     assert (
         archive_ancestors(LineageFinder(asking.where).find_lineage(parent.path), asking.where) == []
     )
     assert "up to 20 GB, will be kept" in module_reply(asking)
     assert module_reply(asking) == "", "told once"
-    assert (archive_pending(asking.where, never), archived_ids(asking.where)) == (1, [])
-    assert not archive_parents(asking.where, 0, never)
+    assert (archive_pending(asking.where, has_time_left), archived_ids(asking.where)) == (1, [])
+    assert not archive_parents(asking.where, 0, has_time_left)
     decide(asking, "on")
-    assert archive_pending(asking.where, never) == 0
+    assert archive_pending(asking.where, has_time_left) == 0
     assert archived_ids(asking.where) == [parent.session_id]
 
 
 def test_a_requested_restore_does_not_wait(asking: ConfigHome) -> None:
     """``restore`` restores a session that exists only as our link."""
-    session = aged(asking, 1, 1)
+    session = session_of_age(asking, 1, 1)
     start(asking)
     os.unlink(session.path)
     start(asking)
@@ -117,7 +122,7 @@ def test_a_requested_restore_does_not_wait(asking: ConfigHome) -> None:
 
 def test_copies_wait_for_five_days(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then they are made two days before they are needed, and that is reported."""
-    aged(asking, 1, SOON)
+    session_of_age(asking, 1, SOON)
     assert start(asking) == 0
     later = time.time() + 5 * DAY + 1
     monkeypatch.setattr(time, "time", lambda: later)
@@ -128,7 +133,7 @@ def test_copies_wait_for_five_days(asking: ConfigHome, monkeypatch: pytest.Monke
 
 def test_a_no_lets_go(asking: ConfigHome) -> None:
     """Nothing is copied, and all links are removed."""
-    aged(asking, 1, SOON)
+    session_of_age(asking, 1, SOON)
     start(asking)
     decide(asking, "off")
     assert start(asking) == 0
@@ -140,7 +145,7 @@ def test_a_no_lets_go(asking: ConfigHome) -> None:
 def test_it_is_reported_where_that_is_open(asking: ConfigHome, settled: str) -> None:
     """Not who was told of copies, or has chosen, or has no client that can tell: their sessions are copied as ever."""
     assert module_reply(asking) == "", "nothing has to be copied"
-    aged(asking, 1, SOON)
+    session_of_age(asking, 1, SOON)
     start(asking)
     line = module_reply(asking)
     assert "Copies wait for your answer; without one they are made from " in line
@@ -162,7 +167,7 @@ def test_it_is_reported_where_that_is_open(asking: ConfigHome, settled: str) -> 
 def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is archived or linked, and nobody is asked."""
     monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
-    aged(asking, 1, SOON)
+    session_of_age(asking, 1, SOON)
     assert start(asking) == 0
     assert module_reply(asking) == ""
     assert not os.path.exists(held_links.links_folder(asking.where))

@@ -21,7 +21,7 @@ from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder, unpa
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.locator_forms import RESOLVERS, resolve_title_part
 from resume_hooks.sessions.record_references import names_of_transcript
-from tests.archive.vault.laid_out import laid_out
+from tests.archive.vault.laid_out import session_with_every_file
 from tests.builders import (
     CWD,
     SESSION,
@@ -77,7 +77,7 @@ def test_every_form_of_a_locator(config_home: ConfigHome, words: str) -> None:
 
 def test_paths(config_home: ConfigHome) -> None:
     """The path that the client had it at, and the one it is read at, of a session and of its sub-agent."""
-    session = laid_out(config_home)
+    session = session_with_every_file(config_home)
     agent = config_home.project() / SESSION / "subagents" / "deep" / "agent-a1.jsonl"
     raw = agent.read_bytes()
     archive_and_remove(session.path, config_home.environ)
@@ -96,7 +96,7 @@ def test_paths(config_home: ConfigHome) -> None:
 
 def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None:
     """Not the notes of the vault, nor what a link in it leads to."""
-    kept = archive_and_remove(laid_out(config_home).path, config_home.environ)
+    kept = archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is not a transcript"):
         locate.resolve_locator(os.path.join(kept.folder, MANIFEST), "/", Where(inside))
@@ -108,7 +108,7 @@ def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None
 
 def test_sub_agents(config_home: ConfigHome) -> None:
     """Those in the session's folder and those next to it, by their names; references lead back."""
-    archive_and_remove(laid_out(config_home).path, config_home.environ)
+    archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
         found = resolve_transcript(f"{SESSION[:6]}/{name}", "/", config_home.where)
         assert found.session_id == f"{SESSION}/{name}"

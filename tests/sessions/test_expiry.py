@@ -18,7 +18,7 @@ from resume_hooks.sessions.expiry import (
     is_archived,
 )
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from tests.archive.retention.aged import DAY, aged, with_backups, with_output
+from tests.archive.retention.aged import DAY, session_of_age, write_file_backups, write_tool_output
 from tests.builders import ConfigHome
 
 
@@ -39,7 +39,7 @@ def ending(
 @pytest.mark.parametrize(("days", "soon"), [(0, False), (22.9, False), (23.1, True), (31, True)])
 def test_a_transcript_by_its_last_write(config_home: ConfigHome, days: float, soon: bool) -> None:
     """Thirty days after it; within seven days of that it goes soon."""
-    session = aged(config_home, 1, days)
+    session = session_of_age(config_home, 1, days)
     found = ending(config_home, session)
     assert (found is not None) is soon
     if found:
@@ -50,11 +50,11 @@ def test_a_transcript_by_its_last_write(config_home: ConfigHome, days: float, so
 @pytest.mark.parametrize("name", ["out.txt", "folder/out.txt"])
 def test_an_old_output_of_a_young_session(config_home: ConfigHome, name: str) -> None:
     """It goes by its own time, and so does what is in a folder there; the transcript stays."""
-    session = aged(config_home, 1, 0.5)
+    session = session_of_age(config_home, 1, 0.5)
     path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / name
     path.parent.mkdir(parents=True)
-    with_output(session, 25, name)
-    with_output(session, 1, "young.txt")
+    write_tool_output(session, 25, name)
+    write_tool_output(session, 1, "young.txt")
     found = ending(config_home, session)
     assert found
     assert not found.includes_transcript
@@ -63,9 +63,9 @@ def test_an_old_output_of_a_young_session(config_home: ConfigHome, name: str) ->
 
 def test_old_backups_of_a_young_session(config_home: ConfigHome) -> None:
     """Their folder goes by its own time."""
-    session = aged(config_home, 1, 0.5)
+    session = session_of_age(config_home, 1, 0.5)
     assert ending(config_home, session) is None
-    with_backups(config_home, session, 25)
+    write_file_backups(config_home, session, 25)
     found = ending(config_home, session)
     assert found
     assert not found.includes_transcript
@@ -85,7 +85,7 @@ def test_when_the_next_one_ends() -> None:
 def test_entries_that_are_not_sessions_are_skipped(config_home: ConfigHome) -> None:
     """Empty files, links, other names, a linked folder, and a missing one."""
     folder = config_home.project()
-    session = aged(config_home, 1, 40)
+    session = session_of_age(config_home, 1, 40)
     (folder / "00000002-0000-4000-8000-000000000002.jsonl").touch()
     (folder / "00000003-0000-4000-8000-000000000003.jsonl").symlink_to(session.path)
     (folder / "notes.jsonl").write_text("x")
@@ -102,7 +102,7 @@ def test_entries_that_are_not_sessions_are_skipped(config_home: ConfigHome) -> N
 
 def test_kept_unchanged(config_home: ConfigHome) -> None:
     """By the time of the note: what was written since is not kept."""
-    session = aged(config_home, 1, 25)
+    session = session_of_age(config_home, 1, 25)
     assert not is_archived(session.session_id, session.mtime, config_home.where)
     archive_session(session, config_home.where)
     assert is_archived(session.session_id, session.mtime, config_home.where)

@@ -16,7 +16,7 @@ from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.storage import removal
-from tests.archive.vault.laid_out import laid_out
+from tests.archive.vault.laid_out import session_with_every_file
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
@@ -157,7 +157,7 @@ def filled(home: ConfigHome) -> Path:
     """A state folder in which everything is that removing verbs look for."""
     where = home.where
     for number in (KEPT, DELETED, TRASHED):
-        laid_out(home, number)
+        session_with_every_file(home, number)
     for number in (KEPT, DELETED):
         archive_session(
             session_file(str(next((home.config / "projects").glob(f"*/{number}.jsonl")))), where

@@ -12,8 +12,8 @@ from tests.builders import CWD, ConfigHome, conversation, session_id, write_sess
 DAY = 86_400
 
 
-def aged(home: ConfigHome, number: int, days: float, cwd: str = CWD) -> SessionFile:
-    """A session that was last written so many days ago."""
+def session_of_age(home: ConfigHome, number: int, days: float, cwd: str = CWD) -> SessionFile:
+    """Write a session that was last written ``days`` days ago."""
     own_id = session_id(number)
     path = write_session(
         home.project(cwd),
@@ -24,8 +24,8 @@ def aged(home: ConfigHome, number: int, days: float, cwd: str = CWD) -> SessionF
     return session_file(path)
 
 
-def with_output(session: SessionFile, days: float, name: str = "out.txt") -> Path:
-    """A large tool output of a session, so many days old."""
+def write_tool_output(session: SessionFile, days: float, name: str = "out.txt") -> Path:
+    """Write a large tool output of a session, ``days`` days old."""
     path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("out\n", encoding="utf-8")
@@ -33,8 +33,8 @@ def with_output(session: SessionFile, days: float, name: str = "out.txt") -> Pat
     return path
 
 
-def with_backups(home: ConfigHome, session: SessionFile, days: float, count: int = 1) -> Path:
-    """The folder of a session's backups of files, so many days old."""
+def write_file_backups(home: ConfigHome, session: SessionFile, days: float, count: int = 1) -> Path:
+    """Write ``count`` backups of files for a session, and return their folder, ``days`` days old."""
     folder = home.config / "file-history" / session.session_id
     folder.mkdir(parents=True)
     for number in range(count):
@@ -43,11 +43,11 @@ def with_backups(home: ConfigHome, session: SessionFile, days: float, count: int
     return folder
 
 
-def never() -> bool:
-    """Time is never over."""
+def has_time_left() -> bool:
+    """Return False: the time limit is never reached."""
     return False
 
 
-def at_once() -> bool:
-    """Time is over."""
+def is_time_over() -> bool:
+    """Return True: the time limit is always reached."""
     return True

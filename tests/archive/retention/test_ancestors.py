@@ -1,6 +1,6 @@
-"""Ancestors are in the vault from the birth of a child on, whatever made it.
+"""Every verb that writes a child also archives the child's ancestors.
 
-The child never waits for that.
+The verb does not wait until all of them are archived.
 """
 
 from __future__ import annotations
@@ -23,32 +23,38 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from tests.archive.retention.aged import aged, at_once, never, with_backups, with_output
+from tests.archive.retention.aged import (
+    has_time_left,
+    is_time_over,
+    session_of_age,
+    write_file_backups,
+    write_tool_output,
+)
 from tests.builders import ConfigHome, conversation, session_bytes, session_id, user, write_session
 
 
-def handoff_child(home: ConfigHome, parent: SessionFile) -> Receipt:
-    """A handoff's child."""
+def write_handoff_child(home: ConfigHome, parent: SessionFile) -> Receipt:
+    """Write a handoff child of ``parent``."""
     return write_child(agents.plan_fresh(parent, home.where, kind="handoff"), home.where)
 
 
-def went_on(path: str) -> SessionFile:
-    """A session after one more prompt."""
+def append_prompt(path: str) -> SessionFile:
+    """Append a prompt to a session, and return its new state."""
     own_id = Path(path).stem
     with open(path, "ab") as stream:
         stream.write(session_bytes([user("on", uuid="z", session_id=own_id)]))
     return session_file(path)
 
 
-def test_a_child_keeps_its_parent_and_all_before(config_home: ConfigHome) -> None:
-    """The parent's files are archived, too; for an old session, its whole lineage."""
-    root = aged(config_home, 1, 25)
-    output = with_output(root, 25)
+def test_a_handoff_archives_every_ancestor(config_home: ConfigHome) -> None:
+    """A handoff archives its parent with the parent's files, and the parent's own ancestors."""
+    root = session_of_age(config_home, 1, 25)
+    output = write_tool_output(root, 25)
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
-    first = handoff_child(config_home, root)
+    first = write_handoff_child(config_home, root)
     assert archived_ids(config_home.where) == []
     del config_home.environ["RESUME_HOOKS_VAULT"]
-    second = handoff_child(config_home, went_on(first.file))
+    second = write_handoff_child(config_home, append_prompt(first.file))
     assert second.warnings == ()
     assert archived_ids(config_home.where) == sorted([root.session_id, first.session_id])
     kept = find_archived(root.session_id, config_home.where)
@@ -59,76 +65,80 @@ def test_a_child_keeps_its_parent_and_all_before(config_home: ConfigHome) -> Non
     }
 
 
-def test_a_parent_that_is_kept_costs_no_more(
+def test_a_handoff_skips_an_archived_parent(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If it grows, the new state is archived for its next child."""
-    root = aged(config_home, 1, 0)
-    handoff_child(config_home, root)
+    """An unchanged parent is not archived again; a parent that grew is."""
+    root = session_of_age(config_home, 1, 0)
+    write_handoff_child(config_home, root)
     with monkeypatch.context() as patch:
         patch.setattr(archive_sessions, "archive_session", None)
-        assert handoff_child(config_home, root).warnings == ()
-    handoff_child(config_home, went_on(root.path))
+        assert write_handoff_child(config_home, root).warnings == ()
+    write_handoff_child(config_home, append_prompt(root.path))
     kept = find_archived(root.session_id, config_home.where)
     assert kept
     assert kept.size == os.path.getsize(root.path)
 
 
-def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
-    """The child is written, its receipt names the failed copy and the reason, and the next start tries again."""
-    root = aged(config_home, 1, 0)
+def test_a_handoff_warns_if_it_cannot_archive_the_parent(config_home: ConfigHome) -> None:
+    """The child is still written.
+
+    Its receipt names the parent, and a later start archives that parent.
+    """
+    root = session_of_age(config_home, 1, 0)
     state = config_home.config / "resume-hooks"
     state.mkdir(mode=0o700)
     (state / "vault").write_text("in the way")
-    receipt = handoff_child(config_home, root)
+    receipt = write_handoff_child(config_home, root)
     assert receipt.written
     (warning,) = receipt.warnings
     assert warning.startswith(f"The ancestor {root.session_id} is not in the vault yet: ")
     assert pending.list_pending_sessions(config_home.where) == [root.session_id]
-    assert archive_pending(config_home.where, never) == 1
+    assert archive_pending(config_home.where, has_time_left) == 1
     (state / "vault").unlink()
-    assert archive_pending(config_home.where, never) == 0
+    assert archive_pending(config_home.where, has_time_left) == 0
     assert (archived_ids(config_home.where), pending.list_pending_sessions(config_home.where)) == (
         [root.session_id],
         [],
     )
 
 
-def test_large_sessions_are_archived_later(config_home: ConfigHome) -> None:
-    """A verb does not wait for a large session; the next start's second hook archives it."""
-    root = aged(config_home, 1, 0)
-    with_backups(config_home, root, 0, count=archive_sessions.MAX_QUICK_FILES + 1)
-    assert handoff_child(config_home, root).warnings == ()
+def test_a_handoff_leaves_a_large_parent_to_the_next_start(config_home: ConfigHome) -> None:
+    """A verb does not wait for a large session. The second hook of the next start archives it."""
+    root = session_of_age(config_home, 1, 0)
+    write_file_backups(config_home, root, 0, count=archive_sessions.MAX_QUICK_FILES + 1)
+    assert write_handoff_child(config_home, root).warnings == ()
     assert archived_ids(config_home.where) == []
-    assert archive_pending(config_home.where, at_once) == 1
-    assert archive_pending(config_home.where, never) == 0
+    assert archive_pending(config_home.where, is_time_over) == 1
+    assert archive_pending(config_home.where, has_time_left) == 0
     assert archived_ids(config_home.where) == [root.session_id]
 
 
-def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a long lineage that nobody kept yet a verb keeps as much as it has time for.
-
-    The rest is noted.
-    """
+def test_a_handoff_postpones_ancestors_after_its_time_limit(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ancestors that a verb has no time to archive are recorded as pending."""
     monkeypatch.setattr(ancestors, "MAX_ANCESTOR_SECONDS", -1.0)
-    root = aged(config_home, 1, 0)
-    assert handoff_child(config_home, root).warnings == ()
+    root = session_of_age(config_home, 1, 0)
+    assert write_handoff_child(config_home, root).warnings == ()
     assert (archived_ids(config_home.where), pending.list_pending_sessions(config_home.where)) == (
         [],
         [root.session_id],
     )
 
 
-def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
-    """A session without a turn, or a deleted one, is dropped; an invalid id is skipped."""
+def test_a_deleted_ancestor_is_removed_from_the_pending_list(config_home: ConfigHome) -> None:
+    """A pending session whose file was deleted is dropped, and an invalid id is ignored."""
     pending.record_pending_session(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
-    assert archive_pending(config_home.where, never) == 0
+    assert archive_pending(config_home.where, has_time_left) == 0
     assert pending.list_pending_sessions(config_home.where) == []
 
 
-def test_sessions_elsewhere_are_not_archived(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The client deletes nothing outside of its project folders."""
+def test_ancestors_outside_the_project_folders_are_not_archived(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """The client never deletes files outside its project folders, so those need no copy."""
     path = write_session(
         tmp_path / "elsewhere", session_id(1), conversation(1, session_id=session_id(1))
     )
@@ -137,37 +147,37 @@ def test_sessions_elsewhere_are_not_archived(config_home: ConfigHome, tmp_path: 
     assert archived_ids(config_home.where) == []
 
 
-def test_a_fork_that_the_client_made(config_home: ConfigHome) -> None:
-    """Its parent is found among the files written since the last check."""
-    parent = aged(config_home, 1, 0)
+def test_the_parent_of_a_fork_by_the_client_is_archived(config_home: ConfigHome) -> None:
+    """The parent is found through a fork that was written since the last check."""
+    parent = session_of_age(config_home, 1, 0)
     origin = {"forkedFrom": {"sessionId": parent.session_id, "messageUuid": "r0"}}
     records = [record | origin for record in conversation(1, session_id=session_id(2))]
     child = session_file(write_session(config_home.project(), session_id(2), records))
-    assert not archive_parents(config_home.where, 0, at_once)
-    assert archive_parents(config_home.where, child.mtime + 60, never)
+    assert not archive_parents(config_home.where, 0, is_time_over)
+    assert archive_parents(config_home.where, child.mtime + 60, has_time_left)
     assert archived_ids(config_home.where) == []
-    assert archive_parents(config_home.where, child.mtime - 60, never)
+    assert archive_parents(config_home.where, child.mtime - 60, has_time_left)
     assert archived_ids(config_home.where) == [parent.session_id]
 
 
-def test_who_forks_keeps(config_home: ConfigHome) -> None:
-    """Every verb that writes a child uses the same function."""
-    parent = aged(config_home, 1, 0)
+def test_a_fork_archives_its_parent(config_home: ConfigHome) -> None:
+    """``fork`` archives the parent just as a handoff does."""
+    parent = session_of_age(config_home, 1, 0)
     decided = fork.plan_fork(parent, config_home.where)
     write_child(decided, config_home.where)
     assert archived_ids(config_home.where) == [parent.session_id]
 
 
-def test_another_error_of_the_vault_is_reported(
+def test_a_handoff_reports_an_error_of_archiving(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The report has the error's text."""
+    """The warning contains the text of the error."""
 
-    def refuse(*_: object, **__: object) -> None:
+    def raise_write_failed(*_: object, **__: object) -> None:
         raise WriteFailed("No room", "Make some.")
 
-    monkeypatch.setattr(archive_sessions, "archive_session", refuse)
-    root = aged(config_home, 1, 0)
-    assert handoff_child(config_home, root).warnings == (
+    monkeypatch.setattr(archive_sessions, "archive_session", raise_write_failed)
+    root = session_of_age(config_home, 1, 0)
+    assert write_handoff_child(config_home, root).warnings == (
         f"The ancestor {root.session_id} is not in the vault yet: No room.",
     )

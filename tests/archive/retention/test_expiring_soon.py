@@ -1,4 +1,4 @@
-"""The report of doctor and ``sessions`` on the next seven days."""
+"""``doctor`` and ``sessions`` report the sessions that expire within seven days."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from resume_hooks.archive.retention.expiring import forecast_expiry
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.maintenance.doctor import _check_expiry
 from resume_hooks.search.listing import SessionLister, listing_page
-from tests.archive.retention.aged import aged, with_output
+from tests.archive.retention.aged import session_of_age, write_tool_output
 from tests.builders import CWD, ConfigHome
 
 
-def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
-    """Sessions and projects, younger sessions that lose files, unarchived sessions, and the first deletion."""
-    first = aged(config_home, 1, 29)
-    aged(config_home, 2, 25, cwd="/other")
-    with_output(aged(config_home, 3, 1), 26)
-    aged(config_home, 4, 1)
+def test_doctor_counts_expiring_sessions_of_all_projects(config_home: ConfigHome) -> None:
+    """Doctor counts expiring sessions, their projects, and younger sessions with expiring files."""
+    first = session_of_age(config_home, 1, 29)
+    session_of_age(config_home, 2, 25, cwd="/other")
+    write_tool_output(session_of_age(config_home, 3, 1), 26)
+    session_of_age(config_home, 4, 1)
     archive_session(first, config_home.where)
     found = forecast_expiry(CWD, config_home.where)
     assert (found.sessions, found.projects, found.younger, found.unarchived) == (2, 2, 1, 2)
@@ -47,31 +47,31 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
         ({}, 1, "ok", "none within seven days"),
     ],
 )
-def test_nothing_to_tell(
+def test_doctor_notes_no_expiring_sessions(
     config_home: ConfigHome, settings: Any, days: float, level: str, said: str
 ) -> None:
-    """The level of the client's settings decides."""
+    """Doctor reports "ok" if no session expires within seven days, and explains why."""
     (config_home.config / "settings.json").write_text(json.dumps(settings))
-    aged(config_home, 1, days)
+    session_of_age(config_home, 1, days)
     finding = _check_expiry(CWD)
     assert finding.level == level
     assert said in finding.detail
 
 
-def test_all_is_kept_or_nothing_may_be(
+def test_doctor_reports_whether_expiring_sessions_are_archived(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The vault has all of them; or it is off, which is reported."""
-    archive_session(aged(config_home, 1, 25), config_home.where)
+    """Doctor reports "kept" if all expiring sessions are archived, "unkept" if the vault is off."""
+    archive_session(session_of_age(config_home, 1, 25), config_home.where)
     assert _check_expiry(CWD).code == "kept"
     monkeypatch.setenv("RESUME_HOOKS_VAULT", "off")
     assert _check_expiry(CWD).code == "unkept"
 
 
-def test_rows_show_when_and_whether_kept(config_home: ConfigHome) -> None:
-    """The instant, the days, the vault; the expiring ones alone, the first to go first."""
-    late, soon = aged(config_home, 1, 25), aged(config_home, 2, 28)
-    aged(config_home, 3, 1)
+def test_a_listing_shows_expiry_dates_and_archived_copies(config_home: ConfigHome) -> None:
+    """``sessions --expiring`` lists only expiring sessions, the earliest expiry first."""
+    late, soon = session_of_age(config_home, 1, 25), session_of_age(config_home, 2, 28)
+    session_of_age(config_home, 3, 1)
     archive_session(soon, config_home.where)
     found = listing_page(
         SessionLister(CWD, config_home.where), None, max_rows=0, only_expiring=True

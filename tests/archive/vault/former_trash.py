@@ -1,4 +1,4 @@
-"""A session in the trash as resume-hooks 0.2.0 left it: its manifest names files and whole folders, which are there."""
+"""Write a session to the trash as resume-hooks 0.2.0 did: its manifest names whole folders."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ AT = "2026-11-27T09:30:00.000Z"
 INSTANT = AT.replace(":", "-")
 
 
-def move_as_former(
+def move_as_version_0_2_0(
     home: ConfigHome, session_id: str, *, complete: bool = True, hidden: tuple[str, ...] = ()
 ) -> Path:
-    """Move a session, and what is under its id, as that engine did.
+    """Move a session and its files to the trash as version 0.2.0 did.
 
-    Those ``hidden`` stay on their way there.
+    Parts in ``hidden`` keep the temporary name that they had during the move.
     """
     project = home.project()
     key = f"projects/{project.name}"

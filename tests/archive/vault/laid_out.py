@@ -1,4 +1,4 @@
-"""Sessions with all that may belong to one, and what the vault and the client hold of them."""
+"""Sessions with every kind of file, and the contents of the vault and of the client's folders."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.builders import SESSION, ConfigHome, conversation, custom_title, writ
 OLD = time.time() - 5 * 24 * 60 * 60
 
 
-def laid_out(
+def session_with_every_file(
     home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", turns: int = 2
 ) -> SessionFile:
-    """A session with sub-agents in both places, a large output, a backup of a file, and a task."""
+    """Write a session with sub-agents in both places, a large output, a backup and a task."""
     folder = home.project()
     rows = [*conversation(turns, session_id=number), custom_title(title, number)]
     path = write_session(folder, number, rows, mtime=OLD)
@@ -34,12 +34,12 @@ def laid_out(
         (folder / f"agent-{number[:4]}.jsonl", json.dumps({"sessionId": number}).encode() + b"\n"),
         (folder / f"agent-{number[:4]}.meta.json", b"{}"),
     )
-    write_files(files)
+    write_old_files(files)
     return locate.session_file(path)
 
 
-def write_files(files: Iterable[tuple[Path, bytes]]) -> None:
-    """Write files at their paths, with their session's time."""
+def write_old_files(files: Iterable[tuple[Path, bytes]]) -> None:
+    """Write files at their paths, with the time of their session."""
     for place, content in files:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
@@ -47,7 +47,7 @@ def write_files(files: Iterable[tuple[Path, bytes]]) -> None:
 
 
 def client_files(home: ConfigHome) -> dict[str, bytes]:
-    """Every file of the client's folders."""
+    """Return the content of each file in the client's folders."""
     roots = (home.config / "projects", home.config / "file-history")
     return {
         str(path.relative_to(home.config)): path.read_bytes()
@@ -57,8 +57,8 @@ def client_files(home: ConfigHome) -> dict[str, bytes]:
     }
 
 
-def kept_files(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
-    """Return the vault's files of a session, by their paths."""
+def archived_contents(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
+    """Return the content of each archived file, by its path."""
     folder = Path(unpacked_transcript(kept, home.where)).parent
     found = {}
     for part in kept.parts:
@@ -73,7 +73,7 @@ def kept_files(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
 
 
 def vault_files(home: ConfigHome) -> list[str]:
-    """Every file in the vault, but for locks."""
+    """Return the paths of all files in the vault except locks."""
     root = Path(vault_folder(home.where))
     return sorted(
         str(path.relative_to(root))

@@ -1,4 +1,4 @@
-"""Archiving: all of a session in one pack of our own, and never less than there was."""
+"""Archiving packs all files of a session, and never loses an earlier state."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ from resume_hooks.sessions.archived.sessions import project_folder_of_session
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.storage import locks, stored_settings
 from resume_hooks.system import claude_settings
-from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
+from tests.archive.vault.laid_out import (
+    OLD,
+    archived_contents,
+    client_files,
+    session_with_every_file,
+    vault_files,
+)
 from tests.builders import SESSION, ConfigHome, session_id
 
 SLOT = "projects/-home-user-proj"
 
 
-def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
-    """One private file with all that belongs to a session.
-
-    Nothing that happens to the client's files changes it.
-    """
-    session = laid_out(config_home, turns=50)
+def test_archiving_packs_every_file_of_a_session(config_home: ConfigHome) -> None:
+    """The copy is one private pack. Later changes of the client's files do not affect it."""
+    session = session_with_every_file(config_home, turns=50)
     kept = archive_session(session, config_home.where)
     before = client_files(config_home)
     assert (kept.complete, kept.title, kept.cwd) == (True, "Fix the parser", "/home/user/proj")
@@ -51,7 +54,7 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
     )
     for place in before:
         (config_home.config / place).write_bytes(b"")  # cut short in place
-    assert kept_files(kept, config_home) == before
+    assert archived_contents(kept, config_home) == before
     assert unpacked_transcript(kept, config_home.where).startswith(
         unpacked_folder(config_home.where)
     )
@@ -67,12 +70,12 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
     assert {path.stat().st_mode & 0o777 for path in Path(kept.folder).iterdir()} == {0o600}
 
 
-def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
-    """The manifest is not even written again.
+def test_archiving_an_unchanged_session_writes_nothing(config_home: ConfigHome) -> None:
+    """An unchanged session keeps its manifest.
 
-    What was appended makes one new pack, and is not an earlier state.
+    After an append the session has one new pack and no earlier state.
     """
-    session = laid_out(config_home)
+    session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     before = os.stat(os.path.join(kept.folder, "manifest.json"))
     assert archive_session(session, config_home.where) == kept
@@ -80,20 +83,20 @@ def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
     with open(session.path, "ab") as stream:
         stream.write(b'{"type":"x"}\n')
     again = archive_session(locate.session_file(session.path), config_home.where)
-    assert (again.earlier, kept_files(again, config_home)) == ((), client_files(config_home))
+    assert (again.earlier, archived_contents(again, config_home)) == ((), client_files(config_home))
     assert vault_files(config_home) == [
         f"{SESSION}/manifest.json",
         f"{SESSION}/{again.transcript.where}",
     ]
-    assert kept_files(kept, config_home) == kept_files(
+    assert archived_contents(kept, config_home) == archived_contents(
         again, config_home
     )  # for whoever has read the older manifest
 
 
 @pytest.mark.parametrize("how", ["shorter", "other", "in place"])
-def test_a_replaced_transcript_is_kept(config_home: ConfigHome, how: str) -> None:
-    """A shortened or rewritten transcript becomes another state; the longer one is unchanged."""
-    session = laid_out(config_home)
+def test_a_replaced_transcript_becomes_an_earlier_state(config_home: ConfigHome, how: str) -> None:
+    """If a shorter or different transcript replaces the old one, both can be read."""
+    session = session_with_every_file(config_home)
     archive_session(session, config_home.where)
     long = Path(session.path).read_bytes()
     new = long[: len(long) // 2] if how == "shorter" else long.replace(b"prompt", b"promise")
@@ -106,8 +109,10 @@ def test_a_replaced_transcript_is_kept(config_home: ConfigHome, how: str) -> Non
     again = archive_session(locate.session_file(session.path), config_home.where)
     (state,) = list_earlier_states(again)
     for renewed in (True, False):
-        assert kept_files(again, config_home) == client_files(config_home)
-        assert kept_files(select_earlier_state(again, state), config_home)[again.place] == long
+        assert archived_contents(again, config_home) == client_files(config_home)
+        assert (
+            archived_contents(select_earlier_state(again, state), config_home)[again.place] == long
+        )
         assert verify_archived(again) == []
         if renewed:
             Path(session.path.replace(".jsonl", "/tool-results/toolu_2.txt")).write_bytes(b"more")
@@ -116,14 +121,12 @@ def test_a_replaced_transcript_is_kept(config_home: ConfigHome, how: str) -> Non
 
 
 @pytest.mark.parametrize("how", ["flipped", "gone"])
-def test_a_damaged_pack_keeps_no_session_from_being_archived(
-    config_home: ConfigHome, how: str
-) -> None:
-    """What the client has goes into a new pack.
+def test_a_session_with_a_damaged_pack_can_be_archived(config_home: ConfigHome, how: str) -> None:
+    """The client's files go into a new pack.
 
-    The damaged one stays for what only it holds, and verifying tells.
+    The damaged pack stays if only it has some file, and verifying reports it.
     """
-    session = laid_out(config_home)
+    session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     output = Path(session.path.replace(".jsonl", "/tool-results/toolu_1.txt"))
     output.unlink()
@@ -152,22 +155,22 @@ def test_a_damaged_pack_keeps_no_session_from_being_archived(
 
 
 @pytest.mark.parametrize("how", ["cut", "appended"])
-def test_written_while_it_is_packed(
+def test_a_file_that_changes_during_archiving(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Appended bytes are archived the next time; a truncated file is not archived."""
-    session = laid_out(config_home)
+    """Bytes appended meanwhile wait for the next copy. A truncated file fails the copy."""
+    session = session_with_every_file(config_home)
     before = client_files(config_home)
 
-    def meanwhile(descriptor: int, size: int) -> Iterator[bytes]:
+    def read_after_change(descriptor: int, size: int) -> Iterator[bytes]:
         if size == len(before[f"{SLOT}/{SESSION}.jsonl"]):
             with open(session.path, "r+b") as stream:
                 stream.truncate(size // 2 if how == "cut" else size + 100)
         yield os.pread(descriptor, size, 0)
 
-    monkeypatch.setattr(keeping, "read_chunks", meanwhile)
+    monkeypatch.setattr(keeping, "read_chunks", read_after_change)
     if how == "appended":
-        assert kept_files(archive_session(session, config_home.where), config_home) == before
+        assert archived_contents(archive_session(session, config_home.where), config_home) == before
     else:
         with pytest.raises(WriteFailed, match="cut short while it was read"):
             archive_session(session, config_home.where)
@@ -175,32 +178,32 @@ def test_written_while_it_is_packed(
 
 
 def test_deleted_files_stay_archived(config_home: ConfigHome) -> None:
-    """An output that was deleted from a recent session, and a deleted session."""
-    session = laid_out(config_home)
+    """The copy keeps an output that the client deleted, and a session that it deleted."""
+    session = session_with_every_file(config_home)
     before = client_files(config_home)
     archive_session(session, config_home.where)
     os.unlink(session.path.replace(".jsonl", "/tool-results/toolu_1.txt"))
     Path(session.path.replace(".jsonl", "/tool-results/toolu_2.txt")).write_bytes(b"more")
     again = archive_session(session, config_home.where)
     more = {f"{SLOT}/{SESSION}/tool-results/toolu_2.txt": b"more"}
-    assert kept_files(again, config_home) == before | more
+    assert archived_contents(again, config_home) == before | more
     os.unlink(session.path)
     with pytest.raises(SessionNotFound):
         archive_session(session, config_home.where)
-    assert kept_files(again, config_home) == before | more
+    assert archived_contents(again, config_home) == before | more
 
 
-def test_a_backup_written_in_place(config_home: ConfigHome) -> None:
-    """Old clients write a new version into the file: the old one is an earlier state."""
-    session = laid_out(config_home)
+def test_an_overwritten_backup_becomes_an_earlier_state(config_home: ConfigHome) -> None:
+    """Old clients overwrite a backup; its old content becomes an earlier state."""
+    session = session_with_every_file(config_home)
     archive_session(session, config_home.where)
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
     backup.write_bytes(b"another one")
     again = archive_session(session, config_home.where)
-    assert kept_files(again, config_home) == client_files(config_home)
+    assert archived_contents(again, config_home) == client_files(config_home)
     (earlier,) = again.earlier
     assert (
-        kept_files(select_earlier_state(again, earlier), config_home)[
+        archived_contents(select_earlier_state(again, earlier), config_home)[
             f"file-history/{SESSION}/abc@v1"
         ]
         == b"the user's file"
@@ -208,9 +211,9 @@ def test_a_backup_written_in_place(config_home: ConfigHome) -> None:
     assert list_earlier_states(again) == []
 
 
-def test_links_and_odd_files_are_left(config_home: ConfigHome) -> None:
-    """A symbolic link and a pipe among a session's files are reported as incomplete, and not followed."""
-    session = laid_out(config_home)
+def test_links_and_pipes_are_not_archived(config_home: ConfigHome) -> None:
+    """A symbolic link or a pipe is not read, and the copy is marked as incomplete."""
+    session = session_with_every_file(config_home)
     own = Path(session.path.removesuffix(".jsonl"))
     (own / "tool-results" / "link").symlink_to("/etc/passwd")
     (own / "away").symlink_to("/etc")
@@ -221,9 +224,9 @@ def test_links_and_odd_files_are_left(config_home: ConfigHome) -> None:
     assert archive_session(session, config_home.where) == kept
 
 
-def test_a_symlinked_vault_is_refused(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The vault, or a session's folder in it: nothing is written behind the link."""
-    session = laid_out(config_home)
+def test_archiving_refuses_a_symlinked_vault(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Nothing is written if the vault or a session's folder in it is a symbolic link."""
+    session = session_with_every_file(config_home)
     (tmp_path / "away").mkdir()
     Path(vault_folder(config_home.where)).parent.mkdir(parents=True)
     Path(vault_folder(config_home.where)).symlink_to(tmp_path / "away")
@@ -238,9 +241,9 @@ def test_a_symlinked_vault_is_refused(config_home: ConfigHome, tmp_path: Path) -
     assert list((tmp_path / "away").iterdir()) == []
 
 
-def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
-    """It is reported and never replaced; so is an unreadable one."""
-    session = laid_out(config_home)
+def test_archiving_never_replaces_an_unreadable_manifest(config_home: ConfigHome) -> None:
+    """A manifest of a newer version, or a damaged one, is reported and stays unchanged."""
+    session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     note = Path(kept.folder, "manifest.json")
     for content, why in (
@@ -267,28 +270,28 @@ def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
         (b'"complete":true', b'"complete":1'),
     ],
 )
-def test_a_forged_note_is_none(config_home: ConfigHome, old: bytes, new: bytes) -> None:
-    """A path outside the session's folder, or outside the config home, makes the whole manifest unreadable."""
-    kept = archive_session(laid_out(config_home), config_home.where)
+def test_a_forged_manifest_is_not_read(config_home: ConfigHome, old: bytes, new: bytes) -> None:
+    """A path outside the session's folder or the config home invalidates the whole manifest."""
+    kept = archive_session(session_with_every_file(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     assert old in note.read_bytes()
     note.write_bytes(note.read_bytes().replace(old, new))
     assert find_archived(SESSION, config_home.where) is None
 
 
-def test_only_the_clients_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A file elsewhere is the user's own to keep."""
+def test_only_sessions_of_the_client_are_archived(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A file outside the client's folders is refused."""
     path = tmp_path / f"{SESSION}.jsonl"
-    path.write_bytes(Path(laid_out(config_home).path).read_bytes())
+    path.write_bytes(Path(session_with_every_file(config_home).path).read_bytes())
     with pytest.raises(UsageError):
         archive_session(locate.session_file(str(path)), config_home.where)
 
 
-def test_switched_off(
+def test_archiving_fails_if_the_vault_is_off(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The user's or an employer's setting forbids archiving, and the error names it."""
-    session = laid_out(config_home)
+    """If the user or an employer switched the vault off, the error names the setting."""
+    session = session_with_every_file(config_home)
     stored_settings.store_setting("vault", "off", config_home.where)
     with pytest.raises(VaultOff, match="setting 'vault' is off"):
         archive_session(session, config_home.where)
@@ -301,9 +304,9 @@ def test_switched_off(
     assert not os.path.lexists(vault_folder(config_home.where))
 
 
-def test_a_session_that_moved_to_another_project(config_home: ConfigHome) -> None:
-    """Its files are archived at their new place; the vault has one copy of each."""
-    session = laid_out(config_home)
+def test_a_session_in_a_new_project_is_archived_once(config_home: ConfigHome) -> None:
+    """The copy has each file once, at its new path."""
+    session = session_with_every_file(config_home)
     archive_session(session, config_home.where)
     other = config_home.project("/home/user/other")
     for name in (f"{SESSION}.jsonl", SESSION):
@@ -313,9 +316,9 @@ def test_a_session_that_moved_to_another_project(config_home: ConfigHome) -> Non
     assert unpacked_transcript(again, config_home.where).endswith(f"{SESSION}.jsonl")
 
 
-def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
-    """Two projects have different copies: both are archived, once each."""
-    session = laid_out(config_home)
+def test_different_sessions_with_one_id_are_both_archived(config_home: ConfigHome) -> None:
+    """Two projects have different files with the same id. Each becomes one state of the copy."""
+    session = session_with_every_file(config_home)
     other = config_home.project("/home/user/other") / f"{SESSION}.jsonl"
     other.write_bytes(Path(session.path).read_bytes().replace(b"prompt", b"promise"))
     os.utime(other, (OLD, OLD))
@@ -326,15 +329,15 @@ def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
         assert archive_session(copy, config_home.where) == kept
     (state,) = list_earlier_states(kept)
     both = {
-        kept_files(each, config_home)[kept.place]
+        archived_contents(each, config_home)[kept.place]
         for each in (kept, select_earlier_state(kept, state))
     }
     assert both == {Path(copy.path).read_bytes() for copy in copies}
 
 
-def test_one_at_a_time(config_home: ConfigHome) -> None:
-    """A second command waits up to its limit; a command without work does not wait."""
-    session = laid_out(config_home)
+def test_two_commands_do_not_archive_one_session_together(config_home: ConfigHome) -> None:
+    """A second command waits for the lock up to its limit. A command without changes does not wait."""
+    session = session_with_every_file(config_home)
     with commit.lock_archived(SESSION, config_home.where), pytest.raises(SessionOpen):
         archive_session(session, config_home.where, max_wait_seconds=0)
     kept = archive_session(session, config_home.where)
@@ -342,22 +345,22 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
         assert archive_session(session, config_home.where, max_wait_seconds=0) == kept
 
 
-def test_a_vault_that_can_not_be_written(
+def test_a_read_only_vault_can_be_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unchanged session needs no write and can be read. Any other one is an error with the place and the reason."""
-    session = laid_out(config_home)
+    """An unchanged session needs no write. A changed one raises an error with the reason."""
+    session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     unpacked_transcript(kept, config_home.where)
-    other = archive_session(laid_out(config_home, session_id(2)), config_home.where)
+    other = archive_session(session_with_every_file(config_home, session_id(2)), config_home.where)
 
-    def read_only(path: str, _where: object = None) -> str:
+    def fail_as_read_only(path: str, _where: object = None) -> str:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
-    monkeypatch.setattr(locks, "make_private_folder", read_only)
-    monkeypatch.setattr(unpack, "make_private_folder", read_only)
+    monkeypatch.setattr(locks, "make_private_folder", fail_as_read_only)
+    monkeypatch.setattr(unpack, "make_private_folder", fail_as_read_only)
     assert archive_session(session, config_home.where) == kept
-    assert kept_files(kept, config_home) == {
+    assert archived_contents(kept, config_home) == {
         place: raw for place, raw in client_files(config_home).items() if SESSION[:4] in place
     }
     os.utime(session.path, (OLD + 60, OLD + 60))
@@ -373,19 +376,19 @@ def test_a_vault_that_can_not_be_written(
 def test_a_full_disk_leaves_the_earlier_copy(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, call: str, renewed: bool
 ) -> None:
-    """The earlier copy exists, and nothing of the new one. The error names the session's path once."""
-    first = archive_session(laid_out(config_home), config_home.where)
-    other = laid_out(config_home, session_id(2), "Other")
+    """After a failed copy only the earlier one exists. The error names the session's path."""
+    first = archive_session(session_with_every_file(config_home), config_home.where)
+    other = session_with_every_file(config_home, session_id(2), "Other")
     if renewed:
         os.utime(config_home.config / first.place, (OLD + 60, OLD + 60))
         other = locate.session_file(str(config_home.config / first.place))
 
-    def full(*_: object, **__: object) -> None:
+    def fail_as_full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            PackWriter if call == "write" else os, "add" if call == "write" else call, full
+            PackWriter if call == "write" else os, "add" if call == "write" else call, fail_as_full
         )
         with pytest.raises(WriteFailed) as failure:
             archive_session(other, config_home.where)

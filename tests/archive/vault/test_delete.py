@@ -1,4 +1,4 @@
-"""Deleting and restoring: a session goes whole and comes back byte for byte, whatever happens in between."""
+"""Deleting and restoring return every file byte for byte, even after errors, kills and restarts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import hard_links, removal
 from tests.archive.vault import former_trash
-from tests.archive.vault.laid_out import OLD, laid_out
+from tests.archive.vault.laid_out import OLD, session_with_every_file
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -50,63 +50,63 @@ from tests.storage.test_hard_links import forbid_moves, run_after_digest
 OTHER = session_id(2)
 
 
-def everything(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
-    """Every file of the client's folders, with its bytes and its second."""
+def client_files_with_times(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
+    """Return each file of the client with its bytes and its time in seconds."""
     roots = [home.config / name for name in ("projects", "file-history", "tasks")]
     files = (path for root in roots for path in root.rglob("*") if path.is_file())
     return {str(path): (path.read_bytes(), int(path.stat().st_mtime)) for path in files}
 
 
-def delete(session: SessionFile, home: ConfigHome, **how: bool) -> ArchivedSession:
-    """Plan and write."""
+def delete_session(session: SessionFile, home: ConfigHome, **how: bool) -> ArchivedSession:
+    """Plan and carry out a deletion."""
     return deletion.move_to_trash(deletion.plan_delete(session, home.where), home.where, **how)
 
 
-def trash_entries(locator: str, where: Where) -> ArchivedSession:
-    """Return the entries of the trash."""
+def find_in_trash(locator: str, where: Where) -> ArchivedSession:
+    """Return the entry of the trash that ``locator`` names."""
     return locate_archived.find_archived(locator, where, trash.list_deleted(where))
 
 
-def restore(home: ConfigHome, locator: str = SESSION) -> restoring.RestorePlan:
-    """Find, plan and write."""
-    decided = restoring.plan_restore(trash_entries(locator, home.where), home.where)
+def restore_deleted(home: ConfigHome, locator: str = SESSION) -> restoring.RestorePlan:
+    """Find an entry of the trash, then plan and carry out its restore."""
+    decided = restoring.plan_restore(find_in_trash(locator, home.where), home.where)
     restoring.restore_session(decided, home.where)
     return decided
 
 
 @pytest.fixture(params=["same", "other", "no links"])
-def file_systems(
+def set_up_file_systems(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], None]:
-    """Put the trash on the same file system, on another one, or on one without hard links, when called."""
+    """Return a function that puts the trash on the same or another file system, or forbids links."""
 
     def set_up() -> None:
         if request.param == "other":
             forbid_moves(monkeypatch)
         elif request.param == "no links":
-            monkeypatch.setattr(os, "link", refused)
+            monkeypatch.setattr(os, "link", fail_to_link)
 
-    def refused(source: str, target: str, **how: object) -> None:
+    def fail_to_link(source: str, target: str, **how: object) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), source)
 
     return set_up
 
 
-def test_a_session_goes_whole_and_comes_back(
-    config_home: ConfigHome, file_systems: Callable[[], None]
+def test_restoring_a_deleted_session_returns_every_file(
+    config_home: ConfigHome, set_up_file_systems: Callable[[], None]
 ) -> None:
-    """Transcript, sub-agents, outputs, backups: nothing stays.
+    """Deleting moves the transcript, sub-agents, outputs and backups to the trash.
 
-    All comes back with its time, and the trash is empty.
+    A restore returns each with its time, and the trash is empty.
     """
     bystander = write_session(
         config_home.project(), OTHER, conversation(1, session_id=OTHER), mtime=OLD
     )
-    session = laid_out(config_home)
-    before = everything(config_home)
-    file_systems()
-    entry = delete(session, config_home)
-    assert set(everything(config_home)) == {bystander}
+    session = session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
+    set_up_file_systems()
+    entry = delete_session(session, config_home)
+    assert set(client_files_with_times(config_home)) == {bystander}
     assert (len(entry.parts), entry.size) == (
         7,
         sum(len(b) for p, (b, _) in before.items() if p != bystander),
@@ -114,104 +114,104 @@ def test_a_session_goes_whole_and_comes_back(
     assert entry.complete
     assert trash.list_deleted(config_home.where) == [entry]
     assert os.stat(entry.folder).st_mode & 0o777 == 0o700
-    assert restore(config_home).warnings == ()
-    assert everything(config_home) == before
+    assert restore_deleted(config_home).warnings == ()
+    assert client_files_with_times(config_home) == before
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
 @pytest.mark.parametrize("verb", ["delete", "restore"])
-def test_killed_anywhere_nothing_is_lost(
-    config_home: ConfigHome, file_systems: Callable[[], None], verb: str
+def test_a_delete_or_restore_killed_at_any_step_loses_nothing(
+    config_home: ConfigHome, set_up_file_systems: Callable[[], None], verb: str
 ) -> None:
-    """At every step: the trash names the missing files, and a restore returns all of them unchanged."""
-    path = laid_out(config_home).path
-    before = everything(config_home)
-    file_systems()
+    """After a kill at any step, restoring from the trash returns every file unchanged."""
+    path = session_with_every_file(config_home).path
+    before = client_files_with_times(config_home)
+    set_up_file_systems()
 
     def prepare() -> Callable[[], object]:
         session = locate.session_file(path)
         if verb == "delete":
-            return lambda: delete(session, config_home)
-        delete(session, config_home)
-        return lambda: restore(config_home)
+            return lambda: delete_session(session, config_home)
+        delete_session(session, config_home)
+        return lambda: restore_deleted(config_home)
 
     for _ in crashes(prepare):
-        transcript = everything(config_home).get(path)
+        transcript = client_files_with_times(config_home).get(path)
         # Where there are no links, a moment before it has its name.
         reserved = transcript is not None and not transcript[0]
         assert reserved or transcript in (None, before[path])
         while trash.list_deleted(config_home.where):
-            restore(config_home)
-        assert everything(config_home) == before
+            restore_deleted(config_home)
+        assert client_files_with_times(config_home) == before
 
 
 @pytest.mark.parametrize("part", range(7))
 def test_a_failed_move_leaves_every_file_in_place(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
-    """If the disk fails in the middle, every file is moved back, and the trash is unchanged."""
-    session = laid_out(config_home)
-    before = everything(config_home)
+    """If a move fails halfway, every file is moved back and the trash is empty."""
+    session = session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
     calls = 0
 
-    def refused(path: str, where: Where) -> None:
+    def fail_at_one_part(path: str, where: Where) -> None:
         nonlocal calls
         calls += 1
         if calls == part + 1:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    monkeypatch.setattr(deletion, "remove_links", refused)
+    monkeypatch.setattr(deletion, "remove_links", fail_at_one_part)
     with pytest.raises(WriteFailed, match="Permission denied"):
-        delete(session, config_home)
-    assert everything(config_home) == before
+        delete_session(session, config_home)
+    assert client_files_with_times(config_home) == before
     assert trash.list_deleted(config_home.where) == []
 
 
-def test_nothing_goes_under_a_manifest_that_can_not_be_read(
+def test_deleting_checks_the_manifest_before_it_moves_files(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is read back before the first file leaves its place."""
-    session = laid_out(config_home)
-    before = everything(config_home)
+    """If the written manifest cannot be read back, no file is moved."""
+    session = session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
     monkeypatch.setattr(deletion, "read_manifest", lambda *_: None)
     with pytest.raises(WriteFailed, match="differs from what was written"):
-        delete(session, config_home)
-    assert everything(config_home) == before
+        delete_session(session, config_home)
+    assert client_files_with_times(config_home) == before
     assert (trash.list_deleted(config_home.where), trash.list_stray_folders(config_home.where)) == (
         [],
         [],
     )
 
 
-def test_an_interrupt_puts_all_back(
+def test_an_interrupted_delete_moves_every_file_back(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After Ctrl+C during the hashing, the session is in its place."""
-    session = laid_out(config_home)
-    before = everything(config_home)
+    """After Ctrl+C during the hashing, every file is back in its place."""
+    session = session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
     plan = deletion.plan_delete(session, config_home.where)
 
-    def interrupted(path: str) -> None:
+    def interrupt(path: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(trash, "hash_file", interrupted)
+    monkeypatch.setattr(trash, "hash_file", interrupt)
     with pytest.raises(KeyboardInterrupt):
         deletion.move_to_trash(plan, config_home.where)
-    assert everything(config_home) == before
+    assert client_files_with_times(config_home) == before
 
 
-def test_a_failed_undo_is_reported(
+def test_a_delete_that_cannot_be_undone_is_reported(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files stay in the trash, whose entry says so, and restore joins both halves."""
-    session = laid_out(config_home)
-    before = everything(config_home)
+    """The files stay in the trash, and the error names the command that restores them."""
+    session = session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
     calls = 0
 
-    def refused(path: str) -> str:
+    def fail_to_hash(path: str) -> str:
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    def worse_and_worse(source: str, target: str) -> None:
+    def fail_after_seven_links(source: str, target: str) -> None:
         nonlocal calls
         calls += 1
         if calls > 7:
@@ -219,21 +219,21 @@ def test_a_failed_undo_is_reported(
         hard_links.link_or_copy(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(deletion, "link_or_copy", worse_and_worse)
-        patch.setattr(trash, "hash_file", refused)
+        patch.setattr(deletion, "link_or_copy", fail_after_seven_links)
+        patch.setattr(trash, "hash_file", fail_to_hash)
         with pytest.raises(WriteFailed, match="could not be put back") as told:
-            delete(session, config_home)
+            delete_session(session, config_home)
     assert f"restore {SESSION}" in told.value.remedy
     (entry,) = trash.list_deleted(config_home.where)
     assert not entry.complete
     assert deletion.empty_trash([entry], config_home.where) == []
-    restore(config_home)
-    assert everything(config_home) == before
+    restore_deleted(config_home)
+    assert client_files_with_times(config_home) == before
 
 
-def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
-    """The other one reports a missing session, and leaves no entry."""
-    session = laid_out(config_home)
+def test_only_one_of_two_simultaneous_deletes_succeeds(config_home: ConfigHome) -> None:
+    """The other one reports that the session is missing, and leaves no entry."""
+    session = session_with_every_file(config_home)
     first = deletion.plan_delete(session, config_home.where)
     second = deletion.plan_delete(session, config_home.where)
     entry = deletion.move_to_trash(first, config_home.where)
@@ -243,19 +243,19 @@ def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
     assert trash.list_deleted(config_home.where) == [entry]
 
 
-def test_a_live_session_stays(config_home: ConfigHome) -> None:
-    """It is deleted only with ``force``."""
+def test_an_open_session_is_deleted_only_with_force(config_home: ConfigHome) -> None:
+    """Deleting refuses a session that a client wrote to seconds ago."""
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
     with pytest.raises(SessionOpen, match="seconds ago"):
-        delete(session, config_home)
-    assert delete(session, config_home, force=True).complete
+        delete_session(session, config_home)
+    assert delete_session(session, config_home, force=True).complete
 
 
 @pytest.mark.parametrize("place", ["outside", "other name", "link", "linked folder"])
-def test_a_file_outside_the_client_is_not_deleted(
+def test_deleting_refuses_files_outside_the_client(
     config_home: ConfigHome, tmp_path: Path, place: str
 ) -> None:
-    """Any locator may name it, but rm exists for such files."""
+    """A locator may name any file, but only sessions of the client can be deleted."""
     folder = config_home.project()
     path = {
         "outside": tmp_path / f"{SESSION}.jsonl",
@@ -276,70 +276,69 @@ def test_a_file_outside_the_client_is_not_deleted(
         deletion.plan_delete(SessionFile(SESSION, str(path), OLD, 1), config_home.where)
 
 
-def test_links_next_to_a_session_are_not_followed(config_home: ConfigHome, tmp_path: Path) -> None:
-    """They and what they lead to stay.
-
-    A link inside its own folder moves as a link, and comes back as one.
-    """
+def test_deleting_does_not_follow_links_of_a_session(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """A link in place of the session's folder stays. A link inside the folder moves as a link."""
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "precious").write_bytes(b"precious")
     folder = config_home.project()
     path = write_session(folder, SESSION, conversation(1), mtime=OLD)
     (folder / SESSION).symlink_to(mine)
-    delete(locate.session_file(path), config_home)
+    delete_session(locate.session_file(path), config_home)
     assert (folder / SESSION).is_symlink()
-    restore(config_home)
+    restore_deleted(config_home)
     (folder / SESSION).unlink()
     (folder / SESSION).mkdir()
     (folder / SESSION / "out").symlink_to(mine)
-    entry = delete(locate.session_file(path), config_home)
+    entry = delete_session(locate.session_file(path), config_home)
     assert not (folder / SESSION).exists()
-    restore(config_home)
+    restore_deleted(config_home)
     assert (folder / SESSION / "out").is_symlink()
-    delete(locate.session_file(path), config_home)
+    delete_session(locate.session_file(path), config_home)
     deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
     assert (mine / "precious").read_bytes() == b"precious"
     assert not os.path.lexists(entry.folder)
 
 
-def test_a_taken_place_is_never_written_over(config_home: ConfigHome) -> None:
-    """A client that had the session open begun it again: nothing is moved, and both are whole."""
-    session = laid_out(config_home)
-    entry = delete(session, config_home)
+def test_a_restore_never_overwrites_a_session(config_home: ConfigHome) -> None:
+    """If a client wrote the session again, the restore is refused and both files stay."""
+    session = session_with_every_file(config_home)
+    entry = delete_session(session, config_home)
     write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
-    before = everything(config_home)
+    before = client_files_with_times(config_home)
     with pytest.raises(PlaceTaken):
         restoring.plan_restore(entry, config_home.where)
-    assert everything(config_home) == before
+    assert client_files_with_times(config_home) == before
     assert trash.list_deleted(config_home.where) == [entry]
 
 
-def test_an_identical_existing_file_is_reported(config_home: ConfigHome) -> None:
-    """The user restored a copy by hand, so the trash drops its own."""
-    session = laid_out(config_home)
-    before = everything(config_home)
-    entry = delete(session, config_home)
+def test_a_restore_reports_files_that_already_exist(config_home: ConfigHome) -> None:
+    """If the user restored identical files by hand, the trash drops its own copies."""
+    session = session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
+    entry = delete_session(session, config_home)
     for path, (content, _) in before.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(content)
-    assert restoring.REMOVED_FROM_TRASH_NOTE in restore(config_home).warnings
-    assert {path: content for path, (content, _) in everything(config_home).items()} == {
-        path: content for path, (content, _) in before.items()
-    }
+    assert restoring.REMOVED_FROM_TRASH_NOTE in restore_deleted(config_home).warnings
+    assert {
+        path: content for path, (content, _) in client_files_with_times(config_home).items()
+    } == {path: content for path, (content, _) in before.items()}
     assert not os.path.lexists(entry.folder)
 
 
-def test_a_folder_that_came_back_is_filled(config_home: ConfigHome) -> None:
-    """New files in it stay next to the restored ones; one file that differs stops the restore."""
-    session = laid_out(config_home)
-    delete(session, config_home)
+def test_a_restore_adds_missing_files_to_an_existing_folder(config_home: ConfigHome) -> None:
+    """New files in the folder stay. A file with different content stops the restore."""
+    session = session_with_every_file(config_home)
+    delete_session(session, config_home)
     own = config_home.project() / SESSION / "tool-results"
     own.mkdir(parents=True)
     (own / "new.txt").write_bytes(b"new")
-    restore(config_home)
+    restore_deleted(config_home)
     assert sorted(os.listdir(own)) == ["new.txt", "toolu_1.txt"]
-    entry = delete(session, config_home)
+    entry = delete_session(session, config_home)
     own.mkdir(parents=True)
     (own / "toolu_1.txt").write_bytes(b"other")
     with pytest.raises(PlaceTaken, match="toolu_1"):
@@ -347,12 +346,12 @@ def test_a_folder_that_came_back_is_filled(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("linked", ["project", "own folder", "inner folder", "backups"])
-def test_nothing_is_restored_through_a_link(
+def test_a_restore_refuses_symbolic_links_on_the_way(
     config_home: ConfigHome, tmp_path: Path, linked: str
 ) -> None:
-    """Somebody has put a link to another place there."""
-    session = laid_out(config_home)
-    entry = delete(session, config_home)
+    """A restore is refused if a folder on the path is now a symbolic link."""
+    session = session_with_every_file(config_home)
+    entry = delete_session(session, config_home)
     away = tmp_path / "away"
     away.mkdir()
     folder = config_home.project()
@@ -371,69 +370,72 @@ def test_nothing_is_restored_through_a_link(
     assert os.listdir(away) == []
 
 
-def test_folders_that_went_are_rebuilt(config_home: ConfigHome) -> None:
-    """For us alone to read."""
-    session = laid_out(config_home)
-    delete(session, config_home)
+def test_a_restore_recreates_missing_folders(config_home: ConfigHome) -> None:
+    """The new folders are readable only by the user."""
+    session = session_with_every_file(config_home)
+    delete_session(session, config_home)
     config_home.project().rmdir()
     (config_home.config / "file-history").rmdir()
-    restore(config_home)
+    restore_deleted(config_home)
     assert config_home.project().stat().st_mode & 0o777 == 0o700
     assert (config_home.config / "file-history").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(("setting", "left"), [(None, 7), (4, 2), (1, 1), (400, None)])
-def test_an_old_session_does_not_expire_at_once(
+def test_a_restored_old_session_does_not_expire_immediately(
     config_home: ConfigHome, setting: int | None, left: int | None
 ) -> None:
-    """The client deletes by time at its next start: what is too old is left some days, younger files keep theirs."""
+    """A restored file that the client would delete at its next start gets a later time."""
     if setting:
         (config_home.config / "settings.json").write_text(
             json.dumps({"cleanupPeriodDays": setting})
         )
-    session = laid_out(config_home)
+    session = session_with_every_file(config_home)
     long_ago = time.time() - 100 * 24 * 60 * 60
-    for path in everything(config_home):
+    for path in client_files_with_times(config_home):
         os.utime(path, (long_ago, long_ago))
-    delete(session, config_home)
-    told = restore(config_home).warnings
-    ages = [(time.time() - mtime) / (24 * 60 * 60) for _, mtime in everything(config_home).values()]
+    delete_session(session, config_home)
+    told = restore_deleted(config_home).warnings
+    ages = [
+        (time.time() - mtime) / (24 * 60 * 60)
+        for _, mtime in client_files_with_times(config_home).values()
+    ]
     expected = 100 if left is None else (setting or 30) - left
     assert all(abs(age - expected) < 0.1 for age in ages)
     assert bool(told) is (left is not None)
     assert locate.latest_session("/home/user/proj", config_home.where).session_id == SESSION
 
 
-def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
-    """Id, title, their parts, the path it had.
+def test_a_locator_finds_deleted_sessions(config_home: ConfigHome) -> None:
+    """A deleted session is found by its id, title, parts of them or former path.
 
-    Ambiguity lists, and each of several deletes by its instant.
+    Ambiguous names list the candidates. A date selects one of several deletions.
     """
     for number, title in (
         (SESSION, "One"),
         ("11111111-2222-4111-8111-111111111111", "Two"),
         (OTHER, "One"),
     ):
-        delete(laid_out(config_home, number, title), config_home)
-    assert trash_entries("00000002", config_home.where).session_id == OTHER
+        delete_session(session_with_every_file(config_home, number, title), config_home)
+    assert find_in_trash("00000002", config_home.where).session_id == OTHER
     for locator in ("Two", "two", "title:Two"):
-        assert trash_entries(locator, config_home.where).title == "Two"
+        assert find_in_trash(locator, config_home.where).title == "Two"
     assert (
-        trash_entries(str(config_home.project() / f"{OTHER}.jsonl"), config_home.where).session_id
+        find_in_trash(str(config_home.project() / f"{OTHER}.jsonl"), config_home.where).session_id
         == OTHER
     )
     for locator in ("1111", "One"):
         with pytest.raises(AmbiguousLocator) as told:
-            trash_entries(locator, config_home.where)
+            find_in_trash(locator, config_home.where)
         assert len(told.value.candidates) == 2
     for locator in ("111", "tw", "x" * 300):
         with pytest.raises(SessionNotFound):
-            trash_entries(locator, config_home.where)
+            find_in_trash(locator, config_home.where)
     with pytest.raises(UsageError):
-        trash_entries(" ", config_home.where)
-    again = delete(laid_out(config_home, OTHER, "Later"), config_home)
+        find_in_trash(" ", config_home.where)
+    again = delete_session(session_with_every_file(config_home, OTHER, "Later"), config_home)
     with pytest.raises(AmbiguousLocator) as several:
-        trash_entries(OTHER, config_home.where)
+        find_in_trash(OTHER, config_home.where)
     first, second = (str(row["locator"]) for row in several.value.candidates)
     assert [row["title"] for row in several.value.candidates] == ["Later", "One"]
     assert first == again.locator
@@ -443,22 +445,22 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
         f"{OTHER}@{again.deleted_at}",
         f"Later@{again.deletion_folder_name}",
     ):
-        assert trash_entries(named, config_home.where) == again
-    assert trash_entries(second, config_home.where).title == "One"
+        assert find_in_trash(named, config_home.where) == again
+    assert find_in_trash(second, config_home.where).title == "One"
     with pytest.raises(SessionNotFound):
-        trash_entries(f"{OTHER}@2020-01-01T00-00-00.000Z", config_home.where)
+        find_in_trash(f"{OTHER}@2020-01-01T00-00-00.000Z", config_home.where)
     restoring.restore_session(restoring.plan_restore(again, config_home.where), config_home.where)
-    assert trash_entries(OTHER, config_home.where).title == "One"
+    assert find_in_trash(OTHER, config_home.where).title == "One"
 
 
-def test_emptying_completes_a_deletion(config_home: ConfigHome) -> None:
-    """Nothing of the existing sessions is removed."""
-    session = laid_out(config_home)
-    entry = delete(session, config_home)
-    laid_out(config_home)
-    before = everything(config_home)
+def test_emptying_the_trash_keeps_existing_sessions(config_home: ConfigHome) -> None:
+    """A session with the same id as the deleted one stays unchanged."""
+    session = session_with_every_file(config_home)
+    entry = delete_session(session, config_home)
+    session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
     assert deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where) == [entry]
-    assert everything(config_home) == before
+    assert client_files_with_times(config_home) == before
     assert trash.list_deleted(config_home.where) == []
 
 
@@ -481,32 +483,32 @@ def test_emptying_completes_a_deletion(config_home: ConfigHome) -> None:
         {"parts": [{"place": "projects/a/authorized_keys", "files": 1, "size": 1, "sha256": ""}]},
     ],
 )
-def test_a_note_that_was_tampered_with_moves_nothing(
+def test_an_invalid_manifest_is_not_an_entry_of_the_trash(
     config_home: ConfigHome, change: dict[str, object]
 ) -> None:
-    """Another version, damage, or a path outside a session: it is not an entry, and is left alone."""
-    entry = delete(laid_out(config_home), config_home)
+    """A folder whose manifest is damaged or has forbidden paths is not listed and stays."""
+    entry = delete_session(session_with_every_file(config_home), config_home)
     note = Path(entry.folder) / MANIFEST
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
     assert trash.list_deleted(config_home.where) == []
     assert os.path.isdir(entry.folder)
 
 
-def test_a_trash_that_is_a_link_is_not_used(config_home: ConfigHome, tmp_path: Path) -> None:
-    """It is neither written nor read."""
-    session = laid_out(config_home)
-    before = everything(config_home)
+def test_a_symlinked_trash_is_not_used(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Deleting fails, and every file stays."""
+    session = session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
     state = config_home.config / "resume-hooks"
     state.mkdir()
     (state / "trash").symlink_to(tmp_path)
     with pytest.raises(WriteFailed):
-        delete(session, config_home)
-    assert everything(config_home) == before
+        delete_session(session, config_home)
+    assert client_files_with_times(config_home) == before
 
 
-def test_changes_in_the_trash_are_reported(config_home: ConfigHome) -> None:
-    """They are found by digest; a session whose transcript is missing there cannot be restored."""
-    entry = delete(laid_out(config_home), config_home)
+def test_a_restore_reports_files_that_changed_in_the_trash(config_home: ConfigHome) -> None:
+    """Digests reveal changed files. Without its transcript a session cannot be restored."""
+    entry = delete_session(session_with_every_file(config_home), config_home)
     (Path(entry.folder) / f"{SESSION}.jsonl").write_bytes(b"{}\n")
     removal.remove_permanently(os.path.join(entry.folder, "file-history"), entry.folder)
     warnings = restoring.plan_restore(entry, config_home.where).warnings
@@ -518,77 +520,83 @@ def test_changes_in_the_trash_are_reported(config_home: ConfigHome) -> None:
         restoring.plan_restore(entry, config_home.where)
 
 
-def test_the_index_forgets_and_learns_again(config_home: ConfigHome) -> None:
-    """A deleted session is not found by a search, a restored one is."""
+def test_the_index_follows_a_delete_and_a_restore(config_home: ConfigHome) -> None:
+    """Search does not find a deleted session, and finds it again after a restore."""
 
-    def sessions() -> int:
+    def count_indexed_files() -> int:
         with opened_index(config_home.where) as index:
             return int(index.db.execute("SELECT count(*) FROM files").fetchone()[0])
 
-    session = laid_out(config_home)
-    known = sessions()
-    delete(session, config_home)
-    assert sessions() == 0
-    restore(config_home)
-    assert sessions() == known > 0
+    session = session_with_every_file(config_home)
+    known = count_indexed_files()
+    delete_session(session, config_home)
+    assert count_indexed_files() == 0
+    restore_deleted(config_home)
+    assert count_indexed_files() == known > 0
 
 
-def begun_anew(home: ConfigHome) -> str:
-    """Write the file of a client that had a deleted session open."""
+def recreate_session(home: ConfigHome) -> str:
+    """Write the session's file again, as a client that had the deleted session open."""
     return write_session(
         home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD
     )
 
 
-def test_both_sessions_of_a_crash_and_a_restart_are_restored(
+def test_a_killed_delete_is_restored_after_its_session_was_recreated(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A killed deletion, and a client that recreated the file and was deleted: the first one is restored whole."""
-    laid_out(config_home)
-    before = everything(config_home)
+    """A delete was killed, and a client recreated the file.
+
+    After the recreated session is deleted, the first one is restored whole.
+    """
+    session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
     forbid_moves(monkeypatch)
 
-    def dies_unlinked(folder: str) -> None:
+    def exit_once_removed(folder: str) -> None:
         if not os.path.exists(path):
             os._exit(9)
 
     path = str(config_home.project() / f"{SESSION}.jsonl")
     with monkeypatch.context() as patch:
-        patch.setattr(deletion, "sync_folder", dies_unlinked)
-        assert outcome(lambda: delete(locate.session_file(path), config_home)) == 9
+        patch.setattr(deletion, "sync_folder", exit_once_removed)
+        assert outcome(lambda: delete_session(locate.session_file(path), config_home)) == 9
     (first,) = trash.list_deleted(config_home.where)
-    anew = begun_anew(config_home)
+    anew = recreate_session(config_home)
     with pytest.raises(PlaceTaken) as told:
-        restore(config_home)
+        restore_deleted(config_home)
     assert f"delete {anew}, then: resume-hooks restore {first.locator}" in told.value.remedy
-    delete(locate.session_file(anew), config_home)
-    restore(config_home, first.locator)
-    assert everything(config_home) == before
+    delete_session(locate.session_file(anew), config_home)
+    restore_deleted(config_home, first.locator)
+    assert client_files_with_times(config_home) == before
 
 
 def test_a_session_that_continued_after_a_killed_delete_stays(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kill was between two file systems: the file that contains the whole copy is the session."""
-    session = laid_out(config_home)
+    """After a delete killed between two file systems, the longer file in its place is the session."""
+    session = session_with_every_file(config_home)
     forbid_moves(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(deletion, "remove_links", lambda *_: os._exit(9))
-        assert outcome(lambda: delete(session, config_home)) == 9
+        assert outcome(lambda: delete_session(session, config_home)) == 9
     with open(session.path, "ab") as stream:
         stream.write(b"{}\n")
-    went_on = everything(config_home)
+    went_on = client_files_with_times(config_home)
     (entry,) = trash.list_deleted(config_home.where)
     assert not entry.complete
-    restore(config_home)
-    assert (everything(config_home), trash.list_deleted(config_home.where)) == (went_on, [])
+    restore_deleted(config_home)
+    assert (client_files_with_times(config_home), trash.list_deleted(config_home.where)) == (
+        went_on,
+        [],
+    )
 
 
-def test_a_writer_that_continues_leaves_the_session_where_it_was(
+def test_deleting_refuses_a_session_that_changes_meanwhile(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The deletion is refused, the new lines are kept, and the trash is empty."""
-    session = laid_out(config_home)
+    """The new lines are kept, every file stays, and the trash is empty."""
+    session = session_with_every_file(config_home)
     forbid_moves(monkeypatch)
     plan = deletion.plan_delete(session, config_home.where)
     with open(session.path, "ab", buffering=0) as held:
@@ -596,28 +604,34 @@ def test_a_writer_that_continues_leaves_the_session_where_it_was(
         with pytest.raises(WriteFailed, match="Changed while"):
             deletion.move_to_trash(plan, config_home.where)
     assert Path(session.path).read_bytes().endswith(b"{}\n")
-    assert len(everything(config_home)) == 7
+    assert len(client_files_with_times(config_home)) == 7
     assert (trash.list_deleted(config_home.where), trash.list_stray_folders(config_home.where)) == (
         [],
         [],
     )
 
 
-def test_the_next_deletion_completes_an_interrupted_one(
+def test_emptying_the_trash_completes_an_interrupted_removal(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then it is counted. A failure names the path, and the other files are removed."""
-    entries = [delete(laid_out(config_home, number), config_home) for number in (SESSION, OTHER)]
+    """A failure names its path; the other entries are removed.
+
+    A partly removed entry is counted until the next emptying removes it.
+    """
+    entries = [
+        delete_session(session_with_every_file(config_home, number), config_home)
+        for number in (SESSION, OTHER)
+    ]
     whole = removal.remove_permanently
 
-    def refused(path: str, root: str, **more: bool) -> None:
+    def fail_for_session(path: str, root: str, **more: bool) -> None:
         if SESSION in path:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         whole(path, root, **more)
 
     for strays in ([], [entries[0].folder + REMOVED_SUFFIX]):
         with monkeypatch.context() as patch:
-            patch.setattr(removal, "remove_permanently", refused)
+            patch.setattr(removal, "remove_permanently", fail_for_session)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
                 deletion.empty_trash(
                     trash.list_deleted(config_home.where),
@@ -638,16 +652,16 @@ def test_the_next_deletion_completes_an_interrupted_one(
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
-def test_killed_before_it_took_anything(
+def test_a_delete_killed_before_its_first_move_changes_nothing(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kill was while files got second names: the session is in its place, and the trash has no entry."""
-    session = laid_out(config_home)
-    before = everything(config_home)
+    """The session is in its place, and the trash has no entry."""
+    session = session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
     with monkeypatch.context() as patch:
         patch.setattr(deletion, "link_or_copy", lambda *_: os._exit(9))
-        assert outcome(lambda: delete(session, config_home)) == 9
-    assert everything(config_home) == before
+        assert outcome(lambda: delete_session(session, config_home)) == 9
+    assert client_files_with_times(config_home) == before
     assert trash.list_deleted(config_home.where) == []
     (stray,) = trash.list_stray_folders(config_home.where)
     assert stray.gone
@@ -655,9 +669,12 @@ def test_killed_before_it_took_anything(
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
-def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
-    """Its note does not matter; a completely deleted session stays an entry even without files."""
-    entry = delete(laid_out(config_home), config_home)
+def test_a_folder_without_a_session_id_is_not_an_entry(config_home: ConfigHome) -> None:
+    """Such a folder is a stray even with a valid manifest.
+
+    An entry whose files are all missing is still listed.
+    """
+    entry = delete_session(session_with_every_file(config_home), config_home)
     other = Path(entry.folder).parent.with_name("other")
     other.mkdir()
     (other / MANIFEST).write_text(
@@ -671,11 +688,11 @@ def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("note", [None, b"{", b"{}"])
-def test_an_entry_that_can_not_be_told_is_counted(
+def test_an_entry_without_a_readable_manifest_is_counted(
     config_home: ConfigHome, note: bytes | None
 ) -> None:
-    """Without a valid note it does not count as empty, and only a command that names it removes it."""
-    entry = delete(laid_out(config_home), config_home)
+    """The entry counts as a stray with files. Only a command that names it removes it."""
+    entry = delete_session(session_with_every_file(config_home), config_home)
     path = Path(entry.folder) / MANIFEST
     path.unlink() if note is None else path.write_bytes(note)
     (stray,) = trash.list_stray_folders(config_home.where)
@@ -685,42 +702,42 @@ def test_an_entry_that_can_not_be_told_is_counted(
     assert not os.path.exists(entry.folder)
 
 
-def test_copies_of_one_id_share_its_files(config_home: ConfigHome) -> None:
-    """The backups go with the last copy.
+def test_sessions_with_one_id_share_their_backups(config_home: ConfigHome) -> None:
+    """Deleting the last copy moves the backups to the trash.
 
-    Whichever comes back has them, and emptying does not take them from it.
+    Restoring any copy returns them, and emptying the trash keeps them.
     """
-    first = laid_out(config_home)
+    first = session_with_every_file(config_home)
     second = locate.session_file(
         write_session(config_home.project("/elsewhere"), SESSION, conversation(1), mtime=OLD)
     )
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
-    one = delete(first, config_home)
+    one = delete_session(first, config_home)
     assert backup.exists()
-    two = delete(second, config_home)
+    two = delete_session(second, config_home)
     assert not backup.exists()
-    restore(config_home, one.locator)
+    restore_deleted(config_home, one.locator)
     assert backup.read_bytes() == b"the user's file"
-    (warning,) = restore(config_home, two.locator).warnings
+    (warning,) = restore_deleted(config_home, two.locator).warnings
     assert warning.startswith(f"{first.path} has the same id"), (
         "newer clients refuse an id that lies in two folders"
     )
-    delete(first, config_home)
-    last = delete(second, config_home)
+    delete_session(first, config_home)
+    last = delete_session(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # back by hand
     deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
     assert not os.path.exists(last.folder)
     assert backup.read_bytes() == b"the user's file"
 
 
-def test_one_command_at_a_time_is_at_work_in_the_trash(
+def test_only_one_command_uses_the_trash_at_a_time(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others wait for the packing, or report it and change nothing."""
+    """A second command waits up to a limit, then reports the first and changes nothing."""
     monkeypatch.setattr(commit, "MAX_LOCK_SECONDS", 0.1)
-    entry = delete(laid_out(config_home), config_home)
+    entry = delete_session(session_with_every_file(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
-    other = deletion.plan_delete(laid_out(config_home, OTHER), config_home.where)
+    other = deletion.plan_delete(session_with_every_file(config_home, OTHER), config_home.where)
     tries: list[Callable[[], object]] = [
         lambda: restoring.restore_session(decided, config_home.where),
         lambda: deletion.empty_trash([entry], config_home.where),
@@ -735,9 +752,9 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(
 
 
 @pytest.mark.parametrize("how", ["emptied", "restored"])
-def test_a_late_restore_reports_the_current_state(config_home: ConfigHome, how: str) -> None:
-    """Another command took the entry between plan and write, so the session is looked up again."""
-    entry = delete(laid_out(config_home), config_home)
+def test_a_late_restore_reports_that_its_entry_is_gone(config_home: ConfigHome, how: str) -> None:
+    """The error states whether the session was restored or removed in the meantime."""
+    entry = delete_session(session_with_every_file(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
     if how == "emptied":
         deletion.empty_trash([entry], config_home.where)
@@ -749,114 +766,113 @@ def test_a_late_restore_reports_the_current_state(config_home: ConfigHome, how: 
     assert deletion.empty_trash([entry], config_home.where) == []
 
 
-def test_nothing_is_called_safe_that_is_not_there(
+def test_a_failed_restore_does_not_hide_a_lost_file(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failed restore checks the files before it claims that nothing is lost."""
-    entry = delete(laid_out(config_home), config_home)
+    """The error says "Nothing is lost" only if every file exists."""
+    entry = delete_session(session_with_every_file(config_home), config_home)
 
-    def refused(source: str, target: str) -> None:
+    def delete_part_and_fail(source: str, target: str) -> None:
         os.unlink(stored_path(entry.folder, entry.parts[0]))
         raise OSError(errno.EIO, os.strerror(errno.EIO), source)
 
-    monkeypatch.setattr(restoring, "link_or_copy", refused)
+    monkeypatch.setattr(restoring, "link_or_copy", delete_part_and_fail)
     with pytest.raises(WriteFailed) as told:
-        restore(config_home)
+        restore_deleted(config_home)
     assert "Nothing is lost" not in told.value.remedy
     assert path_in_config_home(entry.place, config_home.where) in told.value.remedy
 
 
-def modes(home: ConfigHome) -> dict[str, tuple[int, int]]:
-    """Every file of the client's folders, with its mode and its time to the nanosecond."""
-    files = [Path(path) for path in everything(home)]
+def file_modes_and_times(home: ConfigHome) -> dict[str, tuple[int, int]]:
+    """Return the mode and the time in nanoseconds of each file of the client."""
+    files = [Path(path) for path in client_files_with_times(home)]
     return {str(path): (path.stat().st_mode, path.stat().st_mtime_ns) for path in files}
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_there_and_back_is_the_identity(config_home: ConfigHome, *, packed: bool) -> None:
-    """Bytes, modes and times to the nanosecond, a link, an empty file.
-
-    Stored as it is, or packed by then.
-    """
-    session = laid_out(config_home)
+def test_deleting_and_restoring_changes_nothing(config_home: ConfigHome, *, packed: bool) -> None:
+    """Contents, modes and times are the same, also for links and empty files, packed or not."""
+    session = session_with_every_file(config_home)
     own = config_home.project() / SESSION
     (own / "empty").touch()
     (own / "nowhere").symlink_to("/nowhere")
-    for number, path in enumerate(everything(config_home)):
+    for number, path in enumerate(client_files_with_times(config_home)):
         os.chmod(path, (0o600, 0o644, 0o400, 0o640)[number % 4])
         os.utime(path, ns=(1, time.time_ns() - 5 * 86_400 * 10**9 + number))
-    before = everything(config_home), modes(config_home)
-    entry = delete(session, config_home)
+    before = client_files_with_times(config_home), file_modes_and_times(config_home)
+    entry = delete_session(session, config_home)
     if packed:
         trash.pack_deleted(config_home.where, lambda: False)
         assert sorted(os.listdir(entry.folder)) == [MANIFEST, "pack-1.xz"]
-    assert restore(config_home).warnings == ()
-    assert (everything(config_home), modes(config_home)) == before
+    assert restore_deleted(config_home).warnings == ()
+    assert (client_files_with_times(config_home), file_modes_and_times(config_home)) == before
     assert os.readlink(own / "nowhere") == "/nowhere"
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
-def test_packing_killed_anywhere_loses_nothing(config_home: ConfigHome) -> None:
-    """The files as they were stored, or the pack; the next run removes what the other left."""
-    path = laid_out(config_home).path
-    before = everything(config_home)
+def test_packing_the_trash_killed_at_any_step_loses_nothing(config_home: ConfigHome) -> None:
+    """The trash has either the files or the pack. The next run removes leftovers."""
+    path = session_with_every_file(config_home).path
+    before = client_files_with_times(config_home)
 
     def prepare() -> Callable[[], object]:
-        delete(locate.session_file(path), config_home)
+        delete_session(locate.session_file(path), config_home)
         return lambda: trash.pack_deleted(config_home.where, lambda: False)
 
     for _ in crashes(prepare, every=3):
         trash.pack_deleted(config_home.where, lambda: False)
         (entry,) = trash.list_deleted(config_home.where)
         assert len(os.listdir(entry.folder)) == 2
-        restore(config_home)
-        assert everything(config_home) == before
+        restore_deleted(config_home)
+        assert client_files_with_times(config_home) == before
 
 
-def test_packing_waits_for_nobody_and_nobody_for_it(
+def test_packing_the_trash_does_not_block_a_restore(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session that is restored while it is packed is back.
-
-    No delete waits, and time that is over is kept.
-    """
-    session = laid_out(config_home)
-    before = everything(config_home)
-    delete(session, config_home)
+    """A session can be restored while it is packed. Packing stops at its time limit."""
+    session = session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
+    delete_session(session, config_home)
     trash.pack_deleted(config_home.where, lambda: True)
     (entry,) = trash.list_deleted(config_home.where)
     assert not entry.transcript.where
     real_finish = PackWriter.finish
 
-    def meanwhile(writer: PackWriter) -> None:
+    def finish_then_restore(writer: PackWriter) -> None:
         real_finish(writer)
-        restore(config_home)
+        restore_deleted(config_home)
 
-    monkeypatch.setattr(PackWriter, "finish", meanwhile)
+    monkeypatch.setattr(PackWriter, "finish", finish_then_restore)
     trash.pack_deleted(config_home.where, lambda: False)
-    assert everything(config_home) == before
+    assert client_files_with_times(config_home) == before
     assert trash.list_deleted(config_home.where) == []
 
 
-def test_a_client_that_continues_writing_is_not_lost(config_home: ConfigHome) -> None:
-    """Lines that it appends to its open file are restored, packed or not."""
-    session = laid_out(config_home)
+def test_lines_written_after_a_delete_are_restored(config_home: ConfigHome) -> None:
+    """A client may append lines to its open file after the delete.
+
+    They are restored, packed or not.
+    """
+    session = session_with_every_file(config_home)
     for packed in (False, True):
         with open(session.path, "ab", buffering=0) as held:
-            entry = delete(session, config_home, force=True)
+            entry = delete_session(session, config_home, force=True)
             held.write(b'{"late":1}\n')
         if packed:
             trash.pack_deleted(config_home.where, lambda: False)
-        restore(config_home, entry.locator)
+        restore_deleted(config_home, entry.locator)
         assert Path(session.path).read_bytes().count(b'{"late":1}\n') == 1 + packed
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) -> None:
-    """It is listed, restored byte for byte, and converted when it is packed."""
-    laid_out(config_home)
-    before = everything(config_home), modes(config_home)
-    folder = former_trash.move_as_former(config_home, SESSION)
+def test_an_entry_of_version_0_2_0_can_be_restored(
+    config_home: ConfigHome, *, packed: bool
+) -> None:
+    """An entry in the old format is listed, packed, restored byte for byte, and removed."""
+    session_with_every_file(config_home)
+    before = client_files_with_times(config_home), file_modes_and_times(config_home)
+    folder = former_trash.move_as_version_0_2_0(config_home, SESSION)
     (entry,) = trash.list_deleted(config_home.where)
     assert (entry.locator, entry.title, len(entry.parts)) == (
         f"{SESSION}@{folder.name}",
@@ -867,83 +883,83 @@ def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) ->
     if packed:
         trash.pack_deleted(config_home.where, lambda: False)
         assert sorted(os.listdir(folder)) == [MANIFEST, "pack-1.xz"]
-    assert restore(config_home).warnings == ()
-    assert (everything(config_home), modes(config_home)) == before
-    former_trash.move_as_former(config_home, SESSION)
+    assert restore_deleted(config_home).warnings == ()
+    assert (client_files_with_times(config_home), file_modes_and_times(config_home)) == before
+    former_trash.move_as_version_0_2_0(config_home, SESSION)
     assert [
         each.session_id
         for each in deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
     ] == [SESSION]
-    assert everything(config_home) == {}
+    assert client_files_with_times(config_home) == {}
 
 
-def test_an_interrupted_delete_of_0_2_0_is_joined(config_home: ConfigHome) -> None:
-    """It was killed on the way to another file system: its hidden files are restored, too."""
-    laid_out(config_home)
-    before = everything(config_home)
-    former_trash.move_as_former(
+def test_an_interrupted_delete_of_version_0_2_0_can_be_restored(config_home: ConfigHome) -> None:
+    """Files that still have their temporary names are restored, too."""
+    session_with_every_file(config_home)
+    before = client_files_with_times(config_home)
+    former_trash.move_as_version_0_2_0(
         config_home, SESSION, complete=False, hidden=(f"{SESSION}.jsonl", SESSION, "tasks")
     )
     (entry,) = trash.list_deleted(config_home.where)
     assert not entry.complete
-    restore(config_home)
-    assert everything(config_home) == before
+    restore_deleted(config_home)
+    assert client_files_with_times(config_home) == before
 
 
-def test_a_session_that_grew_after_a_copy_of_0_2_0_is_kept(config_home: ConfigHome) -> None:
-    """Its client wrote while it was copied to another file system: nothing is removed that was not copied."""
-    laid_out(config_home)
+def test_lines_after_an_interrupted_delete_of_version_0_2_0_stay(config_home: ConfigHome) -> None:
+    """If the hidden file grew after the copy, the restore does not remove it."""
+    session_with_every_file(config_home)
     transcript = config_home.project() / f"{SESSION}.jsonl"
     copied = transcript.read_bytes()
-    folder = former_trash.move_as_former(
+    folder = former_trash.move_as_version_0_2_0(
         config_home, SESSION, complete=False, hidden=(transcript.name,)
     )
     (folder / transcript.name).write_bytes(copied)
     (hidden,) = transcript.parent.glob(".*.moving")
     hidden.write_bytes(copied + b'{"late":1}\n')
-    restore(config_home)
+    restore_deleted(config_home)
     assert transcript.read_bytes() == copied
     assert hidden.read_bytes() == copied + b'{"late":1}\n'
 
 
-def test_a_file_that_no_manifest_can_name_stays_unchanged(config_home: ConfigHome) -> None:
-    """Its name is not UTF-8, and it is in a folder that was moved whole. Everything else in the trash is packed."""
-    laid_out(config_home)
+def test_an_entry_with_an_invalid_file_name_is_not_packed(config_home: ConfigHome) -> None:
+    """An entry of version 0.2.0 with a name that is not UTF-8 stays; other entries are packed."""
+    session_with_every_file(config_home)
     (config_home.project() / SESSION / os.fsdecode(b"\xff")).write_bytes(b"odd")
-    before = everything(config_home)
-    folder = former_trash.move_as_former(config_home, SESSION)
-    other = delete(laid_out(config_home, OTHER), config_home)
+    before = client_files_with_times(config_home)
+    folder = former_trash.move_as_version_0_2_0(config_home, SESSION)
+    other = delete_session(session_with_every_file(config_home, OTHER), config_home)
     trash.pack_deleted(config_home.where, lambda: False)
     assert os.path.exists(os.path.join(other.folder, "pack-1.xz"))
     assert (folder / f"{SESSION}.jsonl").exists()
-    restore(config_home, OTHER)
-    restore(config_home)
-    assert before.items() <= everything(config_home).items()
+    restore_deleted(config_home, OTHER)
+    restore_deleted(config_home)
+    assert before.items() <= client_files_with_times(config_home).items()
 
 
-def test_a_pack_that_fails_leaves_nothing(
+def test_a_failed_pack_leaves_no_files(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk is not made fuller, however often it is tried."""
-    session = laid_out(config_home)
-    before, entry = everything(config_home), delete(session, config_home)
+    """After a failed pack the entry has only its former files, and can be restored."""
+    session = session_with_every_file(config_home)
+    before, entry = client_files_with_times(config_home), delete_session(session, config_home)
     monkeypatch.setattr(PackWriter, "finish", lambda _: os.stat("/nowhere"))
     stored = sorted(os.listdir(entry.folder))
     trash.pack_deleted(config_home.where, lambda: False)
     assert sorted(os.listdir(entry.folder)) == stored
-    restore(config_home)
-    assert everything(config_home) == before
+    restore_deleted(config_home)
+    assert client_files_with_times(config_home) == before
 
 
-def test_packed_since_it_was_looked_up_it_comes_back(
+def test_an_entry_packed_before_its_restore_comes_back_whole(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The restore found it unpacked; a vault that is a link does not matter."""
-    session = laid_out(config_home)
+    """A restore that found the entry unpacked reads the pack, even if the vault is a link."""
+    session = session_with_every_file(config_home)
     link = config_home.project() / SESSION / "nowhere"
     link.symlink_to("/nowhere")
     os.utime(link, ns=(1, int(OLD) * 10**9), follow_symlinks=False)
-    before, entry = everything(config_home), delete(session, config_home)
+    before, entry = client_files_with_times(config_home), delete_session(session, config_home)
     (config_home.config / "resume-hooks" / "vault").symlink_to(tmp_path)
     trash.pack_deleted(config_home.where, lambda: False)
     assert not os.path.lexists(stored_path(entry.folder, entry.transcript))
@@ -953,57 +969,57 @@ def test_packed_since_it_was_looked_up_it_comes_back(
         ).warnings
         == ()
     )
-    assert everything(config_home) == before
+    assert client_files_with_times(config_home) == before
     assert link.lstat().st_mtime_ns == int(OLD) * 10**9
 
 
 def test_restored_files_are_synced_before_the_trash_drops_them(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every folder that gets a file back is synced first."""
-    entry = delete(laid_out(config_home), config_home)
+    """Each folder that gets a file is synced before the entry is removed."""
+    entry = delete_session(session_with_every_file(config_home), config_home)
     synced: list[str] = []
     monkeypatch.setattr(
         restoring,
         "sync_folder",
         lambda path: synced.append(path) if os.path.exists(entry.folder) else 0,
     )
-    restore(config_home)
-    assert {os.path.dirname(path) for path in everything(config_home)} <= set(synced)
+    restore_deleted(config_home)
+    assert {os.path.dirname(path) for path in client_files_with_times(config_home)} <= set(synced)
 
 
-def test_a_backup_that_the_trash_lost_blocks_nothing(config_home: ConfigHome) -> None:
-    """A backup with its name exists, and is left alone."""
-    entry = delete(laid_out(config_home), config_home)
+def test_a_missing_backup_in_the_trash_does_not_stop_a_restore(config_home: ConfigHome) -> None:
+    """An existing backup with the same name is unchanged."""
+    entry = delete_session(session_with_every_file(config_home), config_home)
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
     backup.parent.mkdir(parents=True)
     backup.write_bytes(b"another")
     os.unlink(os.path.join(entry.folder, "file-history", "abc@v1"))
-    restore(config_home)
+    restore_deleted(config_home)
     assert backup.read_bytes() == b"another"
     assert os.path.exists(path_in_config_home(entry.place, config_home.where))
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_there_and_back_is_the_identity_over_the_corpus(
+def test_deleting_and_restoring_the_corpus_changes_nothing(
     config_home: ConfigHome, *, packed: bool
 ) -> None:
-    """Every session of it, with all that is next to: bytes, modes and times."""
+    """Every session of the corpus keeps its contents, modes and times."""
     corpus()
     for number, folder in enumerate(sorted({session.parent for session in corpus_sessions()})):
         shutil.copytree(folder, config_home.project(f"/corpus/{number}"), dirs_exist_ok=True)
-    for number, path in enumerate(everything(config_home)):
+    for number, path in enumerate(client_files_with_times(config_home)):
         os.chmod(path, (0o600, 0o644)[number % 2])
         os.utime(path, ns=(1, time.time_ns() - 5 * 86_400 * 10**9 + number))
-    before = everything(config_home), modes(config_home)
+    before = client_files_with_times(config_home), file_modes_and_times(config_home)
     sessions = locate.all_sessions(config_home.where)
     for session in sessions:
-        delete(session, config_home)
+        delete_session(session, config_home)
     assert locate.all_sessions(config_home.where) == []
     if packed:
         trash.pack_deleted(config_home.where, lambda: False)
     for entry in trash.list_deleted(config_home.where):
         assert bool(entry.transcript.where) is packed
-        restore(config_home, entry.locator)
-    assert (everything(config_home), modes(config_home)) == before
+        restore_deleted(config_home, entry.locator)
+    assert (client_files_with_times(config_home), file_modes_and_times(config_home)) == before
     assert len(sessions) > 50

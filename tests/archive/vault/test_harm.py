@@ -1,4 +1,4 @@
-"""Harm done to what is kept, from outside: told, and never handed back as if it were whole."""
+"""Damage to the vault from outside is reported, and damaged files are never returned as whole."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from resume_hooks.sessions.archived.manifest import (
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.expiry import is_archived
 from resume_hooks.storage.locks import lock_folder
-from tests.archive.vault.laid_out import OLD, client_files, laid_out
+from tests.archive.vault.laid_out import OLD, client_files, session_with_every_file
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -36,8 +36,8 @@ from tests.builders import (
 )
 
 
-def lost_files(home: ConfigHome) -> dict[str, bytes]:
-    """Return the client's files that no longer exist."""
+def delete_client_files(home: ConfigHome) -> dict[str, bytes]:
+    """Delete the client's files and return their contents."""
     before = client_files(home)
     for place in before:
         (home.config / place).unlink()
@@ -45,12 +45,13 @@ def lost_files(home: ConfigHome) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("quietly", [False, True])
-def test_an_unpacked_copy_of_nothing_is_not_believed(
-    config_home: ConfigHome, quietly: bool
-) -> None:
-    """A power cut may leave an empty file of the right size: readers check its time, ``restore`` every byte."""
-    kept = archive_session(laid_out(config_home), config_home.where)
-    before = lost_files(config_home)
+def test_a_zeroed_unpacked_file_is_not_used(config_home: ConfigHome, quietly: bool) -> None:
+    """A power cut may leave a file of zeros.
+
+    A reader notices its time, and a restore checks every byte.
+    """
+    kept = archive_session(session_with_every_file(config_home), config_home.where)
+    before = delete_client_files(config_home)
     path = Path(unpacked_transcript(kept, config_home.where))
     status = path.stat()
     path.write_bytes(bytes(status.st_size))
@@ -66,15 +67,15 @@ def test_an_unpacked_copy_of_nothing_is_not_believed(
 def test_unpacked_files_are_synced(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each file is synced before the folder gets its name."""
-    kept = archive_session(laid_out(config_home), config_home.where)
+    """Each unpacked file is synced before its folder gets its name."""
+    kept = archive_session(session_with_every_file(config_home), config_home.where)
     synced, real = [], os.fsync
 
-    def fsync(descriptor: int) -> None:
+    def record_fsync(descriptor: int) -> None:
         synced.append(os.fstat(descriptor).st_ino)
         real(descriptor)
 
-    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", record_fsync)
     folder = Path(unpacked_transcript(kept, config_home.where)).parent
     assert {path.stat().st_ino for path in (folder, *folder.rglob("*"))} <= set(synced)
 
@@ -83,9 +84,11 @@ def test_unpacked_files_are_synced(
     ("field", "number"),
     [(1, 2**60), (3, 2**63), (3, -(2**63) - 1), (4, -1), (6, 2**60), (7, 2**60)],
 )
-def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: int) -> None:
-    """A manifest with them is invalid, so that nothing computes with them."""
-    kept = archive_session(laid_out(config_home), config_home.where)
+def test_a_manifest_with_impossible_numbers_is_not_read(
+    config_home: ConfigHome, field: int, number: int
+) -> None:
+    """A size or time that no file can have makes the manifest unreadable."""
+    kept = archive_session(session_with_every_file(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     row = json.loads(note.read_bytes())
     row["parts"][0][field] = number
@@ -105,11 +108,11 @@ def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: i
         {"stored": -1},
     ],
 )
-def test_a_note_that_does_not_fit_is_none(
+def test_an_inconsistent_manifest_is_not_read(
     config_home: ConfigHome, change: dict[str, object]
 ) -> None:
-    """A manifest without files, or of another session, is reported and left alone."""
-    kept = archive_session(laid_out(config_home), config_home.where)
+    """A manifest without files, or of another session, is reported as unreadable."""
+    kept = archive_session(session_with_every_file(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     note.write_text(json.dumps(json.loads(note.read_bytes()) | change))
     assert (find_archived(SESSION, config_home.where), unreadable_folders(config_home.where)) == (
@@ -118,12 +121,9 @@ def test_a_note_that_does_not_fit_is_none(
     )
 
 
-def test_optional_fields_of_a_manifest_may_be_missing(config_home: ConfigHome) -> None:
-    """What a session is found by counts as not said where it has another form.
-
-    The files are there all the same.
-    """
-    kept = archive_session(laid_out(config_home), config_home.where)
+def test_optional_fields_of_a_manifest_may_be_invalid(config_home: ConfigHome) -> None:
+    """An invalid optional field counts as empty, and the copy is still found."""
+    kept = archive_session(session_with_every_file(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     row = json.loads(note.read_bytes()) | {"about": ["created"], "home": 7}
     note.write_text(json.dumps(row))
@@ -132,9 +132,9 @@ def test_optional_fields_of_a_manifest_may_be_missing(config_home: ConfigHome) -
     )
 
 
-def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:
-    """A file of 1960 is kept like any other."""
-    session = laid_out(config_home)
+def test_a_file_dated_before_1970_is_archived(config_home: ConfigHome) -> None:
+    """A file with a negative time is archived and read like any other."""
+    session = session_with_every_file(config_home)
     os.utime(session.path, (-300_000_000, -300_000_000))
     kept = archive_session(locate.session_file(session.path), config_home.where)
     assert list_archived(config_home.where) == [kept]
@@ -144,9 +144,9 @@ def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:
     )
 
 
-def test_a_note_of_the_future_proves_nothing(config_home: ConfigHome) -> None:
-    """It is read, and gets the present time after a complete check of its files."""
-    session = laid_out(config_home)
+def test_a_manifest_dated_in_the_future_is_corrected(config_home: ConfigHome) -> None:
+    """Archiving checks the files and sets the manifest to the present time."""
+    session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     note = os.path.join(kept.folder, "manifest.json")
     os.utime(note, (time.time() + 9e6,) * 2)
@@ -156,13 +156,13 @@ def test_a_note_of_the_future_proves_nothing(config_home: ConfigHome) -> None:
     assert abs(os.stat(note).st_mtime - time.time()) < 60
 
 
-def test_an_interrupted_archive_run_is_cleaned_up(config_home: ConfigHome) -> None:
-    """It is reported, and swept where there is no note at all.
+def test_leftovers_of_an_interrupted_copy_are_removed(config_home: ConfigHome) -> None:
+    """A folder without a manifest is reported, then removed.
 
-    Not where somebody is at it, nor where a note is damaged.
+    A folder that a command has locked, or that has a damaged manifest, stays.
     """
     assert unreadable_folders(config_home.where) == []
-    kept = archive_session(laid_out(config_home), config_home.where)
+    kept = archive_session(session_with_every_file(config_home), config_home.where)
     left, damaged, busy = (
         archive_folder(session_id(number), config_home.where) for number in (2, 3, 4)
     )
@@ -187,8 +187,8 @@ def test_an_interrupted_archive_run_is_cleaned_up(config_home: ConfigHome) -> No
 
 
 def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
-    """It does not have the title of its replacement."""
-    session = laid_out(config_home, title="Fix the parser")
+    """The title of the replacement is not used for the earlier state."""
+    session = session_with_every_file(config_home, title="Fix the parser")
     archive_session(session, config_home.where)
     os.unlink(session.path)
     rows = [*conversation(1, session_id=SESSION), custom_title("Something else", SESSION)]

@@ -1,4 +1,4 @@
-"""Whatever happens to a session, in whatever order, every state of it that was kept can be had back."""
+"""After any sequence of changes, every archived state of a session can be read."""
 
 from __future__ import annotations
 
@@ -13,25 +13,30 @@ from resume_hooks.archive.vault.locate_archived import list_earlier_states, sele
 from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
-from tests.archive.vault.laid_out import OLD, kept_files, laid_out, vault_files
+from tests.archive.vault.laid_out import (
+    OLD,
+    archived_contents,
+    session_with_every_file,
+    vault_files,
+)
 from tests.builders import SESSION, ConfigHome
 
 STEPS = 25
 
 
-def contents(home: ConfigHome) -> set[bytes]:
-    """Every transcript that the vault can hand out."""
+def archived_transcripts(home: ConfigHome) -> set[bytes]:
+    """Return every transcript that the vault has of the session."""
     kept = find_archived(SESSION, home.where)
     assert kept is not None
     every: list[ArchivedSession] = [
         kept,
         *(select_earlier_state(kept, state) for state in list_earlier_states(kept)),
     ]
-    return {kept_files(each, home)[kept.place] for each in every}
+    return {archived_contents(each, home)[kept.place] for each in every}
 
 
-def change(path: Path, random: random.Random) -> None:
-    """The changes of a transcript by clients, by us and by others."""
+def change_transcript(path: Path, random: random.Random) -> None:
+    """Change a transcript at random, as clients, this program and other programs may do."""
     raw = path.read_bytes() if path.exists() else b""
     how = random.choice(["append", "append", "anew", "shorter", "other", "older", "away", "cut"])
     if how == "append":
@@ -54,20 +59,20 @@ def change(path: Path, random: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_that_was_kept_is_lost(config_home: ConfigHome, seed: int) -> None:
-    """Each archived content is still there at the end, whole or as the beginning of another."""
+def test_no_archived_content_is_lost(config_home: ConfigHome, seed: int) -> None:
+    """At the end the vault has each archived content, whole or as the beginning of a longer one."""
     chance = random.Random(seed)
-    path = Path(laid_out(config_home).path)
+    path = Path(session_with_every_file(config_home).path)
     known: set[bytes] = set()
     for _ in range(STEPS):
-        change(path, chance)
+        change_transcript(path, chance)
         if path.exists() and path.stat().st_size:
             archive_session(locate.session_file(str(path)), config_home.where)
             known.add(path.read_bytes())
         kept = find_archived(SESSION, config_home.where)
         if kept:
             assert verify_archived(kept) == []
-    there = contents(config_home)
+    there = archived_transcripts(config_home)
     assert [raw for raw in known if not any(each.startswith(raw) for each in there)] == []
     kept = find_archived(SESSION, config_home.where)
     assert kept is not None

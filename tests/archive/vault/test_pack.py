@@ -1,4 +1,4 @@
-"""Rewriting, forgetting, verifying; and death at every step of what changes the vault."""
+"""Rewriting, removing and verifying archived copies, and a kill at each step of every change."""
 
 from __future__ import annotations
 
@@ -28,16 +28,22 @@ from resume_hooks.sessions.archived.layout import unpacked_folder, vault_folder
 from resume_hooks.sessions.archived.manifest import find_archived, list_archived
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.session_files import SessionFile
-from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
+from tests.archive.vault.laid_out import (
+    OLD,
+    archived_contents,
+    client_files,
+    session_with_every_file,
+    vault_files,
+)
 from tests.builders import SESSION, ConfigHome, session_id
 from tests.crashes import crashes
 from tests.needs import REPO
 
 
 @pytest.mark.parametrize("what", ["gone", "cut", "flipped", "longer", "no pack"])
-def test_damage_is_found_and_never_handed_out(config_home: ConfigHome, what: str) -> None:
-    """A check and an opening report it; the rest of the vault is untouched."""
-    kept = archive_session(laid_out(config_home), config_home.where)
+def test_a_damaged_pack_is_reported_and_never_unpacked(config_home: ConfigHome, what: str) -> None:
+    """Verifying reports the damage, and opening the copy fails."""
+    kept = archive_session(session_with_every_file(config_home), config_home.where)
     path = Path(kept.folder, kept.transcript.where)
     raw = path.read_bytes()
     if what == "gone":
@@ -60,9 +66,9 @@ def test_damage_is_found_and_never_handed_out(config_home: ConfigHome, what: str
     assert not any(Path(unpacked_folder(config_home.where), SESSION).iterdir())
 
 
-def test_another_state_is_not_handed_out_for_one_that_is_gone(config_home: ConfigHome) -> None:
-    """The vault has the session, but with other words."""
-    session = laid_out(config_home)
+def test_a_replaced_pack_does_not_open_as_another_state(config_home: ConfigHome) -> None:
+    """A row read before the replacement raises an error; it does not open the new content."""
+    session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     path = Path(session.path)
     path.with_suffix(".new").write_bytes(path.read_bytes().replace(b"prompt", b"promise"))
@@ -72,28 +78,28 @@ def test_another_state_is_not_handed_out_for_one_that_is_gone(config_home: Confi
         unpacked_transcript(kept, config_home.where)
 
 
-def test_the_size_limit_of_unpacked_sessions(
+def test_old_unpacked_sessions_are_removed_above_a_size_limit(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sessions that were not opened for long are removed; those opened within the hour are kept."""
-    first = archive_session(laid_out(config_home), config_home.where)
-    other = archive_session(laid_out(config_home, session_id(2)), config_home.where)
+    """Copies that were opened within the last hour stay."""
+    first = archive_session(session_with_every_file(config_home), config_home.where)
+    other = archive_session(session_with_every_file(config_home, session_id(2)), config_home.where)
     old, new = (
         os.path.dirname(unpacked_transcript(kept, config_home.where)) for kept in (first, other)
     )
     Path(unpacked_folder(config_home.where), SESSION, ".resume-hooks-999999999-ab.tmp").mkdir()
     monkeypatch.setattr(unpack, "MAX_UNPACKED_BYTES", 1)
     os.utime(old, (OLD, OLD))
-    third = archive_session(laid_out(config_home, session_id(3)), config_home.where)
+    third = archive_session(session_with_every_file(config_home, session_id(3)), config_home.where)
     unpacked_transcript(third, config_home.where)
     assert (os.path.exists(old), os.path.exists(new)) == (False, True)
     assert not Path(unpacked_folder(config_home.where), SESSION).exists()
-    assert kept_files(first, config_home)  # unpacked anew
+    assert archived_contents(first, config_home)  # unpacked anew
 
 
 def test_unpacked_files_are_private(config_home: ConfigHome) -> None:
-    """Only readers of the original can read them. Copies of the user's files keep the mode that is restored."""
-    session = laid_out(config_home)
+    """Only the owner can read unpacked files. Backups keep their original mode."""
+    session = session_with_every_file(config_home)
     for path in (p for p in config_home.config.rglob("*") if p.is_file()):
         path.chmod(0o644)
     kept = archive_session(session, config_home.where)
@@ -106,12 +112,12 @@ def test_unpacked_files_are_private(config_home: ConfigHome) -> None:
     )
 
 
-def test_rewriting(config_home: ConfigHome) -> None:
-    """Every line of every text, of all states, and the title; nothing of it is left anywhere.
+def test_rewriting_a_copy_changes_every_text(config_home: ConfigHome) -> None:
+    """Rewriting changes each line of each text, and the title. Binaries stay the same.
 
-    Binaries stay.
+    The old text is in no file of the copy.
     """
-    session = laid_out(config_home, title="Fix the parser")
+    session = session_with_every_file(config_home, title="Fix the parser")
     own = Path(session.path.removesuffix(".jsonl"))
     (own / "tool-results" / "image").write_bytes(b"\0parser\0")
     kept = archive_session(session, config_home.where)
@@ -132,7 +138,7 @@ def test_rewriting(config_home: ConfigHome) -> None:
         else raw.replace(b"parser", b"[gone]").replace(b"large", b"[big]")
         for place, raw in before.items()
     }
-    assert kept_files(now, config_home) == wanted
+    assert archived_contents(now, config_home) == wanted
     assert (now.title, now.about.titles) == ("Fix the [gone]", ("Fix the [gone]",))
     assert b"parser" not in Path(now.folder, "manifest.json").read_bytes()
     assert verify_archived(now) == []
@@ -142,9 +148,9 @@ def test_rewriting(config_home: ConfigHome) -> None:
     )  # the client's file did not change, so it does not come back
 
 
-def test_texts_may_come_whole(config_home: ConfigHome) -> None:
-    """A match over several lines of an output is found, and so are matches in lines of transcripts."""
-    kept = archive_session(laid_out(config_home), config_home.where)
+def test_rewriting_may_change_a_whole_text(config_home: ConfigHome) -> None:
+    """A match that spans several lines of an output is found."""
+    kept = archive_session(session_with_every_file(config_home), config_home.where)
     none = rewrite_archived(kept, lambda line: line, config_home.where, change_text=lambda raw: raw)
     assert (none, find_archived(SESSION, config_home.where)) == (0, kept)
     assert (
@@ -158,8 +164,8 @@ def test_texts_may_come_whole(config_home: ConfigHome) -> None:
     )
 
 
-def test_lines_come_whole(config_home: ConfigHome) -> None:
-    """This is true for pieces of any size."""
+def test_split_lines_joins_pieces_into_lines(config_home: ConfigHome) -> None:
+    """Pieces of any size yield whole lines."""
     del config_home
     raw = b"\n".join(random.Random(7).randbytes(40).replace(b"\n", b"") for _ in range(50))
     for size in (1, 3, 41, 5000):
@@ -169,9 +175,9 @@ def test_lines_come_whole(config_home: ConfigHome) -> None:
         assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in lines[:-1])
 
 
-def test_forgetting(config_home: ConfigHome) -> None:
-    """The state folder has no trace of it; the client's files are untouched."""
-    kept = archive_session(laid_out(config_home), config_home.where)
+def test_removing_a_copy_deletes_all_of_its_files(config_home: ConfigHome) -> None:
+    """The state folder has no file of the session, and the client's files stay."""
+    kept = archive_session(session_with_every_file(config_home), config_home.where)
     before = client_files(config_home)
     unpacked_transcript(kept, config_home.where)
     remove_archived(kept, config_home.where)
@@ -182,11 +188,11 @@ def test_forgetting(config_home: ConfigHome) -> None:
         rewrite_archived(kept, lambda line: line, config_home.where)
 
 
-def test_memory_is_bounded(config_home: ConfigHome) -> None:
-    """A session of three times the size needs no more memory to archive, pack and open."""
+def test_archiving_a_large_session_needs_little_memory(config_home: ConfigHome) -> None:
+    """A session of three times the size needs no more memory to archive and open."""
     peaks = []
     for number, megabytes in ((1, 6), (2, 18)):
-        session = laid_out(config_home, session_id(number))
+        session = session_with_every_file(config_home, session_id(number))
         with open(session.path, "ab") as stream:
             stream.write(
                 (b'{"type":"x","text":"%s"}\n' % (b"0123456789" * 100)) * (megabytes * 1000)
@@ -204,7 +210,7 @@ WORK: dict[str, Callable[[ConfigHome], Any]] = {
     "keep": lambda home: archive_session(
         locate.session_file(str(home.project() / f"{SESSION}.jsonl")), home.where
     ),
-    "renew": lambda home: archive_session(_grown(home), home.where),
+    "renew": lambda home: archive_session(grow_session(home), home.where),
     "rewrite": lambda home: rewrite_archived(
         list_archived(home.where)[0], lambda line: line.replace(b"large", b"LARGE"), home.where
     ),
@@ -216,8 +222,8 @@ WORK: dict[str, Callable[[ConfigHome], Any]] = {
 """What may be killed; each begins where the one before it left the session."""
 
 
-def _grown(home: ConfigHome) -> SessionFile:
-    """The session after one more record, and after another file took the place of its backup."""
+def grow_session(home: ConfigHome) -> SessionFile:
+    """Append a record to the session and replace its backup."""
     path = home.project() / f"{SESSION}.jsonl"
     if not path.read_bytes().endswith(b"{}\n"):
         with path.open("ab") as stream:
@@ -227,9 +233,14 @@ def _grown(home: ConfigHome) -> SessionFile:
 
 
 @pytest.mark.parametrize("verb", WORK)
-def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
-    """At every step: archived content is whole, no partial file counts, and a second run completes the work."""
-    session = laid_out(config_home)
+def test_a_change_of_the_vault_killed_at_any_step_loses_nothing(
+    config_home: ConfigHome, verb: str
+) -> None:
+    """After a kill, archived content is whole and partial files do not count.
+
+    A second run completes the work.
+    """
+    session = session_with_every_file(config_home)
     before = client_files(config_home)
     if verb != "keep":
         archive_session(session, config_home.where)
@@ -256,10 +267,10 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
             continue
         assert kept is not None
         assert verify_archived(kept) == []
-        assert kept_files(kept, config_home) in (before, before | after)
+        assert archived_contents(kept, config_home) in (before, before | after)
         if verb == "renew" and kept.earlier:
             earlier = select_earlier_state(kept, kept.earlier[0])
-            assert kept_files(earlier, config_home)[backup] == before[backup]
+            assert archived_contents(earlier, config_home)[backup] == before[backup]
         if verb == "restore":
             there = {
                 place: raw
@@ -277,7 +288,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
     kept = find_archived(SESSION, config_home.where)
     assert kept is not None
     assert verify_archived(kept) == []
-    assert kept_files(kept, config_home) == before | after
+    assert archived_contents(kept, config_home) == before | after
     assert find_unreadable_folders(config_home.where) == []
     assert vault_files(config_home) == [
         f"{SESSION}/manifest.json",
@@ -287,11 +298,11 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
         assert client_files(config_home) == before
 
 
-def test_two_at_once(config_home: ConfigHome) -> None:
-    """Six processes archive and pack the same sessions while a client appends: one valid vault without leftovers."""
+def test_several_processes_archive_the_same_sessions(config_home: ConfigHome) -> None:
+    """Six processes archive while a client appends. The vault is valid and has no leftovers."""
     ids = [session_id(number) for number in range(1, 5)]
     for number in ids:
-        laid_out(config_home, number)
+        session_with_every_file(config_home, number)
     program = (
         "import os, sys\n"
         "from resume_hooks.paths import Where\n"
@@ -316,7 +327,7 @@ def test_two_at_once(config_home: ConfigHome) -> None:
     found: dict[str, bytes] = {}
     for kept in list_archived(config_home.where):
         assert verify_archived(kept) == []
-        found |= kept_files(kept, config_home)
+        found |= archived_contents(kept, config_home)
         named = {part.where for part in kept.all_parts}
         assert {
             name for name in os.listdir(kept.folder) if name not in {"manifest.json", "lock"}

@@ -1,7 +1,4 @@
-"""Removals from the vault: by size and by age, the oldest first, never an ancestor of a present session.
-
-An employer's word.
-"""
+"""The vault removes old copies by size or age, and never the ancestor of an existing session."""
 
 from __future__ import annotations
 
@@ -24,18 +21,18 @@ from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.archived.manifest import find_archived, list_archived
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
-from tests.archive.vault.laid_out import laid_out
+from tests.archive.vault.laid_out import session_with_every_file
 from tests.builders import ConfigHome, conversation, session_id, write_session
 
 DAY = 24 * 60 * 60
 
 
-def packed_session(
+def archive_old_session(
     home: ConfigHome, number: int, days: int, *, parent: int = 0, present: bool = False
 ) -> str:
-    """A packed session of so many days ago, gone from the client unless it is to be ``present``.
+    """Archive a session that is ``days`` days old, and return its id.
 
-    Its id.
+    The client's file is deleted unless ``present``.
     """
     own = session_id(number)
     rows = [*conversation(3, session_id=own)]
@@ -54,14 +51,14 @@ def packed_session(
     return own
 
 
-def archived_ids_left(home: ConfigHome) -> set[str]:
+def archived_ids(home: ConfigHome) -> set[str]:
     """Return the ids of the archived sessions."""
     return {each.session_id for each in list_archived(home.where)}
 
 
 @pytest.fixture
-def at_once(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The removal was announced long ago, and there is no daily limit."""
+def remove_without_delay(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Announce removals as if long ago, and lift the daily limit."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
     monkeypatch.setattr(policy, "DAILY_REMOVAL_DIVISOR", 1)
     note = Path(
@@ -71,32 +68,29 @@ def at_once(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("variable", ["RESUME_HOOKS_VAULT", "CLAUDE_PLUGIN_OPTION_VAULT"])
-def test_no_variable_removes_anything(
+def test_an_environment_variable_removes_no_copies(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    """A repository's settings can set one for a start; it may keep more, never less."""
+    """A repository can set a variable for one start. It may raise the limit but not lower it."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
-    one = packed_session(config_home, 1, 4000)
+    one = archive_old_session(config_home, 1, 4000)
     hostile = Where({**config_home.environ, variable: "1"})
     for _ in range(3):
         assert policy.apply_policy(hostile) == []
         policy.claim_announcement(hostile)
-    assert archived_ids_left(config_home) == {one}
+    assert archived_ids(config_home) == {one}
     stored_settings.store_setting("vault", "1", config_home.where)
     assert policy.find_due_sessions(Where({**config_home.environ, variable: "40G"})) == []
     assert policy.find_due_sessions(Where({**config_home.environ, variable: "off"})) == []
     assert len(policy.find_due_sessions(hostile)) == 1
 
 
-def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
+def test_a_smaller_limit_is_announced_and_removes_a_tenth_a_day(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing goes before it was said, nor on that day.
-
-    Then a tenth, and the next one a day later.
-    """
+    """Nothing is removed before the announcement or on the same day. Then a tenth goes each day."""
     for number in range(1, 21):
-        packed_session(config_home, number, 100 - number)
+        archive_old_session(config_home, number, 100 - number)
     stored_settings.store_setting("vault", "1", config_home.where)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
@@ -113,24 +107,26 @@ def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
         assert policy.apply_policy(config_home.where) == []
         now += DAY
     assert counts == [2, 1, 1, 1]
-    assert session_id(1) not in archived_ids_left(config_home)
+    assert session_id(1) not in archived_ids(config_home)
     stored_settings.store_setting("vault", "40G", config_home.where)
     assert policy.apply_policy(config_home.where) == []
-    assert len(archived_ids_left(config_home)) == 15
+    assert len(archived_ids(config_home)) == 15
 
 
-def test_nothing_goes_automatically(config_home: ConfigHome) -> None:
-    """The defaults keep for ever, up to 20 GB."""
-    one = packed_session(config_home, 1, 4000)
+def test_the_default_limit_removes_nothing_by_age(config_home: ConfigHome) -> None:
+    """By default copies stay for ever, up to 20 GB."""
+    one = archive_old_session(config_home, 1, 4000)
     assert policy.apply_policy(config_home.where) == []
-    assert archived_ids_left(config_home) == {one}
+    assert archived_ids(config_home) == {one}
     assert settings.vault_limit(config_home.where) == 20 * 1024**3
 
 
-@pytest.mark.usefixtures("at_once")
-def test_the_oldest_go_first(config_home: ConfigHome) -> None:
-    """As many as the limit requires, each reported; 0 means no limit."""
-    one, two, three = (packed_session(config_home, number, 100 - number) for number in (1, 2, 3))
+@pytest.mark.usefixtures("remove_without_delay")
+def test_the_oldest_copies_are_removed_first(config_home: ConfigHome) -> None:
+    """Only as many go as the limit requires, and each is reported. 0 means no limit."""
+    one, two, three = (
+        archive_old_session(config_home, number, 100 - number) for number in (1, 2, 3)
+    )
     takes = [each.stored for each in list_archived(config_home.where)]
     stored_settings.store_setting("vault", "0", config_home.where)
     assert policy.find_due_sessions(config_home.where) == []
@@ -142,19 +138,16 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     ] == [two]
     (gone,) = policy.apply_policy(config_home.where)
     assert "the setting vault" in gone.sentence
-    assert archived_ids_left(config_home) == {two, three}
+    assert archived_ids(config_home) == {two, three}
 
 
-@pytest.mark.usefixtures("at_once")
-def test_an_ancestor_of_a_present_session_is_never_removed(config_home: ConfigHome) -> None:
-    """However many generations above it, whatever the limit.
-
-    Once nothing is there that came from it, it goes.
-    """
-    one = packed_session(config_home, 1, 100)
-    two = packed_session(config_home, 2, 90, parent=1)
-    three = packed_session(config_home, 3, 80, parent=2, present=True)
-    other = packed_session(config_home, 4, 10)
+@pytest.mark.usefixtures("remove_without_delay")
+def test_an_ancestor_of_an_existing_session_is_never_removed(config_home: ConfigHome) -> None:
+    """This applies to all generations. Once no descendant exists, the ancestor can be removed."""
+    one = archive_old_session(config_home, 1, 100)
+    two = archive_old_session(config_home, 2, 90, parent=1)
+    three = archive_old_session(config_home, 3, 80, parent=2, present=True)
+    other = archive_old_session(config_home, 4, 10)
     stored_settings.store_setting("vault", "1", config_home.where)
     assert {each.session_id for each, *_ in policy.find_due_sessions(config_home.where)} == {
         three,
@@ -167,15 +160,14 @@ def test_an_ancestor_of_a_present_session_is_never_removed(config_home: ConfigHo
         three,
         other,
     }
-    assert archived_ids_left(config_home) == set()
+    assert archived_ids(config_home) == set()
 
 
-def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An employer's days since the last write, as far as they are reported.
-
-    And only what was due the day before.
-    """
-    old, young = packed_session(config_home, 1, 100), packed_session(config_home, 2, 10)
+def test_an_employer_limits_the_age_of_copies(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy is removed if it is older than the employer's limit and was already due a day ago."""
+    old, young = archive_old_session(config_home, 1, 100), archive_old_session(config_home, 2, 10)
     monkeypatch.setattr(policy, "read_managed_retention", lambda: ("/etc/x", 30))
     assert policy.apply_policy(config_home.where) == policy.apply_policy(config_home.where) == []
     assert policy.read_removed_sessions(config_home.where) == []
@@ -192,14 +184,14 @@ def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Non
     (told,) = policy.read_removed_sessions(config_home.where)
     assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
     assert (gone.session_id, "after 30 days" in gone.why) == (old, True)
-    assert archived_ids_left(config_home) == {young}
+    assert archived_ids(config_home) == {young}
 
 
-@pytest.mark.usefixtures("at_once")
-def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
-    """It can be restored, and then needs its ancestors."""
-    one = packed_session(config_home, 1, 100)
-    two = packed_session(config_home, 2, 90, parent=1, present=True)
+@pytest.mark.usefixtures("remove_without_delay")
+def test_ancestors_of_a_session_in_the_trash_stay(config_home: ConfigHome) -> None:
+    """A session in the trash can be restored, and then needs its ancestors."""
+    one = archive_old_session(config_home, 1, 100)
+    two = archive_old_session(config_home, 2, 90, parent=1, present=True)
     stored_settings.store_setting("vault", "1", config_home.where)
     path = str(config_home.project() / f"{two}.jsonl")
     delete.move_to_trash(
@@ -207,13 +199,13 @@ def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
     )
     assert not os.path.exists(path)
     assert {each.session_id for each in policy.apply_policy(config_home.where)} == {two}
-    assert archived_ids_left(config_home) == {one}
+    assert archived_ids(config_home) == {one}
 
 
-def test_sessions_of_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Two config homes share a state folder.
+def test_copies_of_another_config_home_stay(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Two config homes may share a state folder.
 
-    Sessions of the other one are kept, because their children are unknown here.
+    One does not know the other's children, so it removes none of the other's copies.
     """
     shared = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "state")}
     other = {**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
@@ -233,16 +225,16 @@ def test_sessions_of_another_config_home(config_home: ConfigHome, tmp_path: Path
     assert (row.present, row.file) == (True, str(path))
     assert archived_text(found, Where(other)).endswith(f", of {config_home.config}")
     assert ", of " not in archived_text(found, Where(shared))
-    assert archive_session(laid_out(config_home), config_home.where).home == ""
+    assert archive_session(session_with_every_file(config_home), config_home.where).home == ""
 
 
-def test_an_employers_retention(
+def test_an_employers_retention_forbids_copies(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """No new copies; existing copies and ancestors are removed when they expire."""
+    """No session is archived, and existing copies are removed when they expire."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
-    old = packed_session(config_home, 1, 25)
-    young = packed_session(config_home, 2, 5, parent=1, present=True)
+    old = archive_old_session(config_home, 1, 25)
+    young = archive_old_session(config_home, 2, 5, parent=1, present=True)
     managed = tmp_path / "managed-settings.json"
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     for value in ('"x"', "null", "0", "true"):
@@ -253,11 +245,11 @@ def test_an_employers_retention(
     assert (may, "20 days" in why, str(managed) in why) == (False, True, True)
     (gone,) = policy.apply_policy(config_home.where)
     assert (gone.session_id, str(managed) in gone.why) == (old, True)
-    assert archived_ids_left(config_home) == {young}
+    assert archived_ids(config_home) == {young}
 
 
-def test_said_once(config_home: ConfigHome) -> None:
-    """The first time, with the way to switch it off; then never again."""
+def test_the_first_copy_is_announced_once(config_home: ConfigHome) -> None:
+    """The message explains how to switch archiving off, and is never repeated."""
     said = permission.describe_first_archive(config_home.where)
     assert "beyond the client's 30 days" in said
     assert "config vault off" in said
@@ -268,8 +260,8 @@ def test_said_once(config_home: ConfigHome) -> None:
     ("text", "size"),
     [("500M", 500 * 1024**2), ("20 g", 0), ("2GB", 2 * 1024**3), ("7", 7), ("on", 20 * 1024**3)],
 )
-def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
-    """Sizes as people write them; an unreadable size is refused."""
+def test_a_size_limit_may_have_a_unit(config_home: ConfigHome, text: str, size: int) -> None:
+    """Sizes such as ``500M`` and ``2GB`` are accepted. An invalid size is refused."""
     if not size:
         with pytest.raises(UsageError):
             stored_settings.store_setting("vault", text, config_home.where)
@@ -278,16 +270,16 @@ def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
     assert settings.vault_limit(config_home.where) == size
 
 
-def test_a_copy_that_cannot_be_removed_is_kept(
+def test_a_copy_that_cannot_be_removed_stays(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next run tries again, and the other copies are removed."""
-    one = packed_session(config_home, 1, 100)
+    """A failed removal raises no error, and the copy is still readable."""
+    one = archive_old_session(config_home, 1, 100)
     stored_settings.store_setting("vault", "1", config_home.where)
 
-    def refused(*_: object) -> None:
+    def raise_vault_off(*_: object) -> None:
         raise VaultOff("no")
 
-    monkeypatch.setattr(policy, "remove_archived", refused)
+    monkeypatch.setattr(policy, "remove_archived", raise_vault_off)
     assert policy.apply_policy(config_home.where) == []
     assert find_archived(one, config_home.where) is not None

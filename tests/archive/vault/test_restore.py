@@ -1,4 +1,4 @@
-"""Out of the vault: byte for byte, with its times as far as clients leave them, under a new id where it is taken."""
+"""Restoring from the vault returns every file, under a new id if another session has the old one."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.storage import atomic
-from tests.archive.vault.laid_out import OLD, client_files, laid_out
+from tests.archive.vault.laid_out import OLD, client_files, session_with_every_file
 from tests.builders import SESSION, ConfigHome, session_id
 
 DAY = 24 * 60 * 60
 
 
-def restore(home: ConfigHome, locator: str = SESSION) -> retrieval.RestorePlan:
-    """Find, plan and write."""
+def restore_archived(home: ConfigHome, locator: str = SESSION) -> retrieval.RestorePlan:
+    """Find an archived session, then plan and carry out its restore."""
     return retrieval.restore_session(
         retrieval.plan_restore(find_archived(locator, home.where), home.where), home.where
     )
 
 
-def archived_session(home: ConfigHome) -> ArchivedSession:
-    """Return the archived session."""
-    return archive_session(laid_out(home), home.where)
+def archive_new_session(home: ConfigHome) -> ArchivedSession:
+    """Write a session with every kind of file, and archive it."""
+    return archive_session(session_with_every_file(home), home.where)
 
 
-def swept(home: ConfigHome) -> dict[str, bytes]:
-    """Return the client's deleted files."""
+def delete_client_files(home: ConfigHome) -> dict[str, bytes]:
+    """Delete the client's files and return their contents."""
     before = client_files(home)
     for place in before:
         (home.config / place).unlink()
@@ -55,15 +55,15 @@ def swept(home: ConfigHome) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("age", [5, 400])
-def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
-    """Every file is in its place; the time is kept, unless the client would delete the file immediately."""
-    session = laid_out(config_home)
+def test_a_restore_returns_every_file_byte_for_byte(config_home: ConfigHome, age: int) -> None:
+    """Files keep their times, unless the client would delete them immediately."""
+    session = session_with_every_file(config_home)
     written = time.time_ns() - age * DAY * 10**9
     for place in client_files(config_home):
         os.utime(config_home.config / place, ns=(written, written))
     archived = archive_session(locate.session_file(session.path), config_home.where)
-    before = swept(config_home)
-    done = restore(config_home)
+    before = delete_client_files(config_home)
+    done = restore_archived(config_home)
     assert (done.session_id, done.path, client_files(config_home)) == (
         SESSION,
         session.path,
@@ -77,31 +77,33 @@ def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
     if age == 5:
         assert {os.stat(config_home.config / place).st_mtime_ns for place in before} == {written}
         assert archive_session(locate.session_file(session.path), config_home.where) == archived
-    again = restore(config_home)
+    again = restore_archived(config_home)
     assert (again.files, "already there, byte for byte" in again.warnings[0]) == ((), True)
 
 
-def test_one_that_continued_is_left(config_home: ConfigHome) -> None:
-    """The present file begins with the archived one; only missing files are restored."""
-    archived_session(config_home)
+def test_a_restore_leaves_a_continued_session_unchanged(config_home: ConfigHome) -> None:
+    """If the existing file continues the archived one, only missing files are restored."""
+    archive_new_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     with path.open("ab") as stream:
         stream.write(b'{"type":"x"}\n')
     output = config_home.project() / SESSION / "tool-results" / "toolu_1.txt"
     output.unlink()
-    done = restore(config_home)
+    done = restore_archived(config_home)
     assert [piece.path for piece in done.files] == [str(output)]
     assert "has continued since" in done.warnings[0]
     assert output.read_bytes() == b"large\n" * 10
 
 
-def test_a_new_id_where_the_old_one_is_taken(config_home: ConfigHome) -> None:
-    """The other session stays; the archived one and its files get one new id, always the same."""
-    found = archived_session(config_home)
+def test_a_restore_uses_a_new_id_if_another_session_has_the_old_one(
+    config_home: ConfigHome,
+) -> None:
+    """The other session stays. Repeating the restore yields the same new id."""
+    found = archive_new_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     long = path.read_bytes()
     path.write_bytes(long[:300])
-    done = restore(config_home)
+    done = restore_archived(config_home)
     assert is_session_id(done.session_id)
     assert done.session_id != SESSION
     assert (path.read_bytes(), "a different session now" in done.warnings[0]) == (long[:300], True)
@@ -117,14 +119,14 @@ def test_a_new_id_where_the_old_one_is_taken(config_home: ConfigHome) -> None:
     }
     agent = config_home.project() / done.session_id / "subagents" / "deep" / "agent-a1.jsonl"
     assert json.loads(agent.read_bytes()) == {"sessionId": done.session_id}
-    again = restore(config_home)
+    again = restore_archived(config_home)
     assert (again.session_id, again.files) == (done.session_id, ())
     assert found.session_id == SESSION
 
 
-def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) -> None:
-    """Messages, and lines that are not records, are unchanged."""
-    session = laid_out(config_home)
+def test_a_new_id_replaces_only_the_field_of_each_record(config_home: ConfigHome) -> None:
+    """Ids inside messages, and lines that are not records, stay unchanged."""
+    session = session_with_every_file(config_home)
     said = b'{"type":"x","sessionId":"%s","said":"sessionId %s {\\"sessionId\\":\\"%s\\"}"}\r\n' % (
         (SESSION.encode(),) * 3
     )
@@ -133,7 +135,7 @@ def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) ->
     os.utime(session.path, (OLD, OLD))
     archive_session(locate.session_file(session.path), config_home.where)
     Path(session.path).write_bytes(b'{"type":"user"}\n')
-    done = restore(config_home)
+    done = restore_archived(config_home)
     wanted = (
         said.replace(SESSION.encode(), done.session_id.encode(), 1)
         + b"no record at all "
@@ -142,81 +144,83 @@ def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) ->
     assert Path(done.path).read_bytes().endswith(wanted)
 
 
-def test_an_earlier_state(config_home: ConfigHome) -> None:
-    """It is named by its id and instant, and restored next to its replacement."""
-    archived_session(config_home)
+def test_an_earlier_state_is_restored_next_to_the_current_one(config_home: ConfigHome) -> None:
+    """Id and date name the earlier state."""
+    archive_new_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     long = path.read_bytes()
     path.write_bytes(long[:300])
     os.utime(path, (OLD, OLD))
     now = archive_session(locate.session_file(str(path)), config_home.where)
     (state,) = list_earlier_states(now)
-    assert restore(config_home).files == ()
-    done = restore(config_home, f"{SESSION}@{name_earlier_state(state)}")
+    assert restore_archived(config_home).files == ()
+    done = restore_archived(config_home, f"{SESSION}@{name_earlier_state(state)}")
     assert Path(done.path).read_bytes() == long.replace(SESSION.encode(), done.session_id.encode())
     with pytest.raises(SessionNotFound):
         find_archived(f"{SESSION}@2026-01-01", config_home.where)
 
 
-def test_a_different_existing_file_is_not_overwritten(config_home: ConfigHome) -> None:
-    """A tool output that differs is kept and reported; links on the path are refused."""
-    archived_session(config_home)
-    before = swept(config_home)
+def test_a_restore_does_not_overwrite_a_different_file(config_home: ConfigHome) -> None:
+    """A tool output that differs stays and is reported. Links on the path are refused."""
+    archive_new_session(config_home)
+    before = delete_client_files(config_home)
     output = config_home.project() / SESSION / "tool-results" / "toolu_1.txt"
     output.write_bytes(b"another")
-    done = restore(config_home)
+    done = restore_archived(config_home)
     assert any("was not changed" in warning for warning in done.warnings)
     output.write_bytes(b"large\n" * 10)
     assert client_files(config_home) == before
-    swept(config_home)
+    delete_client_files(config_home)
     for folder, _, _ in os.walk(config_home.project() / SESSION, topdown=False):
         os.rmdir(folder)
     (config_home.project() / SESSION).symlink_to("/tmp")
     with pytest.raises(PlaceTaken, match="symbolic link"):
-        restore(config_home)
+        restore_archived(config_home)
     (config_home.project() / SESSION).unlink()
     (config_home.config / "file-history" / SESSION).rmdir()
     (config_home.config / "file-history" / SESSION).symlink_to("/tmp")
     with pytest.raises(PlaceTaken, match="symbolic link"):
-        restore(config_home)
+        restore_archived(config_home)
 
 
-def test_a_stub_of_the_clients_is_replaced(config_home: ConfigHome) -> None:
-    """An empty file under the name is nothing."""
-    archived_session(config_home)
-    before = swept(config_home)
+def test_a_restore_replaces_an_empty_transcript(config_home: ConfigHome) -> None:
+    """An empty file in the session's place counts as missing."""
+    archive_new_session(config_home)
+    before = delete_client_files(config_home)
     (config_home.project() / f"{SESSION}.jsonl").touch()
-    restore(config_home)
+    restore_archived(config_home)
     assert client_files(config_home) == before
 
 
-def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No session is visible before all its files exist; a second run completes it."""
-    archived_session(config_home)
-    before = swept(config_home)
+def test_a_failed_restore_shows_no_partial_session(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transcript is written last. A second run completes the restore."""
+    archive_new_session(config_home)
+    before = delete_client_files(config_home)
     calls = 0
     real = atomic.link_exclusively
 
-    def full(temporary: str, path: str, within: int | None = None) -> bool:
+    def fail_at_fourth_file(temporary: str, path: str, within: int | None = None) -> bool:
         nonlocal calls
         calls += 1
         if calls == 4:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(temporary, path, within)
 
-    monkeypatch.setattr(atomic, "link_exclusively", full)
+    monkeypatch.setattr(atomic, "link_exclusively", fail_at_fourth_file)
     with pytest.raises(WriteFailed, match="No space left"):
-        restore(config_home)
+        restore_archived(config_home)
     assert not (config_home.project() / f"{SESSION}.jsonl").exists()
-    restore(config_home)
+    restore_archived(config_home)
     assert client_files(config_home) == before
 
 
-def test_naming_one(config_home: ConfigHome) -> None:
-    """By the beginning of its id, its title or its path; an ambiguous name is reported."""
-    found = archived_session(config_home)
+def test_an_archived_session_is_found_by_id_title_or_path(config_home: ConfigHome) -> None:
+    """The beginning of an id is enough. An ambiguous name raises an error."""
+    found = archive_new_session(config_home)
     other = archive_session(
-        laid_out(config_home, session_id(0x11111112), "Other"), config_home.where
+        session_with_every_file(config_home, session_id(0x11111112), "Other"), config_home.where
     )
     path = str(config_home.project() / f"{SESSION}.jsonl")
     for words in (SESSION, "11111111", "Fix the parser", path):

@@ -20,7 +20,7 @@ from resume_hooks.sessions.archived.layout import unpacked_folder
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import links_file
 from resume_hooks.transcripts.provenance import read_parent
-from tests.archive.vault.laid_out import laid_out
+from tests.archive.vault.laid_out import session_with_every_file
 from tests.builders import SESSION, ConfigHome, line, session_id, user, write_session
 from tests.sessions.archived.away import archive_and_remove
 from tests.sessions.test_lineage import child
@@ -151,7 +151,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
 
     Named are its id and its old path.
     """
-    session = laid_out(config_home)
+    session = session_with_every_file(config_home)
     tracked = {"type": "file-history-snapshot", "messageId": "r3", "isSnapshotUpdate": False}
     named = {
         "messageId": "r3",
@@ -186,7 +186,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
 
 def test_outputs_that_the_client_deleted(config_home: ConfigHome) -> None:
     """The child of the session has them from the vault, together with the remaining ones."""
-    session = laid_out(config_home)
+    session = session_with_every_file(config_home)
     outputs = config_home.project() / SESSION / "tool-results"
     (outputs / "toolu_2.txt").write_bytes(b"younger")
     archive_session(session, config_home.where)
@@ -207,7 +207,7 @@ def test_a_failed_child_leaves_no_folder(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The project folder that was made for it goes again; one that is a link by now is refused."""
-    session = laid_out(config_home)
+    session = session_with_every_file(config_home)
     archive_and_remove(session.path, config_home.environ)
     folder = config_home.project()
     shutil.rmtree(folder)

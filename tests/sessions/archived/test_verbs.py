@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.lineage import LineageFinder
-from tests.archive.vault.laid_out import laid_out
+from tests.archive.vault.laid_out import session_with_every_file
 from tests.builders import (
     CWD,
     SESSION,
@@ -49,7 +49,9 @@ def test_changes_to_an_archived_copy_are_refused(
 
 def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
     """That a verb which would change an archived copy says so."""
-    kept = archive_and_remove(laid_out(config_home, turns=3).path, config_home.environ)
+    kept = archive_and_remove(
+        session_with_every_file(config_home, turns=3).path, config_home.environ
+    )
     before = {path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()}
     done = cli(*words)
     said = done.stderr.decode()
@@ -63,7 +65,7 @@ def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) ->
 
 def test_an_archived_copy_is_labelled(config_home: ConfigHome, document: Document) -> None:
     """``info`` shows that it is a copy, its format and its time; ``sessions --archived`` lists it."""
-    path = laid_out(config_home).path
+    path = session_with_every_file(config_home).path
     present = document("info", SESSION)["data"]
     assert (present["kept"], present["form"], present["kept_at"]) == (False, None, None)
     kept = archive_and_remove(path, config_home.environ)
@@ -137,7 +139,7 @@ def test_the_comparison_ends_with_the_restore_command(
     config_home: ConfigHome, document: Document
 ) -> None:
     """``resume`` if nobody can be asked."""
-    archive_and_remove(laid_out(config_home).path, config_home.environ)
+    archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     found = document("resume", SESSION)
     assert found["data"]["commands"]["shell"] == f"resume-hooks restore {SESSION}"
     assert "only copy" in found["warnings"][0]
@@ -145,7 +147,7 @@ def test_the_comparison_ends_with_the_restore_command(
 
 def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     """``>lineage`` says which are copies, and how one comes back."""
-    path = laid_out(config_home).path
+    path = session_with_every_file(config_home).path
     kept = archive_and_remove(path, config_home.environ)
     card = lineage_card(
         LineageFinder(config_home.where).find_lineage(unpacked_transcript(kept, config_home.where))
