@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.plan_mode_note import format_plan_note
+from resume_hooks.derive.fresh_child import format_plan_note
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import SESSION, ConfigHome, conversation, line, user, write_session

@@ -18,10 +18,10 @@ from resume_hooks.derive.fresh_child import (
     FreshOpening,
     FreshPlan,
     check_step,
+    find_plan_note,
     make_opening,
     plan_fresh_opening,
 )
-from resume_hooks.derive.plan_mode_note import find_plan_note
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME

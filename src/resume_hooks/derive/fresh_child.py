@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -13,7 +15,7 @@ from resume_hooks.derive.child.inherited_metadata import copy_metadata_lines
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
-from resume_hooks.paths import Where
+from resume_hooks.paths import Where, open_regular
 from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.entries import Digest
@@ -34,6 +36,7 @@ from resume_hooks.reading.digest.sections import (
     REFUSALS,
 )
 from resume_hooks.redaction.texts import count_placeholders, redact
+from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import remove_block_markers
 from resume_hooks.sessions.opening_layout import opening_lines, opening_text, task_step
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
@@ -48,7 +51,7 @@ from resume_hooks.system.text import (
 )
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import read_session_base
-from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import ChildSize
@@ -63,6 +66,15 @@ TITLE_LINE = 1
 OPENING_LINE = 2
 # the line number of a child's whole digest; the next line is the card that answers the opening
 DIGEST_LINE = 3
+
+# a folder in the config home with one Markdown file per plan; a session's records contain the
+# plan's slug
+PLANS_FOLDER = "plans"
+_PLAN_SLUG = re.compile(r"[a-z0-9-]{1,200}")
+# the maximum number of ancestors that are searched; a fresh child has no plan of its own until it
+# enters plan mode
+MAX_PLAN_ANCESTORS = 5
+_MAX_PLAN_HEAD_BYTES = 4096  # the number of bytes of a plan that are searched for its first line
 
 LISTS = (
     ("files", (CHANGED, READ)),
@@ -364,3 +376,43 @@ def make_file_writer(
     for files_beside_handoff in seam.find_answers(questions.files_beside_handoff):
         return files_beside_handoff(plan, where, options)
     return lambda _: AccompanyingFiles()
+
+
+def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
+    """Return the line for the plan of a session, or for the plan of its latest ancestor that has one.
+
+    ``ancestors`` start with the oldest.
+    """
+    if note := format_plan_note(ends, where):
+        return note
+    paths = []
+    for ancestor in reversed(ancestors):
+        if ancestor.session_file != ends.path:
+            paths.append(ancestor.session_file)
+    existing_paths = [path for path in paths if os.path.isfile(path)][:MAX_PLAN_ANCESTORS]
+    return next(
+        (note for path in existing_paths if (note := format_plan_note(HeadTail(path), where))), ""
+    )
+
+
+def format_plan_note(ends: HeadTail, where: Where) -> str:
+    """Return a line with the file and the title of a session's plan, or ``""`` if the session has no plan."""
+    if not _PLAN_SLUG.fullmatch(ends.slug):
+        return ""
+    path = os.path.join(where.config, PLANS_FOLDER, f"{ends.slug}.md")
+    try:
+        with open_regular(path, follow=False) as stream:
+            head = stream.read(_MAX_PLAN_HEAD_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
+    if title:
+        title_in_brackets = (
+            f" ({redact(remove_block_markers(collapse_line(title, MAX_TITLE_CHARACTERS)))[0]})"
+        )
+    else:
+        title_in_brackets = ""
+    return (
+        f"The plan of this work{title_in_brackets} is the file {remove_block_markers(plain_line(path))}: read it "
+        "before you continue."
+    )

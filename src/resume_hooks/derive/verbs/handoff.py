@@ -11,7 +11,6 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing_child import find_existing_child, lock_parent
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.child.write_child import ChildPlan, write_if_worthwhile
-from resume_hooks.derive.digest_edit import digest_from_editor, text_for_editor
 from resume_hooks.derive.fresh_child import (
     ChildContents,
     FreshPlan,
@@ -22,18 +21,27 @@ from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
 from resume_hooks.derive.outcome import AnyOpenedSession, NothingWritten, OpenedSession
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import WHOLE, fork
-from resume_hooks.errors import ResumeHooksError
+from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import select_knowledge
 from resume_hooks.reading.digest.opening import Opening, count_shown_entries
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
-from resume_hooks.sessions.opening_layout import task_step
+from resume_hooks.sessions.lineage_block import remove_block_markers
+from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, task_step
 from resume_hooks.sessions.session import Session
-from resume_hooks.system.text import format_count
+from resume_hooks.system.text import format_count, plain_text
 
 COUNTED_SECTIONS = ((CHANGED, "file"), (COMMANDS, "command"))
 """The sections of a digest whose entries the receipt counts, with the noun for each section."""
+
+MAX_EDITED_CHARACTERS = 200_000  # the maximum number of characters: about 50,000 tokens
+
+EDITOR_NOTE = """\
+# The digest of the work so far. The new session reads it after its lineage and before your next step.
+# Edit it and save. These lines at the top, which begin with #, and blank lines are removed.
+# To cancel, delete the rest and save, or quit the editor with an error: then no session is made.
+"""
 
 Edit = Callable[[str], AbstractContextManager[str]]
 WriteFiles = Callable[[Receipt | None], AccompanyingFiles]
@@ -125,6 +133,38 @@ def _edit_and_write(
     raise ResumeHooksError(
         "The text is empty, so the handoff was cancelled and nothing was written"
     )
+
+
+def text_for_editor(opening: str) -> str:
+    """Return the text for the editor."""
+    return f"{EDITOR_NOTE}\n{opening}\n"
+
+
+def digest_from_editor(text: str) -> str:
+    """Return the digest from a saved text, or ``""`` if the user cancelled.
+
+    Raises UsageError if the text is too long. Control characters, lineage block markers and blank
+    lines are removed. A line that looks like the heading of the next step is indented, because a
+    reader of the child expects that heading after the first blank line.
+    """
+    rows = [row.rstrip() for row in plain_text(text).split("\n")]
+    first_index = next(
+        (index for index, row in enumerate(rows) if row and not row.startswith("#")), len(rows)
+    )
+    used_rows = []
+    for row in rows[first_index:]:
+        if row:
+            used_rows.append(remove_block_markers(row))
+    edited_digest = "\n".join(f" {row}" if row == NEXT_STEP_HEADING else row for row in used_rows)
+    if len(edited_digest) > MAX_EDITED_CHARACTERS:
+        raise UsageError(
+            (
+                f"The text has {len(edited_digest):,} characters, more than {MAX_EDITED_CHARACTERS:,}, so no "
+                "session was made"
+            ),
+            "Move the long part into a file and name the file.",
+        )
+    return edited_digest
 
 
 def _plan_again_and_write(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive.digest_edit import (
+from resume_hooks.derive.verbs.handoff import (
     EDITOR_NOTE,
     MAX_EDITED_CHARACTERS,
     digest_from_editor,
