@@ -51,7 +51,7 @@ def test_one_common_word_of_eight(home: ConfigHome) -> None:
 
 
 def test_nothing_close(config_home: ConfigHome) -> None:
-    """A question without close hits gets two suggested words from near the hits. A good hit needs none."""
+    """No hit of the question is more than weak; its own words find a close hit."""
     for number in range(1, 4):
         talk(
             config_home,
@@ -64,10 +64,8 @@ def test_nothing_close(config_home: ConfigHome) -> None:
         "why does the linter overlook machine-made sources somewhere below third parties",
     )
     assert found.nothing_close
-    assert len(found.suggestions) == 2
-    assert set(found.suggestions) <= {"compiler", "skips", "whatever", "wrote"}
     found = search(config_home, "linter skips whatever a compiler wrote")
-    assert (found.nothing_close, found.suggestions) == (False, ())
+    assert not found.nothing_close
 
 
 def test_a_title(home: ConfigHome) -> None:

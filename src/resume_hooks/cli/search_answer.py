@@ -66,7 +66,6 @@ def _make_json_data(result: SearchResult, scope: str) -> CompleteData:
             "scope": scope,
             "how": result.how,
             "nothing_close": result.nothing_close,
-            "suggestions": result.suggestions,
             "total": result.total,
             "more": result.more,
             "hits": [_make_json_hit(hit) for hit in result.hits],

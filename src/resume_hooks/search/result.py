@@ -30,7 +30,7 @@ class SearchResult(NamedTuple):
     are sentences on the index. ``helpers`` is the number of matching headless runs of one question
     that were omitted. ``provisional`` lists sessions that are not indexed yet and contain some of
     the words. ``unread`` is the number of files that are not indexed yet and may contain similar
-    words. If no hit is close, ``suggestions`` are words to add to the question.
+    words.
     """
 
     queries: tuple[Query, ...]
@@ -42,7 +42,6 @@ class SearchResult(NamedTuple):
     helpers: int
     provisional: list[ProvisionalSession]
     unread: int
-    suggestions: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:

@@ -233,13 +233,12 @@ def count_sentence(result: SearchResult, no_hits_text: str, max_interpretation: 
 
 
 def advice_without_close_hit(result: SearchResult) -> str:
-    """Return advice if no hit is close, with words that may help, else ``""``."""
+    """Return advice if no hit is close, else ``""``."""
     if not result.nothing_close:
         return ""
     if not result.is_complete:
         return "nothing close so far"
-    words = " or ".join(f"'{word}'" for word in result.suggestions)
-    return f"{NOTHING_CLOSE_ADVICE}{f', perhaps with {words}' if words else ''}"
+    return NOTHING_CLOSE_ADVICE
 
 
 def _format_no_hits(result: SearchResult) -> list[str]:

@@ -78,7 +78,7 @@ class Searcher:
             notes += notes_on_unknown_values(self._index.words, self._scope)
         files = len(self._files_in_scope.files) + len(self._index.unread)
         notes += notes_on_unsearched_folders(files, self._unlistable_folders)
-        result = SearchResult(
+        return SearchResult(
             queries=tuple(queries),
             hits=best_hits.hits,
             total=best_hits.total,
@@ -91,9 +91,6 @@ class Searcher:
             ),
             unread=self._count_unchecked_files(unread_files, terms, unindexed_terms),
         )
-        if result.nothing_close:
-            return result._replace(suggestions=self._suggest_words(result))
-        return result
 
     def _search_all_files(
         self,
@@ -146,21 +143,6 @@ class Searcher:
             # term.
             checked_files = [file for file in checked_files if file.term_numbers]
         return len(self._index.unread) - len(checked_files)
-
-    def _suggest_words(self, result: SearchResult) -> tuple[str, ...]:
-        """Return words that the user can add to a question without close hits."""
-        # imported late, because only questions without close hits need it
-        from resume_hooks.search.suggestions import suggest_words
-
-        lookups = []
-        for query in result.queries:
-            for term in query.terms:
-                lookups.append(self._terms.look_up(term))
-        known_stems = set()
-        for lookup in lookups:
-            for name in lookup.marks:
-                known_stems.add(name)
-        return suggest_words(result.hits, known_stems, self._index.words)
 
     def _search_files(
         self,

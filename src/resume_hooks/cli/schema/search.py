@@ -80,9 +80,6 @@ class SearchSchema(StrictModel):
     )
     how: str
     nothing_close: bool = Field(description="no hit is more than weak: ask again in other words")
-    suggestions: list[str] = Field(
-        description="two words near the hits that may help if nothing is close"
-    )
     total: int = Field(description="matching turns; hits are the best of them")
     more: bool = Field(description="more turns may match than were counted")
     hits: list[Hit]
