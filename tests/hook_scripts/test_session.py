@@ -194,9 +194,10 @@ def test_the_first_start_after_the_installation_says_one_line(
     )
     first, second = (plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="") for _ in range(2))
     said = json.loads(first.stdout)["systemMessage"]
-    assert said.startswith(
-        "resume-hooks is ready. Type >resume" if is_ready else "resume-hooks is being installed"
+    beginning = (
+        "is ready. Type" if is_ready else "is being installed, which takes a minute. Then type"
     )
+    assert said.startswith(f"resume-hooks {beginning} /full (in older clients >resume) to see how")
     assert "\n" not in said
     assert (headless.stdout, second.stdout) == (b"", b"")
 
@@ -213,7 +214,7 @@ def test_the_greeting_comes_where_the_engine_reports_nothing(
     event = STARTUP.replace(b"{", b'{"transcript_path":"/c/projects/-p/x.jsonl",', 1)
     done = plugin.hook("SessionStart", event, RESUME_HOOKS_PYTHON="")
     assert (b"reply of session" in done.stdout) is says
-    assert (b"is ready. Type >resume" in done.stdout) is not says
+    assert (b"is ready. Type /full" in done.stdout) is not says
 
 
 def test_the_first_start_after_a_failed_installation_is_marked(plugin: PluginCopy) -> None:
@@ -227,7 +228,7 @@ def test_the_first_start_after_a_failed_installation_is_marked(plugin: PluginCop
     let_go(plugin)
     first, second = (plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="") for _ in range(2))
     said = json.loads(first.stdout)["systemMessage"]
-    assert said.startswith("resume-hooks could not be installed. Type >resume")
+    assert said.startswith("resume-hooks could not be installed. Type /full")
     assert second.stdout == b""
 
 
