@@ -145,7 +145,11 @@ class VerbOptions:
         """Return click's command for the declaration."""
         if cls._subcommands:
             return click.Group(
-                cls.verb, commands=[act.command() for act in cls._subcommands], help=cls.__doc__
+                cls.verb,
+                commands=[act.command() for act in cls._subcommands],
+                help=cls.__doc__,
+                invoke_without_command=True,
+                callback=_print_help_of_group,
             )
         parameters = list(cls._parameters())
         return click.Command(
@@ -256,6 +260,13 @@ class ChildOptions(SessionOptions):
     )
     start: bool = flag(help="Start the client on the child.")
     dry_run: bool = DRY_RUN
+
+
+@click.pass_context
+def _print_help_of_group(context: click.Context) -> None:
+    """Print the help of a verb with subcommands if none was given, as ``resume-hooks`` alone does."""
+    if context.invoked_subcommand is None:
+        print_text(context.get_help())
 
 
 def _list_part_options(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:

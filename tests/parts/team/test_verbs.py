@@ -43,6 +43,7 @@ from tests.builders import (
     user,
     write_session,
 )
+from tests.cli.conftest import Cli
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
 from tests.parts.team.server import Connection, Server
@@ -134,6 +135,12 @@ def session_with_child(person: Person, git: Any) -> Path:
     ]
     title = custom_title("Kumquats", CHILD)
     return Path(write_session(person.home.project(str(person.here)), CHILD, [head, title, *talk]))
+
+
+def test_no_words_show_the_help(cli: Cli) -> None:
+    """As ``resume-hooks`` alone does; not an error."""
+    bare, asked = cli("team"), cli("team", "--help")
+    assert (bare.returncode, bare.stdout, bare.stderr) == (0, asked.stdout, b"")
 
 
 def test_a_model_that_hides_is_one(people: dict[str, Person]) -> None:
