@@ -158,7 +158,7 @@ def test_switched_off(path: Path, cli: Cli, document: Document) -> None:
 def test_one_that_can_not_be_kept_keeps_no_other(
     path: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
-    """The failure is reported, with exit code 1; all other sessions are archived."""
+    """The failure is reported with its remedy, and exit code 1; all other sessions are archived."""
     folder = config_home.config / "resume-hooks" / "vault" / SESSION
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"version": 2}))
@@ -166,9 +166,11 @@ def test_one_that_can_not_be_kept_keeps_no_other(
     assert done.returncode == 1
     assert b"1 archived, 1 failed" in done.stdout
     assert b"newer resume-hooks" in done.stderr
+    assert done.stderr.endswith(b"note: Update resume-hooks, or move that folder away.\n")
     assert path.exists()
     done = cli("archive", "--all", environ={"RESUME_HOOKS_HOME": str(path / "state")})
     assert done.stdout.decode().endswith(": 2 failed\n")
+    assert done.stderr.count(b"Check free space and") == 1
 
 
 def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli: Cli) -> None:

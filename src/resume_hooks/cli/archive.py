@@ -132,6 +132,7 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
     notes = [outcome.sentence for outcome in archived.removed_sessions] + [
         _describe_failure(outcome) for outcome in failed_outcomes
     ]
+    notes += _list_remedies(failed_outcomes)
     notes += filter(None, [claim_announcement(options.where)])
     options.print_answer(
         data, lambda: _describe_report(archived), [*([first_line] if first_line else []), *notes]
@@ -156,7 +157,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
         if outcome.archived is None or outcome.result == "failed":
             raise WriteFailed(
                 f"It could not be archived, so no copy was made: {_describe_failure(outcome)}",
-                "Check free space.",
+                outcome.remedy,
             )
         if findings := verify_archived(outcome.archived):
             raise CheckFailed(
@@ -181,6 +182,12 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     ]
     options.print_answer(data, lambda: receipt_text(child, facts), child.warnings)
     return 0
+
+
+def _list_remedies(failed_outcomes: Sequence[ArchiveOutcome]) -> list[str]:
+    """Return each remedy once, because a full disk fails every session."""
+    remedies = (outcome.remedy for outcome in failed_outcomes if outcome.remedy)
+    return list(dict.fromkeys(remedies))
 
 
 def _describe_failure(outcome: ArchiveOutcome) -> str:

@@ -36,12 +36,16 @@ MAX_LOCK_SECONDS = 0.02
 
 
 class ArchiveOutcome(NamedTuple):
-    """The outcome for one session: kept, renewed, unchanged or failed. ``why`` is the reason for a failure."""
+    """The outcome for one session: kept, renewed, unchanged or failed.
+
+    ``why`` is the reason for a failure, and ``remedy`` says what the user can do about it.
+    """
 
     session: SessionFile
     archived: ArchivedSession | None
     result: str
     why: str = ""
+    remedy: str = ""
 
 
 class ArchiveReport(NamedTuple):
@@ -102,7 +106,7 @@ def _archive_client_session(
     try:
         archived = archive_session(session, where, client_files=client_files)
     except ResumeHooksError as error:
-        return ArchiveOutcome(session, old_copy, "failed", str(error))
+        return ArchiveOutcome(session, old_copy, "failed", str(error), error.remedy)
     if old_copy is None:
         result = "kept"
     elif archived == old_copy:

@@ -203,7 +203,7 @@ def archive_session(
     except OSError as error:
         raise WriteFailed(
             f"{session.path} could not be archived: {commit.describe_cause(error, session.path)}",
-            "The earlier archived copy is unchanged. Check free space and permissions.",
+            "Check free space and permissions. An earlier archived copy is unchanged.",
         ) from error
 
 
