@@ -53,6 +53,10 @@ class SessionNotFound(ResumeHooksError, code="session-not-found"):
     """No session matches a locator."""
 
 
+class SessionDeleted(SessionNotFound):
+    """A locator matches only a session in the trash."""
+
+
 class NothingToHandOff(ResumeHooksError, code="nothing-to-hand-off"):
     """The session has no turn of its own, so a child would be empty."""
 

@@ -53,6 +53,23 @@ def on_a_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
     )
 
 
+@pytest.mark.parametrize("verb", ["info", "handoff", "continue", "resume", "outline"])
+def test_other_verbs_name_the_way_back(path: Path, cli: Cli, document: Document, verb: str) -> None:
+    """By id, by its beginning, by the path and by the title: the newest deletion."""
+    document("delete", SESSION, "--yes")
+    document("restore", SESSION)
+    document("delete", SESSION, "--yes")
+    for words in (SESSION, SESSION[:8], str(path), "title:Mine"):
+        error = document(verb, words, code=1)["error"]
+        assert (error["code"], error["message"]) == (
+            "session-not-found",
+            f"'Mine' ({SESSION}) is in the trash",
+        )
+    way = error["remedy"].partition(": resume-hooks ")[2]
+    assert cli(*way.split()).returncode == 0
+    assert path.exists()
+
+
 def test_a_part_of_a_title_comes_after_an_exact_one(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:

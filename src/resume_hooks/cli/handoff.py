@@ -30,7 +30,7 @@ from resume_hooks.derive.opening_size import WHOLE_SESSION, parse_size
 from resume_hooks.derive.verbs.handoff import HandoffSpec, plan_handoff
 from resume_hooks.derive.verbs.handoff import handoff as make_handoff
 from resume_hooks.derive.verbs.rollover import rollover_quick
-from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
+from resume_hooks.errors import ResumeHooksError, SessionDeleted, SessionNotFound, UsageError
 from resume_hooks.paths import read_regular
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import format_whole_digest
@@ -78,7 +78,7 @@ def _find_parent(options: HandoffOptions) -> Session:
         return options.locate_parent()
     except SessionNotFound as error:
         words = options.locator or ""
-        if " " not in words:
+        if " " not in words or isinstance(error, SessionDeleted):
             raise
         raise SessionNotFound(
             error.message, f"As a next step: resume-hooks handoff -n {shlex.quote(words)}"

@@ -21,7 +21,13 @@ from resume_hooks.cli.start_client import find_client_start
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.resume import ResumeOptions
 from resume_hooks.derive import compare
-from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
+from resume_hooks.errors import (
+    AmbiguousLocator,
+    ResumeHooksError,
+    SessionDeleted,
+    SessionNotFound,
+    UsageError,
+)
 from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.seam import find_answers
@@ -138,8 +144,8 @@ def _find_session_by_name(locator: str | None) -> SessionFile | None:
         if os.path.exists(file):
             return readable_session(file, Where())
         return locate_session(str(row["session_id"]), Where())
-    except SessionNotFound:
-        if has_one_form(locator_text):
+    except SessionNotFound as error:
+        if has_one_form(locator_text) or isinstance(error, SessionDeleted):
             raise
         return None
 

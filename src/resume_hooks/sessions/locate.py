@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
+from resume_hooks.errors import AmbiguousLocator, SessionDeleted, SessionNotFound, UsageError
 from resume_hooks.paths import (
     Where,
     canonical_path,
@@ -24,7 +24,12 @@ from resume_hooks.sessions.archived.layout import (
     path_in_config_home,
     session_id_of_copy,
 )
-from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids, list_archived
+from resume_hooks.sessions.archived.manifest import (
+    ArchivedSession,
+    archived_ids,
+    list_archived,
+    list_deletions,
+)
 from resume_hooks.sessions.archived.sessions import find_only_archived, open_archived
 from resume_hooks.sessions.locator_forms import (
     MAX_CANDIDATES,
@@ -263,9 +268,23 @@ def resolve_locator(
         session = find_archived_copy(
             words, surroundings, match_parts=resolve_title_part in resolvers
         )
-        if session is None:
-            raise
-        return session
+        if session is not None:
+            return session
+        _refuse_deleted_session(words, where, match_parts=resolve_title_part in resolvers)
+        raise
+
+
+def _refuse_deleted_session(words: str, where: Where, *, match_parts: bool) -> None:
+    """Raise SessionDeleted if the words match a session in the trash. The newest deletion is named."""
+    matches = match_archived(
+        words, list(list_deletions(where)), where, match_parts=match_parts, ignore_case=match_parts
+    )
+    if matches:
+        deleted = max(matches, key=lambda match: match.deleted_at)
+        raise SessionDeleted(
+            f"'{collapse_line(plain_line(deleted.title), 80)}' ({deleted.session_id}) is in the trash",
+            f"Bring it back: resume-hooks restore {deleted.locator}",
+        )
 
 
 def _require_supported(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:

@@ -16,7 +16,6 @@ from resume_hooks.archive.vault import commit, locate_archived, trash
 from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.packs import PackWriter
-from resume_hooks.archive.vault.trash import REMOVED_SUFFIX
 from resume_hooks.errors import (
     AmbiguousLocator,
     PlaceTaken,
@@ -28,7 +27,7 @@ from resume_hooks.errors import (
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import MANIFEST, path_in_config_home
+from resume_hooks.sessions.archived.layout import MANIFEST, REMOVED_SUFFIX, path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile

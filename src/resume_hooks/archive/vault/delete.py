@@ -20,7 +20,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
 from resume_hooks.archive.vault.archive_session import ClientFiles, describe_session
-from resume_hooks.archive.vault.trash import REMOVED_SUFFIX, StrayFolder, measure_deleted
+from resume_hooks.archive.vault.trash import StrayFolder, measure_deleted
 from resume_hooks.errors import (
     ResumeHooksError,
     SessionNotFound,
@@ -31,6 +31,7 @@ from resume_hooks.errors import (
 from resume_hooks.paths import Where, all_project_folders, is_session_file, make_private_folder
 from resume_hooks.sessions.archived.layout import (
     FOLDERS_BY_ID,
+    REMOVED_SUFFIX,
     path_in_config_home,
     root_in_config_home,
 )

@@ -17,16 +17,18 @@ from resume_hooks.archive.vault import commit, former_trash_format
 from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, is_session_id, list_subfolders, make_private_folder
-from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH_FOLDER, unpacked_folder
+from resume_hooks.sessions.archived.layout import (
+    MAX_FILES,
+    REMOVED_SUFFIX,
+    TRASH_FOLDER,
+    unpacked_folder,
+)
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read_manifest
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.storage import removal
 from resume_hooks.storage.hard_links import file_sizes, hash_file
 from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.system.text import replace_surrogates
-
-REMOVED_SUFFIX = ".gone"
-"""The suffix of a folder that is being removed permanently, or is still empty."""
 
 
 class StrayFolder(NamedTuple):

@@ -21,6 +21,9 @@ MANIFEST = "manifest.json"
 TRASH_FOLDER = "trash"
 """The folder of deleted sessions, with a subfolder per session, and in it one per deletion, named by its time."""
 
+REMOVED_SUFFIX = ".gone"
+"""The suffix of a folder in the trash that is being removed permanently, or is still empty."""
+
 PROJECTS, HISTORY = "projects", FILE_HISTORY
 """The folders of the config home with files of a session.
 

@@ -13,9 +13,11 @@ import stat
 from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
-from resume_hooks.paths import Where, is_session_id, read_regular
+from resume_hooks.paths import Where, is_session_id, list_subfolders, read_regular
 from resume_hooks.sessions.archived.layout import (
     MANIFEST,
+    REMOVED_SUFFIX,
+    TRASH_FOLDER,
     archive_folder,
     find_archive_link,
     is_valid_archive_path,
@@ -185,6 +187,18 @@ def find_archived(session_id: str, where: Where) -> ArchivedSession | None:
     if not is_session_id(session_id) or find_archive_link(session_id, where):
         return None
     return read_manifest(archive_folder(session_id, where), session_id)
+
+
+def list_deletions(where: Where) -> Iterator[ArchivedSession]:
+    """Yield the deleted sessions in the trash. Those of 0.2.0, which have another manifest, are left out."""
+    for session_folder in list_subfolders(os.path.join(where.state, TRASH_FOLDER)):
+        session_id = os.path.basename(session_folder)
+        for folder in list_subfolders(session_folder) if is_session_id(session_id) else []:
+            if folder.endswith(REMOVED_SUFFIX):
+                continue
+            deletion = read_manifest(folder, session_id)
+            if deletion is not None and deletion.deleted_at:
+                yield deletion
 
 
 def read_manifest(folder: str, session_id: str) -> ArchivedSession | None:
