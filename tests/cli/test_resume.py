@@ -80,12 +80,13 @@ def test_for_people(cli: Cli, parent: str, project: str) -> None:
 def test_a_session_that_a_client_has_open(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """A note reports it, with a remedy."""
+    """A note reports it, with a remedy, also where ``continue`` only prints the command."""
     list_client(config_home.config, SESSION)
-    error = cli("resume", SESSION).stderr.decode()
-    assert error.startswith(
-        f"note: The running client {os.getpid()} has it open. Quit it first, or"
-    )
+    note = f"The running client {os.getpid()} has it open. Quit it first, or"
+    for words in (["resume", SESSION], ["continue", SESSION], ["continue", SESSION, "--print"]):
+        assert cli(*words).stderr.decode().startswith(f"note: {note}")
+    (warning,) = json.loads(cli("continue", SESSION, "--json").stdout)["warnings"]
+    assert warning.startswith(note)
 
 
 def test_for_programs(document: Document, parent: str) -> None:

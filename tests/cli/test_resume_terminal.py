@@ -14,6 +14,7 @@ from tests.builders import (
     assistant,
     boundary,
     custom_title,
+    list_client,
     session_bytes,
     session_id,
     summary,
@@ -430,7 +431,7 @@ def test_no_client(desk: Desk) -> None:
 
 
 class TestContinue:
-    """``continue`` asks nothing."""
+    """``continue`` asks only about a session that is open elsewhere."""
 
     def test_the_latest(self, desk: Desk) -> None:
         """It is the latest of this folder, without a question."""
@@ -451,6 +452,20 @@ class TestContinue:
         screen = desk.run("continue")
         screen.wait_for(client_output(1, desk.project))
         assert b"may be open in a client" in screen.raw
+
+    def test_one_that_a_client_has_open(self, desk: Desk) -> None:
+        """It is started after a yes: the client would clear a note from the screen."""
+        list_client(desk.home.config, session_id(1))
+        screen = desk.run("continue")
+        screen.wait_for(r"^note: The running client \d+ has it open\. Quit it first")
+        screen.wait_for(r"Start a second client in it\? \[y/N\]")
+        screen.key("Enter")
+        assert screen.ended() == 130
+        assert b"STARTED" not in screen.raw
+        screen = desk.run("continue")
+        screen.wait_for(r"\[y/N\]")
+        screen.type("y\r")
+        screen.wait_for(client_output(1, desk.project))
 
 
 def test_a_file_outside_of_the_clients_folders(desk: Desk) -> None:

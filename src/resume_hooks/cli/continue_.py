@@ -28,6 +28,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of_session
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import format_bytes
+from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
@@ -53,23 +54,49 @@ def continue_session(options: ContinueOptions) -> None:
         raise loss.make_refusal(session)
     child = fork_whole_session(session) if options.forks else None
     start = _find_start(session, child)
+    if child is not None:
+        notes = list(child.warnings)
+    else:
+        notes = note_on_open_session(session, options.where)
     if options.as_json:
         commands = {"in_client": f"/resume {start.session_id}", "shell": start.command}
         parent = session.session_id if child else None
         data = ValueWithFields(start, {"parent_session_id": parent, "commands": commands})
-        options.print_answer(data, str, child.warnings if child else ())
+        options.print_answer(data, str, notes)
         return
+    mode = StartMode(prints_command=options.show or not options.is_interactive)
     if child is not None:
         print_child_note(child)
-    elif (
-        options.is_interactive
-        and not options.show
-        and (reason := agent_of_session(session, options.where).describe_open_state(session))
-    ):
+    for note in notes if child is None else []:
+        print_text(f"note: {note}", err=True)
+    if child is None and not mode.prints_command:
+        _confirm_start(session, options.where, is_open=bool(notes))
+    start_or_print(start, mode)
+
+
+def _confirm_start(session: SessionFile, where: Where, *, is_open: bool) -> None:
+    """If a running client has the session open, ask: the client that starts clears the screen.
+
+    Raise click.Abort after a no. If only a recent write hints at an open session, print a note.
+    """
+    if is_open:
+        click.confirm("Start a second client in it?", abort=True, err=True)
+    elif reason := agent_of_session(session, where).describe_open_state(session):
         print_text(
             f"note: it may be open in a client: {reason}. --fork keeps two clients apart.", err=True
         )
-    start_or_print(start, StartMode(prints_command=options.show or not options.is_interactive))
+
+
+def note_on_open_session(session: SessionFile, where: Where) -> list[str]:
+    """Return a note if a running client has a session open, else an empty list."""
+    pid = Clients(where).find_client_of_session(session.session_id)
+    if not pid:
+        return []
+    note = (
+        f"The running client {pid} has it open. Quit it first, or make a fork: of two clients in "
+        "one session, a later resume shows the turns of only one."
+    )
+    return [note]
 
 
 def _find_start(session: SessionFile, child: Receipt | None) -> ClientStart:

@@ -13,6 +13,7 @@ from resume_hooks.cli.continue_ import (
     StartMode,
     ask_how_to_continue,
     continue_by_strategy,
+    note_on_open_session,
     prepare_session,
 )
 from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_on_session
@@ -35,7 +36,6 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_complete
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, has_one_form, resolve_title_part
-from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
@@ -112,14 +112,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
 
 def _list_notes(session: SessionFile, where: Where) -> list[str]:
     """Return the notes on a session: that a running client has it open, and those of the parts."""
-    notes = notes_on_session(session.session_id, where)
-    if pid := Clients(where).find_client_of_session(session.session_id):
-        notes.insert(
-            0,
-            f"The running client {pid} has it open. Quit it first, or make a fork: of two clients in "
-            "one session, a later resume shows the turns of only one.",
-        )
-    return notes
+    return [*note_on_open_session(session, where), *notes_on_session(session.session_id, where)]
 
 
 def _find_session_by_name(locator: str | None) -> SessionFile | None:
