@@ -514,3 +514,9 @@ def test_a_commit_of_a_document_alone_does_not_age_it(config_home: ConfigHome) -
     row = next(entry for entry in entries if "STATUS.md" in entry.text)
     assert row.text == "read this first: STATUS.md"
     assert row.note == "written in this session"
+
+
+def test_changed_files_without_git_begin_with_the_latest(config_home: ConfigHome) -> None:
+    """A file that was changed again counts by its last change."""
+    talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{CWD}/b.py").edits(f"{CWD}/a.py")
+    assert "no git command ran; changed: a.py, b.py" in texts(talk.digest(config_home), "now")

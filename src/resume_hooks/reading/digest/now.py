@@ -264,6 +264,14 @@ def _list_files_changed_after(facts: LineageFacts, paths: SessionPaths, order: i
     return [name for name in names if TEMPORARY_PATH.search(name) is None]
 
 
+def _list_latest_files(facts: LineageFacts, paths: SessionPaths) -> list[str]:
+    """Return the distinct files that the session changed, the last changed first."""
+    names: dict[str, None] = {}
+    for change in reversed(facts.changes):
+        names[plain_line(paths.relative_path(change.path, change.folder))] = None
+    return [name for name in names if TEMPORARY_PATH.search(name) is None]
+
+
 def _last_prompt_order(facts: LineageFacts) -> int:
     """Return the order of the last prompt, or 0."""
     if facts.prompts.quotes:
@@ -340,10 +348,11 @@ def _list_session_uncommitted(
 ) -> Iterator[DigestEntry]:
     """Yield the changed files that are uncommitted according to the session's commands, and others that git lists."""
     if not states.uses_git:
-        changed_files = _list_files_changed_after(facts, paths, 0)
-        names = [name for name in changed_files if name not in states.removed_paths]
+        names = [
+            name for name in _list_latest_files(facts, paths) if name not in states.removed_paths
+        ]
         if names:
-            shown_names = _join_first_names(names[::-1])
+            shown_names = _join_first_names(names)
             yield make_entry(
                 f"no git command ran; changed: {shown_names}", "", max_characters=MAX_ROW_CHARACTERS
             )
