@@ -92,6 +92,22 @@ def test_a_check_that_passed_before_edits_says_so(config_home: ConfigHome) -> No
     assert notes(talk.runs("pytest -q").digest(config_home), "commands") == checked
 
 
+def test_edits_and_passes_of_another_repository_leave_a_check_as_it_was(
+    config_home: ConfigHome,
+) -> None:
+    """Each check reads the files of its own repository."""
+    other = "/srv/other"
+    talk = Talk().prompt("go").runs("git status", "On branch main\n", cwd=other)
+    talk.runs("make check", cwd=other).runs("pytest -q").edits(f"{CWD}/a.py")
+    talk.edits("/srv/loose.py").runs("make check && git commit -qam done")
+    checked = notes(talk.digest(config_home), "commands")
+    assert checked["make check"] == f"in {other}, edited since: loose.py"
+    assert checked["pytest -q"] == "edited since: a.py, loose.py"
+    checked = notes(talk.edits(f"{other}/b.py").digest(config_home), "commands")
+    assert checked["make check"] == f"in {other}, edited since: loose.py, b.py"
+    assert checked["pytest -q"] == "edited since: a.py, loose.py"
+
+
 def test_a_check_that_passed_in_a_chain(config_home: ConfigHome) -> None:
     """Its result is that of the chain."""
     talk = Talk().prompt("go").runs("pytest -q").edits(f"{CWD}/a.py")

@@ -453,3 +453,27 @@ def test_a_removed_empty_folder_is_not_a_file(config_home: ConfigHome) -> None:
     """It held nothing that was changed."""
     talk = _edited("a.py").runs("rmdir old/names", "ok", cwd=CWD)
     assert texts(talk.digest(config_home), "changed") == ["a.py"]
+
+
+def test_the_state_of_files_in_another_repository(config_home: ConfigHome) -> None:
+    """As git's commands in that repository show: a commit there leaves the files of the others open."""
+    other = "/srv/other"
+    talk = _edited("a.py").edits(f"{other}/b.py").edits(f"{other}/lib/c.py").edits("/srv/d.py")
+    talk.runs("git add -A && git commit -m x", COMMITTED, cwd=other).edits(f"{other}/lib/c.py")
+    states = notes(talk.digest(config_home), "changed")
+    assert states[f"{other}/b.py"] == "committed in 1234567"
+    assert states[f"{other}/lib/c.py"] == states["a.py"] == "not committed"
+    assert states["/srv/d.py"] == ""
+    assert f"not committed: {other}/lib/c.py, a.py" in texts(talk.digest(config_home), "now")
+    talk.runs("git add . && git commit -m y", "[main 7654321] y\n", cwd=other)
+    assert _state(talk, config_home, f"{other}/lib/c.py") == "committed in 7654321"
+
+
+def test_the_folder_of_a_worktree_of_codex(config_home: ConfigHome) -> None:
+    """It is one level deeper than in other clients, so git's paths begin there."""
+    tree = "/home/user/.codex/worktrees/98e4/proj"
+    talk = Talk().prompt("go").edits(f"{tree}/a.py")
+    created = f"{COMMITTED} create mode 100644 lib/new.py\n"
+    talk.runs("git add -A && git commit -m x", created, cwd=tree).edits(f"{tree}/lib/new.py")
+    talk.runs("git commit -am y", "[main 7654321] y\n", cwd=tree)
+    assert _state(talk, config_home, f"{tree}/lib/new.py") == "committed in 7654321"

@@ -203,7 +203,6 @@ def _make_sections(
     edits = changed_files.list_edits(touched_files)
     checkouts = [checkout.folder for checkout in session_git.checkouts]
     lasting_edits = [edit for edit in edits if not changed_files.is_temporary(edit.path, checkouts)]
-    edited_files = EditedFiles(lasting_edits)
     states = derive_file_states(
         edits,
         changed_files.find_listed_only(touched_files),
@@ -211,6 +210,7 @@ def _make_sections(
         folder,
         commits,
     )
+    edited_files = EditedFiles(lasting_edits, states.find_checkout)
     states.removed_paths |= changed_files.find_missing_files(touched_files, runs, paths)
     request_words = statements.collect_request_words(facts)
     commands = session_commands.list_working_commands(

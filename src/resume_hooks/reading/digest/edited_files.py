@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
 from resume_hooks.reading.digest.facts import RecordPlace
@@ -23,9 +23,13 @@ MAX_NAMED_FILES = 2  # if more files were edited, their number is shown instead 
 
 
 class EditedFiles:
-    """The time of the last edit of each file, from edits of files that are not temporary."""
+    """The time of the last edit of each file, from edits of files that are not temporary.
 
-    def __init__(self, edits: Iterable[FileEdit]) -> None:
+    ``find_checkout`` returns the checkout that contains a path or folder, or ``""`` if it is unknown.
+    """
+
+    def __init__(self, edits: Iterable[FileEdit], find_checkout: Callable[[str], str]) -> None:
+        self.find_checkout = find_checkout
         orders: dict[str, int] = {}
         for edit in edits:
             orders[edit.path] = max(orders.get(edit.path, 0), edit.order)
@@ -34,14 +38,23 @@ class EditedFiles:
         self._edits = [(orders[path], path) for path in own_paths]
         self._edits_of_code = [edit for edit in self._edits if _DOCUMENT.search(edit[1]) is None]
 
-    def describe_passed_check(self, result_place: RecordPlace) -> str:
-        """Return which files other than documents were edited after a check passed, or ``""``."""
-        return _describe_edits(_list_after(self._edits_of_code, result_place))
+    def describe_passed_check(self, result_place: RecordPlace, folder: str) -> str:
+        """Return which files other than documents were edited after a check passed in ``folder``, or ``""``."""
+        paths = _list_after(self._edits_of_code, result_place)
+        return _describe_edits(self._select_checkout(paths, folder))
 
-    def describe_failed_check(self, result_place: RecordPlace) -> str:
-        """Return which files were edited after a check failed that did not run again, or ``""``."""
-        edits = _describe_edits(_list_after(self._edits, result_place))
+    def describe_failed_check(self, result_place: RecordPlace, folder: str) -> str:
+        """Return which files were edited after a check failed in ``folder`` and did not run again, or ``""``."""
+        paths = _list_after(self._edits, result_place)
+        edits = _describe_edits(self._select_checkout(paths, folder))
         return f"{edits}, not rerun" if edits else ""
+
+    def _select_checkout(self, paths: Sequence[str], folder: str) -> list[str]:
+        """Return the files that a check in ``folder`` may read: all, without those of other checkouts."""
+        checkout = self.find_checkout(folder) if folder else ""
+        if not checkout:
+            return list(paths)
+        return [path for path in paths if self.find_checkout(path) in {"", checkout}]
 
 
 def _list_after(edits: Sequence[tuple[int, str]], place: RecordPlace) -> list[str]:

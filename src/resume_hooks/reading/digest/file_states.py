@@ -21,6 +21,7 @@ from resume_hooks.reading.digest.foreign_commits import (
     find_commits_above,
     read_top_commits,
 )
+from resume_hooks.reading.digest.git_seen import find_removed_folders
 from resume_hooks.reading.digest.shell import SimpleCommand, list_git_words, select_operands
 from resume_hooks.reading.digest.stopped_merges import (
     StoppedMerge,
@@ -43,7 +44,9 @@ OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING, MAYBE_COMMITTED}
 _COMMIT_OUTPUT = compile_lazily(
     r"(?:\A|\n)\[(?!detached)([^\]\s]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] "
 )
-_WORKTREE = compile_lazily(r".*?/(?:\.?worktrees|\.claude/worktrees)/[^/]+")
+_WORKTREE = compile_lazily(
+    r".*?/(?:\.codex/worktrees/[^/]+/[^/]+|(?:\.?worktrees|\.claude/worktrees)/[^/]+)"
+)
 _STATUS_HEADING = compile_lazily(
     r"(Changes to be committed|Changes not staged for commit|Unmerged paths|Untracked files):"
 )
@@ -81,6 +84,11 @@ _OPTIONS_WITH_VALUE = frozenset(
 )
 _QUIET_COMMANDS = frozenset({"add", "rm", "mv", "commit", "status"})
 """Git subcommands whose output never looks like a row of a status."""
+
+_CHECKOUT_COMMANDS = _STATUS_CHANGING_COMMANDS | {"add", "commit", "push", "restore", "status"}
+"""Git subcommands that succeed only in a checkout."""
+
+_NO_CHECKOUT_MESSAGE = "not a git repository"
 
 
 class RecordedCommit(NamedTuple):
@@ -145,7 +153,8 @@ class _GitStatus(NamedTuple):
 class FileStates:
     """The states of files, and the new paths of moved files.
 
-    ``listed_paths`` are the files that the session changed according to git's listings only.
+    ``listed`` are the files that the session changed according to git's listings only.
+    ``other_roots`` are the checkouts outside the home folder.
     """
 
     def __init__(
@@ -153,6 +162,7 @@ class FileStates:
         home: str,
         listed: Collection[str] = (),
         standing: FinalCommits = NO_COMMITS,
+        other_roots: Sequence[str] = (),
     ) -> None:
         self.states: dict[str, FileState] = {}
         self.new_paths: dict[str, str] = {}
@@ -179,6 +189,7 @@ class FileStates:
         self._final_commits = standing
         self._branch_by_commit = standing.branches
         self._checkouts: dict[str, str] = {}
+        self.other_roots = other_roots
         self._unlisted_paths = set(listed)
         self._staged_paths: set[str] = set()
         self.untracked_paths: set[str] = set()
@@ -354,8 +365,9 @@ class FileStates:
         worktree = _WORKTREE.match(f"{full_path}/")
         if worktree is not None:
             return worktree[0]
-        if self._home and f"{full_path}/".startswith(f"{self._home}/"):
-            return self._home
+        for root in filter(None, (self._home, *self.other_roots)):
+            if f"{full_path}/".startswith(f"{root}/"):
+                return root
         return ""
 
     def _paths_in_checkout_of(self, folder: str) -> list[str]:
@@ -373,8 +385,8 @@ class FileStates:
             folder_prefix = f"{path_prefix}/"
             names_everything = path_prefix in {".", self._home}
             for path in self.states:
-                is_inside = names_everything or path.startswith(folder_prefix)
-                if path == path_prefix or (is_inside and not path.startswith("/")):
+                is_home_file = names_everything and not path.startswith("/")
+                if path == path_prefix or is_home_file or path.startswith(folder_prefix):
                     matches.append(path)
         return matches
 
@@ -690,7 +702,7 @@ def derive_file_states(
     ``runs`` are the session's commands with their parts, oldest first. ``standing`` has the commits
     that are on another branch or have a new hash at the end.
     """
-    states = FileStates(home, listed, standing)
+    states = FileStates(home, listed, standing, _find_other_roots(runs, home))
     sorted_edits = sorted(edits, key=lambda edit: edit.order)
     edit_index = 0
     for run, parts in runs:
@@ -715,6 +727,30 @@ def derive_file_states(
     for edit in sorted_edits[edit_index:]:
         states.process_edit(edit)
     return states
+
+
+def _find_other_roots(
+    runs: Sequence[tuple[ShellRun, tuple[SimpleCommand, ...]]], home: str
+) -> list[str]:
+    """Return the outermost folders outside the home folder in which git commands worked, without removed ones."""
+    last_orders: dict[str, int] = {}
+    for run, parts in runs:
+        if run.failed or "git" not in run.command or _NO_CHECKOUT_MESSAGE in run.output:
+            continue
+        for words, folder in _find_git_and_move_calls(run, parts):
+            if next(list_git_words(words), "") in _CHECKOUT_COMMANDS:
+                last_orders[folder] = run.place.order
+    for folder, order in find_removed_folders(runs):
+        if last_orders.get(folder, order) < order:
+            del last_orders[folder]
+    roots: list[str] = []
+    for folder in sorted(last_orders):
+        is_known = any(f"{folder}/".startswith(f"{root}/") for root in (home, *roots))
+        is_above_home = f"{home}/".startswith(f"{folder}/")
+        is_written_out = posixpath.isabs(folder) and not _SHELL_EXPANSION.search(folder)
+        if is_written_out and not is_known and not is_above_home:
+            roots.append(folder)
+    return roots
 
 
 def _is_only_git(parts: Sequence[SimpleCommand]) -> bool:

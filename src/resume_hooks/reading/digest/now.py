@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from resume_hooks.reading.digest import prose, shell
-from resume_hooks.reading.digest.changed_files import SessionPaths
+from resume_hooks.reading.digest.changed_files import SessionPaths, is_temporary
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import (
     TURN_CUT_SHORT,
@@ -392,7 +392,7 @@ def _was_changed_by_session(path: str, states: FileStates) -> bool:
 
     A file that only git lists counts after it was staged.
     """
-    if TEMPORARY_PATH.search(path) is not None:
+    if is_temporary(path, states.other_roots):
         return False
     return path not in states.listed_only_paths or states.states[path].label == STAGED
 

@@ -173,7 +173,7 @@ def _choose_commands(
         if command.program:
             groups.setdefault(command.key, []).append(command)
     last_order = commands[-1].run.place.order or 1 if commands else 1
-    passed_places = _find_passed_places(commands)
+    passed_places = _find_passed_places(commands, edited_files)
     scored_runs = []
     for runs in groups.values():
         good_run = next((command for command in reversed(runs) if command.may_have_worked), None)
@@ -198,7 +198,7 @@ def _choose_commands(
                         runs,
                         good_run,
                         _find_other_folder(good_run, folder),
-                        _find_last_pass(good_run, passed_places),
+                        _find_last_pass(good_run, passed_places, edited_files),
                         edited_files,
                     ),
                 )
@@ -469,26 +469,35 @@ def is_worth_repeating(command: ShellCommand) -> bool:
     return not any(TEMPORARY_PATH.search(path) for path in written_paths)
 
 
-def _find_passed_places(commands: Sequence[ShellCommand]) -> dict[tuple[str, ...], RecordPlace]:
-    """Return the result of the last success of each simple command, alone or in a chain that succeeded."""
-    places: dict[tuple[str, ...], RecordPlace] = {}
+def _find_passed_places(
+    commands: Sequence[ShellCommand], edited_files: EditedFiles
+) -> dict[tuple[str, tuple[str, ...]], RecordPlace]:
+    """Return the result of the last success of each simple command in a checkout.
+
+    The command ran alone, or in a chain that succeeded.
+    """
+    places: dict[tuple[str, tuple[str, ...]], RecordPlace] = {}
     for command in commands:
         if command.has_worked and shell.does_status_cover_all(command.run.command):
-            places.update(
-                dict.fromkeys([part.words for part in command.parts], command.run.result_place)
-            )
+            checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
+            for part in command.parts:
+                places[checkout, part.words] = command.run.result_place
     return places
 
 
 def _find_last_pass(
-    command: ShellCommand, passed_places: Mapping[tuple[str, ...], RecordPlace]
+    command: ShellCommand,
+    passed_places: Mapping[tuple[str, tuple[str, ...]], RecordPlace],
+    edited_files: EditedFiles,
 ) -> RecordPlace | None:
-    """Return when all simple commands of a check had succeeded for the last time, or None."""
+    """Return when all simple commands of a check had succeeded in its checkout for the last time, or None."""
     if not is_verification(command):
         return None
-    places = [
-        passed_places.get(part.words) for part in command.parts if shell.find_program((part,))
-    ]
+    checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
+    places: list[RecordPlace | None] = []
+    for part in command.parts:
+        if shell.find_program((part,)):
+            places.append(passed_places.get((checkout, part.words)))
     known_places = [place for place in places if place is not None]
     if not places or len(known_places) < len(places):
         return None
@@ -509,9 +518,10 @@ def _format_runs_note(
     if not good_run.has_worked:
         notes.append(UNKNOWN_STATUS)
     last_run = runs[-1]
+    run_folder = find_run_folder(good_run.run, good_run.parts)
     if last_pass is not None and last_pass.order > last_run.run.result_place.order:
         notes.append(f"passed in another command, :{last_pass.number}")
-        notes.append(edited_files.describe_passed_check(last_pass))
+        notes.append(edited_files.describe_passed_check(last_pass, run_folder))
         return ", ".join(filter(None, notes))
     label = "its last run"
     if last_run is not good_run and last_run.run.place.session_id == good_run.run.place.session_id:
@@ -526,9 +536,9 @@ def _format_runs_note(
         has_passed = last_run.may_have_worked
         result_place = last_run.run.result_place
         notes.append(
-            edited_files.describe_passed_check(result_place)
+            edited_files.describe_passed_check(result_place, run_folder)
             if has_passed
-            else edited_files.describe_failed_check(result_place)
+            else edited_files.describe_failed_check(result_place, run_folder)
         )
     return ", ".join(filter(None, notes))
 
