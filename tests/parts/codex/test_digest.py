@@ -447,6 +447,13 @@ def test_the_steps_of_another_purpose_are_no_rules(where: Where) -> None:
     assert rows[1:] == ["Always run the whole suite.", "Never skip a failing test."]
 
 
+def test_of_instructions_without_rules_the_headings_are_listed(where: Where) -> None:
+    """They say what the file is about."""
+    given = instructions("# Guide\n\n## Status of runs\n\nThe script prints it.\n")
+    rows = texts(digest(where, [given, message_line("user", "go on")]), "instructions")
+    assert rows == ["AGENTS.md of /p", "its headings: Guide; Status of runs"]
+
+
 def test_a_list_of_skills_is_no_instruction(where: Where) -> None:
     """The client gives it in the same message, also where the project has no instructions."""
     given = instructions("\n## Skills\nA skill is a set of local instructions. Always open one.")
@@ -454,7 +461,10 @@ def test_a_list_of_skills_is_no_instruction(where: Where) -> None:
 
 
 def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None:
-    """General rules, rules for changed files, and the part about the request; of the rest the headings."""
+    """General rules, rules for changed files, and the part about the request; of the rest the headings.
+
+    A rule follows the heading above it, which is its topic.
+    """
     registry_rules = [f"- Never add a plugin of kind {number}." for number in range(12)]
     patch = "*** Begin Patch\n*** Add File: /p/docs/a.md\n+x\n*** End Patch"
     lines = [
@@ -484,10 +494,10 @@ def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None
     assert texts(made, "instructions") == [
         "AGENTS.md of /p",
         f"its headings: {'; '.join(headings)}",
-        "Always sign a commit, as in: [2 lines of code]",
-        "A title must be short.",
-        "**First**: mark it as deprecated in the docs",
-        "Always link a page of `docs/` in the index.",
+        "Commits: Always sign a commit, as in: [2 lines of code]",
+        "Titles of PRs: A title must be short.",
+        "Deprecation Policy: **First**: mark it as deprecated in the docs",
+        "Pages: Always link a page of `docs/` in the index.",
     ]
 
 
@@ -510,7 +520,7 @@ def test_the_rules_of_a_project_without_work(
     made = digest(where, lines)
     note = notes(made, "instructions")["AGENTS.md of /p"]
     assert note.startswith("the session changed no file of this project") is is_elsewhere
-    project_rules = [] if is_elsewhere else ["Always run the tests.", "`make test`"]
+    project_rules = [] if is_elsewhere else ["Guide: Always run the tests.", "`make test`"]
     assert texts(made, "instructions")[1:] == ["Never open a draft request.", *project_rules]
 
 

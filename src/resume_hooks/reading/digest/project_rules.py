@@ -114,6 +114,13 @@ class _Part(NamedTuple):
     text: str
 
 
+class _Rule(NamedTuple):
+    """A sentence of the instructions, and the heading above it, or ``""`` if that is the title."""
+
+    topic: str
+    text: str
+
+
 def list_instructions(
     facts: LineageFacts, commands: Sequence[ShellCommand]
 ) -> Iterator[DigestEntry]:
@@ -124,7 +131,8 @@ def list_instructions(
     body_match = _INSTRUCTIONS_BODY.search(instructions.text)
     body = body_match[1] if body_match is not None else instructions.text
     body = redact_and_collect(body.partition(_SKILL_LIST)[0][:MAX_READ_CHARACTERS])
-    if not body.strip():
+    body = body.strip()
+    if not body:
         return  # there is no file, only the client's list of skills
     is_elsewhere = _is_work_elsewhere(facts)
     note = f"{WORK_ELSEWHERE_NOTE}; {RELOAD_NOTE}" if is_elsewhere else RELOAD_NOTE
@@ -136,14 +144,15 @@ def list_instructions(
     else:
         command_rows = _find_commands(body)
     rules, rule_count = _select_rules(parts, facts)
-    if rule_count > len(rules):
-        headings = [prose.MARKUP.sub("", part.headings[-1]) for part in parts if part.headings]
+    has_quotes = bool(rules or command_rows)
+    headings = [prose.MARKUP.sub("", part.headings[-1]) for part in parts if part.headings]
+    if rule_count > len(rules) or (headings and not (has_quotes or is_elsewhere)):
         row = f"its headings: {'; '.join(headings)}"
-        note = f"{len(rules)} of {format_count(rule_count, 'rule')} quoted"
+        note = f"{len(rules)} of {format_count(rule_count, 'rule')} quoted" if has_quotes else ""
         yield make_entry(row, "", note, max_characters=MAX_HEADINGS_CHARACTERS)
-    for text in rules:
-        if text not in command_rows:
-            yield make_entry(text, "", max_characters=MAX_RULE_CHARACTERS)
+    for rule in rules:
+        if rule.text not in command_rows:
+            yield make_entry(_add_topic(rule), "", max_characters=MAX_RULE_CHARACTERS)
     for text in command_rows:
         note = describe_last_failure(_typed_command(text), commands)
         yield make_entry(text, "", note, max_characters=MAX_RULE_CHARACTERS)
@@ -190,17 +199,25 @@ def _split_parts(body: str) -> list[_Part]:
     return parts
 
 
-def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[str], int]:
+def _add_topic(rule: _Rule) -> str:
+    """Return a rule after its topic, unless the rule contains the words of the topic."""
+    if not rule.topic or rule.topic.lower() in rule.text.lower():
+        return rule.text
+    return f"{rule.topic}: {rule.text}"
+
+
+def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Rule], int]:
     """Return the rules for the work in their own order, and the number of all rules."""
     request_stems = _collect_request_stems(facts)
     changed_paths = {change.path for change in facts.changes}
     title = parts[0].headings[:1] if parts else ()
-    ranked_rules: list[tuple[_Rank, bool, int, str]] = []
+    ranked_rules: list[tuple[_Rank, bool, int, _Rule]] = []
     rule_count = 0
     for part in parts:
         headings = [heading for heading in part.headings if heading not in title]
         is_requested = any(_is_about(heading, request_stems) for heading in headings)
         is_general = not headings or _GENERAL_HEADING.search(headings[-1]) is not None
+        topic = prose.MARKUP.sub("", headings[-1]).rstrip(" :") if headings else ""
         procedure_steps = _find_procedure_steps(part)
         for text in _list_sentences(part):
             is_rule = _is_rule(text) and text not in procedure_steps
@@ -216,11 +233,11 @@ def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[str
             else:
                 continue
             is_loose = _STRICT_WORD.search(text) is None
-            ranked_rules.append((rank, is_loose, len(ranked_rules), text))
+            ranked_rules.append((rank, is_loose, len(ranked_rules), _Rule(topic, text)))
     if rule_count > MAX_RULES:
         ranked_rules = [rule for rule in ranked_rules if rule[0] is not _Rank.OTHER]
     best_rules = sorted(ranked_rules)[:MAX_RULES]
-    rules = [text for *_, text in sorted(best_rules, key=lambda rule: rule[2])]
+    rules = [rule for *_, rule in sorted(best_rules, key=lambda ranked: ranked[2])]
     return list(dict.fromkeys(rules)), rule_count
 
 
