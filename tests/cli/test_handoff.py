@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks import clock
 from resume_hooks.derive.fresh_child import OPENING_LINE
 from resume_hooks.reading.char_budget import indent_text
 from resume_hooks.reading.digest import opening
@@ -18,6 +19,7 @@ from tests.builders import (
     assistant,
     conversation,
     custom_title,
+    session_bytes,
     tool_result,
     tool_use,
     user,
@@ -66,6 +68,28 @@ def test_a_handoff_contains_the_digest_and_leaves_nothing_else(
     assert kept is not None
     assert COMMAND in kept.section_entries("commands")[0].text
     assert list(project.iterdir()) == []
+
+
+def test_the_same_step_again_names_the_child(
+    cli: Cli, document: Document, parent: Path, tmp_path: Path
+) -> None:
+    """Until it or its parent is continued. A file that an option asks for is always written."""
+    first = document("handoff", SESSION, "-n", "go on")["data"]
+    again = document("handoff", SESSION, "-n", "go on")
+    assert (again["data"]["session_id"], again["data"]["written"]) == (first["session_id"], False)
+    assert again["data"]["file"] == first["file"]
+    assert again["warnings"][0].startswith("Nothing new was made")
+    done = cli("handoff", SESSION, "-n", "go on")
+    assert re.match(rb"exists +.*\nid +" + first["session_id"].encode(), done.stdout)
+    assert b"would write" not in done.stdout
+    made = {first["session_id"]}
+    for more in (["-n", "stop"], ["-n", "go on"], ["-n", "go on", "--output-dir", str(tmp_path)]):
+        made.add(document("handoff", SESSION, *more)["data"]["session_id"])
+    assert len(made) == 4, "only the newest child is named again"
+    child = Path(document("handoff", SESSION, "-n", "end")["data"]["file"])
+    with child.open("ab") as stream:
+        stream.write(session_bytes([user("more", uuid="m", ts=clock.now(), session_id=child.stem)]))
+    assert document("handoff", SESSION, "-n", "end")["data"]["file"] != str(child)
 
 
 def test_print_shows_what_a_child_would_be_told(

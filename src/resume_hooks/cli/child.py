@@ -85,7 +85,7 @@ def print_child(
         text or (lambda: receipt_text(receipt)),
         receipt.warnings,
     )
-    if receipt.written and _is_start_requested(options):
+    if receipt.session_id and _is_start_requested(options):
         # release the verb's resources, because the client replaces this process
         click.get_current_context().close()
         replace_process_by_client(
@@ -151,15 +151,19 @@ def receipt_text(receipt: Receipt, further_facts: Sequence[tuple[str, object]] =
         *further_facts,
     ]
     checks_row = ("checks", checks_text(receipt))
-    if not receipt.written:
+    if not receipt.session_id:
         return facts_table([("would write", receipt.title), *facts, checks_row])
+    if receipt.written:
+        done, check_rows = "wrote", [checks_row]
+    else:
+        done, check_rows = "exists", []
     return facts_table(
         [
-            ("wrote", receipt.title),
+            (done, receipt.title),
             ("id", receipt.session_id),
             ("file", receipt.file),
             *facts,
-            checks_row,
+            *check_rows,
             (f"in {agent_with_name(receipt.agent, Where()).label}", receipt.in_client),
             ("in a shell", receipt.shell),
         ]

@@ -129,9 +129,9 @@ def prepare_session(session: SessionFile) -> SessionFile:
 
 
 def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -> bool:
-    """Continue a session by a strategy. Return False if its verb created no child."""
+    """Continue a session by a strategy. Return False if its verb names no child."""
     receipt = None if strategy == GO_ON else make_child_by_strategy(session, strategy)
-    if receipt is not None and not receipt.written:
+    if receipt is not None and not receipt.session_id:
         return False
     start_or_print(_find_start(session, receipt), mode)
     return True

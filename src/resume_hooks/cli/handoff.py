@@ -38,9 +38,14 @@ from resume_hooks.sessions.opening_layout import extract_next_step, opening_text
 from resume_hooks.sessions.session import Session
 from resume_hooks.system import programs
 
+REPEATED_NOTE = (
+    "Nothing new was made; this is the session from your last handoff, which nobody has continued. "
+    "Another next step or size makes another session."
+)
+
 
 def handoff(options: HandoffOptions) -> Receipt | None:
-    """Create the child, or print the child's opening."""
+    """Create the child, or find an unused one of the same request, or print the child's opening."""
     _refuse_inconsistent_options(options)
     size = parse_size(options.size) if options.size else ""
     parent = _find_parent(options)
@@ -54,19 +59,28 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         edit=edit_text if options.edit else None,
         part_options=options,
     )
-    caller = make_caller(options)
+    caller = make_caller(options)._replace(reuses_child=_may_reuse_child(options))
     if options.show:
         _print_opening(plan_handoff(parent, spec, caller), options)
         return None
     outcome = make_handoff(parent, spec, caller)
     receipt, files = outcome.receipt, outcome.files
     rows = [("document", path) for path in files.documents]
+    notes = [*receipt.warnings, *files.warnings]
+    if receipt.session_id and not receipt.written:
+        notes.append(REPEATED_NOTE)
     return print_child(
         options,
-        receipt._replace(warnings=(*receipt.warnings, *files.warnings)),
+        receipt._replace(warnings=tuple(notes)),
         {"documents": files.documents},
         lambda: receipt_text(receipt, rows),
     )
+
+
+def _may_reuse_child(options: HandoffOptions) -> bool:
+    """Check whether an unused child of the same request may answer: no option asks for a file of its own."""
+    has_own_file = options.edit or options.dry_run or options.output_dir or options.to
+    return not (has_own_file or options.functions_for_part_options(questions.check_handoff_option))
 
 
 def _find_parent(options: HandoffOptions) -> Session:

@@ -84,7 +84,7 @@ def test_a_caller_that_refuses_the_draft(verb: Verb, parent: Path, config_home: 
 def test_only_a_caller_that_reuses_is_given_the_same_child(
     parent: Path, config_home: ConfigHome
 ) -> None:
-    """A repeated prompt creates one child; a command creates one each time."""
+    """A repeated prompt or command creates one child; a program creates one each time."""
     session, spec = Session.open_path(str(parent), config_home.where), HandoffSpec("fix it")
     first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     again = handoff(session, spec, Caller(config_home.where, reuses_child=True))

@@ -56,7 +56,7 @@ def test_the_setting_counts_for_every_handoff(
     """
     assert document("handoff", SESSION)["data"]["documents"] == []
     store_setting("handoff_dir", "_handoffs")
-    done = cli("handoff", SESSION)
+    done = cli("handoff", SESSION, "-n", "go on")
     assert done.returncode == 0
     (path,) = (project / "_handoffs").iterdir()
     assert f"document        {path}" in done.stdout.decode()

@@ -22,8 +22,9 @@ class Receipt(NamedTuple):
     Sizes are tokens of the live chain. After a trim in place, the receipt names the session itself,
     and ``backup`` is the copy of its former file.
 
-    If nothing was written, ``session_id`` and ``file`` are empty and the commands continue the
-    parent. A script that deletes the named file must never delete the user's own session.
+    If nothing was written, ``session_id`` and ``file`` are those of an unused child of the same
+    request, or empty. If they are empty, the commands continue the parent. A script that deletes the
+    named file must never delete the user's own session.
     """
 
     session_id: str
