@@ -23,6 +23,7 @@ from resume_hooks.cli.info import session_facts_data
 from resume_hooks.derive import agents
 from resume_hooks.derive.compare import compare_strategies
 from resume_hooks.derive.trim.options import make_options
+from resume_hooks.derive.verbs.trim import plan_trim
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.search.listing import SessionLister
@@ -156,7 +157,7 @@ def window(use: ContextSize) -> int | None:
 def trimmed(session: SessionFile, where: Where) -> int:
     """Return the size before a trim according to its receipt, or 0 if no trim is possible."""
     try:
-        return agents.plan_trim(session, where, make_options()).sizes.before
+        return plan_trim(session, where, make_options()).sizes.before
     except ResumeHooksError:
         return 0
 

@@ -31,6 +31,7 @@ from resume_hooks.derive.compare import (
 from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.derive.summary import MAX_PART_BYTES, MAX_PARTS, MAX_SUMMARY_CHARACTERS
 from resume_hooks.derive.trim.options import make_options
+from resume_hooks.derive.verbs.trim import plan_trim
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.hooks import context_notice
 from resume_hooks.reading.digest.build import build_digest
@@ -364,7 +365,7 @@ def test_a_receipt_matches_the_card(config_home: ConfigHome, real_session: RealS
         )
         assert made.tokens_after == found.tokens_after_strategy(HANDOFF)
     if found.tokens_after_strategy(TRIM):
-        decided = agents.plan_trim(session, where, make_options())
+        decided = plan_trim(session, where, make_options())
         if decided.pays:
             assert write_child(decided, where).tokens_after == found.tokens_after_strategy(TRIM)
 
@@ -374,7 +375,7 @@ def test_content_after_the_last_count(config_home: ConfigHome) -> None:
     rows = bulky()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
     found = compare_at(config_home, rows, 300)
-    trimmed = agents.plan_trim(
+    trimmed = plan_trim(
         locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")),
         config_home.where,
         make_options(),

@@ -1,4 +1,4 @@
-"""The verbs that create children, for every pair of source agent and target agent.
+"""The writers of children, for every pair of source agent and target agent, and the fresh child of any agent.
 
 The row of an agent in ``sessions.agents.registry`` names its writer: ``claude_writer`` for Claude
 Code, or a module of the part for that agent.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from resume_hooks import questions
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.write_child import Body, Sizes
+from resume_hooks.derive.child.write_child import Body
 from resume_hooks.derive.fresh_child import (
     NO_CONTENTS,
     ChildContents,
@@ -22,7 +22,7 @@ from resume_hooks.derive.fresh_child import (
     make_opening,
     plan_fresh_opening,
 )
-from resume_hooks.errors import NothingToFork, UsageError
+from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import (
@@ -35,18 +35,13 @@ from resume_hooks.sessions.agents.registry import (
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import read_session_base
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.transcript import scan_transcript
 
 if TYPE_CHECKING:  # imported late, so that each verb loads only its own module
     from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ForkPlan, SpokenText
-    from resume_hooks.derive.trim.options import Options
-    from resume_hooks.derive.trim.plan import Trimmable, TrimPlan
+    from resume_hooks.derive.trim.plan import Trimmable
     from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
 
 
@@ -148,83 +143,16 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     if kind != "handoff":
         require_complete(parent)
     parent = Session.from_file(parent, where)
-    ends, writer = parent.ends, _load_child_writer(parent, to, where)
+    ends, writer = parent.ends, load_child_writer(parent, to, where)
     step = check_step(ends, next_step)
     if child is None:
         child = writer.draft_child(parent, ends, kind, output_dir, about=step)
-    notes = [_describe_parent_agent(child, where)]
+    notes = [describe_parent_agent(child, where)]
     if parent.agent == CLAUDE_NAME and not child.subagent and not contents.new_task:
         notes.append(find_plan_note(ends, child.ancestors, where))
     note = "\n".join(filter(None, notes))
     opening = make_opening(parent, ends, child, step, contents, where, note)
     return plan_fresh_opening(opening, writer.make_opening_body(opening))
-
-
-def plan_fork(
-    session: SessionFile,
-    where: Where,
-    *,
-    cut: CutSelector | None = None,
-    home: str | None = None,
-    output_dir: str | None = None,
-    to: str = "",
-) -> ForkPlan:
-    """Plan a fork, as in ``fork.plan_fork``.
-
-    A fork for another agent contains the conversation as text.
-    """
-    # only a fork needs this import
-    from resume_hooks.derive import fork as forking
-
-    require_complete(session)
-    session = Session.from_file(session, where)  # read once for the draft and for the sizes
-    source_agent, target_agent = session.agent, to or session.agent
-    if home is not None and not source_agent == target_agent == CLAUDE_NAME:
-        raise UsageError(
-            "Only a Claude Code session can get another home", "Leave out --here and --home."
-        )
-    writer = load_writer(target_agent, where)
-    if source_agent == target_agent:
-        return writer.plan_fork(session, cut, home, output_dir)
-    if cut is not None:
-        raise UsageError(
-            "A fork can't have both a cut and another agent",
-            "Fork it with the cut, then the fork with --to.",
-        )
-    messages = forking.conversation_as_text(scan_transcript(session.file), session.session_id)
-    if not messages:
-        raise NothingToFork("There is nothing to fork: this session has no conversation")
-    draft = draft_child(session, "fork", where, output_dir, to=to)
-    introduction = (
-        f"{draft.block}\n\n{_describe_parent_agent(draft, where)} The conversation follows as text, "
-        "without its thinking."
-    )
-    tokens_before = session.context.tokens
-    tokens_after = min(read_session_base(session.ends, where).tokens, tokens_before)
-    tokens_after += round(
-        (len(introduction) + sum(len(message.text) for message in messages))
-        / tokens.CHARACTERS_PER_TOKEN
-    )
-    head = draft.make_first_line(ChildSize(tokens_after, tokens.CHARACTERS_PER_TOKEN))
-    body = writer.make_conversation_body(draft, head, introduction, messages)
-    return forking.ForkPlan(draft=draft, body=body, sizes=Sizes(tokens_before, tokens_after))
-
-
-def plan_trim(
-    session: SessionFile, where: Where, options: Options, *, output_dir: str | None = None
-) -> TrimPlan:
-    """Decide on a trimmed child.
-
-    Raises UsageError for contradictory options or an unusable parent.
-    """
-    # only a trim needs this import
-    from resume_hooks.derive.trim.plan import decide_trim, plan_chosen_trim
-
-    scanned_session = scan_for_trim(session, where)
-    decision = decide_trim(scanned_session, options, where)
-    return plan_chosen_trim(
-        scanned_session, draft_child(session, "trim", where, output_dir), options, decision, "rules"
-    )
 
 
 def scan_for_trim(session: SessionFile, where: Where) -> Trimmable:
@@ -233,28 +161,15 @@ def scan_for_trim(session: SessionFile, where: Where) -> Trimmable:
     return load_writer(session.agent, where).scan_for_trim(session)
 
 
-def plan_untrim(
-    trimmed_session: TrimmedSession,
-    where: Where,
-    numbers: Collection[int] | None = None,
-    *,
-    strict: bool = False,
-    output_dir: str | None = None,
-) -> UntrimPlan:
-    """Plan an untrimmed child, as in ``untrim.plan_untrim``."""
-    writer = _load_child_writer(trimmed_session.session, "", where)
-    return writer.plan_untrim(trimmed_session, numbers, strict=strict, output_dir=output_dir)
-
-
 def draft_child(
     parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = ""
 ) -> Draft:
     """Return a draft of a child for the agent ``to``, by default the parent's agent."""
-    writer = _load_child_writer(parent, to, where)
+    writer = load_child_writer(parent, to, where)
     return writer.draft_child(parent, Session.from_file(parent, where).ends, kind, output_dir)
 
 
-def _describe_parent_agent(draft: Draft, where: Where) -> str:
+def describe_parent_agent(draft: Draft, where: Where) -> str:
     """Return a note that names the parent's agent, or ``""`` if the child has the same agent."""
     subagent_note = ""
     if draft.subagent:
@@ -273,7 +188,7 @@ def _describe_parent_agent(draft: Draft, where: Where) -> str:
     ).strip()
 
 
-def _load_child_writer(parent: SessionFile, to: str, where: Where) -> Writer:
+def load_child_writer(parent: SessionFile, to: str, where: Where) -> Writer:
     """Load the writer for a child of the agent ``to``, by default the parent's agent.
 
     A session whose own agent cannot resume sessions is continued in Claude Code.

@@ -13,7 +13,6 @@ import time
 from functools import partial
 
 from resume_hooks import questions
-from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing_child import find_existing_trim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
@@ -35,7 +34,7 @@ from resume_hooks.derive.trim.plan import (
     format_totals,
     list_remarks,
 )
-from resume_hooks.derive.verbs.trim import write_trim
+from resume_hooks.derive.verbs.trim import plan_trim, write_trim
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.confirmations import QUESTION_SECONDS, StoredQuestion
@@ -214,7 +213,7 @@ def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> T
         if trim_plan is not None:
             return trim_plan
     options = parse_options(text)
-    return agents.plan_trim(parent, request.where, options)
+    return plan_trim(parent, request.where, options)
 
 
 def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) -> Receipt:

@@ -18,6 +18,9 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.cut_point import CutAtTurn
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import scan_trimmed_session
+from resume_hooks.derive.verbs.fork import plan_fork
+from resume_hooks.derive.verbs.trim import plan_trim
+from resume_hooks.derive.verbs.untrim import plan_untrim
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.triggers import recognise_trigger
@@ -82,9 +85,9 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     assert named is not None
     parent = thread(where, named.thread_id)
     items = [item.payload for item in effective(read_thread_lines(str(rollout), find_in_corpus))]
-    fork = write_child(agents.plan_fork(parent, where), where)
+    fork = write_child(plan_fork(parent, where), where)
     assert sent_of(fork.file) == items
-    decided = agents.plan_trim(parent, where, Options(keep_recent=1))
+    decided = plan_trim(parent, where, Options(keep_recent=1))
     if decided.is_pointless:
         return
     trim = write_child(decided, where)
@@ -95,9 +98,7 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     assert [item.get("call_id") for item in after] == [item.get("call_id") for item in items]
     assert len(json.dumps(after)) < len(json.dumps(items))
     reading = scan_trimmed_session(thread(where, trim.session_id))
-    assert (
-        sent_of(write_child(agents.plan_untrim(reading, where, strict=True), where).file) == items
-    )
+    assert sent_of(write_child(plan_untrim(reading, where, strict=True), where).file) == items
 
 
 def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
@@ -135,7 +136,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     ]
     path = rollouts.write(codex_of(where), lines)
     before = path.read_bytes()
-    trim = write_child(agents.plan_trim(thread(where), where, Options()), where)
+    trim = write_child(plan_trim(thread(where), where, Options()), where)
     assert path.read_bytes() == before
     sent = sent_of(trim.file)
     assert len(sent) == len(sent_of(path))
@@ -166,7 +167,7 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
     rollouts.write(codex_of(where), lines)
     (agent,) = registry.list_other_agents(where)
     for made in (
-        agents.plan_fork(thread(where), where),
+        plan_fork(thread(where), where),
         agents.plan_fresh(thread(where), where, kind="handoff"),
     ):
         child = write_child(made, where)
@@ -198,7 +199,7 @@ def test_a_goal_is_reported_like_other_words_and_stays_behind(status: str, where
     assert told.startswith(f"the session's goal, {status}: \"use ")
     assert secret not in told
     assert len(told) <= MAX_SENTENCE_CHARACTERS
-    assert (GOAL_WARNING in write_child(agents.plan_fork(parent, where), where).warnings) == (
+    assert (GOAL_WARNING in write_child(plan_fork(parent, where), where).warnings) == (
         status == "paused"
     )
 
@@ -212,7 +213,7 @@ def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
     ]
     rollouts.write(codex_of(where), lines)
     with pytest.raises(UsageError, match="sub-agent") as refused:
-        agents.plan_fork(thread(where), where)
+        plan_fork(thread(where), where)
     assert OTHER in refused.value.remedy
 
 
@@ -225,11 +226,11 @@ def test_a_cut_ends_with_the_turn(where: Where) -> None:
     ]
     context = rollouts.line("turn_context", {"cwd": "/", "model": "gpt-5"})
     rollouts.write(codex_of(where), [rollouts.meta(), *talk[:2], context, *talk[2:]])
-    fork = write_child(agents.plan_fork(thread(where), where, cut=CutAtTurn(2)), where)
+    fork = write_child(plan_fork(thread(where), where, cut=CutAtTurn(2)), where)
     assert [item["content"][0]["text"] for item in sent_of(fork.file)][-1] == "assistant 1"
     assert len(sent_of(fork.file)) == 4
     assert not any(line["type"] == "turn_context" for line in lines_of(fork.file))
-    whole = write_child(agents.plan_fork(thread(where), where), where)
+    whole = write_child(plan_fork(thread(where), where), where)
     assert [line["type"] for line in lines_of(whole.file)].count("turn_context") == 1
 
 
@@ -246,7 +247,7 @@ def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
         rollouts.message_line("assistant", "done"),
     ]
     rollouts.write(codex_of(where), [rollouts.meta(), *talk])
-    fork = write_child(agents.plan_fork(thread(where), where), where)
+    fork = write_child(plan_fork(thread(where), where), where)
     told = [line["payload"] for line in lines_of(fork.file) if "thread_settings" in line["payload"]]
     assert [(each["thread_id"], each["thread_settings"]) for each in told] == [
         (fork.session_id, {"n": "2"})
@@ -264,7 +265,7 @@ def test_an_unreadable_summary_is_reported(where: Where) -> None:
         codex_of(where),
         [rollouts.meta(), rollouts.message_line("user", "begin"), rollouts.compacted(left), *talk],
     )
-    fork = write_child(agents.plan_fork(thread(where), where, to="claude"), where)
+    fork = write_child(plan_fork(thread(where), where, to="claude"), where)
     text = Path(fork.file).read_text("utf-8")
     assert fork.tokens_after > fork.tokens_before, (
         "what every request begins with is in it, and what is told"
@@ -281,13 +282,13 @@ def test_refused_children(where: Where) -> None:
     other = THREAD.replace("0001", "0002", 1)[:-1] + "2"
     rollouts.write(codex_of(where), [rollouts.meta(other, parent_thread_id=THREAD), *talk], other)
     with pytest.raises(UsageError, match="sub-agent"):
-        agents.plan_fork(thread(where, other), where)
+        plan_fork(thread(where, other), where)
     with pytest.raises(UsageError, match="both a cut and another agent"):
-        agents.plan_fork(thread(where), where, cut=CutAtTurn(1), to="claude")
+        plan_fork(thread(where), where, cut=CutAtTurn(1), to="claude")
     with pytest.raises(UsageError, match="home"):
-        agents.plan_fork(thread(where), where, home="/")
+        plan_fork(thread(where), where, home="/")
     with pytest.raises(UsageError, match="is not trimmed"):
-        agents.plan_untrim(scan_trimmed_session(thread(where)), where, (1,))
+        plan_untrim(scan_trimmed_session(thread(where)), where, (1,))
 
 
 def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
@@ -302,14 +303,14 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
         *rollouts.LATER,
     ]
     path = rollouts.write(codex_of(where), lines)
-    trim = write_child(agents.plan_trim(thread(where), where, Options()), where)
+    trim = write_child(plan_trim(thread(where), where, Options()), where)
     reading = scan_trimmed_session(thread(where, trim.session_id))
     assert len(reading.trimmed_nodes) == 3
-    one = write_child(agents.plan_untrim(reading, where, (reading.trimmed_nodes[1].number,)), where)
+    one = write_child(plan_untrim(reading, where, (reading.trimmed_nodes[1].number,)), where)
     back = [item == was for item, was in zip(sent_of(one.file), sent_of(path), strict=True)]
     assert [place for place, same in enumerate(back) if not same] == [2, 6]
     rest = write_child(
-        agents.plan_untrim(scan_trimmed_session(thread(where, one.session_id)), where), where
+        plan_untrim(scan_trimmed_session(thread(where, one.session_id)), where), where
     )
     assert sent_of(rest.file) == sent_of(path)
 
@@ -362,7 +363,7 @@ def test_a_smart_trim_drops_the_models_choices(where: Where) -> None:
     assert '"a build"' in sent[6]["output"][0]["text"]
     assert b'"method":"smart"' in Path(receipt.file).read_bytes().splitlines()[0]
     back = write_child(
-        agents.plan_untrim(scan_trimmed_session(thread(where, receipt.session_id)), where), where
+        plan_untrim(scan_trimmed_session(thread(where, receipt.session_id)), where), where
     )
     assert sent_of(back.file) == sent_of(path)
 
@@ -408,7 +409,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
     kept = sent_of(path)
     if by == "us":
-        fork = Path(write_child(agents.plan_fork(thread(where), where), where).file)
+        fork = Path(write_child(plan_fork(thread(where), where), where).file)
     else:
         base = {"thread_id": THREAD, "end_byte_offset": path.stat().st_size}
         said = rollouts.meta(
@@ -496,13 +497,13 @@ def test_a_size_before_the_step(
 def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:
     """At each step of a write; the next write removes left-over files."""
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(12, BIG, asks=True)])
-    before, decided, born = path.read_bytes(), agents.plan_trim(thread(where), where, Options()), []
+    before, decided, born = path.read_bytes(), plan_trim(thread(where), where, Options()), []
     for _ in crashes(lambda: lambda: write_child(decided, where)):
         child = Path(decided.draft.path)
         born.append(child.exists())
         assert not born[-1] or child.stat().st_size == sum(map(len, decided.body.lines()))
         child.unlink(missing_ok=True)
-        write_child(agents.plan_trim(thread(where), where, Options()), where)
+        write_child(plan_trim(thread(where), where, Options()), where)
         assert [
             one for one in codex_of(where).rglob("*") if one.is_file() and one.suffix != ".jsonl"
         ] == []
@@ -525,7 +526,7 @@ def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(
         ]
         path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.mutated(raw, chance)])
         before = path.read_bytes()
-        for plan in (agents.plan_fork, lambda one, there: agents.plan_trim(one, there, Options())):
+        for plan in (plan_fork, lambda one, there: plan_trim(one, there, Options())):
             try:
                 decided = plan(thread(where), where)
                 receipt = None if decided.is_pointless else write_child(decided, where)

@@ -5,9 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.derive import agents
+from resume_hooks.derive.child.write_child import Sizes
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
 from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.errors import NothingToFork, UsageError
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import require_complete
 from resume_hooks.sessions.session import Session
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.api_usage import read_session_base
+from resume_hooks.transcripts.provenance import ChildSize
+from resume_hooks.transcripts.transcript import scan_transcript
 
 if TYPE_CHECKING:
     from resume_hooks.derive.cut_point import CutSelector
@@ -31,9 +41,9 @@ WHOLE = ForkSpec()
 def fork(
     session: Session, spec: ForkSpec, caller: Caller
 ) -> OpenedSession[ForkPlan] | NothingWritten[ForkPlan]:
-    """Write a fork. Raises the errors of ``agents.plan_fork`` and of writing a child."""
+    """Write a fork. Raises the errors of ``plan_fork`` and of writing a child."""
     with caller.time_limit():
-        plan = agents.plan_fork(
+        plan = plan_fork(
             session,
             caller.where,
             cut=spec.cut,
@@ -46,3 +56,53 @@ def fork(
         return NothingWritten(receipt, plan)
     facts = ("carries the whole conversation",) if plan.cut is None else ()
     return OpenedSession(receipt, plan, "forked", facts, remark=format_first_line(receipt))
+
+
+def plan_fork(
+    session: SessionFile,
+    where: Where,
+    *,
+    cut: CutSelector | None = None,
+    home: str | None = None,
+    output_dir: str | None = None,
+    to: str = "",
+) -> ForkPlan:
+    """Plan a fork, as in ``derive.fork.plan_fork``.
+
+    A fork for another agent contains the conversation as text.
+    """
+    # only a fork needs this import
+    from resume_hooks.derive.fork import ForkPlan, conversation_as_text
+
+    require_complete(session)
+    session = Session.from_file(session, where)  # read once for the draft and for the sizes
+    source_agent, target_agent = session.agent, to or session.agent
+    if home is not None and not source_agent == target_agent == CLAUDE_NAME:
+        raise UsageError(
+            "Only a Claude Code session can get another home", "Leave out --here and --home."
+        )
+    writer = agents.load_writer(target_agent, where)
+    if source_agent == target_agent:
+        return writer.plan_fork(session, cut, home, output_dir)
+    if cut is not None:
+        raise UsageError(
+            "A fork can't have both a cut and another agent",
+            "Fork it with the cut, then the fork with --to.",
+        )
+    messages = conversation_as_text(scan_transcript(session.file), session.session_id)
+    if not messages:
+        raise NothingToFork("There is nothing to fork: this session has no conversation")
+    draft = agents.draft_child(session, "fork", where, output_dir, to=to)
+    introduction = (
+        f"{draft.block}\n\n{agents.describe_parent_agent(draft, where)} The conversation follows as text, "
+        "without its thinking."
+    )
+    tokens_before = session.context.tokens
+    tokens_after = min(read_session_base(session.ends, where).tokens, tokens_before)
+    tokens_after += round(
+        (len(introduction) + sum(len(message.text) for message in messages))
+        / tokens.CHARACTERS_PER_TOKEN
+    )
+    head = draft.make_first_line(ChildSize(tokens_after, tokens.CHARACTERS_PER_TOKEN))
+    body = writer.make_conversation_body(draft, head, introduction, messages)
+    return ForkPlan(draft=draft, body=body, sizes=Sizes(tokens_before, tokens_after))

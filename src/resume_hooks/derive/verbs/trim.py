@@ -9,10 +9,11 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child, write_if_worthwhile
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import TrimPlan, list_remarks
+from resume_hooks.derive.trim.plan import TrimPlan, decide_trim, list_remarks, plan_chosen_trim
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session import Session
+from resume_hooks.sessions.session_files import SessionFile
 
 TrimOutcome = OpenedSession[TrimPlan] | NothingWritten[TrimPlan]
 
@@ -20,9 +21,19 @@ TrimOutcome = OpenedSession[TrimPlan] | NothingWritten[TrimPlan]
 def trim(session: Session, options: Options, caller: Caller) -> TrimOutcome:
     """Write a trim. Raises UsageError for contradictory options or an unusable parent."""
     with caller.time_limit():
-        plan = agents.plan_trim(session, caller.where, options, output_dir=caller.output_dir)
+        plan = plan_trim(session, caller.where, options, output_dir=caller.output_dir)
     caller.check_draft(plan.draft)
     return write_trim(plan, caller)
+
+
+def plan_trim(
+    session: SessionFile, where: Where, options: Options, *, output_dir: str | None = None
+) -> TrimPlan:
+    """Plan a trim by rules. Raises UsageError for contradictory options or an unusable parent."""
+    scanned = agents.scan_for_trim(session, where)
+    decision = decide_trim(scanned, options, where)
+    draft = agents.draft_child(session, "trim", where, output_dir)
+    return plan_chosen_trim(scanned, draft, options, decision, "rules")
 
 
 def write_trim(

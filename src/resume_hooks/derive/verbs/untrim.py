@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
-from resume_hooks.derive.untrim import UntrimPlan, scan_trimmed_session
+from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan, scan_trimmed_session
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.session import Session
 
 
@@ -43,7 +45,7 @@ def untrim(
                 f"{records} trimmed: which ones do you want back?",
                 "--all, or --record N for one of them.",
             )
-        plan = agents.plan_untrim(
+        plan = plan_untrim(
             trimmed_session,
             caller.where,
             spec.numbers or None,
@@ -60,3 +62,16 @@ def untrim(
         facts.append("note: it would be compacted at once")
     remark = format_first_line(receipt)
     return OpenedSession(receipt, plan, "untrimmed", tuple(facts), remark)
+
+
+def plan_untrim(
+    trimmed_session: TrimmedSession,
+    where: Where,
+    numbers: Collection[int] | None = None,
+    *,
+    strict: bool = False,
+    output_dir: str | None = None,
+) -> UntrimPlan:
+    """Plan an untrimmed child, as in ``derive.untrim.plan_untrim``, with the writer of the session's agent."""
+    writer = agents.load_child_writer(trimmed_session.session, "", where)
+    return writer.plan_untrim(trimmed_session, numbers, strict=strict, output_dir=output_dir)

@@ -15,6 +15,9 @@ from resume_hooks.derive.child.write_child import ChildPlan, write_child
 from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import scan_trimmed_session
+from resume_hooks.derive.verbs.fork import plan_fork
+from resume_hooks.derive.verbs.trim import plan_trim
+from resume_hooks.derive.verbs.untrim import plan_untrim
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
@@ -117,8 +120,8 @@ def test_the_requests_of_children_of_every_rollout(every_codex: CodexHome, where
     for path in corpus_in(client)[::STEP]:
         before = hashlib.sha256(path.read_bytes()).digest()
         parent = session(path, where)
-        fork = child_receipt(agents.plan_fork(parent, where), where)
-        decided = agents.plan_trim(parent, where, Options())
+        fork = child_receipt(plan_fork(parent, where), where)
+        decided = plan_trim(parent, where, Options())
         trim = child_receipt(decided, where) if decided.pays else None
         back = untrim_all(trim, where) if trim else None
         assert hashlib.sha256(path.read_bytes()).digest() == before, path.name
@@ -141,7 +144,7 @@ def test_the_requests_of_children_of_every_rollout(every_codex: CodexHome, where
 def untrim_all(trim: Receipt, where: Where) -> Receipt:
     """Return an untrim of all trimmed contents."""
     reading = scan_trimmed_session(resolve_locator(trim.session_id, "/", where, foreign=True))
-    return child_receipt(agents.plan_untrim(reading, where, strict=True), where)
+    return child_receipt(plan_untrim(reading, where, strict=True), where)
 
 
 def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, where: Where) -> None:

@@ -11,6 +11,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import ChildContents
+from resume_hooks.derive.verbs.fork import plan_fork
 from resume_hooks.parts.codex.defects import find_thread_defects
 from resume_hooks.parts.codex.rollout import GOAL_WARNING
 from resume_hooks.parts.codex.sessions.files import Rollouts
@@ -67,7 +68,7 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
     assert f'the session\'s goal, blocked: "{OBJECTIVE}"' in told
     assert f"/goal {OBJECTIVE}" in told
     assert "codex_internal_context" not in told
-    fork = write_child(agents.plan_fork(parent, where), where)
+    fork = write_child(plan_fork(parent, where), where)
     assert GOAL_WARNING in fork.warnings
     assert client.resume(fork.session_id) == client.resume(own)
     with sqlite3.connect(f"file:{client.codex / 'goals_1.sqlite'}?mode=ro", uri=True) as database:

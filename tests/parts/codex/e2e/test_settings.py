@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
+from resume_hooks.derive.verbs.fork import plan_fork
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex.e2e.client import CodexHome, thread_of
@@ -32,7 +32,7 @@ def test_a_fork_asks_for_the_thoughts_that_its_parent_asks_for(
     assert done.returncode == 0, done.stderr
     parent = thread_of(client.rollouts()[-1])
     fork = write_child(
-        agents.plan_fork(resolve_locator(parent, "/", Where(), foreign=True), Where()), Where()
+        plan_fork(resolve_locator(parent, "/", Where(), foreign=True), Where()), Where()
     ).session_id
 
     def reasoning(thread: str) -> object:
