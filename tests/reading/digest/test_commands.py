@@ -119,6 +119,45 @@ def test_a_check_that_passed_in_a_chain(config_home: ConfigHome) -> None:
     assert notes(talk.digest(config_home), "commands")["pytest -q"] == edited_note
 
 
+@pytest.mark.parametrize(
+    ("selected", "whole"),
+    [
+        ("go test ./pkg/a -run TestOne -v", "go test ./..."),
+        ("cd pkg && go test -run TestOne", "go test -race ./pkg/..."),
+        ("pytest tests/test_a.py::test_one -q", "pytest"),
+        ("pytest -q -k one", "pytest tests -q"),
+        ("npx vitest run src/a -t one", "npx vitest run src"),
+    ],
+)
+def test_one_run_of_selected_tests_gives_way_to_a_wider_pass(
+    config_home: ConfigHome, selected: str, whole: str
+) -> None:
+    """It stays while no later run covers it, and if it ran more than once."""
+    talk = Talk().prompt("go").runs(whole).runs(selected)
+    assert set(texts(talk.digest(config_home), "commands")) == {selected, whole}
+    failed = Talk().prompt("go").runs(selected).fails(whole)
+    assert texts(failed.digest(config_home), "commands") == [selected]
+    talk.runs(whole)
+    kept = whole == "pytest tests -q"  # the other tests with this name are elsewhere
+    assert (selected in texts(talk.digest(config_home), "commands")) is kept
+    again = Talk().prompt("go").runs(selected).runs(selected).runs(whole)
+    assert selected in texts(again.digest(config_home), "commands")
+
+
+def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigHome) -> None:
+    """A runner counts as what it prints, another program or option or folder as no proof."""
+    talk = Talk().prompt("go").runs("go build ./cmd/a").edits(f"{CWD}/cmd/a/main.go")
+    talk.runs("go vet ./lib/...").runs("golangci-lint run ./...").runs("go test ./cmd/a -run One")
+    edited = "edited since: main.go"
+    assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == edited
+    talk.runs("mise run test 2>&1 | tail -9", "[test] $ go test -race ./...\nok  cmd/a 0.1s")
+    passed = f"a wider check passed since, :{talk.at}"
+    assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == passed
+    talk.edits(f"{CWD}/cmd/b.go")
+    row = f"{passed}, edited since: b.go"
+    assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == row
+
+
 def test_a_check_that_failed_before_edits_says_so(config_home: ConfigHome) -> None:
     """It may be fixed; a linter may also read a document."""
     talk = Talk().prompt("go").fails("npm run lint", "error: no x")

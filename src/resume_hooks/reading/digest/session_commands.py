@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest.check_scopes import CheckPasses, CheckRun, selects_tests
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
@@ -174,6 +175,7 @@ def _choose_commands(
             groups.setdefault(command.key, []).append(command)
     last_order = commands[-1].run.place.order or 1 if commands else 1
     passed_places = _find_passed_places(commands, edited_files)
+    check_passes = CheckPasses([_make_check_run(command) for command in commands])
     scored_runs = []
     for runs in groups.values():
         good_run = next((command for command in reversed(runs) if command.may_have_worked), None)
@@ -183,6 +185,9 @@ def _choose_commands(
             and not _has_lost_folder(good_run, removals)
         ):
             if _uses_removed_folder(good_run, commands, removals):
+                continue
+            covering_pass = check_passes.find_covering_pass(_make_check_run(runs[-1]))
+            if covering_pass is not None and _is_probe(runs):
                 continue
             score = (
                 min(len(runs), MAX_COUNTED_RUNS)
@@ -199,6 +204,7 @@ def _choose_commands(
                         good_run,
                         _find_other_folder(good_run, folder),
                         _find_last_pass(good_run, passed_places, edited_files),
+                        covering_pass,
                         edited_files,
                     ),
                 )
@@ -509,6 +515,7 @@ def _format_runs_note(
     good_run: ShellCommand,
     folder: str,
     last_pass: RecordPlace | None,
+    covering_pass: RecordPlace | None,
     edited_files: EditedFiles,
 ) -> str:
     notes = [f"in {folder}"] if folder else []
@@ -533,14 +540,25 @@ def _format_runs_note(
     elif last_run.complaint and last_run is not good_run:
         notes.append(f"{label} printed: {cut_line(last_run.complaint, MAX_LINE_CHARACTERS // 2)}")
     if is_verification(last_run):
-        has_passed = last_run.may_have_worked
         result_place = last_run.run.result_place
-        notes.append(
-            edited_files.describe_passed_check(result_place, run_folder)
-            if has_passed
-            else edited_files.describe_failed_check(result_place, run_folder)
-        )
+        if not last_run.may_have_worked:
+            edits_note = edited_files.describe_failed_check(result_place, run_folder)
+        else:
+            edits_note = edited_files.describe_passed_check(result_place, run_folder)
+            if edits_note and covering_pass is not None:
+                notes.append(f"a wider check passed since, :{covering_pass.number}")
+                edits_note = edited_files.describe_passed_check(covering_pass, run_folder)
+        notes.append(edits_note)
     return ", ".join(filter(None, notes))
+
+
+def _make_check_run(command: ShellCommand) -> CheckRun:
+    return CheckRun(command.run, command.parts, command.key, command.has_worked)
+
+
+def _is_probe(runs: Sequence[ShellCommand]) -> bool:
+    """Check whether tests that a command selects ran only once, to see whether a change of the moment works."""
+    return len(runs) == 1 and selects_tests(runs[0].parts)
 
 
 MIN_DISTINCT_NAME_CHARACTERS = 8  # characters of a folder's name that is not a common word

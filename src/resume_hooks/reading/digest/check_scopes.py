@@ -1,0 +1,185 @@
+"""The scopes of checks: the code that a test, build or linter covers, and the later checks that cover it, too.
+
+A runner such as ``mise run test`` prints the command that it runs, whose scope counts as its own.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.git_seen import find_run_folder
+from resume_hooks.reading.digest.shell import SimpleCommand
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+
+MAX_PRINTED_COMMANDS = 20  # the maximum number of commands that the output of a runner shows
+_PRINTED_COMMAND = compile_lazily(r"(?:\A|\n)(?:\[[\w:.-]{1,60}\] )?[$>] ([^\n]{1,400})")
+"""A command that a runner is about to run, as mise, npm, yarn and bun print it."""
+
+_RUNNERS = frozenset({"mise", "npm", "pnpm", "yarn", "bun", "task", "just", "make"})
+"""Programs that print the commands that they run."""
+
+_FILTER_OPTION = compile_lazily(
+    r"--?(?:run|k|t|g|skip|filter|grep|test|tests|testNamePattern|test-name-pattern|bench|only|lib|bin|package)(?:=.*)?\Z"
+)
+"""An option that selects some tests of a scope. Its value may be the next word."""
+
+_NEUTRAL_OPTION = compile_lazily(
+    r"-(?:[vqsxl]{1,4}|n\d+|j\d+|count=.*|race|json|failfast|short|timeout.*|parallel.*|p=.*|cover.*)\Z|"
+    r"--(?:verbose|quiet|silent|nocapture|no-header|tb|color|no-color|maxfail|bail|timeout|reporter|format|"
+    r"max-diagnostics|jobs|coverage|locked|offline|tests?-threads)(?:=.*)?\Z|--\Z"
+)
+"""An option that changes how a check runs or reports, and not what it checks."""
+
+_NODE_SEPARATOR = "::"  # it precedes the name of a test in an operand of pytest
+_ALL_BELOW = "/..."  # the end of an operand of go that includes all folders below
+_COMPILERS = {
+    "go build": frozenset({"go vet", "go test"}),
+    "cargo check": frozenset({"cargo build", "cargo clippy", "cargo test", "cargo nextest"}),
+    "cargo build": frozenset({"cargo test", "cargo nextest"}),
+}
+"""Programs that only compile, with checks that compile the same code."""
+
+
+class CheckRun(NamedTuple):
+    """A run with its simple commands and its key. ``has_passed`` means that it certainly succeeded."""
+
+    run: ShellRun
+    parts: tuple[SimpleCommand, ...]
+    key: str
+    has_passed: bool
+
+
+class _CheckScope(NamedTuple):
+    """What a check covers: a program's work on the folders and files ``targets``, as absolute paths.
+
+    ``filters`` select some tests. The check works as its ``options`` say. If ``is_deep``, it covers
+    everything in its targets, else only what is directly in them.
+    """
+
+    program: str
+    targets: tuple[str, ...]
+    filters: tuple[str, ...]
+    options: frozenset[str]
+    is_deep: bool
+
+
+class CheckPasses:
+    """The checks of a lineage that passed, with their scopes."""
+
+    def __init__(self, check_runs: Sequence[CheckRun]) -> None:
+        self._scopes_by_key: dict[str, list[_CheckScope]] = {}
+        self._passes: list[tuple[_CheckScope, RecordPlace]] = []
+        for check_run in check_runs:
+            printed_scopes = list(_list_printed_scopes(check_run))
+            if printed_scopes:
+                self._scopes_by_key[check_run.key] = printed_scopes
+        for check_run in check_runs:
+            if check_run.has_passed and shell.does_status_cover_all(check_run.key):
+                place = check_run.run.result_place
+                self._passes += [(scope, place) for scope in self._list_scopes(check_run)]
+
+    def find_covering_pass(self, check_run: CheckRun) -> RecordPlace | None:
+        """Return the last pass, after a run, of checks that cover everything that the run checked, or None."""
+        places: list[RecordPlace] = []
+        for scope in self._list_scopes(check_run):
+            place = self._find_pass_of_scope(scope, check_run.run.result_place.order)
+            if place is None:
+                return None
+            places.append(place)
+        return min(places, key=lambda place: place.order, default=None)
+
+    def _find_pass_of_scope(self, scope: _CheckScope, order: int) -> RecordPlace | None:
+        for passed_scope, place in reversed(self._passes):
+            if place.order <= order:
+                return None
+            if _covers(passed_scope, scope):
+                return place
+        return None
+
+    def _list_scopes(self, check_run: CheckRun) -> list[_CheckScope]:
+        """Return the scopes of the programs in a run, and of those that it prints if it is a runner."""
+        folder = find_run_folder(check_run.run, check_run.parts)
+        own_scopes = list(_list_scopes_in_folder(check_run.parts, folder))
+        return self._scopes_by_key.get(check_run.key, own_scopes)
+
+
+def selects_tests(parts: Sequence[SimpleCommand]) -> bool:
+    """Check whether a command runs only tests that it selects by their names."""
+    return any(scope.filters for scope in _list_scopes_in_folder(parts, ""))
+
+
+def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
+    program = shell.find_program(check_run.parts)
+    if program.partition(" ")[0] not in _RUNNERS:
+        return
+    folder = find_run_folder(check_run.run, check_run.parts)
+    for text in _PRINTED_COMMAND.findall(check_run.run.output)[:MAX_PRINTED_COMMANDS]:
+        yield from _list_scopes_in_folder(shell.parse_simple_commands(text), folder)
+
+
+def _list_scopes_in_folder(parts: Sequence[SimpleCommand], folder: str) -> Iterator[_CheckScope]:
+    for part in parts:
+        if shell.find_program((part,)):
+            yield _make_scope(part.words, folder)
+
+
+def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
+    """Return the scope of a simple command that runs in ``folder``."""
+    program = shell.find_program((SimpleCommand(tuple(words), ()),))
+    targets: list[str] = []
+    filters: list[str] = []
+    options: set[str] = set()
+    is_deep = not program.startswith("go ")
+    is_filter_value = False
+    for word in words[len(program.split()) :]:
+        if is_filter_value:
+            filters.append(word)
+            is_filter_value = False
+        elif _FILTER_OPTION.match(word):
+            filters.append(word)
+            is_filter_value = "=" not in word
+        elif word.startswith("-"):
+            if not _NEUTRAL_OPTION.match(word):
+                options.add(word)
+        else:
+            path, separator, test_name = word.partition(_NODE_SEPARATOR)
+            if separator:
+                filters.append(test_name)
+            is_deep = is_deep or path.endswith(_ALL_BELOW)
+            targets.append(
+                posixpath.normpath(posixpath.join(folder, path.removesuffix(_ALL_BELOW)))
+            )
+    return _CheckScope(
+        program,
+        tuple(targets) or (posixpath.normpath(folder),),
+        tuple(filters),
+        frozenset(options),
+        is_deep,
+    )
+
+
+def _covers(wider: _CheckScope, scope: _CheckScope) -> bool:
+    """Check whether the pass of one check proves that another one passes."""
+    has_program = wider.program == scope.program or wider.program in _COMPILERS.get(
+        scope.program, ()
+    )
+    if not has_program or (wider.filters and wider.filters != scope.filters):
+        return False
+    if not scope.options <= wider.options:
+        return False
+    return all(
+        _is_target_in_scope(target, wider, is_deep=scope.is_deep) for target in scope.targets
+    )
+
+
+def _is_target_in_scope(path: str, wider: _CheckScope, *, is_deep: bool) -> bool:
+    for target in wider.targets:
+        if path == target and (wider.is_deep or not is_deep):
+            return True
+        if wider.is_deep and f"{path}/".startswith(f"{target.rstrip('/')}/"):
+            return True
+    return False
