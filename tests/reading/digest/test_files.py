@@ -234,6 +234,17 @@ def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
     assert texts(talk.digest(config_home), "artefacts") == ["commit 9f8e7d6 Cut it"]
 
 
+def test_an_amended_commit_after_a_rebase_does_not_stand(config_home: ConfigHome) -> None:
+    """Its successor has its subject, although a rebased commit from before the session was seen later."""
+    talk = Talk().prompt("go").runs("git commit -m x", "[fix 1a2b3c4] Cut it\n")
+    talk.fails("git rebase main", "CONFLICT (content): Merge conflict in a.py\n")
+    output = "[detached HEAD 0a0b0c0] Before\nSuccessfully rebased and updated refs/heads/fix.\n"
+    talk.runs("git add . && git rebase --continue", output)
+    talk.runs("git commit -a --amend --no-edit", "[fix 2b3c4d5] Cut it\n")
+    found = texts(talk.digest(config_home), "artefacts")
+    assert found == ["commit 2b3c4d5 Cut it", "commit 0a0b0c0 Before"]
+
+
 def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
     """That is said where the command worked and nothing else in it could have.
 

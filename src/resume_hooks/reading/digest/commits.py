@@ -180,9 +180,16 @@ class _CommitHistory:
     def _amend_commit(self, commit: Commit | None) -> None:
         """Replace the last commit by another commit. None stands for an unknown commit, if git printed nothing."""
         if commit is not None and commit.branch:
-            former_commits = self._commits_on_branch(commit.branch)[-1:]
+            candidates = self._commits_on_branch(commit.branch)
         else:
-            former_commits = self._current_commits()[-1:]
+            candidates = self._current_commits()
+        former_commits = candidates[-1:]
+        if commit is not None:
+            # the order after a rebase is not known, and most amended commits keep their subjects
+            subject = commit.subject
+            former_commits = [
+                former for former in candidates if former.subject == subject
+            ][-1:] or former_commits
         if commit is None:
             for former_commit in former_commits:
                 former_commit.hash = ""
