@@ -158,6 +158,15 @@ def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigH
     assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == row
 
 
+def test_a_trial_in_a_temporary_folder_does_not_still_fail(config_home: ConfigHome) -> None:
+    """Its success is not listed either; a check that only mentions such a folder is."""
+    talk = (
+        Talk().prompt("go").fails("cd /tmp/x && curl -sL https://x.example/a.tgz | tar -xz", "no")
+    )
+    talk.fails("cd /tmp/x && go build ./...").fails("go test -o /tmp/x ./...")
+    assert texts(talk.digest(config_home), "errors") == ["`go test -o /tmp/x ./...` exit 1: boom"]
+
+
 def test_a_check_that_failed_before_edits_says_so(config_home: ConfigHome) -> None:
     """It may be fixed; a linter may also read a document."""
     talk = Talk().prompt("go").fails("npm run lint", "error: no x")

@@ -187,9 +187,9 @@ class _CommitHistory:
         if commit is not None:
             # the order after a rebase is not known, and most amended commits keep their subjects
             subject = commit.subject
-            former_commits = [
-                former for former in candidates if former.subject == subject
-            ][-1:] or former_commits
+            former_commits = [former for former in candidates if former.subject == subject][
+                -1:
+            ] or former_commits
         if commit is None:
             for former_commit in former_commits:
                 former_commit.hash = ""

@@ -199,6 +199,8 @@ def list_open_errors(
             continue
         if not is_check(command) and not command.program.startswith(_CHANGING_PROGRAMS):
             continue  # a failed inspection is not a remaining error
+        if moves_to_temporary_folder(command):
+            continue  # neither is a trial outside the project
         if not _is_resolved(command, good_commands):
             yield make_entry(
                 f"{_quote_failed_command(command)} {failure}",
