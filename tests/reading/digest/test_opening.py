@@ -551,7 +551,7 @@ def test_committed_edits_come_last(config_home: ConfigHome, request_text: str, f
         talk.calls("Edit", {"file_path": f"/home/user/proj/{name[0]}.py", **change})
     talk.runs("git commit -am x", "[main 1234567] x").says("Done.").prompt(request_text)
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
-    assert first in "".join(call.text for call in collect_latest_calls(session, digest, 90))
+    assert first in "".join(call.text for call in collect_latest_calls(session, digest, 110))
     assert len(_latest_texts(talk, config_home)) == 5
 
 
@@ -674,6 +674,33 @@ def test_a_failed_run_that_passed_later_is_brief(config_home: ConfigHome) -> Non
     talk = Talk().prompt("go").fails("make lint", rows).runs("make lint", "").says("Done.")
     (text,) = _latest_texts(talk, config_home)
     assert len(text) < 900
+
+
+def test_a_call_whose_result_is_old_says_so(config_home: ConfigHome) -> None:
+    """A failed check that passed later, and checks and queries of git before edits and commits."""
+    talk = Talk().prompt("go").fails("cargo fmt --check", "Diff in a.rs:1").runs("git log -3", "x y")
+    talk.runs("git diff a.rs", "-a").runs("make x", "built").runs("git diff a..b", "-c")
+    talk.edits(f"{CWD}/a.rs").edits(f"{CWD}/a.rs").edits("/tmp/b.rs")
+    talk.runs("cargo fmt --check", "fine").runs("git status", "On branch main")
+    talk.fails("git commit -m x", "no").runs("git branch --show-current", "main")
+    talk.runs("git switch a", "Switched to branch 'a'").runs("git commit -qam x", "done")
+    talk.fails("npx knip", "bad").runs("cd src/check && cat y.rs", "y").runs("npx knip", "")
+    passed_at = talk.at - 17
+    assert [text for text in _latest_texts(talk, config_home) if "Edit" not in text] == [
+        f"Bash: cargo fmt --check\n[it worked later, :{passed_at}]\ngot:\nExit code 1\nDiff in a.rs:1",
+        "Bash: git log -3\n[since then: a commit, another branch]\ngot:\nx y",
+        "Bash: git diff a.rs\n[since then: 1 file edited, a commit, another branch]\ngot:\n-a",
+        "Bash: make x\n[since then: 1 file edited]\ngot:\nbuilt",
+        "Bash: git diff a..b\ngot:\n-c",
+        "Bash: cargo fmt --check\n[the latest of several such calls]\ngot:\nfine",
+        "Bash: git status\n[since then: a commit, another branch]\ngot:\nOn branch main",
+        "Bash: git commit -m x\n[since then: a commit]\ngot:\nExit code 1\nno",
+        "Bash: git branch --show-current\n[since then: another branch]\ngot:\nmain",
+        "Bash: git switch a\ngot:\nSwitched to branch 'a'",
+        "Bash: git commit -qam x\ngot:\ndone",
+        f"Bash: npx knip\n[it worked later, :{talk.at - 1}]\ngot:\nExit code 1\nbad",
+        "Bash: cd src/check && cat y.rs\ngot:\ny",
+    ]
 
 
 def test_a_plan_that_the_user_saw_is_not_a_call(config_home: ConfigHome) -> None:

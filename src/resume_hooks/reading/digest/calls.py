@@ -27,7 +27,11 @@ from resume_hooks.reading.digest.later_edits import (
 )
 from resume_hooks.reading.digest.open_calls import PLAN_TOOL
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
-from resume_hooks.reading.digest.session_commands import has_check_word
+from resume_hooks.reading.digest.session_commands import (
+    TEMPORARY_PATH,
+    has_check_word,
+    is_check_part,
+)
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, format_count, plain_line
@@ -290,11 +294,12 @@ class _LaterCalls:
         self._whole_files: set[str] = set()
         self._longest_edits: dict[str, int] = {}
         self._call_counts: Counter[_CallKey] = Counter()
-        self._passed_keys: set[_CallKey] = set()
+        self._passed_numbers: dict[_CallKey, int] = {}  # the record of the last call that passed
         self._polled_commands: set[str] = set()
         self._shown_errors: set[int] = set()
         self._changing_commands: dict[str, str] = {}  # a note on each file that a command changed
         self._is_committed = False
+        self._has_switched = False
         self._has_plan = False
         self._search_count = 0
         self._check_count = 0
@@ -306,23 +311,20 @@ class _LaterCalls:
         remains of its text.
         """
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
-        if (
-            not answer.is_error
-            and _COMMIT_COMMAND.search(get_string(inputs, "command")) is not None
-        ):
-            self._is_committed = True  # what was written before is in the repository
         self._has_plan = self._has_plan or tool == PLAN_TOOL
         if tool in records.WRITING_TOOLS:
             return None if answer.is_error else self._register_edit(block, number)
+        key = tool, _make_repetition_key(tool, inputs)
+        age_note = self._find_age_note(key, inputs, answer)
         if tool == "Bash" and not answer.is_error:
             self._register_changes(get_string(inputs, "command"), number)
-        key = tool, _make_repetition_key(tool, inputs)
+            self._has_switched = self._has_switched or _SWITCH.search(answer.text) is not None
         has_passed = not answer.is_error and (
             _is_diff(block) or _FAILURE_WORD.search(answer.text) is None
         )
-        has_passed_later = key in self._passed_keys
+        has_passed_later = key in self._passed_numbers
         if key[1] and has_passed:
-            self._passed_keys.add(key)
+            self._passed_numbers.setdefault(key, number)
         is_partial = self._was_polled(block) and answer.is_running
         if is_partial or _is_useless(answer) or self._is_superseded(block, answer):
             return None
@@ -337,7 +339,8 @@ class _LaterCalls:
             value = CallValue.BRIEF
         else:
             value = self._rate_call(block, has_passed=has_passed)
-        return self._list_result(block, answer, number, value, ("", "") if is_repeated else key)
+        shown_key = ("", "") if is_repeated or has_passed_later else key
+        return self._list_result(block, answer, number, value, shown_key, age_note)
 
     def _shows_open_error(self, block: Record, number: int) -> bool:
         """Check whether a call of the record ``number`` shows the output of a failure that is still open.
@@ -364,11 +367,17 @@ class _LaterCalls:
         return was_polled
 
     def _list_result(
-        self, block: Record, answer: _Answer, number: int, value: CallValue, key: _CallKey
+        self,
+        block: Record,
+        answer: _Answer,
+        number: int,
+        value: CallValue,
+        key: _CallKey,
+        note: str,
     ) -> _ListedCall:
-        """Return the text of a call that wrote no file."""
+        """Return the text of a call that wrote no file, with a ``note`` if it is not empty."""
         is_recent = number >= self._subject.request_number
-        format_result = partial(_format_result, block, answer.text, self._subject.words)
+        format_result = partial(_format_result, block, note, answer.text, self._subject.words)
         is_failure = answer.text.startswith(_FAILURE_PREFIXES)
         if value is CallValue.BRIEF:
             if is_failure or _FAILURE_WORD.search(answer.text) is not None:
@@ -391,8 +400,35 @@ class _LaterCalls:
         )
         return _ListedCall(candidate, number, key, "")
 
+    def _find_age_note(self, key: _CallKey, inputs: Record, answer: _Answer) -> str:
+        """Return a note if later calls may have changed the result of a check or of a query of git, else ``""``."""
+        if key[0] != "Bash":
+            return ""
+        parts = shell.parse_simple_commands(get_string(inputs, "command"))
+        is_check = any(map(is_check_part, parts))
+        is_failure = answer.is_error or (
+            is_check and _FAILURE_WORD.search(answer.text) is not None
+        )
+        passed_number = self._passed_numbers.get(key)
+        if is_failure and passed_number is not None:
+            return f"[it worked later, :{passed_number}]"
+        git_verbs = _list_git_verbs(parts)
+        events = []
+        edited_paths = self._edit_counts.keys() | self._changing_commands.keys()
+        edit_count = sum(TEMPORARY_PATH.search(path) is None for path in edited_paths)
+        if edit_count and (is_check or not git_verbs.isdisjoint(_WORK_TREE_QUERIES)):
+            events.append(f"{format_count(edit_count, 'file')} edited")
+        is_failed_commit = answer.is_error and "commit" in git_verbs
+        if self._is_committed and (is_failed_commit or not git_verbs.isdisjoint(_COMMIT_QUERIES)):
+            events.append("a commit")
+        if self._has_switched and not git_verbs.isdisjoint(_BRANCH_QUERIES):
+            events.append("another branch")
+        return f"[since then: {', '.join(events)}]" if events else ""
+
     def _register_changes(self, command: str, number: int) -> None:
-        """Register the files that a command of the record ``number`` changed or removed."""
+        """Register the files that a command of the record ``number`` changed or removed, and a commit."""
+        if _COMMIT_COMMAND.search(command) is not None:
+            self._is_committed = True  # what was written before is in the repository
         for path, is_removed in shell.find_changed_paths(shell.parse_simple_commands(command)):
             verb = "removed" if is_removed else "changed"
             self._changing_commands.setdefault(
@@ -509,6 +545,23 @@ class _LaterCalls:
     def count_equal_calls(self, key: _CallKey) -> int:
         """Return how many calls have a key."""
         return self._call_counts[key]
+
+
+_WORK_TREE_QUERIES = frozenset({"status", "diff"})
+_COMMIT_QUERIES = _WORK_TREE_QUERIES | {"log"}
+_BRANCH_QUERIES = _COMMIT_QUERIES | {"branch", "rev-parse"}
+"""Git subcommands whose output an edit, a commit or another branch makes outdated."""
+
+_SWITCH = compile_lazily(r"(?:\A|\n)Switched to (?:a new )?branch '")
+
+
+def _list_git_verbs(parts: Sequence[shell.SimpleCommand]) -> frozenset[str]:
+    """Return the git subcommands of a command, without comparisons of commits."""
+    verbs: set[str] = set()
+    for part in parts:
+        if part.words[:1] == ("git",) and not any(".." in word for word in part.words):
+            verbs.update([*shell.list_git_words(part.words)][:1])
+    return frozenset(verbs)
 
 
 _FILE_READERS = frozenset({"cat", "sed", "head", "tail", "nl"})
@@ -654,14 +707,15 @@ def _format_edit(block: Record, present_text: str, note: str, max_characters: in
 
 
 def _format_result(
-    block: Record, answer: str, request_words: frozenset[str], max_characters: int
+    block: Record, note: str, answer: str, request_words: frozenset[str], max_characters: int
 ) -> str:
-    """Format a call with its result.
+    """Format a call with its result, and with a ``note`` if it is not empty.
 
     If the result is a diff, its parts with some of the ``request_words`` are shown.
     """
+    head = "\n".join(filter(None, (_format_call_head(block), note)))
     if is_placeholder(answer):
-        return _format_call_head(block)
+        return head
     output = answer
     if get_string(block, "name") == "Bash":
         output = _PROGRESS_ROWS.sub("\n", answer)
@@ -670,8 +724,8 @@ def _format_result(
     )
     shown_output = related_hunks or _shorten_output(output, max_characters)
     if shown_output:
-        return f"{_format_call_head(block)}\ngot:\n{shown_output}"
-    return _format_call_head(block)
+        return f"{head}\ngot:\n{shown_output}"
+    return head
 
 
 def _format_call_head(block: Record) -> str:
