@@ -51,6 +51,22 @@ def test_a_file_that_only_git_names_is_committed_with_the_others(config_home: Co
     assert _state(talk, config_home, "b.lock") == "named by git only, committed in 1234567"
 
 
+def test_files_of_a_new_repository_are_not_tracked(config_home: ConfigHome) -> None:
+    """Until they are added; a repository below does not count, and neither does one that was there."""
+    talk = _edited("a.py", "b.py")
+    talk.runs("git init -b main", f"Reinitialized existing Git repository in {CWD}/.git/\n")
+    talk.runs("git init x", f"Initialized empty Git repository in {CWD}/x/.git/\n")
+    rows = texts(talk.digest(config_home), "now")
+    assert "not committed: b.py, a.py" in rows
+    talk.runs("git init -b main", f"Initialized empty Git repository in {CWD}/.git/\n")
+    talk.edits(f"{CWD}/c.py")
+    assert "not tracked by git: c.py, b.py, a.py" in texts(talk.digest(config_home), "now")
+    talk.runs("git add a.py && git commit -m x", "[main (root-commit) 1234567] x\n")
+    talk.edits(f"{CWD}/a.py").edits(f"{CWD}/d.py")
+    rows = texts(talk.digest(config_home), "now")
+    assert {"not committed: d.py, a.py", "not tracked by git: c.py, b.py"} <= set(rows)
+
+
 @pytest.mark.parametrize(
     ("command", "output", "state"),
     [

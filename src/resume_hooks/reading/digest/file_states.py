@@ -78,6 +78,7 @@ _SHELL_EXPANSION = compile_lazily(r"[$*?`\[]")
 
 # git's refusal to add a file, after which it does not add the other files either
 _ADD_REFUSAL = "fatal: pathspec"
+_NEW_REPOSITORY = compile_lazily(r"(?:\A|\n)Initialized empty Git repository in (/[^\n]*)/\.git\b")
 _COMMIT_ALL_OPTION = compile_lazily(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
 _OPTIONS_WITH_VALUE = frozenset(
     {"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"}
@@ -195,6 +196,8 @@ class FileStates:
         self.untracked_paths: set[str] = set()
         """The files that are not in any commit: a tool created them, or a status lists them as
         new."""
+        self._empty_checkouts: set[str] = set()
+        """The checkouts that ``git init`` created and that have no commit."""
         self._commits_by_checkout: dict[str, list[RecordedCommit]] = {}
         """The existing commits by checkout, in order, the latest last."""
         self._commit_count_by_path: dict[str, int] = {}
@@ -215,7 +218,7 @@ class FileStates:
         self.states.pop(path, None)  # the latest change must be the last one
         self.states[path] = FileState(NOT_COMMITTED)
         self.removed_paths.discard(path)
-        if edit.is_new:
+        if edit.is_new or self.find_checkout(path) in self._empty_checkouts:
             self.untracked_paths.add(path)
         self._staged_paths.discard(path)
         self._commit_count_by_path[path] = self._commit_count
@@ -229,7 +232,9 @@ class FileStates:
         ):
             self.listing_place = None
         self._process_log(call)
-        if verb == "add":
+        if verb == "init":
+            self._process_init(call)
+        elif verb == "add":
             self._process_add(call, arguments)
         elif verb == "commit" and not call.run.failed:
             self._process_commit(call, arguments)
@@ -390,6 +395,13 @@ class FileStates:
                     matches.append(path)
         return matches
 
+    def _process_init(self, call: GitCall) -> None:
+        """Process a command that may create a repository, in which no file is tracked."""
+        match = _NEW_REPOSITORY.search(call.run.output)
+        if match is not None and match[1] == self.find_checkout(match[1]):
+            self._empty_checkouts.add(match[1])
+            self.untracked_paths.update(self._paths_in_checkout_of(match[1]))
+
     def _process_add(self, call: GitCall, arguments: Sequence[str]) -> None:
         if call.run.failed and _ADD_REFUSAL in call.run.output:
             return
@@ -432,6 +444,7 @@ class FileStates:
             self._set_state_of_commits(commits[-1:], FileState("committed", commit))
             commits.pop()
         commits.append(commit)
+        self._empty_checkouts.discard(checkout)
         if commit.name:
             self._top_commits[checkout] = commit.name
         committed_paths = {
