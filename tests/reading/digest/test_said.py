@@ -543,6 +543,10 @@ def test_a_statement_about_later_work_is_a_constraint(config_home: ConfigHome, s
     [
         "/compact keep it short", "Leave a note that it is done", "I want to see the log of it",
         "i want to implement this.", "It should be added to the list", "yes, keep going",
+        "the agent feels implausible? because we want the agent doing the driving of it",
+        "While I think we must always have both, that one is nice",
+        "While it works, there should be an option to always use tabs",
+        "i kind of feel like we want either typescript or rust.",
         "we should be good now", "That can work instead of the other, but also beside it.",
     ],
 )  # fmt: skip

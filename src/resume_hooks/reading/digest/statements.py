@@ -53,7 +53,7 @@ double the search time."""
 _DOUBT_WORDS = compile_lazily(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
     | \b(?:lol|lmao|rofl|ha(?:ha)+|hehe|jk|just\ kidding|i\ wonder|wondering|i\ guess|maybe|perhaps|not\ sure|we\ could
-        |i(?:'m|\ am)\ (?:also\ )?thinking
+        |i(?:'m|\ am)\ (?:also\ )?thinking|i\ bet|i\ kind\ of
         |i\ don'?t\ (?:understand|know|think|see|get)|(?:is|are)\ never)\b
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -154,12 +154,13 @@ _LASTING_WORD = compile_lazily(
 _ONE_TIME_REQUEST = compile_lazily(
     r"""\A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b
         |let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
-        |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
+        |(?:while\s+)?i\s+(?:think|see|wonder|want\s+option)\b|because\b|go\s+with\s+option\b)
     | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
     | \A\W*(?:yes|yeah|yep|ok(?:ay)?|sure)\b
     | \b(?:ensure|make\s+(?:sure|certain))\s+(?:that\s+)?(?:we\s+have|there\s+(?:is|are)
       |(?:our|the)\s+(?![^.]*\b(?:always|never|only)\b)[\w,./\s]{1,80}?\s(?:supports?|has|have))\b
-    | \b(?:we|i)\s+want\s+(?:an?|another)\s
+    | \b(?:we|i)\s+want\s+(?:an?|another)\s | \bthere\s+(?:should|must|has\s+to)\s+be\s+(?:an?|some)\s
+    | \?\s+(?:because|since)\b
     | \b(?:for|right)\s+now\b | \bthis\s+time\b | \A\W*don'?t\s+(?:worry|bother)\b
     | \A\W*(?:don'?t|do\s+not)\s+(?:run|do|start|continue|proceed|wait|answer)\W*\Z
     | \b(?:we|i)\s+don'?t\s+(?:need|have|know)\b
