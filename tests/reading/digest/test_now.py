@@ -216,6 +216,18 @@ def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
     assert "as last seen in the session" not in shown
 
 
+def test_the_own_checkout_comes_before_one_beside_it(config_home: ConfigHome) -> None:
+    """The client recorded its branch, although git named only the other one."""
+    talk = Talk().prompt("go")
+    talk.runs("cd /w/lib && git status", "On branch main\nnothing to commit").says("Done.")
+    shown = present_state(talk.digest(config_home)).split("\n")
+    assert shown[0] == f"in {CWD}: branch main, when last seen"
+    assert shown[1] == "in /w/lib: branch main, when last seen"
+    below = Talk().prompt("go").runs("cd src && git status", "On branch main\n").says("Done.")
+    shown_below = present_state(below.digest(config_home))
+    assert "branch main, as last seen in the session" in shown_below
+
+
 def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) -> None:
     """They were reported, but the transcripts are missing."""
     talk = (
@@ -421,13 +433,15 @@ def test_a_document_about_finished_work_mentions_later_work(config_home: ConfigH
     talk = (
         Talk().prompt("go").calls("Write", {"file_path": "/home/user/proj/PLAN.md", "content": "x"})
     )
-    talk.edits("/home/user/proj/a.py")
     assert "read this first: PLAN.md" in present_state(talk.digest(config_home))
+    talk.edits("/home/user/proj/a.py")
+    row = "a document about the work, part of which may be done: PLAN.md"
+    assert row in present_state(talk.digest(config_home))
     talk.runs("git commit -am x", "[main 1234567] x")
     entries = talk.digest(config_home).section_entries("now")
-    row = next(entry for entry in entries if "PLAN.md" in entry.text)
-    assert row.text == "a document about the work, part of which may be done: PLAN.md"
-    assert row.note == "at least 1 file changed since, a commit since"
+    entry = next(entry for entry in entries if "PLAN.md" in entry.text)
+    assert entry.text == row
+    assert entry.note == "at least 1 file changed since, a commit since"
 
 
 @pytest.mark.parametrize(("kind", "is_told"), [("general-purpose", True), ("Explore", False)])

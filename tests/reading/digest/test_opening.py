@@ -678,7 +678,9 @@ def test_a_failed_run_that_passed_later_is_brief(config_home: ConfigHome) -> Non
 
 def test_a_call_whose_result_is_old_says_so(config_home: ConfigHome) -> None:
     """A failed check that passed later, and checks and queries of git before edits and commits."""
-    talk = Talk().prompt("go").fails("cargo fmt --check", "Diff in a.rs:1").runs("git log -3", "x y")
+    talk = (
+        Talk().prompt("go").fails("cargo fmt --check", "Diff in a.rs:1").runs("git log -3", "x y")
+    )
     talk.runs("git diff a.rs", "-a").runs("make x", "built").runs("git diff a..b", "-c")
     talk.edits(f"{CWD}/a.rs").edits(f"{CWD}/a.rs").edits("/tmp/b.rs")
     talk.runs("cargo fmt --check", "fine").runs("git status", "On branch main")

@@ -406,9 +406,7 @@ class _LaterCalls:
             return ""
         parts = shell.parse_simple_commands(get_string(inputs, "command"))
         is_check = any(map(is_check_part, parts))
-        is_failure = answer.is_error or (
-            is_check and _FAILURE_WORD.search(answer.text) is not None
-        )
+        is_failure = answer.is_error or (is_check and _FAILURE_WORD.search(answer.text) is not None)
         passed_number = self._passed_numbers.get(key)
         if is_failure and passed_number is not None:
             return f"[it worked later, :{passed_number}]"

@@ -65,6 +65,7 @@ def collect_session_git(
     """Return the state of git after a session's commands, oldest first.
 
     ``client_checkout`` is the client's last change of the branch, also outside the session's commands.
+    If no command showed its folder's branch, it counts as the earliest checkout.
     ``removal_orders`` has, for each removed folder, the order of the command that removed it. ``home`` is
     the session's folder, whose checkout comes first.
     """
@@ -95,6 +96,8 @@ def collect_session_git(
             left_branch = last_branch
         checkouts.pop(client_checkout.folder, None)
         checkouts[client_checkout.folder] = client_checkout
+    elif client_checkout is not None and not _is_known_checkout(client_checkout, branches):
+        checkouts = {client_checkout.folder: client_checkout, **checkouts}
     latest_first = list(reversed(checkouts.values()))
     known_checkouts = []
     for checkout in latest_first:
@@ -109,6 +112,17 @@ def collect_session_git(
         switch_order,
         left_branch,
     )
+
+
+def _is_known_checkout(checkout: SessionCheckout, branches: Mapping[str, str]) -> bool:
+    """Check whether commands showed the branch of a folder, or the same branch above or below the folder."""
+    for folder, branch in branches.items():
+        is_related = f"{folder}/".startswith(
+            f"{checkout.folder}/"
+        ) or f"{checkout.folder}/".startswith(f"{folder}/")
+        if folder == checkout.folder or (is_related and branch == checkout.branch):
+            return True
+    return False
 
 
 def _may_have_switched(commands: Sequence[ParsedRun], first_order: int, last_order: int) -> bool:

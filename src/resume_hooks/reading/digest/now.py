@@ -214,7 +214,7 @@ def _list_documents(
         note = _count_later_changes(len(other_files), place, last_work_commit)
         if facts.todo_list.is_done_after(place.order):
             note = ", ".join(filter(None, (note, ALL_DONE_NOTE)))
-        if last_work_commit is not None and last_work_commit.order > place.order:
+        if other_files:
             yield make_entry(
                 f"a document about the work, part of which may be done: {path}", place, note
             )
