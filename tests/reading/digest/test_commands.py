@@ -144,6 +144,20 @@ def test_one_run_of_selected_tests_gives_way_to_a_wider_pass(
     assert selected in texts(again.digest(config_home), "commands")
 
 
+def test_a_probe_is_not_run_again(config_home: ConfigHome) -> None:
+    """One run of selected tests whose output was searched, the help of a program, a new repository."""
+    talk = Talk().prompt("go").runs("go test ./a -run One 2>&1 | grep -A 30 'Session B'", "x")
+    talk.runs("container", "OVERVIEW: A platform\n\nUSAGE: container [--debug] <subcommand>")
+    talk.runs("make", "Usage: make [x]").runs("git init", "Initialized").runs("go vet ./...")
+    digest = talk.digest(config_home)
+    assert texts(digest, "commands") == ["go vet ./..."]
+    assert texts(digest, "others") == []
+    talk.fails("pytest --x", "usage: pytest [options]\nerror: unrecognized arguments: --x", 4)
+    assert len(texts(talk.digest(config_home), "errors")) == 1
+    talk.runs("go test ./a -run One 2>&1 | grep -A 30 'Session B'", "x")
+    assert len(texts(talk.digest(config_home), "commands")) == 2
+
+
 def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigHome) -> None:
     """A runner counts as what it prints, another program or option or folder as no proof."""
     talk = Talk().prompt("go").runs("go build ./cmd/a").edits(f"{CWD}/cmd/a/main.go")
@@ -151,7 +165,7 @@ def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigH
     edited = "edited since: main.go"
     assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == edited
     talk.runs("mise run test 2>&1 | tail -9", "[test] $ go test -race ./...\nok  cmd/a 0.1s")
-    passed = f"a wider check passed since, :{talk.at}"
+    passed = f"a check that covers it passed since, :{talk.at}"
     assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == passed
     talk.edits(f"{CWD}/cmd/b.go")
     row = f"{passed}, edited since: b.go"

@@ -187,7 +187,7 @@ def _choose_commands(
             if _uses_removed_folder(good_run, commands, removals):
                 continue
             covering_pass = check_passes.find_covering_pass(_make_check_run(runs[-1]))
-            if covering_pass is not None and _is_probe(runs):
+            if _is_probe(runs, is_covered=covering_pass is not None):
                 continue
             score = (
                 min(len(runs), MAX_COUNTED_RUNS)
@@ -437,7 +437,7 @@ _VERIFICATION_WORD = compile_lazily(
 
 ONE_TIME_COMMAND = compile_lazily(
     r"<<|--help\b|\s-h\Z|\bgit\s+(?:-[Cc]\s+\S+\s+|-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
-    r"apply|am|restore|clean|clone|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
+    r"apply|am|restore|clean|clone|init|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
     r"\bsed\s+-i|\A\W*(?:rm|mv|cp|mkdir|touch|chmod|chown|ln|kill|pkill|sleep|touch|open|code|tee)\b|"
     r"\b(?:python[\d.]*|node|ruby|bash|sh)\s+-[ce]\b|\bperl\s+-\w*[ei]|\$\(cat\b|\bscratchpad\b|\.specify/scripts/|/plugins/cache/|"
     r"\bgh\s+(?:(?:pr|issue|release)\s+(?:close|ready|reopen|delete)|run\s+(?:watch|rerun|cancel)|"
@@ -456,6 +456,10 @@ _INSPECTION = compile_lazily(
 )
 
 
+_HELP_OUTPUT = compile_lazily(r"(?:OVERVIEW:[^\n]*\s+)?usage:?\s", re.IGNORECASE)
+"""The beginning of the help that a command prints without arguments."""
+
+
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
 def is_inspection(command: str) -> bool:
     """Check whether a command inspects several things at once: files, or by headings, a loop or several lines."""
@@ -469,6 +473,7 @@ def is_worth_repeating(command: ShellCommand) -> bool:
         len(command_text) > MAX_COMMAND_CHARACTERS
         or ONE_TIME_COMMAND.search(command_text)
         or is_inspection(command_text)
+        or (not command.run.failed and _HELP_OUTPUT.match(command.run.output))
     ):
         return False
     written_paths = [path for path, _ in shell.find_changed_paths(command.parts)]
@@ -546,7 +551,7 @@ def _format_runs_note(
         else:
             edits_note = edited_files.describe_passed_check(result_place, run_folder)
             if edits_note and covering_pass is not None:
-                notes.append(f"a wider check passed since, :{covering_pass.number}")
+                notes.append(f"a check that covers it passed since, :{covering_pass.number}")
                 edits_note = edited_files.describe_passed_check(covering_pass, run_folder)
         notes.append(edits_note)
     return ", ".join(filter(None, notes))
@@ -556,9 +561,17 @@ def _make_check_run(command: ShellCommand) -> CheckRun:
     return CheckRun(command.run, command.parts, command.key, command.has_worked)
 
 
-def _is_probe(runs: Sequence[ShellCommand]) -> bool:
-    """Check whether tests that a command selects ran only once, to see whether a change of the moment works."""
-    return len(runs) == 1 and selects_tests(runs[0].parts)
+def _is_probe(runs: Sequence[ShellCommand], *, is_covered: bool) -> bool:
+    """Check whether tests that a command selects ran only once, to see whether a change of the moment works.
+
+    A later check covers them, or the command searched their output.
+    """
+    if len(runs) > 1 or not selects_tests(runs[0].parts):
+        return False
+    return is_covered or any(part.words[:1] in _SEARCHES for part in runs[0].parts)
+
+
+_SEARCHES = (("grep",), ("egrep",), ("rg",))
 
 
 MIN_DISTINCT_NAME_CHARACTERS = 8  # characters of a folder's name that is not a common word
