@@ -843,6 +843,27 @@ def test_a_list_is_overtaken_by_checks_and_a_report(
 
 
 @pytest.mark.parametrize(
+    ("words", "is_overtaken", "is_overtaken_later"),
+    [
+        ("Perfect! I've successfully refactored the form.", True, True),
+        ("The form has a title.", False, True),
+        ("The form has a title. Shall I write the docs?", False, False),
+    ],
+)
+def test_a_list_is_overtaken_by_edits(
+    config_home: ConfigHome, words: str, *, is_overtaken: bool, is_overtaken_later: bool
+) -> None:
+    """With a report of finished work in the same turn, with any answer in a later turn."""
+    rows = [{"content": "write docs", "status": "pending"}]
+    talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows}).edits(f"{CWD}/a.py").says(words)
+    assert bool(find_overtaken_rows(talk.digest(config_home))) is is_overtaken
+    talk.prompt("and a title").edits(f"{CWD}/b.py")
+    talk.says(words)
+    assert bool(find_overtaken_rows(talk.digest(config_home))) is is_overtaken_later
+    assert bool(texts(talk.digest(config_home), "todos")) is not is_overtaken_later
+
+
+@pytest.mark.parametrize(
     ("words", "is_open"),
     [
         ("All tests pass. The implementation is complete:\n\n1. it", False),

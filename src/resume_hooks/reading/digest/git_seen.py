@@ -99,19 +99,24 @@ def collect_session_git(
     elif client_checkout is not None and not _is_known_checkout(client_checkout, branches):
         checkouts = {client_checkout.folder: client_checkout, **checkouts}
     latest_first = list(reversed(checkouts.values()))
-    known_checkouts = []
-    for checkout in latest_first:
-        if checkout.folder and checkout.branch != NO_BRANCH:
-            known_checkouts.append(checkout)
-    known_checkouts.sort(key=lambda checkout: checkout.folder != home)
     return SessionGit(
         latest_first[0].branch if latest_first else "",
-        tuple(known_checkouts[:MAX_CHECKOUTS]),
+        tuple(_list_known_checkouts(latest_first, home)[:MAX_CHECKOUTS]),
         _find_last_run(commands, "commit"),
         _find_last_run(commands, "push"),
         switch_order,
         left_branch,
     )
+
+
+def _list_known_checkouts(checkouts: Iterable[SessionCheckout], home: str) -> list[SessionCheckout]:
+    """Return the checkouts with a known folder and branch, that of the session's folder ``home`` first."""
+    known_checkouts = []
+    for checkout in checkouts:
+        if checkout.folder and checkout.branch != NO_BRANCH:
+            known_checkouts.append(checkout)
+    known_checkouts.sort(key=lambda checkout: checkout.folder != home)
+    return known_checkouts
 
 
 def _is_known_checkout(checkout: SessionCheckout, branches: Mapping[str, str]) -> bool:

@@ -29,7 +29,8 @@ _ALL_DONE_STATEMENT = compile_lazily(
     re.IGNORECASE,
 )
 _DONE_REPORT = compile_lazily(
-    r"\W*(?:all |now |i(?:'ve| have)? )?(?:done|implemented|completed?|finished|fixed|added|updated|"
+    r"\W*(?:(?:perfect|great|excellent|all set)\b\W*)?(?:all |now |i(?:'ve| have)? )?(?:successfully )?"
+    r"(?:done|implemented|completed?|finished|fixed|added|updated|"
     r"opened|addressed|pushed|shipped|created|merged|released|published|replaced|removed|refactored|migrated)\b",
     re.IGNORECASE,
 )
@@ -131,17 +132,23 @@ def _find_overtaking_answer(
 ) -> Quote | None:
     """Return the last answer if the work has overtaken the list: nobody changed the list since.
 
-    That is an answer after a later commit, or a report of finished work after checks that passed.
+    That is an answer after a later commit, a report of finished work after edits or checks that
+    passed, or an answer that asks and offers nothing after edits for a later prompt.
     """
     list_order = facts.todo_list.updated_at
+    edit_order = max((change.place.order for change in facts.changes), default=0)
+    work_order = max(edit_order, last_check.order if last_check is not None else 0)
+    has_later_prompt = any(
+        list_order < prompt.place.order < edit_order for prompt in facts.prompts.quotes
+    )
     for answer in reversed(_list_answers(facts)):
         if last_commit_order > list_order:
             is_overtaken = answer.place.order > last_commit_order
-        elif last_check is not None:
-            is_later = list_order < last_check.order < answer.place.order
-            is_overtaken = is_later and _reports_finished_work(answer)
+        elif has_later_prompt and edit_order < answer.place.order:
+            is_overtaken = not _asks_or_offers(answer)
         else:
-            is_overtaken = False
+            is_later = list_order < work_order < answer.place.order
+            is_overtaken = is_later and _reports_finished_work(answer)
         if is_overtaken:
             return answer
     return None
@@ -150,7 +157,12 @@ def _find_overtaking_answer(
 def _reports_finished_work(answer: Quote) -> bool:
     """Check whether an answer starts with a report of finished work, and asks and offers nothing."""
     text = prose.with_straight_apostrophes(answer.text)
-    return _DONE_REPORT.match(text) is not None and not prose.ends_with_question_or_offer(text)
+    return _DONE_REPORT.match(text) is not None and not _asks_or_offers(answer)
+
+
+def _asks_or_offers(answer: Quote) -> bool:
+    """Check whether an answer ends with a question or an offer."""
+    return prose.ends_with_question_or_offer(prose.with_straight_apostrophes(answer.text))
 
 
 def _list_answers(facts: LineageFacts) -> list[Quote]:
