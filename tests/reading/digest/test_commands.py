@@ -58,6 +58,12 @@ def test_a_question_to_a_server_of_ones_own_is_run_again(config_home: ConfigHome
     assert texts(digest, "others") == [command]
 
 
+def test_an_error_of_mise_behind_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
+    """The status is that of the pipe's end."""
+    talk = Talk().prompt("go").runs("mise run test 2>&1 | tail -5", "mise ERROR no tasks defined")
+    assert texts(talk.digest(config_home), "commands") == []
+
+
 def test_an_error_of_a_forge_behind_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
     """The status is that of the pipe's end, and the output that of the error."""
     error = "none of the git remotes configured for this repository point to a known GitHub host"
@@ -167,6 +173,11 @@ def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigH
     talk.runs("mise run test 2>&1 | tail -9", "[test] $ go test -race ./...\nok  cmd/a 0.1s")
     passed = f"a check that covers it passed since, :{talk.at}"
     assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == passed
+    cut = Talk().prompt("go").runs("go test ./a -run One").runs("go test ./a -run One")
+    cut.edits(f"{CWD}/a.go").runs("mise run test -- -run Two", "[test] $ go test ./a -ru…\nok")
+    assert (
+        "edited since: a.go" in notes(cut.digest(config_home), "commands")["go test ./a -run One"]
+    )
     talk.edits(f"{CWD}/cmd/b.go")
     row = f"{passed}, edited since: b.go"
     assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == row
