@@ -51,6 +51,30 @@ def test_a_file_that_only_git_names_is_committed_with_the_others(config_home: Co
     assert _state(talk, config_home, "b.lock") == "named by git only, committed in 1234567"
 
 
+@pytest.mark.parametrize(
+    ("command", "is_trusted"),
+    [("git diff --stat", True), ("git diff --stat HEAD~1", False), ("git diff --stat src", False)],
+)
+def test_a_file_that_a_diff_no_longer_lists(
+    config_home: ConfigHome, command: str, *, is_trusted: bool
+) -> None:
+    """Someone else staged, committed or reverted it, and may have committed the staged files."""
+    talk = _edited("src/a.py").runs("git add src/a.py").edits(f"{CWD}/src/b.py")
+    talk.edits(f"{CWD}/src/deep/c.py").edits(f"{CWD}/new.py")
+    row = " .../deep/c.py | 2 +-\n"
+    talk.runs(command, f" src/b.py | 3 ++-\n{row} 2 files changed, 3 insertions(+)")
+    found = notes(talk.digest(config_home), "changed")
+    assert (found["src/a.py"], found["src/b.py"]) == ("staged, not committed", "not committed")
+    talk.runs(command, f"{row} 1 file changed, 1 insertion(+)")
+    found = notes(talk.digest(config_home), "changed")
+    assert found["src/deep/c.py"] == "not committed"
+    if is_trusted:
+        assert found["src/b.py"] == "no unstaged change in the last git diff"
+        assert found["src/a.py"] == "open, or in a commit that the session did not make"
+    else:
+        assert (found["src/a.py"], found["src/b.py"]) == ("staged, not committed", "not committed")
+
+
 def test_files_of_a_new_repository_are_not_tracked(config_home: ConfigHome) -> None:
     """Until they are added; a repository below does not count, and neither does one that was there."""
     talk = _edited("a.py", "b.py")

@@ -37,6 +37,7 @@ MAYBE_COMMITTED = "open, or in a commit that the session did not make"
 STASHED = "in a git stash"
 REVERTED = "taken back: no change is left"
 UNCHANGED = "unchanged in the last git status"
+NOT_IN_DIFF = "no unstaged change in the last git diff"
 UNCOMMITTED_STATES = frozenset({NOT_COMMITTED, STAGED})
 OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING, MAYBE_COMMITTED}
 """The states of a file whose changes may be included in the next commit."""
@@ -59,6 +60,9 @@ _CREATED_FILE = compile_lazily(r"\n create mode \d{1,9} (.+)")
 _DELETED_IN_COMMIT = compile_lazily(r"(?:\A|\n) delete mode \d{1,9} (.+)")
 _DELETED_IN_STATUS = compile_lazily(r"(?:\A|\n)(?:\s{1,8}deleted: +|(?: D|D[ MD]) )(\S.*)")
 _STAGED_NAME = compile_lazily(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n]+)")
+_DIFF_SUMMARY = compile_lazily(r"\s*(?:cd \S+ && )?git diff --stat\s*")
+_DIFF_ROW = compile_lazily(r"(?:\A|\n) ?(\S+) +\| +(?:\d+ ?[+-]*|Bin [^\n]*)(?=\n|\Z)")
+_DIFF_COUNT = compile_lazily(r"(?:\A|\n) ?(\d{1,6}) files? changed")
 _CLEAN_MESSAGES = (
     "nothing to commit, working tree clean",
     "nothing to commit (working directory clean)",
@@ -196,6 +200,8 @@ class FileStates:
         self.untracked_paths: set[str] = set()
         """The files that are not in any commit: a tool created them, or a status lists them as
         new."""
+        self._diff_paths: set[str] = set()
+        """The known files that the last list of all unstaged changes contains."""
         self._empty_checkouts: set[str] = set()
         """The checkouts that ``git init`` created and that have no commit."""
         self._commits_by_checkout: dict[str, list[RecordedCommit]] = {}
@@ -244,6 +250,7 @@ class FileStates:
             self._process_stash(call, arguments)
         elif verb == "diff" and not call.run.failed:
             self._process_staged_names(call, arguments)
+            self._process_diff_summary(call)
         elif verb in {"checkout", "restore", "reset"} and not call.run.failed:
             self._process_revert(call, verb, arguments)
         self._process_merge(call)
@@ -519,6 +526,33 @@ class FileStates:
             if shown_path in self.states:
                 self._staged_paths.add(shown_path)
                 self.states[shown_path] = FileState(STAGED)
+
+    def _process_diff_summary(self, call: GitCall) -> None:
+        """Process the list of all unstaged changes from a ``git diff``.
+
+        If a file that the last diff listed is missing without a command of the session, someone else
+        staged, committed or reverted it, and may have committed the staged files with it.
+        """
+        if _DIFF_SUMMARY.fullmatch(call.run.command) is None:
+            return
+        names = _DIFF_ROW.findall(call.run.output)
+        count = _DIFF_COUNT.search(call.run.output)
+        if len(names) != (int(count[1]) if count else 0) or (call.run.output and not names):
+            return
+        tails = tuple(name.removeprefix("...") for name in names)
+        paths = self._paths_in_checkout_of(call.folder)
+        listed_paths = {path for path in paths if tails and f"/{path}".endswith(tails)}
+        missing_paths = []
+        for path in self._diff_paths.intersection(paths) - listed_paths:
+            if self.states[path].label == NOT_COMMITTED and path not in self.removed_paths:
+                missing_paths.append(path)
+        self._diff_paths = listed_paths
+        for path in missing_paths:
+            self.states[path] = FileState(NOT_IN_DIFF)
+        for path in paths if missing_paths else ():
+            if self.states[path].label == STAGED:
+                self.states[path] = FileState(MAYBE_COMMITTED)
+                self._staged_paths.discard(path)
 
     def _start_listed_files(self, listed: Iterable[str]) -> None:
         """Mark files that only listings show as changed from the time of their first listing."""

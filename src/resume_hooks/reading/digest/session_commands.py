@@ -38,7 +38,8 @@ SEARCHED_END_CHARACTERS = 800
 _ERROR_LINE = compile_lazily(
     r"\n[ \t]{0,8}(?:(?:\S{1,40}[:\]] )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|error\[\w{1,8}\]: |"
     r"(?:--- |test result: )?fail(?:ed)?\b|traceback|[^\n]{1,120}: command not found|(?:cannot|could not|unable to) |"
-    r"\(eval\):|not ok \d|npm err!|mise error |make(?:\[\d\])?: \*\*\*|tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
+    r"\(eval\):|not ok \d|npm err!|mise error |"
+    r"make(?:\[\d\])?: \*\*\*|tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
     r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|build failed|"
     r"found [1-9]\d{0,5} errors?\b|aborting\b|none of the git remotes|gh: |http [45]\d\d\b|"
     r"={0,80} ?no tests (?:ran|found)\b|collected 0 items\b|"
