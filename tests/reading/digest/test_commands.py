@@ -132,6 +132,7 @@ def test_a_check_that_passed_in_a_chain(config_home: ConfigHome) -> None:
         ("cd pkg && go test -run TestOne", "go test -race ./pkg/..."),
         ("pytest tests/test_a.py::test_one -q", "pytest"),
         ("pytest -q -k one", "pytest tests -q"),
+        ("go test ./a -run TestOneMore", "go test ./a -run TestOne"),
         ("npx vitest run src/a -t one", "npx vitest run src"),
     ],
 )
@@ -158,10 +159,12 @@ def test_a_probe_is_not_run_again(config_home: ConfigHome) -> None:
     digest = talk.digest(config_home)
     assert texts(digest, "commands") == ["go vet ./..."]
     assert texts(digest, "others") == []
+    talk.runs("go test ./a | grep FAIL", "x").runs("go test ./...")
+    assert texts(talk.digest(config_home), "commands") == ["go test ./...", "go vet ./..."]
     talk.fails("pytest --x", "usage: pytest [options]\nerror: unrecognized arguments: --x", 4)
     assert len(texts(talk.digest(config_home), "errors")) == 1
     talk.runs("go test ./a -run One 2>&1 | grep -A 30 'Session B'", "x")
-    assert len(texts(talk.digest(config_home), "commands")) == 2
+    assert len(texts(talk.digest(config_home), "commands")) == 3
 
 
 def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigHome) -> None:

@@ -170,13 +170,29 @@ def _covers(wider: _CheckScope, scope: _CheckScope) -> bool:
     has_program = wider.program == scope.program or wider.program in _COMPILERS.get(
         scope.program, ()
     )
-    if not has_program or (wider.filters and wider.filters != scope.filters):
+    if not has_program or not _selects_all(wider.filters, scope.filters):
         return False
     if not scope.options <= wider.options:
         return False
     return all(
         _is_target_in_scope(target, wider, is_deep=scope.is_deep) for target in scope.targets
     )
+
+
+def _selects_all(wider_filters: Sequence[str], filters: Sequence[str]) -> bool:
+    """Check whether filters select everything that others select: without any, or by a part of each name."""
+    if not wider_filters:
+        return True
+    if len(wider_filters) != len(filters):
+        return False
+    for wider_filter, name in zip(wider_filters, filters, strict=True):
+        is_part = _PLAIN_NAME.fullmatch(wider_filter) is not None and wider_filter in name
+        if wider_filter != name and not is_part:
+            return False
+    return True
+
+
+_PLAIN_NAME = compile_lazily(r"\w+")
 
 
 def _is_target_in_scope(path: str, wider: _CheckScope, *, is_deep: bool) -> bool:

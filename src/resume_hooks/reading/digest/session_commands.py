@@ -563,13 +563,14 @@ def _make_check_run(command: ShellCommand) -> CheckRun:
 
 
 def _is_probe(runs: Sequence[ShellCommand], *, is_covered: bool) -> bool:
-    """Check whether tests that a command selects ran only once, to see whether a change of the moment works.
+    """Check whether a check ran only once, to see whether a change of the moment works.
 
-    A later check covers them, or the command searched their output.
+    It has two of these signs: it selects tests by their names, its output was searched, or a later
+    check covers it.
     """
-    if len(runs) > 1 or not selects_tests(runs[0].parts):
-        return False
-    return is_covered or any(part.words[:1] in _SEARCHES for part in runs[0].parts)
+    parts = runs[0].parts
+    is_searched = any(part.words[:1] in _SEARCHES for part in parts)
+    return len(runs) == 1 and selects_tests(parts) + is_searched + is_covered > 1
 
 
 _SEARCHES = (("grep",), ("egrep",), ("rg",))
