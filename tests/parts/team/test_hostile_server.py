@@ -36,6 +36,8 @@ from resume_hooks.parts.team.rows import Database, parse_text
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
 from resume_hooks.parts.team.team_file import Team, read_failure, team_folder_path
+from resume_hooks.parts.team.verbs import PushOptions
+from resume_hooks.parts.team.verbs import team as team_verb
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
     SESSION,
@@ -480,10 +482,14 @@ def test_a_late_answer_ends_the_connection(
     assert len(list(queue.iterdir())) == 2
 
 
-def test_a_push_in_the_background_has_a_limit(
-    home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_background", [True, False])
+def test_a_push_has_a_limit(
+    home: ConfigHome, monkeypatch: pytest.MonkeyPatch, is_background: bool
 ) -> None:
-    """However many answers there are, each in time; the reason is recorded, and the session waits."""
+    """However many answers there are, each in time.
+
+    In the background the reason is recorded, and the session waits.
+    """
     names: list[str] = []
 
     def slow(query: str) -> list[list[Value]]:
@@ -498,15 +504,27 @@ def test_a_push_in_the_background_has_a_limit(
     server.service(Path(os.environ["PGSERVICEFILE"]))
     project = read_project_name(conversation(1)[0]["cwd"])
     record_team(_team(home)._replace(projects=(project,)), home.where)
-    monkeypatch.setattr(background, "MAX_PUSH_SECONDS", 0.5)
+    for module in (background, team_verb):
+        monkeypatch.setattr(module, "MAX_PUSH_SECONDS", 0.5)
     try:
-        background.push_unsent(home.where, lambda: False)
+        if is_background:
+            background.push_unsent(home.where, lambda: False)
+        else:
+            options = PushOptions(
+                locators=(SESSION,), everything=False, rescan=False, dry_run=False, as_json=True
+            )
+            options.where = home.where
+            with pytest.raises(
+                TeamFailed, match=r"for 11111111-.*; pushed before it: 0 of 1 session$"
+            ):
+                team_verb.push(options)
     finally:
         server.close()
-    failure = read_failure(home.where)
-    assert failure is not None
-    assert (failure.why, failure.sessions) == ("The team's database does not answer", 1)
     assert len(names) < 8
+    if is_background:
+        failure = read_failure(home.where)
+        assert failure is not None
+        assert (failure.why, failure.sessions) == ("The team's database does not answer", 1)
 
 
 LOGGED = """

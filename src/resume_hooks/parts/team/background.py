@@ -19,7 +19,7 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, 
 from resume_hooks.hooks import hook_replies
 from resume_hooks.hooks.background import HOOK_NICENESS, MAX_INPUT_BYTES
 from resume_hooks.parts.team import team_file
-from resume_hooks.parts.team.connect import DriverMissing, connect_to_team
+from resume_hooks.parts.team.connect import MAX_PUSH_SECONDS, DriverMissing, connect_to_team
 from resume_hooks.parts.team.cursor import read_cursor, read_pushed_ids
 from resume_hooks.parts.team.membership import read_project_name
 from resume_hooks.parts.team.pushing import has_unsent_data, push_session
@@ -52,12 +52,6 @@ PUSH_PAUSE_SECONDS = 60
 
 RETRY_PAUSE_SECONDS = 15 * 60
 """The number of seconds until the next attempt if the server is unreachable."""
-
-MAX_PUSH_SECONDS = 240.0
-"""The number of seconds after which no other session is pushed.
-
-It is also the maximum for all answers to one session's push. The next push continues it.
-"""
 
 END_RETRY_PAUSES_SECONDS = (1.0, 4.0, 10.0)
 """The number of seconds to wait before each push attempt after a session's end.

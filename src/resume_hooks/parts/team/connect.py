@@ -74,6 +74,12 @@ _MAX_ANSWER_SECONDS = 60.0
 MAX_READ_SECONDS = 60.0
 """The maximum number of seconds for all answers of a search or lineage, whose number the server decides."""
 
+MAX_PUSH_SECONDS = 240.0
+"""The maximum number of seconds for all answers to one session's push. The next push continues it.
+
+In the background it is also the number of seconds after which no other session is pushed.
+"""
+
 _MAX_MESSAGE_CHARACTERS = 300
 """The maximum number of characters shown of a server's error message."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from resume_hooks.cli.options import current_folder, locate_session, parse_time_option
-from resume_hooks.cli.output import facts_table
+from resume_hooks.cli.output import facts_table, work_progress
 from resume_hooks.cli.start_client import find_client_start, replace_process_by_client
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import membership, sharing, team_file
-from resume_hooks.parts.team.connect import connect_to_team
+from resume_hooks.parts.team.connect import MAX_PUSH_SECONDS, TeamFailed, connect_to_team
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import (
     MAX_LISTED_SESSIONS,
@@ -19,6 +20,7 @@ from resume_hooks.parts.team.sessions import (
     find_team_session,
     list_team_sessions,
 )
+from resume_hooks.parts.team.team_file import Team
 from resume_hooks.parts.team.verbs import (
     ForgetOptions,
     PullOptions,
@@ -42,6 +44,9 @@ from resume_hooks.sessions.agents.registry import require_complete
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
+
+if TYPE_CHECKING:  # takes 80 ms to import
+    from resume_hooks.parts.team.pushing import PushResult
 
 _MORE_SESSIONS_NOTES = [
     "Only the latest are listed, there may be more. Every act also accepts the id or title of an older one."
@@ -71,14 +76,9 @@ def push(options: PushOptions) -> None:
             push_results.append(pushing.preview_push(session, options.where))
     else:
         with connect_to_team(team.service) as db:
+            db.set_deadline(MAX_PUSH_SECONDS)
             removed_ids = sharing.remove_lost_sessions(db, options.where)
-            push_results = []
-            for listed_session in to_push:
-                push_results.append(
-                    pushing.push_session(
-                        listed_session, team, db, options.where, rescan=options.rescan
-                    )
-                )
+            push_results = _push_sessions(to_push, team, db, options)
         team_file.record_push(options.where)
     data = {"pushed": push_results, "gone": removed_ids, "written": not options.dry_run}
     notes = [
@@ -90,6 +90,39 @@ def push(options: PushOptions) -> None:
         data,
         lambda: format_push_results(push_results, was_written=not options.dry_run),
         notes,
+    )
+
+
+def _push_sessions(
+    sessions: list[SessionFile], team: Team, db: Database, options: PushOptions
+) -> list[PushResult]:
+    """Push the sessions, with progress. Raise TeamFailed, also if the answers to one of them take too long."""
+    from resume_hooks.parts.team import pushing  # as in push
+
+    results: list[PushResult] = []
+    total_bytes, done_bytes = sum(session.size for session in sessions), 0
+    with work_progress("Pushing", quiet=options.as_json) as advance:
+        for session in sessions:
+            db.set_deadline(MAX_PUSH_SECONDS)
+            try:
+                result = pushing.push_session(
+                    session, team, db, options.where, rescan=options.rescan
+                )
+            except TeamFailed as error:
+                if db.has_passed_deadline():
+                    raise _make_slow_push_error(session, len(results), len(sessions)) from error
+                raise
+            results.append(result)
+            done_bytes += session.size
+            advance(done_bytes, total_bytes)
+    return results
+
+
+def _make_slow_push_error(session: SessionFile, done_count: int, count: int) -> TeamFailed:
+    return TeamFailed(
+        f"The team's server took more than {MAX_PUSH_SECONDS:.0f} seconds for {session.session_id}; "
+        f"pushed before it: {done_count:,} of {format_count(count, 'session')}",
+        "Check the network and the server, and run it again: it continues where it stopped.",
     )
 
 
