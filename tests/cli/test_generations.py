@@ -24,6 +24,7 @@ from resume_hooks.reading.digest.entries import Digest, MessageKind
 from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import extract_next_step
+from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts import metadata_records
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from resume_hooks.transcripts.records import parse_record
@@ -203,7 +204,11 @@ def test_a_child_with_a_large_opening_is_found_again(config_home: ConfigHome) ->
 
     def standing(step: str, tokens: int) -> str:
         found = find_existing_child(
-            parent, "handoff", config_home.where, step, opening_tokens=tokens
+            Session.from_file(parent, config_home.where),
+            "handoff",
+            config_home.where,
+            step,
+            opening_tokens=tokens,
         )
         return found.session_id if found else ""
 

@@ -482,7 +482,7 @@ def _make_contents(digest: Digest, where: Where, text: str = "") -> ChildContent
     return ChildContents(digest, text, tokens=tokens_for_size("", where))
 
 
-def find_unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | None:
+def find_unfinished_rollover(parent: Session, where: Where) -> Receipt | None:
     """Return the newest child of ``parent`` if it is an unused rollover whose summary failed, else None."""
     child = find_existing_child(parent, "rollover", where)
     if child is None or read_digest(readable_session(child.file, where).path) is None:

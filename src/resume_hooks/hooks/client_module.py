@@ -399,7 +399,9 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
-    from resume_hooks.hooks import rollover  # other commands do not need this import
+    # other commands do not need these imports
+    from resume_hooks.hooks import rollover
+    from resume_hooks.sessions.session import Session
 
     command = trigger_of_command(hook_replies.text_field(event, "args"), "")
     if command.verb == "rollover":
@@ -409,7 +411,8 @@ def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
     else:
         path = None
     if path:
-        text = rollover.answer_abandoned_wait(session_file(path), Where(), command)
+        session = Session.from_file(session_file(path), Where())
+        text = rollover.answer_abandoned_wait(session, Where(), command)
     else:
         text = ""
     if text:

@@ -38,7 +38,7 @@ from resume_hooks.hooks.request import Request, refuse_option
 from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session import Session
 from resume_hooks.shared_values import ANSWER_SECONDS, MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.processes import read_process_start_time
 from resume_hooks.system.text import collapse_line, plain_line
@@ -116,7 +116,7 @@ def answer_request(request: Request) -> Outcome:
 
 
 def _find_unfinished_child(
-    parent: SessionFile, request: Request, own_model: ForkedModel
+    parent: Session, request: Request, own_model: ForkedModel
 ) -> Receipt | None:
     """Return the child of an earlier attempt.
 
@@ -174,7 +174,7 @@ def _write_summary(
     return outcome, facts
 
 
-def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -> str:
+def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> str:
     """Return the result of a rollover after the user stopped waiting for its summary."""
     name = f"{_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.read_note(name):
@@ -252,7 +252,7 @@ def _is_writing_interrupted(note: Mapping[str, object]) -> bool:
     )
 
 
-def _find_existing_rollover(parent: SessionFile, request: Request) -> AnyOpenedSession | None:
+def _find_existing_rollover(parent: Session, request: Request) -> AnyOpenedSession | None:
     """Return the child for the same words, unless it was continued or this session has a new prompt."""
     note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_writing_interrupted(note):

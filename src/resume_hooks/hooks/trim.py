@@ -51,7 +51,7 @@ from resume_hooks.paths import Where, find_session
 from resume_hooks.seam import find_answers
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.open_sessions import Clients
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session import Session
 from resume_hooks.system.processes import find_client_pid
 from resume_hooks.system.text import collapse_line
 
@@ -108,7 +108,7 @@ def _answer_untrim(request: Request) -> Outcome:
     return untrim(request.session, EVERYTHING, request.caller(f"{request.command} --all"))
 
 
-def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
+def _ask_about_trim(parent: Session, request: Request) -> Outcome:
     """Preview a trim, unless an installed part answers instead."""
     if len(request.text) > MAX_OPTIONS_CHARACTERS:
         message = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS_CHARACTERS:,}"
@@ -158,7 +158,7 @@ def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:
     return None
 
 
-def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
+def _confirm_trim(parent: Session, request: Request) -> Outcome:
     start_time = time.monotonic()
     question = confirmations.wait_for_question(parent.session_id)
     if question is None or not (
@@ -206,7 +206,7 @@ def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
     )
 
 
-def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> TrimPlan:
+def _plan_trim_of_request(parent: Session, text: str, request: Request) -> TrimPlan:
     """Return the plan for the options."""
     for plan_decided_trim in find_answers(questions.plan_decided_trim):
         trim_plan = plan_decided_trim(text, request)
@@ -235,7 +235,7 @@ def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) ->
 
 
 def _answer_without_question(
-    parent: SessionFile, question: StoredQuestion | None, request: Request
+    parent: Session, question: StoredQuestion | None, request: Request
 ) -> Outcome:
     """Answer a yes without an open question, either with the child of the last question or with advice."""
     if question is not None and question.child:

@@ -11,6 +11,7 @@ from resume_hooks.derive.trim.plan import scan_session
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.opening_layout import extract_next_step
+from resume_hooks.sessions.session import Session
 from tests.builders import (
     ConfigHome,
     Record,
@@ -38,6 +39,11 @@ def parent(config_home: ConfigHome) -> locate.SessionFile:
     return locate.session_file(str(write_session(config_home.project(), PARENT, records)))
 
 
+def loaded(parent: locate.SessionFile, home: ConfigHome) -> Session:
+    """The parent as it is now."""
+    return Session.from_file(parent, home.where)
+
+
 def hand_off(
     parent: locate.SessionFile,
     home: ConfigHome,
@@ -58,7 +64,7 @@ def test_the_same_step_again_gives_the_same_child(
     No step at all counts as one.
     """
     child = hand_off(parent, config_home, step)
-    found = find_existing_child(parent, "handoff", config_home.where, again)
+    found = find_existing_child(loaded(parent, config_home), "handoff", config_home.where, again)
     assert found is not None
     assert (found.session_id, found.written) == (child, False)
 
@@ -72,7 +78,7 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
     made = write_child(
         agents.plan_fresh(parent, config_home.where, kind="handoff"), config_home.where
     )
-    found = find_existing_child(parent, "handoff", config_home.where)
+    found = find_existing_child(loaded(parent, config_home), "handoff", config_home.where)
     assert found is not None
     assert made.tokens_before == found.tokens_before == sent
 
@@ -86,9 +92,14 @@ def test_another_step_is_another_handoff(
     """
     hand_off(parent, config_home)
     for step in ("", "fix", "the tests", "fix the tests now"):
-        assert find_existing_child(parent, "handoff", config_home.where, step) is None
+        assert (
+            find_existing_child(loaded(parent, config_home), "handoff", config_home.where, step)
+            is None
+        )
     hand_off(parent, config_home, "", kind="rollover")
-    assert find_existing_child(parent, "handoff", config_home.where, "") is None
+    assert (
+        find_existing_child(loaded(parent, config_home), "handoff", config_home.where, "") is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +128,12 @@ def test_work_in_the_parent_since_makes_it_new(
     hand_off(parent, config_home)
     with open(parent.path, "ab") as stream:
         stream.write(session_bytes(more))
-    assert find_existing_child(parent, "handoff", config_home.where, "fix the tests") is None
+    assert (
+        find_existing_child(
+            loaded(parent, config_home), "handoff", config_home.where, "fix the tests"
+        )
+        is None
+    )
 
 
 def test_a_child_that_was_gone_on_in_or_is_gone(
@@ -128,9 +144,19 @@ def test_a_child_that_was_gone_on_in_or_is_gone(
     untouched = child.read_bytes()
     write_session(config_home.project(), session_id(2), [user("hello", uuid="x", ts=LATER)])
     child.write_bytes(untouched + (config_home.project() / f"{session_id(2)}.jsonl").read_bytes())
-    assert find_existing_child(parent, "handoff", config_home.where, "fix the tests") is None
+    assert (
+        find_existing_child(
+            loaded(parent, config_home), "handoff", config_home.where, "fix the tests"
+        )
+        is None
+    )
     child.unlink()
-    assert find_existing_child(parent, "handoff", config_home.where, "fix the tests") is None
+    assert (
+        find_existing_child(
+            loaded(parent, config_home), "handoff", config_home.where, "fix the tests"
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize("text", [None, 3, "", "hello", "[SESSION LINEAGE] without an end"])

@@ -16,6 +16,7 @@ from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.summary import MAX_WISH_CHARACTERS, SummaryOutcome
 from resume_hooks.errors import HeadlessFailed, UsageError
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts import invariants
 from tests.builders import (
     SESSION,
@@ -328,14 +329,16 @@ def test_a_child_in_which_somebody_worked_is_never_replaced(
     """Its first line's time does not matter: the clock may have been ahead, or the file foreign."""
     outcome, _ = run(config_home, parent, HeadlessFailed("no"))
     child = Path(outcome.receipt.file)
-    session = locate.session_file(str(parent))
-    assert summaries.find_unfinished_rollover(session, config_home.where) is not None
+    session, where = locate.session_file(str(parent)), config_home.where
+    loaded = Session.from_file(session, where)
+    assert summaries.find_unfinished_rollover(loaded, where) is not None
     first, rest = child.read_bytes().split(b"\n", 1)
     head = json.loads(first)
     head["continue_metadata"]["continued_at"] = "2999-01-01T00:00:00.000Z"
     spoken = user("my work of an hour", uuid="work", ts=99, session_id=child.stem)
     child.write_bytes(line(head) + b"\n" + rest + line(spoken) + b"\n")
-    assert summaries.find_unfinished_rollover(session, config_home.where) is None
+    loaded = Session.from_file(session, where)
+    assert summaries.find_unfinished_rollover(loaded, where) is None
     again, _ = run(config_home, parent)
     assert again.receipt.session_id != child.stem
     assert b"my work of an hour" in child.read_bytes()

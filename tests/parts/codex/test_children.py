@@ -34,6 +34,7 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.prose import MAX_SENTENCE_CHARACTERS
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.locate import SessionFile, resolve_locator
+from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts.records import Record
 from tests.crashes import crashes
 from tests.parts.codex import rollouts
@@ -450,20 +451,33 @@ def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
     first = write_child(
         agents.plan_fresh(thread(where), where, kind="handoff", next_step="test it"), where
     )
-    again = find_existing_child(thread(where), "handoff", where, "test it")
+    again = find_existing_child(
+        Session.from_file(thread(where), where), "handoff", where, "test it"
+    )
     assert again is not None
     assert (again.session_id, again.file, again.agent) == (first.session_id, first.file, "codex")
     assert (again.parent_file, again.commands, again.written) == (str(path), first.commands, False)
-    assert find_existing_child(thread(where), "handoff", where, "mend it") is None
+    assert (
+        find_existing_child(Session.from_file(thread(where), where), "handoff", where, "mend it")
+        is None
+    )
     later = json.dumps(
         rollouts.message_line("user", "more") | {"timestamp": "2999-01-01T00:00:00.000Z"}
     ).encode()
     for file in (Path(first.file), path):
         before = file.read_bytes()
         file.write_bytes(before + later + b"\n")
-        assert find_existing_child(thread(where), "handoff", where, "test it") is None
+        assert (
+            find_existing_child(
+                Session.from_file(thread(where), where), "handoff", where, "test it"
+            )
+            is None
+        )
         file.write_bytes(before)
-    assert find_existing_child(thread(where), "handoff", where, "test it") is not None
+    assert (
+        find_existing_child(Session.from_file(thread(where), where), "handoff", where, "test it")
+        is not None
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from resume_hooks.parts.marks import plan_back
 from resume_hooks.parts.marks import state as marks
 from resume_hooks.sessions import locate
 from tests.builders import ConfigHome
-from tests.derive.child.test_existing_child import hand_off, parent
+from tests.derive.child.test_existing_child import hand_off, loaded, parent
 
 __all__ = ["parent"]
 
@@ -27,9 +27,11 @@ def test_the_newest_way_back_stays(parent: locate.SessionFile, config_home: Conf
     A handoff is not a way back, a way back no handoff.
     """
     hand_off(parent, config_home, "")
-    assert find_existing_child(parent, "back", config_home.where) is None
+    assert find_existing_child(loaded(parent, config_home), "back", config_home.where) is None
     child = went_back(parent, config_home)
-    found = find_existing_child(parent, "back", config_home.where)
+    found = find_existing_child(loaded(parent, config_home), "back", config_home.where)
     assert found is not None
     assert (found.session_id, found.written, found.kind) == (child, False, "back")
-    assert find_existing_child(parent, "handoff", config_home.where, "") is None
+    assert (
+        find_existing_child(loaded(parent, config_home), "handoff", config_home.where, "") is None
+    )

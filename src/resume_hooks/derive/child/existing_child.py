@@ -37,7 +37,7 @@ MAX_LOCK_SECONDS = 10.0
 
 
 @contextlib.contextmanager
-def lock_parent(parent: SessionFile, where: Where) -> Iterator[None]:
+def lock_parent(parent: Session, where: Where) -> Iterator[None]:
     """Wait for another command that creates a child of ``parent``.
 
     Raises SessionOpen after a timeout. If the state folder is not writable, return immediately.
@@ -72,7 +72,7 @@ class _UnusedChild(NamedTuple):
 
 
 def find_existing_child(
-    parent: SessionFile,
+    parent: Session,
     kind: str,
     where: Where,
     next_step: str | None = None,
@@ -85,7 +85,6 @@ def find_existing_child(
     must contain it. If ``opening_tokens`` is given, the child must have this size. Children of
     other running clients are ignored, because those clients may have them open.
     """
-    parent = Session.from_file(parent, where)
     link = _find_newest_link(parent, where)
     if link is None or link.kind != kind:
         return None
@@ -108,7 +107,7 @@ def find_existing_child(
     return _make_receipt(parent, child, kind, tokens_before, tokens_after, where)
 
 
-def find_existing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt | None:
+def find_existing_trim(parent: Session, child_id: str, where: Where) -> Receipt | None:
     """Return the receipt of the trim of ``parent`` with this id if it is unused, else None.
 
     The sizes come from the child's first line, which anyone may have edited.
@@ -131,7 +130,7 @@ def find_existing_trim(parent: SessionFile, child_id: str, where: Where) -> Rece
     )
 
 
-def _find_newest_link(parent: SessionFile, where: Where) -> Link | None:
+def _find_newest_link(parent: Session, where: Where) -> Link | None:
     """Return the link to the newest child that does not belong to another running client."""
     clients, pid = Clients(where), find_client_pid()
     for row in reversed(read_links(where)):
@@ -143,7 +142,7 @@ def _find_newest_link(parent: SessionFile, where: Where) -> Link | None:
 
 
 def _find_unused_child(
-    parent: SessionFile, child_id: str, made_at: str, where: Where
+    parent: Session, child_id: str, made_at: str, where: Where
 ) -> _UnusedChild | None:
     """Return the child with this id if neither it nor ``parent`` was continued since ``made_at``.
 
@@ -154,7 +153,7 @@ def _find_unused_child(
         return None
     agent = agent_of_session(session, where)
     try:
-        ends, parent_ends = agent.read_ends(session.path), Session.from_file(parent, where).ends
+        ends, parent_ends = agent.read_ends(session.path), parent.ends
         path = agent.to_common_format(session).path
     except (SessionNotFound, NotATranscript):
         return None  # the file was deleted since the search
@@ -164,7 +163,7 @@ def _find_unused_child(
 
 
 def _make_receipt(
-    parent: SessionFile,
+    parent: Session,
     child: _UnusedChild,
     kind: str,
     tokens_before: int,
