@@ -147,6 +147,8 @@ def test_one_run_of_selected_tests_gives_way_to_a_wider_pass(
     talk.runs(whole)
     kept = whole == "pytest tests -q"  # the other tests with this name are elsewhere
     assert (selected in texts(talk.digest(config_home), "commands")) is kept
+    inspected = Talk().prompt("go").runs(selected).runs(f'echo "=== all ==="; {whole}')
+    assert (selected in texts(inspected.digest(config_home), "commands")) is kept
     again = Talk().prompt("go").runs(selected).runs(selected).runs(whole)
     assert selected in texts(again.digest(config_home), "commands")
 

@@ -171,12 +171,13 @@ def _choose_commands(
 ) -> list[tuple[ShellCommand, str]]:
     """Return the last successful run of each command that is worth repeating, most useful first, with a note."""
     groups: dict[str, list[ShellCommand]] = {}
-    for command in _add_checks_in_inspections(commands):
+    all_commands = list(_add_checks_in_inspections(commands))
+    for command in all_commands:
         if command.program:
             groups.setdefault(command.key, []).append(command)
     last_order = commands[-1].run.place.order or 1 if commands else 1
     passed_places = _find_passed_places(commands, edited_files)
-    check_passes = CheckPasses([_make_check_run(command) for command in commands])
+    check_passes = CheckPasses([_make_check_run(command) for command in all_commands])
     scored_runs = []
     for runs in groups.values():
         good_run = next((command for command in reversed(runs) if command.may_have_worked), None)
