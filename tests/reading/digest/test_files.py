@@ -263,6 +263,19 @@ def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
     assert said["a.py"] == "removed"
 
 
+def test_a_probe_that_its_command_removed(config_home: ConfigHome) -> None:
+    """By its last simple command, or by a first ``rm -f`` without a message, whatever failed later."""
+    talk = Talk().prompt("go")
+    talk.runs("cd src && cat > a.py <<'EOF'\nx\nEOF\ntrue | head -2\nrm a.py", "ok")
+    for name in ("b.py", "c.py", "d.py"):
+        talk.edits(f"{CWD}/{name}")
+    talk.fails("rm -f b.py; make x").fails("rm -f c.py; make x", "rm: c.py: Permission denied")
+    talk.fails("rm d.py; make x")
+    found = notes(talk.digest(config_home), "changed")
+    removed = {name for name, note in found.items() if note == "removed"}
+    assert removed == {"src/a.py", "b.py"}
+
+
 def test_temporary_files_are_not_listed(config_home: ConfigHome) -> None:
     """Temporary files, caches and build results appear neither as changed nor as read."""
     talk = (

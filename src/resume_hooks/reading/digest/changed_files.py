@@ -129,10 +129,11 @@ def collect_touched_files(
         )
     for command in commands:
         doubt = UNSURE_NOTE if command.run.failed else ""
+        removed_paths = _find_surely_removed_paths(command)
         for path, is_gone in islice(shell.find_changed_paths(command.parts), MAX_WRITTEN_FILES):
             name = paths.relative_path(path, command.run.folder)
-            is_removed = is_gone and _proves_removal(command)
-            touch = FileTouch(command.run.place, doubt, is_removed)
+            is_removed = is_gone and (_proves_removal(command) or path in removed_paths)
+            touch = FileTouch(command.run.place, "" if is_removed else doubt, is_removed)
             touches_by_path.setdefault(name, []).append(touch)
             if is_removed:
                 _mark_folder_removed(touches_by_path, name, touch.place.order)
@@ -165,6 +166,29 @@ def _proves_removal(command: ShellCommand) -> bool:
     # the command does not fail if the folder is missing
     is_forced = _FORCED_REMOVAL.search(command.run.command) is not None
     return is_forced or shell.does_status_cover_all(command.run.command)
+
+
+def _find_surely_removed_paths(command: ShellCommand) -> frozenset[str]:
+    """Return the paths that certain simple commands removed: one whose status is the run's, or a first ``rm -f``.
+
+    ``rm -f`` succeeds for a missing file, and prints a message if it fails.
+    """
+    if "rm " not in command.run.command:
+        return frozenset()
+    start_parts = [part for part in command.parts if part.words[:1] == ("cd",)]
+    parts = [part for part in command.parts if part not in start_parts]
+    sure_parts = parts[-1:] if command.has_worked else []
+    if parts and "rm: " not in command.run.output and parts[0].words[:2] in _REMOVALS_THAT_REPORT:
+        sure_parts.append(parts[0])
+    removed_paths: set[str] = set()
+    for part in sure_parts:
+        for path, is_gone in shell.find_changed_paths((*start_parts, part)):
+            if is_gone:
+                removed_paths.add(path)
+    return frozenset(removed_paths)
+
+
+_REMOVALS_THAT_REPORT = (("rm", "-f"), ("rm", "-rf"), ("rm", "-fr"))
 
 
 def _mark_folder_removed(
