@@ -70,7 +70,7 @@ def test_a_file_that_a_diff_no_longer_lists(
     assert found["src/deep/c.py"] == "not committed"
     if is_trusted:
         assert found["src/b.py"] == "no unstaged change in the last git diff"
-        assert found["src/a.py"] == "open, or in a commit that the session did not make"
+        assert found["src/a.py"] == "open or in a commit that the session did not make"
     else:
         assert (found["src/a.py"], found["src/b.py"]) == ("staged, not committed", "not committed")
 

@@ -8,7 +8,7 @@ from tests.builders import CWD, ConfigHome
 from tests.reading.digest.talk import Talk, notes, texts
 
 ROW = "commits that no git command of the session made: 2222222, 3333333"
-MAYBE = "open, or in a commit that the session did not make"
+MAYBE = "open or in a commit that the session did not make"
 LATER = "3333333 third\n2222222 second\n1111111 first"
 
 

@@ -184,7 +184,13 @@ def test_files_on_a_branch_that_no_git_command_left(config_home: ConfigHome) -> 
     talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py")
     talk.runs("git add a.py && git status -sb", "## fix\nM  a.py").prompt("hi", gitBranch="fix")
     assert row not in present_state(talk.digest(config_home))
-    assert row in present_state(talk.prompt("bye", gitBranch="main").digest(config_home))
+    digest = talk.prompt("bye", gitBranch="main").digest(config_home)
+    assert row in present_state(digest)
+    assert "staged" not in present_state(digest)
+    left = "open or committed on the branch that was left"
+    assert notes(digest, "changed") == {"a.py": left}
+    talk.edits(f"{CWD}/a.py", gitBranch="main")
+    assert notes(talk.digest(config_home), "changed") == {"a.py": "not committed"}
     talk = Talk().prompt("go", gitBranch="fix").runs("git status -sb", "## fix\nM  a.py")
     talk.prompt("hi", gitBranch="fix").runs("sh git-release.sh").prompt("bye", gitBranch="main")
     shown = present_state(talk.digest(config_home))

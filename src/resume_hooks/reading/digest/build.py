@@ -44,6 +44,7 @@ from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.file_states import (
     CONFLICTING,
     MAYBE_COMMITTED,
+    MAYBE_LEFT,
     NOT_COMMITTED,
     derive_file_states,
 )
@@ -91,7 +92,7 @@ The start of a larger session is also read.
 
 START_BYTES = 2_000_000  # the number of bytes at the start that are read
 
-OUTDATED_NOTES = ("uncommitted", "staged", NOT_COMMITTED, CONFLICTING, MAYBE_COMMITTED)
+OUTDATED_NOTES = ("uncommitted", "staged", NOT_COMMITTED, CONFLICTING, MAYBE_COMMITTED, MAYBE_LEFT)
 """Notes on a file that may have been committed after the note was made. Older versions write
 ``uncommitted``."""
 
@@ -211,6 +212,8 @@ def _make_sections(
         commits,
     )
     edited_files = EditedFiles(lasting_edits, states.find_checkout)
+    if session_git.left_branch:
+        states.doubt_open_files(edits, session_git.switch_order)
     states.removed_paths |= changed_files.find_missing_files(touched_files, runs, paths)
     request_words = statements.collect_request_words(facts)
     commands = session_commands.list_working_commands(

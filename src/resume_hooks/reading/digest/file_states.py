@@ -33,7 +33,8 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 NOT_COMMITTED = "not committed"
 STAGED = "staged, not committed"
 CONFLICTING = "in conflict"
-MAYBE_COMMITTED = "open, or in a commit that the session did not make"
+MAYBE_COMMITTED = "open or in a commit that the session did not make"
+MAYBE_LEFT = "open or committed on the branch that was left"
 STASHED = "in a git stash"
 REVERTED = "taken back: no change is left"
 UNCHANGED = "unchanged in the last git status"
@@ -276,6 +277,13 @@ class FileStates:
             if self.states[path].label in UNCOMMITTED_STATES:
                 self.states[path] = FileState(MAYBE_COMMITTED)
                 self._staged_paths.discard(path)
+
+    def doubt_open_files(self, edits: Iterable[FileEdit], order: int) -> None:
+        """Mark the uncommitted files without an edit after ``order``, when the user left the branch."""
+        later_paths = {edit.path for edit in edits if edit.order > order}
+        for path, state in self.states.items():
+            if state.label in UNCOMMITTED_STATES and path not in later_paths:
+                self.states[path] = FileState(MAYBE_LEFT)
 
     def list_files_in_state(self, label: str) -> list[str]:
         """Return the files in one of the states above that were not removed, the latest last."""

@@ -24,6 +24,7 @@ from resume_hooks.reading.digest.facts import Quote, RecordPlace, ShellRun
 from resume_hooks.reading.digest.file_states import (
     CONFLICTING,
     MAYBE_COMMITTED,
+    MAYBE_LEFT,
     NOT_COMMITTED,
     STAGED,
     FileState,
@@ -371,6 +372,7 @@ def _list_session_uncommitted(
         and facts.changes
         and not states.stopped_merges
         and not states.list_files_in_state(MAYBE_COMMITTED)
+        and not states.list_files_in_state(MAYBE_LEFT)
     ):
         yield make_entry("no change of the session's own is left to commit", session_git.commit)
     other_names: list[str] = []
