@@ -1,4 +1,4 @@
-"""The ways on are measured by one rule: what is found in them, what is one read away, what planted facts are left."""
+"""The benchmark of ways to continue counts labelled items and planted facts by one rule."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ commands to run again:
   - make test (:9)"""
 
 
-def test_the_rows_of_an_opening() -> None:
-    """Those of a section have its name, those of a message are prose."""
+def test_rows_of_an_opening_have_the_name_of_their_section() -> None:
+    """Rows of a message have no section name."""
     assert rows_of(OPENING) == [
         Row("", "- see lib/pool.py"),
         Row("files changed:", "src/pool.py (:7)"),
@@ -52,8 +52,8 @@ def test_the_rows_of_an_opening() -> None:
     ]
 
 
-def test_word_for_word_or_by_a_line() -> None:
-    """White space aside; a file by the section of changed ones or its name in prose, a command by its core."""
+def test_an_item_is_found_word_for_word_or_by_its_row() -> None:
+    """White space is ignored. A file is found by its section or its name, a command by its core."""
     assert holds(DECISION, "we take the lock first, then", ())
     assert not holds(DECISION, "the lock is taken first", ())
     assert holds(FILE, "", rows_of(OPENING))
@@ -63,19 +63,16 @@ def test_word_for_word_or_by_a_line() -> None:
     assert core(r"eval $'cat <<\'E\'\nx\\y\nE'") == r"cat <<'E' x\y E'"
 
 
-def test_one_read_away() -> None:
-    """A placeholder names the very record, or the whole digest has it."""
+def test_an_item_behind_a_placeholder_is_near() -> None:
+    """An item is near if a placeholder names its record or the whole digest contains it."""
     assert place(FILE, Left(1, rows=[Row("files changed:", "src/pool.py")])) == IN
     assert place(FILE, Left(1, named=frozenset({7}))) == NEAR
     assert place(FILE, Left(1, named=frozenset({8}))) == OUT
     assert place(FILE, Left(1, more=[Row("files changed:", "src/pool.py")])) == NEAR
 
 
-def test_a_row_of_the_table() -> None:
-    """The median of the requests, per cent by kind and of all.
-
-    Empty where nobody ran the way or labelled a kind.
-    """
+def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
+    """A cell is empty if the way did not run or no item of the kind is labelled."""
     sums = Sums()
     sums.add(Left(50, "take the lock first", named=frozenset({7})), [FILE, DECISION])
     sums.add(Left(70), [])
@@ -84,8 +81,8 @@ def test_a_row_of_the_table() -> None:
     assert row("rollover", Sums()).count("|") == len(HEADS) + 1
 
 
-def test_a_pasted_excerpt_for_comparison() -> None:
-    """The end of the talk; or the prompts in half of the space, and the end of the talk in the other half."""
+def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
+    """One excerpt is the end of the talk. The other has prompts in half of the space before it."""
     parsed = [
         record
         for line in session_bytes(conversation(400)).split(b"\n")
@@ -99,11 +96,8 @@ def test_a_pasted_excerpt_for_comparison() -> None:
     assert len(first) == 3_601
 
 
-def test_on_the_sample() -> None:
-    """The session that we give away: a handoff has all that a reader labelled.
-
-    Tokens need no labels.
-    """
+def test_a_handoff_of_the_sample_has_every_labelled_item() -> None:
+    """The sample is the published session. Its row of tokens needs no labels."""
     handoff = next(line for line in tables(SAMPLE) if line.startswith("| handoff, 12k "))
     assert handoff.count("| 100 ") == 7
     assert "100" not in next(
@@ -111,8 +105,10 @@ def test_on_the_sample() -> None:
     )
 
 
-def test_a_model_that_somebody_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its text is before our opening; without one the way has no figures."""
+def test_a_stored_summary_of_a_model_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its text precedes the opening. Without a stored summary the way has no figures."""
     (tmp_path / MODEL[0]).mkdir()
     (tmp_path / MODEL[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
     for folder, is_there in ((tmp_path, True), (tmp_path / "none", False)):
@@ -122,8 +118,8 @@ def test_a_model_that_somebody_asked(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert bool(left and "src/nowhere.py" in left.text) is is_there
 
 
-def test_at_a_compaction(tmp_path: Path) -> None:
-    """Only earlier messages count, both for the client's summary and for its replacement."""
+def test_a_compaction_is_measured_on_earlier_messages(tmp_path: Path) -> None:
+    """The client's summary and its replacement see no messages after the compaction."""
     before = [
         user("never touch the vendored folder", uuid="u1"),
         assistant("The port is 6543, as the tests show.", uuid="a1", parent="u1", ts=1),
@@ -143,8 +139,8 @@ def test_at_a_compaction(tmp_path: Path) -> None:
     assert "never touch the vendored folder" in ours.text
 
 
-def test_planted_facts() -> None:
-    """Twenty of each kind; some are reported later, some change, and no subject or value passes for another."""
+def test_planted_facts_are_distinct() -> None:
+    """There are twenty of each kind. No subject or value is contained in another."""
     facts = planted_facts(random.Random(1))
     for kind in WORDINGS:
         of_kind = [fact for fact in facts if fact.kind == kind]
@@ -156,8 +152,8 @@ def test_planted_facts() -> None:
         assert not any(fact.value in old for old in fact.old_values)
 
 
-def test_remaining_facts_after_a_way() -> None:
-    """Subject and value in one sentence; an old value is stale unless its message is marked."""
+def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
+    """Subject and value must be in one sentence. An old value is stale unless its message is marked."""
     said = [Statement("The port is 1.", "1", 0), Statement("The port is 2.", "2", 1)]
     fact = Fact("fact", "port", said)
     marked = 'USER :1\n  The port is 1.\n  [superseded at :5: "The port is 1."]\nUSER :5\n  The port is 2.'
@@ -166,11 +162,8 @@ def test_remaining_facts_after_a_way() -> None:
     assert left_in("USER :5\n  The port. It is 2.", [fact]) == Facts(1, 0, 1, 0)
 
 
-def test_on_a_real_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trim takes tokens and keeps words; a larger handoff keeps no less.
-
-    The home is as it was before.
-    """
+def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trim saves tokens, and a larger handoff keeps at least as many items as a smaller one."""
     monkeypatch.delenv("BENCH_PEER", raising=False)
     found = items("tune")
     source = source_of(found[0].session)

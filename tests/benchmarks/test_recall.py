@@ -1,6 +1,6 @@
-"""The recall set is sound, its figures count what they say, and searches answer it at all.
+"""The set of questions is valid, its figures are correct, and search answers most questions.
 
-Figures come from ``python -m benchmarks.recall.measure``; here only the half ``tune`` is asked.
+The figures come from ``python -m benchmarks.recall.measure``; these tests use the half ``tune``.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ ONE, TWO = f"{FIRST}.jsonl", f"{SECOND}.jsonl"
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Ours:
-    """Our search over the whole corpus."""
+def corpus_search(tmp_path_factory: pytest.TempPathFactory) -> Ours:
+    """Return our search over the whole corpus."""
     corpus()
     return Ours(Home(tmp_path_factory.mktemp("recall") / ".claude"))
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A corpus of two sessions: two turns about kettles and teapots, one about kettles alone."""
+def small_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Write a corpus of two sessions: two turns about kettles and teapots, one about kettles."""
     monkeypatch.setenv("RESUME_HOOKS_CORPUS", str(tmp_path))
-    _forget()
+    clear_corpus_caches()
     command = {"command": "descale --kettle"}
     write_session(
         tmp_path,
@@ -71,16 +71,17 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         tmp_path, SECOND, [user("kettle kettle kettle", uuid="f"), assistant("Boiling.", uuid="g")]
     )
     yield tmp_path
-    _forget()
+    clear_corpus_caches()
 
 
-def _forget() -> None:
+def clear_corpus_caches() -> None:
+    """Forget every file of the corpus that was read."""
     for known in (session_of, corpus_file, by_id):
         known.cache_clear()
 
 
-def test_the_questions_are_distinguished_and_enough() -> None:
-    """150 natural ones, 102 paraphrased, 48 without an answer; both halves have as many a kind."""
+def test_questions_are_distinct_and_of_three_kinds() -> None:
+    """150 are natural, 102 paraphrased and 48 unanswerable. Both halves have as many of each kind."""
     asked = questions()
     assert len({question.id for question in asked}) == len(asked)
     assert len({question.text.casefold() for question in asked}) == len(asked)
@@ -95,18 +96,15 @@ def test_the_questions_are_distinguished_and_enough() -> None:
     )
 
 
-def test_paraphrased_questions_have_other_wordings() -> None:
-    """Three further ones each, all different; no other question has any."""
+def test_paraphrased_questions_have_three_more_wordings() -> None:
+    """The wordings of a question differ. No other kind of question has more than one."""
     for question in questions():
         count = WORDINGS if question.kind == "paraphrased" else 1
         assert len({wording.casefold() for wording in question.wordings}) == count, question.id
 
 
 def test_every_answer_is_a_record_of_the_corpus() -> None:
-    """Answers are in files that are there, on lines that contain a record.
-
-    Their copies are answers, too.
-    """
+    """Each answer is an existing line with a record, and counts as right."""
     corpus()
     names = set(corpus_names())
     for question in questions():
@@ -117,36 +115,36 @@ def test_every_answer_is_a_record_of_the_corpus() -> None:
             assert (name, corpus_file(name).turns[line]) in right_places(question), question.id
 
 
-def test_natural_questions_are_answered(ours: Ours) -> None:
-    """A ranking that is not broken has nearly all natural questions answered among its first five hits."""
+def test_natural_questions_are_answered(corpus_search: Ours) -> None:
+    """Search finds an answer to nearly all natural questions among its first five hits."""
     asked = [question for question in questions("tune") if question.kind == "natural"]
-    assert score(ask(ours, asked, lambda question: [question.text])).five >= FLOOR
+    assert score(ask(corpus_search, asked, lambda question: [question.text])).five >= FLOOR
 
 
 @pytest.mark.wide
-def test_several_wordings_find_more_than_one(ours: Ours) -> None:
-    """Most paraphrased questions are answered with four wordings."""
+def test_several_wordings_answer_most_paraphrased_questions(corpus_search: Ours) -> None:
+    """With four wordings, most answers are among the first five hits."""
     asked = [question for question in questions("tune") if question.also]
-    assert score(ask(ours, asked, lambda question: question.wordings)).five >= REWORDED
+    assert score(ask(corpus_search, asked, lambda question: question.wordings)).five >= REWORDED
 
 
-def test_hits_for_unknown_topics_are_not_strong(ours: Ours) -> None:
-    """They are shown, but hardly ever called strong."""
+def test_hits_for_unknown_topics_are_not_strong(corpus_search: Ours) -> None:
+    """A hit for a question without an answer is hardly ever called strong."""
     asked = [question for question in questions("tune") if question.kind == "unanswerable"]
-    assert score(ask(ours, asked, lambda question: [question.text])).strong <= MOST_SURE
+    assert score(ask(corpus_search, asked, lambda question: [question.text])).strong <= MOST_SURE
 
 
 def test_the_home_contains_the_whole_corpus(tmp_path: Path) -> None:
-    """Every file of the corpus is searched, under the name that the questions know it by."""
+    """Every file of the corpus is searched under the name that the questions use."""
     corpus()
     home = Home(tmp_path / ".claude")
     files = [str(path) for path in home.config.rglob("*.jsonl")]
     assert sorted(home.name(file) for file in files) == corpus_names()
 
 
-@pytest.mark.usefixtures("small")
-def test_ranks_are_of_the_first_right_turn_and_of_the_first_right_session() -> None:
-    """Sessions count once each; hits in another turn of the right session are right by session only."""
+@pytest.mark.usefixtures("small_corpus")
+def test_an_answer_is_ranked_by_turn_and_by_session() -> None:
+    """Each session counts once. A hit in another turn of the right session counts for the session."""
     question = Question("q", "natural", "?", ((ONE, 4),), "tune")
     found = judged(
         question, Answer([Place(TWO, 1), Place(TWO, 2), Place(ONE, 1), Place(ONE, 2)], 1.0)
@@ -156,9 +154,9 @@ def test_ranks_are_of_the_first_right_turn_and_of_the_first_right_session() -> N
     assert judged(question, Answer([], 1.0))[2:4] == (0, 0)
 
 
-def test_a_copy_of_the_answer_is_an_answer(small: Path) -> None:
-    """A record that another session holds under the same id is right there too."""
-    with open(small / TWO, "ab") as stream:
+def test_a_copy_of_an_answer_counts_as_right(small_corpus: Path) -> None:
+    """A record with the same id in another session is also right."""
+    with open(small_corpus / TWO, "ab") as stream:
         stream.write(orjson.dumps(assistant("Teapots never leak.", uuid="e")) + b"\n")
     assert right_places(Question("q", "natural", "?", ((ONE, 4),), "tune")) == {
         Place(ONE, 2),
@@ -166,33 +164,38 @@ def test_a_copy_of_the_answer_is_an_answer(small: Path) -> None:
     }
 
 
-def test_shares_of_the_questions() -> None:
-    """First, among five, the mean of the reciprocal ranks of sessions, no hit at all, a best hit that is sure."""
+def test_the_score_has_the_shares_of_right_answers() -> None:
+    """The score also has the mean reciprocal rank, and the shares without hits and with strong hits."""
     asked = [
-        _asked(1, 6, "strong"),
-        _asked(2, 1, "weak"),
-        _asked(0, 0),
-        _asked(5, 5, "fair", "strong"),
+        answer_with_ranks(1, 6, "strong"),
+        answer_with_ranks(2, 1, "weak"),
+        answer_with_ranks(0, 0),
+        answer_with_ranks(5, 5, "fair", "strong"),
     ]
     found = score(asked)
     assert found == pytest.approx((0.25, 0.75, (1 + 1 / 2 + 1 / 5) / 4, 0.25, 0.5, 0.25, 0.25))
     assert score([]).first == 0
 
 
-def test_sure_hits_are_counted_among_the_first_five() -> None:
-    """Their number by strength, and the fraction that is right."""
-    found = sureness([_asked(1, 1, *["strong"] * 2, "fair", *["weak"] * 3), _asked(0, 0, "strong")])
+def test_the_first_five_hits_are_counted_by_strength() -> None:
+    """For each strength there is a number of hits and the fraction that is right."""
+    found = sureness(
+        [
+            answer_with_ranks(1, 1, *["strong"] * 2, "fair", *["weak"] * 3),
+            answer_with_ranks(0, 0, "strong"),
+        ]
+    )
     assert found == {"strong": Sureness(3, 1 / 3), "fair": Sureness(1, 0), "weak": Sureness(2, 0)}
 
 
-def test_a_single_time_is_its_own_spread() -> None:
-    """One question is enough for a row."""
+def test_the_spread_of_one_time_is_that_time() -> None:
+    """One question is enough for a row of times."""
     assert spread([7.0]) == (7.0, 7.0)
 
 
-@pytest.mark.usefixtures("small")
-def test_the_naive_baseline_reads_messages_itself() -> None:
-    """It reads messages, tool calls and results, in chunks that end with their turn."""
+@pytest.mark.usefixtures("small_corpus")
+def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
+    """It reads messages, calls and results in chunks that end with their turn."""
     naive = Naive()
     assert naive.search(["limescale"], DEPTH).hits == [Place(ONE, 1)]
     assert naive.search(["the descaling?"], DEPTH).hits == []
@@ -202,23 +205,23 @@ def test_the_naive_baseline_reads_messages_itself() -> None:
     assert list(words_of("The Cats were jumping, as it is")) == ["cat", "jump"]
 
 
-def test_a_long_turn_is_several_chunks_and_one_hit(small: Path) -> None:
-    """Each turn is a hit once, however many of its chunks fit."""
-    write_session(small, SECOND, [user(f"{'kettle ' * CHUNK * 2}", uuid="f")])
+def test_a_long_turn_is_one_hit_of_the_naive_baseline(small_corpus: Path) -> None:
+    """A turn is one hit, even if several of its chunks match."""
+    write_session(small_corpus, SECOND, [user(f"{'kettle ' * CHUNK * 2}", uuid="f")])
     assert Naive().search(["kettle"], DEPTH).hits == [Place(TWO, 1), Place(ONE, 1)]
 
 
-@pytest.mark.usefixtures("small")
-def test_wordings_of_the_naive_baseline_are_joined_or_fused() -> None:
-    """Joined, the words count together; fused, a high rank in most rankings wins."""
+@pytest.mark.usefixtures("small_corpus")
+def test_the_naive_baseline_joins_or_fuses_wordings() -> None:
+    """Joined wordings count as one query. Fused ones favour a high rank in most rankings."""
     naive = Naive()
     wordings = ["kettle", "leaks", "limescale"]
     assert naive.search(wordings, DEPTH).hits[0] == Place(ONE, 1)
     assert FusedNaive(naive).search(wordings, 2).hits == [Place(ONE, 1), Place(TWO, 1)]
 
 
-def _asked(session: int, turn: int, *strengths: str) -> Asked:
-    """An answer by its ranks; its hits are right where the turn is."""
+def answer_with_ranks(session: int, turn: int, *strengths: str) -> Asked:
+    """Return an answer with these ranks and hits of these strengths."""
     hits = [Place(ONE, number) for number in range(1, len(strengths) + 1)]
     question = Question("q", "natural", "?", (), "tune")
     return Asked(

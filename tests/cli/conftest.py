@@ -1,4 +1,4 @@
-"""Owns how the command line is run in the tests: in a process and an environment of its own."""
+"""Fixtures that run the command line in a separate process and environment."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Document = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def cli(config_home: ConfigHome, fork_server: ForkServer) -> Cli:
-    """Run ``resume-hooks`` with these words from an empty folder.
+    """Run ``resume-hooks`` with the given words in an empty folder.
 
-    No client is on PATH, no clipboard is touched.
+    PATH has no client, and the clipboard is off.
     """
     here = config_home.root / "here"
     here.mkdir()
 
-    def run(
+    def run_command(
         *words: str, environ: dict[str, str] | None = None, stdin: bytes = b"", cwd: object = here
     ) -> subprocess.CompletedProcess[bytes]:
         env = {
@@ -57,14 +57,14 @@ def cli(config_home: ConfigHome, fork_server: ForkServer) -> Cli:
             timeout=60,
         )
 
-    return run
+    return run_command
 
 
 @pytest.fixture
 def document(cli: Cli) -> Document:
-    """Run a verb with ``--json``; the one document on stdout, which has its documented form."""
+    """Run a verb with ``--json`` and return its document after checking it against the schema."""
 
-    def run(verb: str, *words: str, code: int = 0, **options: Any) -> dict[str, Any]:
+    def run_verb(verb: str, *words: str, code: int = 0, **options: Any) -> dict[str, Any]:
         done = cli(verb, *words, "--json", **options)
         verb = ALIASES.get(verb, (verb,))[0]
         assert (done.returncode, done.stderr) == (code, b"")
@@ -85,11 +85,11 @@ def document(cli: Cli) -> Document:
             )
         return dict(found)
 
-    return run
+    return run_verb
 
 
 @pytest.fixture
 def desk(config_home: ConfigHome) -> Iterator[Desk]:
-    """A desk whose terminals end with the test."""
+    """Return a desk whose terminals are closed after the test."""
     with ExitStack() as stack:
         yield Desk(config_home, stack)

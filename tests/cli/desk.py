@@ -1,4 +1,4 @@
-"""A desk: sessions, a project and a stand-in for the client, on a terminal."""
+"""A project with sessions, a fake client and terminals."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ HOUR = 3_600
 
 
 class Desk:
-    """A project with sessions, a stand-in for the client, and terminals."""
+    """A project with sessions, a fake client, and terminals that run ``resume-hooks``."""
 
     def __init__(self, home: ConfigHome, stack: ExitStack) -> None:
-        """Three sessions are in the project, the first one is the newest."""
+        """Write three sessions into the project; the first is the newest."""
         self.home, self._stack, self._screens = home, stack, 0
         self.project, self.bin = home.root / "proj", home.root / "bin"
         for folder in (self.project, self.bin):
@@ -39,12 +39,12 @@ class Desk:
         client.write_text(CLIENT)
         client.chmod(0o755)
         for number, title in enumerate(("Fix the parser", "Write the docs", "Fix the lexer"), 1):
-            self.session(number, title)
+            self.write_session(number, title)
 
-    def session(
+    def write_session(
         self, number: int, title: str, folder: Path | None = None, turns: int = 2, age: float = HOUR
     ) -> Path:
-        """A session of a folder, an hour older than the one before."""
+        """Write a session that is ``number`` times ``age`` old, and return its path."""
         at = str(folder or self.project)
         records = [
             {**record, "cwd": at} for record in conversation(turns, session_id=session_id(number))
@@ -64,7 +64,7 @@ class Desk:
         cwd: Path | None = None,
         **environ: str,
     ) -> Screen:
-        """A terminal on which ``resume-hooks`` runs with these words."""
+        """Run ``resume-hooks`` with these words on a new terminal."""
         self._screens += 1
         screen = Screen(
             words,
@@ -76,14 +76,14 @@ class Desk:
         )
         return self._stack.enter_context(screen)
 
-    def elsewhere(self) -> Path:
-        """A folder without sessions, in which the client does not lie."""
+    def empty_folder(self) -> Path:
+        """Return a folder without sessions."""
         folder = self.home.root / "elsewhere"
         folder.mkdir()
         return folder
 
-    def ids(self) -> set[str]:
-        """The sessions of the project."""
+    def session_ids(self) -> set[str]:
+        """Return the ids of the project's sessions."""
         return {
             found.session_id
             for found in sessions_in_project_folder(str(self.home.project(str(self.project))))

@@ -1,7 +1,7 @@
-"""Runs the command line and the hooks' scripts in processes forked from one that has loaded all: starts at no cost.
+"""Run the command line and hook scripts in forks of a process that has loaded all modules.
 
-What is about the start itself starts a process from scratch: tests/test_import_budget.py,
-tests/hook_scripts, and every test that sets a variable of Python's own.
+Tests of the start itself use a new process: tests/test_import_budget.py, tests/hook_scripts, and
+every test that sets a variable of Python.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST = 1_000_000
 
 
 class ForkServer:
-    """A process that has loaded the engine and is forked once a run."""
+    """A process that has loaded the engine and forks once for each run."""
 
     def __init__(self, source: str, repository: str) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -56,7 +56,7 @@ class ForkServer:
         timeout: float,
         script: str = "",
     ) -> subprocess.CompletedProcess[bytes]:
-        """Return the result of a process with these words: of the command line, or of a script. One runs at a time."""
+        """Run the command line, or a script, and return its result. Only one runs at a time."""
         if not self._idle.acquire(blocking=False):
             raise RuntimeError(
                 "it still runs something: what goes on at once is started by processes of its own"
@@ -87,7 +87,7 @@ class ForkServer:
         self._process.wait(timeout=30)
 
 
-def _serve(connection: socket.socket) -> None:
+def _serve_requests(connection: socket.socket) -> None:
     ours = (found.name for found in pkgutil.walk_packages(resume_hooks.__path__, "resume_hooks."))
     for name in (*LOADED, *ours):
         importlib.import_module(name)
@@ -100,15 +100,15 @@ def _serve(connection: socket.socket) -> None:
         child = os.fork()
         if not child:
             connection.close()
-            _become(json.loads(request), streams)
+            _run_in_child(json.loads(request), streams)
         for stream in streams:
             os.close(stream)
         _, status = os.waitpid(child, 0)
         connection.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _become(request: dict[str, object], streams: list[int]) -> NoReturn:
-    """The process of one run: its folder, environment and streams, then the command line from its entry on."""
+def _run_in_child(request: dict[str, object], streams: list[int]) -> NoReturn:
+    """Set up the folder, environment and streams of a forked process, run the command, and exit."""
     code = 1
     try:
         for number, stream in enumerate(streams):
@@ -147,4 +147,4 @@ def _become(request: dict[str, object], streams: list[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve_requests(socket.socket(fileno=int(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""archive, and restore out of the vault, as a user types them."""
+"""``archive``, and ``restore`` from the vault, on the command line."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ OTHER = session_id(2)
 
 
 @pytest.fixture
-def path(config_home: ConfigHome) -> Path:
-    """A session of long ago, and another one."""
+def old_session(config_home: ConfigHome) -> Path:
+    """Write an old session and another one, and return the path of the first."""
     rows = [*conversation(1, session_id=OTHER), custom_title("The other", OTHER)]
     write_session(config_home.project(), OTHER, rows, mtime=OLD)
     return Path(
@@ -43,20 +43,22 @@ def path(config_home: ConfigHome) -> Path:
     )
 
 
-def findings(cli: Cli) -> list[dict[str, str]]:
-    """Return the findings of ``--verify``."""
+def verify_findings(cli: Cli) -> list[dict[str, str]]:
+    """Return the findings of ``archive --verify``."""
     done = cli("archive", "--verify", "--json")
     assert done.returncode == 1
     found: list[dict[str, str]] = json.loads(done.stdout)["data"]["findings"]
     return found
 
 
-def test_kept_verified_swept_and_back(path: Path, cli: Cli, document: Document) -> None:
-    """Said once how to switch it off; packed, since its end is near; verified.
+def test_an_archived_session_is_verified_and_restored(
+    old_session: Path, cli: Cli, document: Document
+) -> None:
+    """The first copy explains how to switch archiving off.
 
-    Back when the client swept it.
+    A second run changes nothing. After the client deleted the session, ``restore`` returns it.
     """
-    before = path.read_bytes()
+    before = old_session.read_bytes()
     assert document("archive", "Mine", "--dry-run")["data"]["archived"][0]["result"] == "kept"
     assert document("archive", "--list")["data"]["vault"] == []
     first = document("archive", "Mine")
@@ -77,64 +79,72 @@ def test_kept_verified_swept_and_back(path: Path, cli: Cli, document: Document) 
     verified = document("archive", "--verify")["data"]
     assert (verified["findings"], verified["unhashed"]) == ([], 0)
     assert verified["verified"] > len(before)
-    path.unlink()
+    old_session.unlink()
     assert b"Mine" in cli("restore", "--list").stdout
     assert document("restore", "Mine", "--dry-run")["data"]["written"] is False
     back = document("restore", SESSION[:8])["data"]
     assert (back["kept"]["session_id"], back["kept"]["file"], back["written"]) == (
         SESSION,
-        str(path),
+        str(old_session),
         True,
     )
-    assert path.read_bytes() == before
+    assert old_session.read_bytes() == before
     assert b"is there" in cli("restore", SESSION).stdout
 
 
-def test_verify_finds(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Exit code 1 with the defects; the list and doctor report unreadable folders."""
+def test_verify_reports_damaged_and_unreadable_copies(
+    old_session: Path, config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """The exit code is 1. The list and doctor report unreadable folders, too."""
     cli("archive", "--all")
     kept = next(each for each in list_archived(config_home.where) if each.session_id == SESSION)
     pack = Path(kept.folder, kept.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])
-    found = findings(cli)
+    found = verify_findings(cli)
     assert [(each["session_id"], each["name"]) for each in found] == [(SESSION, "damaged")]
     assert document("archive", "--verify", OTHER)["data"]["findings"] == []
     assert document("restore", SESSION, code=1)["error"]["code"] == "write-failed"
     Path(kept.folder, "manifest.json").write_bytes(b"{}")
-    assert {each["name"] for each in findings(cli)} == {"unreadable"}
+    assert {each["name"] for each in verify_findings(cli)} == {"unreadable"}
     assert "is not a readable manifest" in document("archive", "--list")["warnings"][0]
     doctor = {
         each["name"]: each
         for each in json.loads(cli("doctor", "--json").stdout)["data"]["findings"]
     }
     assert (doctor["vault"]["level"], doctor["vault"]["code"]) == ("problem", "vault-odd")
-    assert path.exists()
+    assert old_session.exists()
 
 
-def test_verify_finds_damage_in_the_trash(path: Path, config_home: ConfigHome, cli: Cli) -> None:
-    """A failed restore refers users to this check."""
+def test_verify_finds_damage_in_the_trash(
+    old_session: Path, config_home: ConfigHome, cli: Cli
+) -> None:
+    """A failed restore refers users to ``archive --verify``."""
     cli("delete", SESSION, "--yes")
     trash.pack_deleted(config_home.where, lambda: False)
     (entry,) = trash.list_deleted(config_home.where)
     pack = Path(entry.folder, entry.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])
     assert b"archive --verify" in cli("restore", SESSION).stderr
-    assert [(each["session_id"], each["name"]) for each in findings(cli)] == [(SESSION, "damaged")]
+    assert [(each["session_id"], each["name"]) for each in verify_findings(cli)] == [
+        (SESSION, "damaged")
+    ]
 
 
-def test_forgetting(path: Path, cli: Cli, document: Document) -> None:
-    """Only named copies, and only after a yes; the client's file stays."""
+def test_forget_removes_a_named_copy(old_session: Path, cli: Cli, document: Document) -> None:
+    """``--forget`` needs a session and a confirmation. The client's file stays."""
     cli("archive", "--all")
     for words in (("--forget",), ("--forget", "Mine")):
         assert (cli("archive", *words).returncode, cli("archive", *words).stdout) == (2, b"")
     assert document("archive", "--forget", "Mine", "--dry-run")["data"]["written"] is False
     assert b"Removed from the vault." in cli("archive", "--forget", "Mine", "--yes").stdout
     assert [row["session_id"] for row in document("archive", "--list")["data"]["vault"]] == [OTHER]
-    assert path.exists()
+    assert old_session.exists()
 
 
-def test_deleting_shows_of_the_copy(path: Path, cli: Cli, document: Document) -> None:
-    """The deletion mentions the vault's copy and the command that removes it."""
+def test_deleting_a_session_mentions_its_archived_copy(
+    old_session: Path, cli: Cli, document: Document
+) -> None:
+    """The warning has the command that removes the copy."""
     assert document("delete", OTHER, "--yes")["warnings"] == []
     cli("archive", "Mine")
     (warning,) = document("delete", "Mine", "--yes")["warnings"]
@@ -143,22 +153,22 @@ def test_deleting_shows_of_the_copy(path: Path, cli: Cli, document: Document) ->
         SESSION
     ]
     assert len(document("delete", "--empty-trash", "--yes")["warnings"]) == 1
-    assert document("restore", SESSION)["data"]["kept"]["file"] == str(path)
+    assert document("restore", SESSION)["data"]["kept"]["file"] == str(old_session)
     assert document("restore", "--list")["data"]["vault"] == []
 
 
-def test_switched_off(path: Path, cli: Cli, document: Document) -> None:
-    """The error has the reason, and the command that turns archiving on."""
+def test_archive_fails_if_the_vault_is_off(old_session: Path, cli: Cli, document: Document) -> None:
+    """The error states the reason and the command that turns archiving on."""
     cli("config", "vault", "off")
     error = document("archive", "Mine", code=1)["error"]
     assert (error["code"], "config vault on" in error["remedy"]) == ("vault-off", True)
-    assert path.exists()
+    assert old_session.exists()
 
 
-def test_one_that_can_not_be_kept_keeps_no_other(
-    path: Path, config_home: ConfigHome, cli: Cli
+def test_archive_all_continues_after_a_failure(
+    old_session: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
-    """The failure is reported with its remedy, and exit code 1; all other sessions are archived."""
+    """The failure and its remedy are reported with exit code 1. All other sessions are archived."""
     folder = config_home.config / "resume-hooks" / "vault" / SESSION
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"version": 2}))
@@ -167,21 +177,21 @@ def test_one_that_can_not_be_kept_keeps_no_other(
     assert b"1 archived, 1 failed" in done.stdout
     assert b"newer resume-hooks" in done.stderr
     assert done.stderr.endswith(b"note: Update resume-hooks, or move that folder away.\n")
-    assert path.exists()
-    done = cli("archive", "--all", environ={"RESUME_HOOKS_HOME": str(path / "state")})
+    assert old_session.exists()
+    done = cli("archive", "--all", environ={"RESUME_HOOKS_HOME": str(old_session / "state")})
     assert done.stdout.decode().endswith(": 2 failed\n")
     assert done.stderr.count(b"Check free space and") == 1
 
 
-def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli: Cli) -> None:
-    """A purge leaves the archived sessions, and reports that."""
+def test_a_purge_leaves_the_vault(old_session: Path, config_home: ConfigHome, cli: Cli) -> None:
+    """A purge keeps archived copies, and reports that."""
     cli("archive", "Mine")
     said = cli("install", "--remove", "--purge", "--yes").stdout
     assert (
         f"Stays: {config_home.config / 'resume-hooks' / 'vault'} (archived copies" in said.decode()
     )
     assert [each.session_id for each in list_archived(config_home.where)] == [SESSION]
-    assert path.exists()
+    assert old_session.exists()
     assert os.listdir(config_home.config / "resume-hooks") == ["vault"]
 
 
@@ -189,8 +199,8 @@ LARGE = "".join(f"line {number} of a report\n" for number in range(30_000))
 
 
 @pytest.fixture
-def giant(config_home: ConfigHome) -> Path:
-    """A session whose tool output is large, in the request and for the screen."""
+def session_with_large_output(config_home: ConfigHome) -> Path:
+    """Write a session with a large tool output in the request and in ``toolUseResult``."""
     rows = [
         user("what does the report say?", uuid="a"),
         tool_use("toolu_1", uuid="b", parent="a"),
@@ -202,19 +212,23 @@ def giant(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, rows, mtime=OLD))
 
 
-def test_a_slim_copy_leads_to_the_vault(giant: Path, cli: Cli, document: Document) -> None:
-    """The session stays as it is.
+def test_a_slim_copy_refers_to_the_archived_session(
+    session_with_large_output: Path, cli: Cli, document: Document
+) -> None:
+    """The session itself stays unchanged.
 
-    Once it is taken away its contents are read, and come back, all the same.
+    After it is deleted, its contents can still be read and untrimmed.
     """
-    before = giant.read_bytes()
+    before = session_with_large_output.read_bytes()
     planned = document("archive", "--slim", SESSION, "--dry-run")["data"]
     assert (planned["written"], planned["archived"][0]["result"]) == (False, "kept")
     assert document("archive", "--list")["data"]["vault"] == []
-    assert [path.name for path in giant.parent.glob("*.jsonl")] == [giant.name]
+    assert [path.name for path in session_with_large_output.parent.glob("*.jsonl")] == [
+        session_with_large_output.name
+    ]
     assert b"the original" in cli("archive", "--slim", SESSION, "--dry-run").stdout
     made = document("archive", "--slim", SESSION)["data"]["slim"]
-    assert giant.read_bytes() == before
+    assert session_with_large_output.read_bytes() == before
     slim = Path(made["file"])
     assert slim.stat().st_size < 20_000
     assert "what does the report say?" in slim.read_text()
@@ -225,21 +239,25 @@ def test_a_slim_copy_leads_to_the_vault(giant: Path, cli: Cli, document: Documen
     assert any(row.get("toolUseResult") == {"file": {"content": LARGE}} for row in restored)
 
 
-def test_info_names_the_way_out_of_a_giant_line(giant: Path, cli: Cli) -> None:
-    """Only for lines of 10 MB and more."""
+def test_info_suggests_a_slim_copy_for_a_giant_line(
+    session_with_large_output: Path, cli: Cli
+) -> None:
+    """A line of 10 MB or more may make the client hang."""
     assert b"may hang" not in cli("info", SESSION).stdout
     long = tool_result("c9", "x" * 10_000_000, uuid="big", parent="no-one")
-    giant.write_bytes(giant.read_bytes() + json.dumps(long).encode() + b"\n")
+    session_with_large_output.write_bytes(
+        session_with_large_output.read_bytes() + json.dumps(long).encode() + b"\n"
+    )
     assert (
         f"may hang on it: resume-hooks archive --slim {SESSION}".encode()
         in cli("info", SESSION).stdout
     )
 
 
-def test_no_slim_copy_without_an_archived_copy(
-    giant: Path, config_home: ConfigHome, document: Document
+def test_slim_fails_without_an_archived_copy(
+    session_with_large_output: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """The vault is not writable, so no copy refers to it."""
+    """If the vault is not writable, no slim copy is made."""
     where = config_home.config / "resume-hooks" / "vault"
     where.parent.mkdir(mode=0o700, exist_ok=True)
     where.write_text("a file")
@@ -247,14 +265,16 @@ def test_no_slim_copy_without_an_archived_copy(
         "no copy was made"
         in document("archive", "--slim", SESSION, code=1)["error"]["message"].lower()
     )
-    assert [path.name for path in giant.parent.glob("*.jsonl")] == [giant.name]
+    assert [path.name for path in session_with_large_output.parent.glob("*.jsonl")] == [
+        session_with_large_output.name
+    ]
 
 
 @pytest.mark.parametrize("way", ["sessions", "restore", "forget"])
-def test_a_session_that_vanished_just_now(
+def test_a_session_that_the_client_just_deleted_is_found(
     config_home: ConfigHome, cli: Cli, document: Document, way: str
 ) -> None:
-    """The client deleted it early, before any start noticed: it is listed, restored, and forgotten."""
+    """A session that was deleted early is listed, restored and forgotten from its link."""
     lost = time.time() - 17 * 60 * 60
     path = Path(
         write_session(

@@ -1,4 +1,4 @@
-"""A locator that fits several sessions: asked on a terminal, told everywhere else."""
+"""An ambiguous locator leads to a question on a terminal, and to an error elsewhere."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ROWS: list[dict[str, object]] = [
 
 
 @pytest.fixture(autouse=True)
-def parsers(config_home: ConfigHome) -> None:
-    """Two sessions that are called alike, the first one the newer."""
+def two_similar_sessions(config_home: ConfigHome) -> None:
+    """Write two sessions with similar titles; the first is newer."""
     for number in (1, 2):
         records = [
             *conversation(number, session_id=session_id(number)),
@@ -39,8 +39,8 @@ def parsers(config_home: ConfigHome) -> None:
 
 
 @contextmanager
-def terminal(home: ConfigHome, *words: str) -> Iterator[pexpect.spawn[str]]:
-    """The command line on a pseudo terminal."""
+def command_on_terminal(home: ConfigHome, *words: str) -> Iterator[pexpect.spawn[str]]:
+    """Run the command line on a pseudo-terminal."""
     environ = {
         **os.environ,
         "PYTHONPATH": str(REPO / "src"),
@@ -61,8 +61,8 @@ def terminal(home: ConfigHome, *words: str) -> Iterator[pexpect.spawn[str]]:
         process.close(force=True)
 
 
-def answer_question_at_end(process: pexpect.spawn[str]) -> tuple[str, int | None]:
-    """Return the printed text and the exit code."""
+def output_and_exit_code(process: pexpect.spawn[str]) -> tuple[str, int | None]:
+    """Wait for the end, and return the printed text and the exit code."""
     process.expect(pexpect.EOF)
     text = str(process.before)
     process.close()
@@ -70,39 +70,39 @@ def answer_question_at_end(process: pexpect.spawn[str]) -> tuple[str, int | None
 
 
 @pytest.mark.parametrize(("typed", "number"), [("", 1), ("1", 1), ("2", 2)])
-def test_a_choice(config_home: ConfigHome, typed: str, number: int) -> None:
-    """Enter chooses the newest, a number any; then the verb runs with that session."""
-    with terminal(config_home, "info", "parser") as process:
+def test_a_number_chooses_a_session(config_home: ConfigHome, typed: str, number: int) -> None:
+    """Enter chooses the newest session. The verb then runs with the choice."""
+    with command_on_terminal(config_home, "info", "parser") as process:
         process.expect("'parser' fits 2 sessions:")
         process.expect("1 +00000001 .*Fix the parser 1")
         process.expect("2 +00000002 .*Fix the parser 2")
         process.expect("Number, or q to leave")
         process.sendline(typed)
-        text, code = answer_question_at_end(process)
+        text, code = output_and_exit_code(process)
     assert (code, session_id(number) in text, "\x1b[2J" in text) == (0, True, False)
 
 
-def test_an_invalid_answer(config_home: ConfigHome) -> None:
-    """The question is repeated."""
-    with terminal(config_home, "info", "parser") as process:
+def test_an_invalid_answer_repeats_the_question(config_home: ConfigHome) -> None:
+    """The question is asked again until a valid number is typed."""
+    with command_on_terminal(config_home, "info", "parser") as process:
         for typed in ("3", "x", "0"):
             process.expect("Number, or q to leave")
             process.sendline(typed)
             process.expect("is not an answer")
         process.sendline("2")
-        assert answer_question_at_end(process)[1] == 0
+        assert output_and_exit_code(process)[1] == 0
 
 
 @pytest.mark.parametrize("how", ["q", "ctrl-c", "ctrl-d"])
-def test_leaving(config_home: ConfigHome, how: str) -> None:
-    """Nothing is done, and the exit code means interrupted."""
-    with terminal(config_home, "info", "parser") as process:
+def test_leaving_a_question_does_nothing(config_home: ConfigHome, how: str) -> None:
+    """``q``, Ctrl+C and Ctrl+D end the command with the exit code of an interruption."""
+    with command_on_terminal(config_home, "info", "parser") as process:
         process.expect("Number, or q to leave")
         if how == "q":
             process.sendline("q")
         else:
             process.sendcontrol(how[-1])
-        text, code = answer_question_at_end(process)
+        text, code = output_and_exit_code(process)
     assert (code, session_id(1) in text) == (130, False)
 
 
@@ -115,32 +115,33 @@ def test_leaving(config_home: ConfigHome, how: str) -> None:
         ["info", " parser"],
     ],
 )
-def test_every_verb_asks(config_home: ConfigHome, words: list[str]) -> None:
-    """The locator may be any of its words."""
-    with terminal(config_home, *words) as process:
+def test_every_verb_asks_about_an_ambiguous_session(
+    config_home: ConfigHome, words: list[str]
+) -> None:
+    """The locator may be in any word of the command."""
+    with command_on_terminal(config_home, *words) as process:
         process.expect("Number, or q to leave")
         process.sendline("2")
-        text, code = answer_question_at_end(process)
+        text, code = output_and_exit_code(process)
     assert (code, "00000002" in text or "prompt 0" in text) == (0, True)
 
 
-def test_the_answer_can_be_caught(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The question goes to the terminal, and the verb's output to stdout."""
+def test_a_question_does_not_go_to_stdout(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The question goes to the terminal, and only the verb's output to stdout."""
     caught = tmp_path / "out"
     script = f"exec {sys.executable} -m resume_hooks info parser > {caught}"
     environ = {**os.environ, "PYTHONPATH": str(REPO / "src"), **config_home.environ}
     process = pexpect.spawn("/bin/sh", ["-c", script], env=environ, encoding="utf-8", timeout=30)
     process.expect("Number, or q to leave")
     process.sendline("2")
-    assert answer_question_at_end(process)[1] == 0
+    assert output_and_exit_code(process)[1] == 0
     assert f" {session_id(2)}\n" in caught.read_text(encoding="utf-8")
 
 
-def test_without_a_terminal(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Candidates, newest first, and the exit code of usage.
-
-    Of very many the newest, and how many more.
-    """
+def test_candidates_are_listed_without_a_terminal(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """The candidates come newest first, up to a limit, with the number of others. Exit code 2."""
     found = document("lineage", "0000", code=2)["error"]["candidates"]
     assert [row["session_id"] for row in found] == [session_id(1), session_id(2)]
     assert set(found[0]) == {"session_id", "title", "ended", "session_file"}
@@ -159,10 +160,10 @@ def test_without_a_terminal(config_home: ConfigHome, cli: Cli, document: Documen
     assert (error["code"], len(error["candidates"])) == ("ambiguous-locator", MAX_CANDIDATES)
 
 
-def test_a_program_on_a_terminal_is_not_asked(config_home: ConfigHome) -> None:
-    """``--json`` gets its document."""
-    with terminal(config_home, "info", "parser", "--json") as process:
-        text, code = answer_question_at_end(process)
+def test_json_output_never_asks(config_home: ConfigHome) -> None:
+    """With ``--json`` the candidates are in the document, even on a terminal."""
+    with command_on_terminal(config_home, "info", "parser", "--json") as process:
+        text, code = output_and_exit_code(process)
     assert (code, '"ambiguous-locator"' in text) == (2, True)
 
 
@@ -180,10 +181,10 @@ def test_a_program_on_a_terminal_is_not_asked(config_home: ConfigHome) -> None:
         (["read"], None),
     ],
 )
-def test_the_word_that_is_replaced(
+def test_an_answer_replaces_the_ambiguous_word(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], again: list[str] | None
 ) -> None:
-    """The only word with the locator, and only the locator in it; no word if two contain it."""
+    """Only the locator in the word is replaced. If two words contain it, none is."""
     terminal = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr(
         "resume_hooks.cli.ask_question.sys", SimpleNamespace(stdin=terminal, stderr=terminal)
@@ -192,10 +193,10 @@ def test_the_word_that_is_replaced(
     assert choose_candidate_in_command(arguments, AmbiguousLocator("parser", ROWS)) == again
 
 
-def test_lines_break_between_words(
+def test_answer_choices_are_wrapped_between_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a narrow terminal a description continues below its beginning."""
+    """On a narrow terminal a description continues in its own column."""
     monkeypatch.setenv("COLUMNS", "50")
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("click.prompt", lambda *_, **__: "1")

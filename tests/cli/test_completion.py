@@ -1,7 +1,4 @@
-"""Tab in real shells: verbs, options, sessions by id and by a part of their title.
-
-Nothing of a title is ever run.
-"""
+"""Shells complete verbs, options, and sessions by id or title, and never run a title."""
 
 from __future__ import annotations
 
@@ -33,8 +30,8 @@ TIMEOUT = 20.0
 
 
 @pytest.fixture
-def desk(config_home: ConfigHome) -> Path:
-    """A folder with two sessions, one of a hostile title, and ``resume-hooks`` on PATH."""
+def desk_folder(config_home: ConfigHome) -> Path:
+    """Write two sessions, one with a hostile title, and put ``resume-hooks`` on PATH."""
     folder = config_home.root / "desk"
     (folder / "bin").mkdir(parents=True)
     program = folder / "bin" / "resume-hooks"
@@ -50,10 +47,10 @@ def desk(config_home: ConfigHome) -> Path:
     return folder
 
 
-def environment(home: ConfigHome, desk: Path) -> dict[str, str]:
-    """That of a plain terminal."""
+def plain_environment(home: ConfigHome, desk_folder: Path) -> dict[str, str]:
+    """Return the environment of a plain terminal."""
     return {
-        "PATH": f"{desk / 'bin'}:/usr/bin:/bin",
+        "PATH": f"{desk_folder / 'bin'}:/usr/bin:/bin",
         "TERM": "xterm",
         "LANG": "C.UTF-8",
         "PS1": "$ ",
@@ -62,27 +59,28 @@ def environment(home: ConfigHome, desk: Path) -> dict[str, str]:
 
 
 class Shell:
-    """An interactive shell that has read our completion."""
+    """An interactive shell that has loaded our completion."""
 
-    def __init__(self, name: str, home: ConfigHome, desk: Path) -> None:
+    def __init__(self, name: str, home: ConfigHome, desk_folder: Path) -> None:
         found = shutil.which(name) or ""
         need(name, found, f"install {name}")
         done = subprocess.run(
-            [str(desk / "bin" / "resume-hooks"), "install", "--completion", name],
-            env=environment(home, desk), cwd=desk, capture_output=True, check=True, timeout=60,
+            [str(desk_folder / "bin" / "resume-hooks"), "install", "--completion", name],
+            env=plain_environment(home, desk_folder), cwd=desk_folder, capture_output=True, check=True, timeout=60,
         )  # fmt: skip
-        (desk / "completion").write_bytes(done.stdout)
+        (desk_folder / "completion").write_bytes(done.stdout)
         self._child: pexpect.spawn[str] = pexpect.spawn(
-            found, SHELLS[name], env=environment(home, desk), cwd=str(desk), encoding="utf-8", dimensions=(40, 160),
+            found, SHELLS[name], env=plain_environment(home, desk_folder), cwd=str(desk_folder), encoding="utf-8",
+            dimensions=(40, 160),
         )  # fmt: skip
         self._child.delaybeforesend = None
         begin = {"zsh": "autoload -Uz compinit && compinit -u -D && "}.get(name, "")
         self._child.send(f"{begin}source ./completion; echo rea''dy\r")
         self._child.expect("ready", timeout=TIMEOUT)
 
-    def shows(self, keys: str, *wanted: str) -> None:
-        """Type keys, and wait until all of this is on the terminal; then clear the line."""
-        self._settle()
+    def expect_after_keys(self, keys: str, *wanted: str) -> None:
+        """Type keys, wait until the terminal shows each of ``wanted``, and clear the line."""
+        self._wait_for_prompt()
         self._child.send(keys)
         text, until = "", time.monotonic() + TIMEOUT
         while not all(word in text for word in wanted):
@@ -91,7 +89,7 @@ class Shell:
                 text += self._child.read_nonblocking(4096, timeout=0.05).replace("\x1b[K", "")
         self._child.send("\x15")  # Ctrl+U
 
-    def _settle(self) -> None:
+    def _wait_for_prompt(self) -> None:
         """Wait until the shell has drawn its prompt, because earlier keys may be lost."""
         with contextlib.suppress(pexpect.TIMEOUT):
             while True:
@@ -103,24 +101,26 @@ class Shell:
 
 
 @pytest.fixture(params=list(SHELLS))
-def shell(request: pytest.FixtureRequest, config_home: ConfigHome, desk: Path) -> Iterator[Shell]:
-    """Run the test in each shell."""
-    started = Shell(request.param, config_home, desk)
+def shell(
+    request: pytest.FixtureRequest, config_home: ConfigHome, desk_folder: Path
+) -> Iterator[Shell]:
+    """Yield a shell of each kind."""
+    started = Shell(request.param, config_home, desk_folder)
     yield started
     started.close()
 
 
-def test_in_a_real_shell(shell: Shell, desk: Path) -> None:
-    """A verb, an option, an id and a title; a title's text is never run."""
-    shell.shows("resume-hooks linea\t", "resume-hooks lineage")
-    shell.shows("resume-hooks read 1a2\t", "1a2b3c4d")
-    shell.shows("resume-hooks outline 1a\t\t", "1a2b3c4d", "1a7788ff")
-    assert not (desk / "owned").exists()
+def test_a_real_shell_completes_verbs_and_sessions(shell: Shell, desk_folder: Path) -> None:
+    """The text of a hostile title is never run."""
+    shell.expect_after_keys("resume-hooks linea\t", "resume-hooks lineage")
+    shell.expect_after_keys("resume-hooks read 1a2\t", "1a2b3c4d")
+    shell.expect_after_keys("resume-hooks outline 1a\t\t", "1a2b3c4d", "1a7788ff")
+    assert not (desk_folder / "owned").exists()
 
 
-def completed(home: ConfigHome, desk: Path, words: str, shell: str = "bash") -> list[str]:
-    """Return the completions for a shell, one item per line."""
-    env = environment(home, desk) | {
+def completions(home: ConfigHome, desk_folder: Path, words: str, shell: str = "bash") -> list[str]:
+    """Return the completions for a shell, one for each line."""
+    env = plain_environment(home, desk_folder) | {
         "_RESUME_HOOKS_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": words,
     }
@@ -128,9 +128,9 @@ def completed(home: ConfigHome, desk: Path, words: str, shell: str = "bash") -> 
         words.rpartition(" ")[2] if shell == "fish" else str(len(words.split(" ")) - 1)
     )
     done = subprocess.run(
-        [str(desk / "bin" / "resume-hooks")],
+        [str(desk_folder / "bin" / "resume-hooks")],
         env=env,
-        cwd=desk,
+        cwd=desk_folder,
         capture_output=True,
         check=True,
         timeout=60,
@@ -139,13 +139,15 @@ def completed(home: ConfigHome, desk: Path, words: str, shell: str = "bash") -> 
     return done.stdout.decode().split("\n")[:-1]
 
 
-def test_the_completions_for_bash(config_home: ConfigHome, desk: Path) -> None:
-    """If there is a choice, a title next to the id; otherwise only the id."""
-    assert completed(config_home, desk, "resume-hooks lin") == ["plain,lineage"]
-    assert completed(config_home, desk, "resume-hooks read 1a2") == ["plain,1a2b3c4d"]
-    assert completed(config_home, desk, "resume-hooks read upload") == ["plain,1a7788ff"]
-    assert completed(config_home, desk, f"resume-hooks read {FIRST[:9]}") == [f"plain,{FIRST}"]
-    shown = completed(config_home, desk, "resume-hooks read 1a")
+def test_bash_completes_an_id_with_its_title(config_home: ConfigHome, desk_folder: Path) -> None:
+    """The title is next to the id only if there are several sessions."""
+    assert completions(config_home, desk_folder, "resume-hooks lin") == ["plain,lineage"]
+    assert completions(config_home, desk_folder, "resume-hooks read 1a2") == ["plain,1a2b3c4d"]
+    assert completions(config_home, desk_folder, "resume-hooks read upload") == ["plain,1a7788ff"]
+    assert completions(config_home, desk_folder, f"resume-hooks read {FIRST[:9]}") == [
+        f"plain,{FIRST}"
+    ]
+    shown = completions(config_home, desk_folder, "resume-hooks read 1a")
     assert (
         shown
         == [
@@ -154,40 +156,45 @@ def test_the_completions_for_bash(config_home: ConfigHome, desk: Path) -> None:
         ]
         or shown[::-1] == shown
     )
-    assert completed(config_home, desk, "resume-hooks read ./") == ["file,./"]
-    assert completed(config_home, desk, "resume-hooks config notice") == ["plain,notice_percent"]
-    assert "plain,--dry-run" in completed(config_home, desk, "resume-hooks trim --d")
+    assert completions(config_home, desk_folder, "resume-hooks read ./") == ["file,./"]
+    assert completions(config_home, desk_folder, "resume-hooks config notice") == [
+        "plain,notice_percent"
+    ]
+    assert "plain,--dry-run" in completions(config_home, desk_folder, "resume-hooks trim --d")
 
 
-def test_every_verb_that_takes_a_session_completes_it(config_home: ConfigHome, desk: Path) -> None:
-    """Every verb with SESSION in its usage line."""
-    for verb in ("trim", "handoff", "delete", "rename", "fsck", "lineage", "info"):
-        assert completed(config_home, desk, f"resume-hooks {verb} 1a2") == ["plain,1a2b3c4d"], verb
-
-
-def test_no_more_than_a_choice_in_a_moment(
-    config_home: ConfigHome, desk: Path, monkeypatch: pytest.MonkeyPatch
+def test_every_verb_with_a_session_completes_its_id(
+    config_home: ConfigHome, desk_folder: Path
 ) -> None:
-    """Of 300 sessions 40 are offered.
+    """This applies to every verb with SESSION in its usage line."""
+    for verb in ("trim", "handoff", "delete", "rename", "fsck", "lineage", "info"):
+        assert completions(config_home, desk_folder, f"resume-hooks {verb} 1a2") == [
+            "plain,1a2b3c4d"
+        ], verb
 
-    Once the moment for titles is over they are offered by their ids alone.
-    """
+
+def test_completion_is_limited_in_number_and_time(
+    config_home: ConfigHome, desk_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most 40 of 300 sessions are offered. After the time limit they have no titles."""
     for number in range(300):
         other = session_id(0x2000_0000 + number)
-        rows = [{**row, "cwd": str(desk)} for row in conversation(3, session_id=other)]
-        write_session(config_home.project(str(desk)), other, rows)
-    monkeypatch.chdir(desk)
+        rows = [{**row, "cwd": str(desk_folder)} for row in conversation(3, session_id=other)]
+        write_session(config_home.project(str(desk_folder)), other, rows)
+    monkeypatch.chdir(desk_folder)
     assert len(complete_sessions.complete_locators("2")) == complete_sessions.MAX_SESSIONS
     monkeypatch.setattr(complete_sessions, "TITLE_SECONDS", -1.0)
     assert {item.help for item in complete_sessions.complete_locators("2")} == {"a session"}
     assert complete_sessions.complete_locators("upload") == []
 
 
-def test_a_folder_that_is_gone_offers_nothing(config_home: ConfigHome, desk: Path) -> None:
-    """There is no message while the user types."""
-    gone = desk / "gone"
+def test_completion_in_a_deleted_folder_prints_nothing(
+    config_home: ConfigHome, desk_folder: Path
+) -> None:
+    """No message disturbs the user's typing."""
+    gone = desk_folder / "gone"
     gone.mkdir()
-    env = environment(config_home, desk) | {
+    env = plain_environment(config_home, desk_folder) | {
         "_RESUME_HOOKS_COMPLETE": "bash_complete",
         "COMP_CWORD": "2",
     }
@@ -200,8 +207,8 @@ def test_a_folder_that_is_gone_offers_nothing(config_home: ConfigHome, desk: Pat
     assert b"resume-hooks" not in done.stderr
 
 
-def test_the_script_as_a_document(cli: Cli, document: Document) -> None:
-    """The script for bash and zsh."""
+def test_install_prints_the_completion_script(cli: Cli, document: Document) -> None:
+    """``install --completion`` prints the script for bash and zsh, also as a document."""
     data = document("install", "--completion", "zsh")["data"]
     assert (data["ran"], data["commands"]) == (False, [])
     assert data["script"].startswith("#compdef resume-hooks")

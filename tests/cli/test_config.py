@@ -1,4 +1,4 @@
-"""config: settings with their sources, and setting one."""
+"""``config`` shows settings with their sources, and stores a setting."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.cli.conftest import Cli, Document
 from tests.needs import here
 
 
-def test_every_setting_with_its_source(
+def test_config_lists_every_setting_with_its_source(
     config_home: ConfigHome, document: Document, cli: Cli
 ) -> None:
-    """Key, value, source and description, and the settings file."""
+    """The document has each key, value and source, and the path of the settings file."""
     data = document("config", environ={"RESUME_HOOKS_TRIGGERS_OFF": "help"})["data"]
     assert data["file"] == str(config_home.config / "resume-hooks" / "settings.json")
     told = {row["key"]: (row["value"], row["source"]) for row in data["settings"]}
@@ -46,20 +46,20 @@ def test_every_setting_with_its_source(
     assert b"triggers_off" in cli("config").stdout
 
 
-def test_setting_one(document: Document) -> None:
-    """It is kept, and shown alone."""
+def test_config_stores_a_setting(document: Document) -> None:
+    """The stored value is shown with the source "file"."""
     (row,) = document("config", "context_window", "500000")["data"]["settings"]
     assert (row["value"], row["source"]) == (500_000, "file")
     (row,) = document("config", "context_window")["data"]["settings"]
     assert row["value"] == 500_000
 
 
-def test_the_vault_setting_reports_waiting_copies_and_removed_links(
+def test_config_vault_reports_waiting_copies_and_removed_links(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """That copies wait for an answer, and until when.
+    """It states from when copies are made.
 
-    That held sessions go, and which nothing else has.
+    Before it switches the vault off, it counts files that only links preserve.
     """
     path = write_session(config_home.project(), SESSION, conversation(1), mtime=1_700_000_000)
     state = Path(config_home.where.state)
@@ -87,8 +87,8 @@ def test_the_vault_setting_reports_waiting_copies_and_removed_links(
     assert [each.session_id for each in list_archived(config_home.where)] == [SESSION]
 
 
-def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document, cli: Cli) -> None:
-    """An unknown one is refused with the names that there are."""
+def test_triggers_off_accepts_every_name_of_a_trigger(document: Document, cli: Cli) -> None:
+    """An unknown name is refused with the list of valid ones."""
     error = document("config", "triggers_off", "full, fulll", code=2)["error"]
     assert (error["message"], "full, " in error["remedy"]) == ("There is no trigger 'fulll'", True)
     document("config", "triggers_off", "/full, recall")
@@ -98,10 +98,10 @@ def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document,
 
 
 @pytest.mark.parametrize("key", FORMER_SETTINGS)
-def test_a_former_setting_is_ignored_and_told(
+def test_a_former_setting_is_ignored_with_a_warning(
     config_home: ConfigHome, document: Document, key: str
 ) -> None:
-    """In the file it is reported with the reason and the valid values; typed it is a usage error."""
+    """In the file it is reported with a reason. On the command line it is an error."""
     path = config_home.config / "resume-hooks" / "settings.json"
     path.parent.mkdir()
     path.write_text(f'{{"{key}": {{}}, "clipboard": "tmux"}}')
@@ -112,7 +112,7 @@ def test_a_former_setting_is_ignored_and_told(
 
 
 def test_a_former_setting_of_the_environment_is_reported(cli: Cli) -> None:
-    """Config and doctor report it with its source."""
+    """``config`` and ``doctor`` report the ignored variable and its source."""
     said = f"threshold (environment) is ignored: {FORMER_SETTINGS['threshold']}."
     given = {"RESUME_HOOKS_THRESHOLD": "500"}
     assert said in cli("config", environ=given).stderr.decode()
@@ -120,8 +120,10 @@ def test_a_former_setting_of_the_environment_is_reported(cli: Cli) -> None:
     assert "is ignored" not in cli("config").stderr.decode()
 
 
-def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Document) -> None:
-    """Storing a setting does not discard the user's text."""
+def test_config_does_not_overwrite_a_damaged_file(
+    config_home: ConfigHome, document: Document
+) -> None:
+    """Storing a setting fails, and the user's text stays."""
     path = config_home.config / "resume-hooks" / "settings.json"
     path.parent.mkdir()
     path.write_text('{"clipboard": "tmux"')
@@ -129,8 +131,8 @@ def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Documen
     assert path.read_text() == '{"clipboard": "tmux"'
 
 
-def test_a_line_is_said_to_reach_open_sessions_when_they_are_resumed(cli: Cli) -> None:
-    """They read the setting at their start; a compaction by the client reads it each time."""
+def test_config_explains_when_a_new_line_takes_effect(cli: Cli) -> None:
+    """Open sessions use a new line after their next resume."""
     assert (
         b"uses the new line after its next resume" in cli("config", "compaction", "trim@70k").stderr
     )
@@ -138,10 +140,8 @@ def test_a_line_is_said_to_reach_open_sessions_when_they_are_resumed(cli: Cli) -
     assert b"once it is resumed" not in cli("config", "compaction").stderr
 
 
-def test_compaction_under_a_policy_states_that_it_has_no_effect(
-    config_home: ConfigHome, cli: Cli
-) -> None:
-    """The setting is stored; the client of that machine does not ask for it."""
+def test_config_compaction_warns_if_a_policy_disables_it(config_home: ConfigHome, cli: Cli) -> None:
+    """The setting is stored, but the client on that machine does not use it."""
     assert b"no effect" not in cli("config", "compaction", "24k").stderr
     (config_home.config / "remote-settings.json").write_text('{"permissions": {}}')
     assert b"compaction has no effect here" in cli("config", "compaction", "trim").stderr

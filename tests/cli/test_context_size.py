@@ -1,4 +1,4 @@
-"""`info`, `resume` and `sessions` show the same context size, and the reason if it is an estimate."""
+"""``info``, ``resume`` and ``sessions`` show the same context size, and why it is an estimate."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ OLD_CLIENT = "2.1.23"
 BASE = 30_000  # tokens that the first request of these sessions has
 
 
-def beginning() -> list[Record]:
-    """A turn that begins a session: its first request has BASE tokens next to the prompt."""
+def first_turn() -> list[Record]:
+    """Return a first turn whose request has BASE tokens and the prompt's."""
     return [
         user("read it", uuid="u1"),
         assistant("done", uuid="a1", parent="u1", ts=1, tokens=BASE + 12),
     ]
 
 
-def ending(parent: str) -> list[Record]:
-    """A turn that follows ``parent``; its request has 100,000 tokens."""
+def turn_after(parent: str) -> list[Record]:
+    """Return a turn after ``parent``; its request has 100,000 tokens."""
     return [
         user("and now?", uuid="u8", parent=parent, ts=80),
         assistant("done again", uuid="a8", parent="u8", ts=81, tokens=100_000),
     ]
 
 
-def cleared() -> list[Record]:
-    """Two outputs of some 40,000 tokens, of which the client cleared one, so that its last request had less."""
+def records_with_cleared_output() -> list[Record]:
+    """Return two outputs of about 40,000 tokens each, one of them cleared by the client."""
     output = "a line of output\n" * 9_400
     return [
-        *beginning(),
+        *first_turn(),
         tool_use("t1", uuid="a2", parent="a1", ts=2, tokens=BASE + 20),
         tool_result("t1", output, uuid="u2", parent="a2", ts=3),
         tool_use("t2", uuid="a3", parent="u2", ts=4, tokens=BASE + 40_040),
@@ -71,8 +71,8 @@ def cleared() -> list[Record]:
     ]
 
 
-def said_everywhere(home: ConfigHome, cli: Cli, records: Sequence[Record]) -> list[Record]:
-    """Return the sizes in `info`, `resume` and `sessions` for a session with these records."""
+def sizes_in_three_verbs(home: ConfigHome, cli: Cli, records: Sequence[Record]) -> list[Record]:
+    """Return the sizes that ``info``, ``resume`` and ``sessions`` show for these records."""
     write_session(home.project(CWD), SESSION, records)
     info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
     full = json.loads(cli("resume", SESSION, "--json").stdout)["data"]
@@ -80,8 +80,8 @@ def said_everywhere(home: ConfigHome, cli: Cli, records: Sequence[Record]) -> li
     return [each["context"] for each in (info, full, row)]
 
 
-def of_old_client(records: Sequence[Record], padding_at: int = 0) -> list[Record]:
-    """Return the session as an old client wrote it, optionally with its middle out of reach."""
+def as_old_client(records: Sequence[Record], padding_at: int = 0) -> list[Record]:
+    """Return the records as an old client wrote them, optionally with padding around the middle."""
     rows = []
     for record in records:
         rows.append(record | {"version": OLD_CLIENT} if "version" in record else record)
@@ -90,17 +90,17 @@ def of_old_client(records: Sequence[Record], padding_at: int = 0) -> list[Record
     return rows
 
 
-BROKEN = [*beginning(), progress(uuid="p", parent="gone", ts=70), *ending("p")]
+BROKEN = [*first_turn(), progress(uuid="p", parent="gone", ts=70), *turn_after("p")]
 
 
 @pytest.mark.parametrize(
-    "records", [BROKEN, of_old_client(BROKEN), of_old_client(BROKEN, 2), ending("gone")]
+    "records", [BROKEN, as_old_client(BROKEN), as_old_client(BROKEN, 2), turn_after("gone")]
 )
-def test_records_that_a_resume_does_not_reach(
+def test_records_before_a_broken_link_are_not_counted(
     config_home: ConfigHome, cli: Cli, records: list[Record]
 ) -> None:
-    """Records before a broken link were counted once, and are not sent again."""
-    told = said_everywhere(config_home, cli, records)
+    """A resume does not send them, although the last request counted them."""
+    told = sizes_in_three_verbs(config_home, cli, records)
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING)] * 3
     assert {each["tokens"] for each in told} == {BASE + 12}
     shown = cli("info", SESSION).stdout.decode()
@@ -109,19 +109,19 @@ def test_records_that_a_resume_does_not_reach(
     assert "~" in cli("sessions", "--all").stdout.decode()
 
 
-def test_outputs_that_an_old_client_cleared(config_home: ConfigHome, cli: Cli) -> None:
-    """They are sent again, although the last request lacked them."""
-    told = said_everywhere(config_home, cli, of_old_client(cleared(), 7))
+def test_outputs_cleared_by_an_old_client_are_counted(config_home: ConfigHome, cli: Cli) -> None:
+    """A resume sends them again, although the last request lacked them."""
+    told = sizes_in_three_verbs(config_home, cli, as_old_client(records_with_cleared_output(), 7))
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, OUTPUTS_CLEARED)] * 3
     (tokens,) = {each["tokens"] for each in told}
     assert tokens == pytest.approx(BASE + 80_100, abs=100)
 
 
-def test_thinking_that_the_last_request_lacked(config_home: ConfigHome, cli: Cli) -> None:
-    """It may be sent again, so the size is an estimate. If the last request had it, it was counted."""
+def test_uncounted_thinking_makes_the_size_an_estimate(config_home: ConfigHome, cli: Cli) -> None:
+    """A resume may send the thinking again. If the last request had it, the size is measured."""
     thought = {"type": "thinking", "thinking": "x" * 40_000, "signature": "s"}
     records = [
-        *beginning(),
+        *first_turn(),
         assistant([thought], uuid="a2", parent="a1", ts=2, tokens=BASE + 30),
         user("and now?", uuid="u3", parent="a2", ts=3),
         assistant("done", uuid="a3", parent="u3", ts=4, tokens=BASE + 10_050),
@@ -132,6 +132,6 @@ def test_thinking_that_the_last_request_lacked(config_home: ConfigHome, cli: Cli
         (BASE + 70, ESTIMATED, THINKING_UNCOUNTED),
     ):
         last = assistant("done", uuid="a4", parent="u4", ts=6, tokens=counted)
-        info, full, _ = said_everywhere(config_home, cli, [*records, last])
+        info, full, _ = sizes_in_three_verbs(config_home, cli, [*records, last])
         assert (info["kind"], info["reason"], info["tokens"]) == (kind, reason, counted)
         assert full == info

@@ -1,7 +1,4 @@
-"""delete and restore: asked first, told what depends on it, withdrawn.
-
-And every bad input in a sentence.
-"""
+"""``delete`` and ``restore`` ask first, report dependent sessions, and reject invalid input."""
 
 from __future__ import annotations
 
@@ -32,8 +29,8 @@ CHILD, THIRD = session_id(2), session_id(3)
 
 
 @pytest.fixture
-def path(config_home: ConfigHome) -> Path:
-    """A session of long ago, and a trimmed child of it."""
+def old_parent(config_home: ConfigHome) -> Path:
+    """Write an old session with a trimmed child, and return the path of the parent."""
     metadata = {"trim_metadata": {"parent_file": str(config_home.project() / f"{SESSION}.jsonl")}}
     child = [metadata, *conversation(1, session_id=CHILD), custom_title("The child", CHILD)]
     write_session(config_home.project(), CHILD, child, mtime=OLD)
@@ -44,8 +41,8 @@ def path(config_home: ConfigHome) -> Path:
     )
 
 
-def on_a_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
-    """Run the command line where somebody can be asked."""
+def command_on_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
+    """Run the command line on a pseudo-terminal."""
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), "TERM": "dumb", **home.environ}
     command = ["-m", "resume_hooks", *words]
     return pexpect.spawn(
@@ -54,12 +51,14 @@ def on_a_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
 
 
 @pytest.mark.parametrize("verb", ["info", "handoff", "continue", "resume", "outline"])
-def test_other_verbs_name_the_way_back(path: Path, cli: Cli, document: Document, verb: str) -> None:
-    """By id, by its beginning, by the path and by the title: the newest deletion."""
+def test_other_verbs_name_the_restore_of_a_deleted_session(
+    old_parent: Path, cli: Cli, document: Document, verb: str
+) -> None:
+    """Id, prefix, path and title find the newest deletion."""
     document("delete", SESSION, "--yes")
     document("restore", SESSION)
     document("delete", SESSION, "--yes")
-    for words in (SESSION, SESSION[:8], str(path), "title:Mine"):
+    for words in (SESSION, SESSION[:8], str(old_parent), "title:Mine"):
         error = document(verb, words, code=1)["error"]
         assert (error["code"], error["message"]) == (
             "session-not-found",
@@ -67,13 +66,13 @@ def test_other_verbs_name_the_way_back(path: Path, cli: Cli, document: Document,
         )
     way = error["remedy"].partition(": resume-hooks ")[2]
     assert cli(*way.split()).returncode == 0
-    assert path.exists()
+    assert old_parent.exists()
 
 
-def test_a_part_of_a_title_comes_after_an_exact_one(
+def test_restore_prefers_an_exact_title(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """A complete title, even in the vault, has precedence over a part of a title in the trash."""
+    """An exact title in the vault has precedence over part of a title in the trash."""
     for number, title in ((SESSION, "Mine and more"), (CHILD, "Mine")):
         write_session(
             config_home.project(),
@@ -86,17 +85,19 @@ def test_a_part_of_a_title_comes_after_an_exact_one(
     assert document("restore", "and more", "--dry-run")["data"]["session"]["session_id"] == SESSION
 
 
-def test_there_and_back(path: Path, cli: Cli, document: Document) -> None:
-    """Deleted, listed, restored; meanwhile lineage reports the missing file."""
-    before = path.read_bytes()
+def test_a_deleted_session_is_listed_and_restored(
+    old_parent: Path, cli: Cli, document: Document
+) -> None:
+    """While the session is deleted, ``lineage`` reports the missing file."""
+    before = old_parent.read_bytes()
     data = document("delete", "Mine", "--yes")["data"]
     assert (data["written"], data["session"]["file"], data["session"]["complete"]) == (
         True,
-        str(path),
+        str(old_parent),
         True,
     )
     assert [row["session_id"] for row in data["derived"]] == [CHILD]
-    assert not path.exists()
+    assert not old_parent.exists()
     assert b"(file gone)" in cli("lineage", CHILD).stdout
     assert document("info", SESSION, code=1)["error"]["code"] == "session-not-found"
     (row,) = document("restore")["data"]["trash"]
@@ -104,17 +105,17 @@ def test_there_and_back(path: Path, cli: Cli, document: Document) -> None:
     assert row["locator"] == f"{SESSION}@{os.path.basename(row['kept_in'])}"
     assert b"Mine\n" in cli("restore", "--list").stdout
     assert document("restore", "Mine", "--dry-run")["data"]["written"] is False
-    assert not path.exists()
+    assert not old_parent.exists()
     back = document("restore", "Mine")
-    assert (back["data"]["session"]["file"], back["data"]["written"]) == (str(path), True)
+    assert (back["data"]["session"]["file"], back["data"]["written"]) == (str(old_parent), True)
     assert "7 days left" in back["warnings"][0]
-    assert path.read_bytes() == before
+    assert old_parent.read_bytes() == before
     assert cli("restore").stdout == b"The trash is empty.\n"
 
 
-def test_it_asks_first(path: Path, config_home: ConfigHome) -> None:
-    """The question shows the session, its age, its size and its descendants; Enter alone means no."""
-    terminal = on_a_terminal(config_home, "delete", SESSION)
+def test_delete_asks_for_confirmation(old_parent: Path, config_home: ConfigHome) -> None:
+    """The question shows the session, its age, size and descendants. Enter means no."""
+    terminal = command_on_terminal(config_home, "delete", SESSION)
     for words in (
         "Mine",
         SESSION,
@@ -129,30 +130,32 @@ def test_it_asks_first(path: Path, config_home: ConfigHome) -> None:
     terminal.sendline("")
     terminal.expect_exact("Nothing was deleted.")
     terminal.expect(pexpect.EOF)
-    assert path.exists()
-    terminal = on_a_terminal(config_home, "delete", SESSION)
+    assert old_parent.exists()
+    terminal = command_on_terminal(config_home, "delete", SESSION)
     terminal.expect_exact("[y/N]")
     terminal.sendline("y")
     terminal.expect_exact(f"restore {SESSION}")
     terminal.expect(pexpect.EOF)
     terminal.close()
-    assert (terminal.exitstatus, path.exists()) == (0, False)
+    assert (terminal.exitstatus, old_parent.exists()) == (0, False)
 
 
-def test_interrupted_while_it_asks(path: Path, config_home: ConfigHome) -> None:
-    """130, and nothing happened."""
-    terminal = on_a_terminal(config_home, "delete", SESSION)
+def test_interrupting_the_question_deletes_nothing(
+    old_parent: Path, config_home: ConfigHome
+) -> None:
+    """Ctrl+C ends the command with exit code 130."""
+    terminal = command_on_terminal(config_home, "delete", SESSION)
     terminal.expect_exact("[y/N]")
     terminal.sendintr()
     terminal.expect(pexpect.EOF)
     terminal.close()
-    assert (terminal.exitstatus, path.exists()) == (130, True)
+    assert (terminal.exitstatus, old_parent.exists()) == (130, True)
 
 
-def test_emptying_the_trash(
-    path: Path, config_home: ConfigHome, cli: Cli, document: Document
+def test_empty_trash_asks_and_removes_entries(
+    old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """By age, after a question with the counts; the entries are removed permanently."""
+    """``--older-than`` limits it. The question is answered with no by default."""
     assert b"nothing in the trash" in cli("delete", "--empty-trash", "--yes").stdout
     cli("delete", SESSION, "--yes")
     assert (
@@ -160,7 +163,7 @@ def test_emptying_the_trash(
     )
     would = document("delete", "--empty-trash", "--dry-run")["data"]
     assert ([row["session_id"] for row in would["emptied"]], would["written"]) == ([SESSION], False)
-    terminal = on_a_terminal(config_home, "delete", "--empty-trash")
+    terminal = command_on_terminal(config_home, "delete", "--empty-trash")
     terminal.expect_exact("for good? [y/N]")
     terminal.sendline("n")
     terminal.expect_exact("Nothing was removed.")
@@ -170,46 +173,48 @@ def test_emptying_the_trash(
     assert document("restore", SESSION, code=1)["error"]["code"] == "session-not-found"
 
 
-def test_a_live_session(config_home: ConfigHome, document: Document) -> None:
-    """It is refused with 1; a dry run gives the reason; ``--force`` deletes it."""
+def test_delete_refuses_an_open_session_without_force(
+    config_home: ConfigHome, document: Document
+) -> None:
+    """A dry run shows the reason, and ``--force`` deletes the session."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert document("delete", SESSION, "--yes", code=1)["error"]["code"] == "session-open"
     assert "seconds ago" in document("delete", SESSION, "--dry-run")["data"]["open"]
     assert document("delete", SESSION, "--yes", "--force")["data"]["written"]
 
 
-def test_an_id_that_nobody_knows(path: Path, document: Document) -> None:
+def test_restore_of_an_unknown_id_suggests_a_list(old_parent: Path, document: Document) -> None:
     """The error names the list of restorable sessions unless it is empty."""
     unknown = document("restore", "abcdef12", code=1)["error"]
     assert unknown["message"].endswith("'abcdef12': both are empty")
     assert unknown["remedy"] == "See: resume-hooks sessions"
-    document("delete", path.stem, "--yes")
+    document("delete", old_parent.stem, "--yes")
     assert "restore --list" in document("restore", "abcdef12", code=1)["error"]["remedy"]
     assert "'#72' for" in document("info", "abcdef12", code=1)["error"]["remedy"]
 
 
-def test_doctor_shows_the_trash(path: Path, cli: Cli, document: Document) -> None:
-    """Its size, and a delete that was interrupted."""
+def test_doctor_shows_the_trash(old_parent: Path, cli: Cli, document: Document) -> None:
+    """Doctor shows the number of entries, and an interrupted deletion."""
     kept = document("delete", SESSION, "--yes")["data"]["session"]["kept_in"]
 
-    def finding() -> tuple[str, str]:
+    def trash_finding() -> tuple[str, str]:
         findings = json.loads(cli("doctor", "--json").stdout)["data"]["findings"]
         (row,) = [row for row in findings if row["name"] == "trash"]
         return row["level"], row["detail"]
 
-    assert finding()[0] == "ok"
-    assert "deleted sessions: 1, " in finding()[1]
+    assert trash_finding()[0] == "ok"
+    assert "deleted sessions: 1, " in trash_finding()[1]
     manifest = Path(kept) / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"complete": False}))
-    assert finding() == ("note", "a delete was interrupted")
+    assert trash_finding() == ("note", "a delete was interrupted")
     assert b"interrupted" in cli("restore", "--list").stdout
 
 
-def test_an_original_in_the_trash_is_named(
-    path: Path, config_home: ConfigHome, document: Document
+def test_an_error_names_the_restore_of_a_deleted_original(
+    old_parent: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """The error for a placeholder names the restore command."""
-    record = user("shortened", uuid="x") | Origin(SESSION, str(path), "r0", 0).trim_fields(0)
+    """The message about a placeholder's original includes the restore command."""
+    record = user("shortened", uuid="x") | Origin(SESSION, str(old_parent), "r0", 0).trim_fields(0)
     assert "restore" not in Originals(config_home.where).describe_place(record)
     document("delete", SESSION, "--yes")
     assert (
@@ -219,8 +224,8 @@ def test_an_original_in_the_trash_is_named(
     )
 
 
-def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
-    """This holds for the deletion and for the trash's note."""
+def test_control_characters_of_a_title_are_not_printed(config_home: ConfigHome, cli: Cli) -> None:
+    """This applies to ``delete`` and to the list of the trash."""
     write_session(config_home.project(), SESSION, [*conversation(1)], mtime=OLD)
     target = config_home.project() / f"{SESSION}.jsonl"
     escaped = '{"type":"custom-title","customTitle":"\\u001b]0;owned\\u0007red \\u001b[31m\\u202eevil \\ud800"}\n'
@@ -238,20 +243,20 @@ def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> 
     assert not any(byte in shown for byte in (b"\x1b", b"\x07", "\u202e".encode()))
 
 
-def test_the_receipt_states_which_copy_went(path: Path, cli: Cli) -> None:
-    """Its file, its project, and the command that restores exactly this copy."""
+def test_the_receipt_of_a_delete_names_the_copy(old_parent: Path, cli: Cli) -> None:
+    """It has the file, the project, and the command that restores exactly this copy."""
     told = cli("delete", SESSION, "--yes").stdout.decode()
-    assert str(path) in told
+    assert str(old_parent) in told
     assert "/home/user/proj" in told
     assert f"resume-hooks restore {SESSION}@20" in told
 
 
-def test_several_deletes_of_one_session(
-    path: Path, config_home: ConfigHome, cli: Cli, document: Document
+def test_each_delete_of_one_session_can_be_restored(
+    old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Each is shown, newest first, with its size, and can be named.
+    """Deletions are listed newest first.
 
-    The way out of a taken place works as printed.
+    If the place is taken, the suggested commands work as printed.
     """
     document("delete", SESSION, "--yes")
     write_session(
@@ -269,14 +274,16 @@ def test_several_deletes_of_one_session(
     taken = document("restore", oldest.split()[0], code=1)["error"]
     assert (
         taken["remedy"]
-        == f"First: resume-hooks delete {path}, then: resume-hooks restore {oldest.split()[0]}"
+        == f"First: resume-hooks delete {old_parent}, then: resume-hooks restore {oldest.split()[0]}"
     )
-    document("delete", str(path), "--yes")
+    document("delete", str(old_parent), "--yes")
     assert document("restore", oldest.split()[0])["data"]["session"]["title"] == "Mine"
 
 
-def test_a_stray_folder_in_the_trash_is_reported(path: Path, cli: Cli, document: Document) -> None:
-    """Restore, doctor and emptying report it. Unknown folders are removed only with --damaged."""
+def test_a_stray_folder_in_the_trash_is_reported(
+    old_parent: Path, cli: Cli, document: Document
+) -> None:
+    """``restore``, ``doctor`` and ``--empty-trash`` report strays. ``--damaged`` removes unknown ones."""
     kept = Path(document("delete", SESSION, "--yes")["data"]["session"]["kept_in"])
     half = kept.parent / "2026-01-01T00-00-00.000Z.gone"
     half.mkdir()

@@ -1,4 +1,4 @@
-"""``doctor`` as it is typed: findings, and the report for a bug report."""
+"""``doctor`` on the command line: findings, and the data for a bug report."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from resume_hooks.cli.schema.upkeep import BugReport
 from tests.cli.conftest import Cli, Document
 
 
-def test_doctor_prints_it(cli: Cli, document: Document) -> None:
-    """One JSON value to paste; with --json next to the findings."""
+def test_doctor_prints_the_bug_report(cli: Cli, document: Document) -> None:
+    """``--bundle`` prints one JSON value. With ``--json`` it is next to the findings."""
     printed = cli("doctor", "--bundle")
     assert printed.returncode == 0
     assert set(json.loads(printed.stdout)) == set(BugReport.model_fields)
@@ -18,8 +18,8 @@ def test_doctor_prints_it(cli: Cli, document: Document) -> None:
     assert (data["file"], data["report"]["report"]) == ("", 3)
 
 
-def test_doctor_writes_it_for_its_user_alone(cli: Cli, tmp_path: Path) -> None:
-    """A new file; an existing file or a link's target is left alone."""
+def test_doctor_writes_a_private_bug_report(cli: Cli, tmp_path: Path) -> None:
+    """Only the user can read the new file. An existing file or a link is not replaced."""
     file = tmp_path / "report.json"
     done = cli("doctor", "--bundle", "-o", str(file))
     assert (done.returncode, done.stdout.split(b"\n")[0]) == (0, f"Written: {file}".encode())
@@ -36,8 +36,8 @@ def test_doctor_writes_it_for_its_user_alone(cli: Cli, tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere.json").exists()
 
 
-def test_every_finding_has_a_stable_code(cli: Cli) -> None:
-    """Next to level, detail and remedy; a problem always has one."""
+def test_every_finding_has_a_distinct_code(cli: Cli) -> None:
+    """Each problem also has a remedy."""
     done = cli("doctor", "--json")
     findings = json.loads(done.stdout)["data"]["findings"]
     assert done.returncode == 1  # no client is on PATH

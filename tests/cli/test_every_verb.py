@@ -1,4 +1,4 @@
-"""Of every verb: what can't be meant is a sentence and 2, what is only asked for writes nothing."""
+"""Every verb rejects invalid words with one sentence and exit code 2, and its dry run writes nothing."""
 
 from __future__ import annotations
 
@@ -146,8 +146,8 @@ REFUSED = [
 
 
 @pytest.fixture
-def home(config_home: ConfigHome) -> ConfigHome:
-    """A session of two turns, a call and its result, of long ago. Lines 0 to 6."""
+def old_session_home(config_home: ConfigHome) -> ConfigHome:
+    """Write an old session with two turns, a call and its result: lines 0 to 6."""
     call = (
         tool_use("c", uuid="c1", parent="r3", ts=5),
         tool_result("c", uuid="c2", parent="c1", ts=6),
@@ -157,23 +157,23 @@ def home(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
-def state(home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
-    """The whole home, to the byte and the time."""
+def home_state(old_session_home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
+    """Return the time and content of every path of the home."""
     return {
         path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
-        for path in home.root.rglob("*")
+        for path in old_session_home.root.rglob("*")
     }
 
 
 @pytest.mark.parametrize(
     ("line", "said"), REFUSED, ids=[line.encode("ascii", "replace").decode() for line, _ in REFUSED]
 )
-def test_ambiguous_words_without_a_terminal(
-    home: ConfigHome, cli: Cli, document: Document, line: str, said: str
+def test_invalid_words_are_a_usage_error(
+    old_session_home: ConfigHome, cli: Cli, document: Document, line: str, said: str
 ) -> None:
-    """Nobody is asked, nothing is guessed, and nothing is written."""
+    """Without a terminal there is no question and no guess, and nothing is written."""
     verb, *words = shlex.split(line)
-    before = state(home)
+    before = home_state(old_session_home)
     done = cli(verb, *words)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"resume-hooks: ")
@@ -183,11 +183,13 @@ def test_ambiguous_words_without_a_terminal(
     assert error["code"] == "usage"
     assert error["message"]
     assert error["remedy"] or verb == "config"
-    assert state(home) == before
+    assert home_state(old_session_home) == before
 
 
-def test_a_document_is_not_a_way_out_and_no_line(home: ConfigHome, document: Document) -> None:
-    """``--json`` excludes a way to continue and raw lines."""
+def test_json_excludes_options_that_start_or_print_raw(
+    old_session_home: ConfigHome, document: Document
+) -> None:
+    """``--json`` cannot be combined with ``--fork``, ``--print`` or ``--raw``."""
     for verb, *words in (("resume", S, "--fork"), ("resume", S, "--print"), ("read", REF, "--raw")):
         assert document(verb, *words, code=2)["error"]["code"] == "usage"
 
@@ -202,15 +204,15 @@ def test_a_document_is_not_a_way_out_and_no_line(home: ConfigHome, document: Doc
     ],
 )  # fmt: skip
 def test_a_dry_run_writes_nothing(
-    home: ConfigHome, cli: Cli, document: Document, line: str
+    old_session_home: ConfigHome, cli: Cli, document: Document, line: str
 ) -> None:
-    """It shows the result, as text and as a document."""
+    """A dry run shows its result as text and as a document."""
     verb, *words = shlex.split(line)
-    before = state(home)
+    before = home_state(old_session_home)
     data = document(verb, *words, "--dry-run")["data"]
     assert not data.get("ran")
     assert not data.get("written")
     done = cli(verb, *words, "--dry-run")
     assert (done.returncode, done.stderr) == (0, b"")
     assert re.search(rb"[Nn]othing|would (write|run|go)", done.stdout)
-    assert state(home) == before
+    assert home_state(old_session_home) == before

@@ -1,4 +1,4 @@
-"""fork in the shell: where it is cut, where it is at home, its receipt, and what is refused."""
+"""``fork`` on the command line: its cut, its home, its receipt, and its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.search.index.probe import uid
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session of two turns, a call and its result. Lines 0 to 6."""
+    """Write a session with two turns, a call and its result: lines 0 to 6."""
     rows = [
         *conversation(2),
         tool_use("c", uuid=uid(1), parent="r3", ts=5),
@@ -33,13 +33,13 @@ def parent(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, rows))
 
 
-def files(parent: Path) -> int:
-    """The number of sessions in the project."""
+def count_sessions(parent: Path) -> int:
+    """Return the number of sessions in the project."""
     return len(list(parent.parent.glob("*.jsonl")))
 
 
-def test_a_whole_fork(document: Document, cli: Cli, parent: Path) -> None:
-    """The receipt, as a document and in words."""
+def test_a_fork_copies_the_whole_session(document: Document, cli: Cli, parent: Path) -> None:
+    """The receipt is shown as a document and as text."""
     data = document("fork", SESSION)["data"]
     assert (data["kind"], data["written"], data["cut"], data["title"]) == (
         "fork",
@@ -52,7 +52,7 @@ def test_a_whole_fork(document: Document, cli: Cli, parent: Path) -> None:
     text = cli("fork", SESSION, "--dry-run").stdout.decode()
     assert "would write" in text
     assert "Fix the parser · fork 2" in text
-    assert files(parent) == 2
+    assert count_sessions(parent) == 2
 
 
 CUTS = {
@@ -67,8 +67,8 @@ CUTS = {
 
 
 @pytest.mark.parametrize("name", CUTS)
-def test_a_cut(document: Document, parent: Path, name: str) -> None:
-    """Each form of a position; the document names the position."""
+def test_a_fork_ends_at_the_given_position(document: Document, parent: Path, name: str) -> None:
+    """Every form of a position is accepted, and the document names the position."""
     words, record, turn = CUTS[name]
     found = document("fork", SESSION, *words)
     cut = found["data"]["cut"]
@@ -76,8 +76,8 @@ def test_a_cut(document: Document, parent: Path, name: str) -> None:
     assert found["warnings"] == []
 
 
-def test_a_place_that_moved(document: Document, cli: Cli, parent: Path) -> None:
-    """It is reported, in the document and on stderr."""
+def test_a_fork_reports_a_moved_cut(document: Document, cli: Cli, parent: Path) -> None:
+    """The cut moves so that no tool call is split. The document and stderr report it."""
     found = document("fork", SESSION, "--at", uid(1))
     assert found["data"]["cut"]["moved"] is True
     assert found["warnings"] == [
@@ -88,16 +88,18 @@ def test_a_place_that_moved(document: Document, cli: Cli, parent: Path) -> None:
     assert b"the last record kept is 5, in turn 2" in done.stdout
 
 
-def test_a_reference_names_the_session(document: Document, parent: Path) -> None:
-    """A separate session is then unnecessary; a different one is refused."""
+def test_fork_at_a_reference_needs_no_session(document: Document, parent: Path) -> None:
+    """The reference contains the session. A different session is refused."""
     assert document("fork", "--at", f"{SESSION}:1")["data"]["parent_session_id"] == SESSION
     write_session(parent.parent, session_id(7), [user("another", uuid="x")])
     error = document("fork", session_id(7), "--at", f"{SESSION}:1", code=2)["error"]
     assert "another session" in error["message"]
 
 
-def test_another_home(document: Document, cli: Cli, parent: Path, tmp_path: Path) -> None:
-    """--home names a folder, --here is the current one; the command leads there."""
+def test_a_fork_can_have_another_home(
+    document: Document, cli: Cli, parent: Path, tmp_path: Path
+) -> None:
+    """``--home`` names a folder, and ``--here`` is the current one. The command changes to it."""
     new = tmp_path / "new home"
     new.mkdir()
     data = document("fork", SESSION, "--home", str(new))["data"]
@@ -109,13 +111,13 @@ def test_another_home(document: Document, cli: Cli, parent: Path, tmp_path: Path
     assert (
         f"{new} (was /home/user/proj)" in cli("fork", SESSION, "--home", str(new)).stdout.decode()
     )
-    assert files(parent) == 1
+    assert count_sessions(parent) == 1
 
 
-def test_which_session_is_taken_unnamed(
+def test_the_default_session_is_the_parent_of_an_empty_child(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """The parent, with a notice, while its child has no new prompt."""
+    """While the child has no prompt, its parent is used with a notice."""
     rows = [{**record, "cwd": str(config_home.root / "here")} for record in conversation(2)]
     write_session(config_home.project(str(config_home.root / "here")), SESSION, rows)
     assert cli("info").stderr == b""

@@ -1,4 +1,4 @@
-"""fsck: text for people, one documented document for programs, an exit code that tells whether something is broken."""
+"""``fsck`` prints text or a document, and its exit code shows whether a session is broken."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.maintenance.fsck.cases import CASES, SOUND
 BROKEN = {case.name: case.content for case in CASES}
 
 
-def installed(name: str, home: ConfigHome, number: int = 1) -> str:
-    """A broken session in the project folder; its id."""
+def write_broken_session(name: str, home: ConfigHome, number: int = 1) -> str:
+    """Write a broken session to the project and return its id."""
     own = SESSION if number == 1 else session_id(number)
     (home.project() / f"{own}.jsonl").write_bytes(
         BROKEN[name].replace(SESSION.encode(), own.encode())
@@ -29,8 +29,10 @@ def installed(name: str, home: ConfigHome, number: int = 1) -> str:
     return own
 
 
-def test_a_clean_session(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """One line, and 0."""
+def test_fsck_of_a_clean_session_prints_one_line(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """The exit code is 0."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("fsck", SESSION)
     assert (done.returncode, done.stdout.decode()) == (0, f"{SESSION}: clean\n")
@@ -38,9 +40,9 @@ def test_a_clean_session(config_home: ConfigHome, cli: Cli, document: Document) 
     assert (session["clean"], session["kinds"]) == (True, [])
 
 
-def test_a_broken_session(config_home: ConfigHome, cli: Cli) -> None:
-    """The kind, its effect on clients, the record, the remedy; and exit code 1."""
-    installed("bricked by a thinking signature", config_home)
+def test_fsck_describes_a_defect(config_home: ConfigHome, cli: Cli) -> None:
+    """It prints the kind, the effect on clients, the record and the remedy, with exit code 1."""
+    write_broken_session("bricked by a thinking signature", config_home)
     done = cli("fsck", SESSION)
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 1
@@ -52,9 +54,9 @@ def test_a_broken_session(config_home: ConfigHome, cli: Cli) -> None:
     ]
 
 
-def test_notes_are_not_a_failure(config_home: ConfigHome, cli: Cli) -> None:
-    """Records that clients write themselves are counted, and listed for programs. The session is clean."""
-    installed("closed during a tool call", config_home)
+def test_notes_do_not_make_a_session_broken(config_home: ConfigHome, cli: Cli) -> None:
+    """Harmless records of the client are only counted, and listed with ``--json``."""
+    write_broken_session("closed during a tool call", config_home)
     done = cli("fsck", SESSION)
     assert done.returncode == 0
     assert (
@@ -63,9 +65,11 @@ def test_notes_are_not_a_failure(config_home: ConfigHome, cli: Cli) -> None:
     )
 
 
-def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Every finding by code, severity, record and uuid; ``ok`` means that the verb succeeded."""
-    installed("history lost: the parent is not in the file", config_home)
+def test_fsck_json_lists_every_finding(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """Each finding has a code, a severity, a record and a uuid."""
+    write_broken_session("history lost: the parent is not in the file", config_home)
     done = cli("fsck", SESSION, "--json")
     assert done.returncode == 1
     found = json.loads(done.stdout)
@@ -88,8 +92,10 @@ def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> 
     ]
 
 
-def test_many_of_a_kind(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Users see the first few and the number of others; programs see more, and the count."""
+def test_fsck_limits_the_findings_of_a_kind(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """Text shows the first few and the number of others. The document shows more."""
     records = [{**record, "sessionId": "another"} for record in conversation(MAX_LISTED_FINDINGS)]
     path = Path(write_session(config_home.project(), SESSION, records))
     (session,) = document("fsck", SESSION)["data"]["sessions"]
@@ -102,10 +108,12 @@ def test_many_of_a_kind(config_home: ConfigHome, cli: Cli, document: Document) -
     )
 
 
-def test_all_sessions(config_home: ConfigHome, cli: Cli) -> None:
-    """One line a session with problems, the totals last; one that can't be read stops nothing."""
-    installed("bricked by a thinking signature", config_home, 1)
-    installed("a block of NULs", config_home, 2)
+def test_fsck_all_prints_one_line_for_each_broken_session(
+    config_home: ConfigHome, cli: Cli
+) -> None:
+    """Totals come last. A session that cannot be read does not stop the run."""
+    write_broken_session("bricked by a thinking signature", config_home, 1)
+    write_broken_session("a block of NULs", config_home, 2)
     write_session(config_home.project(), session_id(3), conversation(1, session_id=session_id(3)))
     (config_home.project() / f"{session_id(4)}.jsonl").write_bytes(
         b'{"type":"session_meta","payload":{}}\n'
@@ -143,14 +151,16 @@ Root takes on another user, once all is imported.
 
 
 @pytest.mark.parametrize("mode", [0, 0o444])
-def test_folders_that_cannot_be_listed(mode: int, fork_server: ForkServer, tmp_path: Path) -> None:
-    """They are named, in text and document, and end with 1.
+def test_verbs_report_folders_that_cannot_be_listed(
+    mode: int, fork_server: ForkServer, tmp_path: Path
+) -> None:
+    """Text and documents name the folders, with exit code 1.
 
-    A session that is not found may be there.
+    An error about a missing session mentions that it may be in one of them.
     """
     (script := tmp_path / "hidden.py").write_text(HIDDEN)
 
-    def as_another(*words: str) -> subprocess.CompletedProcess[bytes]:
+    def run_as_another_user(*words: str) -> subprocess.CompletedProcess[bytes]:
         return fork_server.run(
             words, {"PATH": "/usr/bin:/bin", **home.environ}, b"", "/", 60, str(script)
         )
@@ -170,27 +180,27 @@ def test_folders_that_cannot_be_listed(mode: int, fork_server: ForkServer, tmp_p
         opened, closed = home.project("/open"), home.project("/closed")
         closed.chmod(mode)
         try:
-            done = as_another("fsck", "--all")
+            done = run_as_another_user("fsck", "--all")
             lines = [
                 f"{closed}  can't be listed: check its permissions",
                 "1 session, 1 clean, 0 with problems.",
             ]
             assert done.stdout.decode().splitlines()[:2] == lines
             assert (done.returncode, done.stderr) == (1, b"")
-            data = json.loads(as_another("fsck", "--all", "--json").stdout)["data"]
+            data = json.loads(run_as_another_user("fsck", "--all", "--json").stdout)["data"]
             assert (data["unlistable"], len(data["sessions"])) == ([str(closed)], 1)
             for wanted in (session_id(2), "00000002", "A title"):
                 assert (
                     f"check the permissions of {closed}"
-                    in as_another("info", wanted).stderr.decode()
+                    in run_as_another_user("info", wanted).stderr.decode()
                 )
-            _tells_what_is_hidden(as_another, closed)
+            check_reports_of_hidden_folder(run_as_another_user, closed)
             for project, told in (("/closed", True), ("/open", False)):
-                said = as_another("search", "linter", "--project", project).stderr.decode()
+                said = run_as_another_user("search", "linter", "--project", project).stderr.decode()
                 assert (f"check the permissions of {closed}" in said) is told
             closed.parent.chmod(mode)
-            _tells_what_is_hidden(as_another, closed if mode else closed.parent)
-            data = json.loads(as_another("fsck", "--all", "--json").stdout)["data"]
+            check_reports_of_hidden_folder(run_as_another_user, closed if mode else closed.parent)
+            data = json.loads(run_as_another_user("fsck", "--all", "--json").stdout)["data"]
             assert data["unlistable"] == (
                 [str(closed), str(opened)] if mode else [str(closed.parent)]
             )
@@ -199,8 +209,8 @@ def test_folders_that_cannot_be_listed(mode: int, fork_server: ForkServer, tmp_p
             closed.chmod(0o700)
 
 
-def _tells_what_is_hidden(as_another: Cli, folder: Path) -> None:
-    """A search and doctor name a folder that can't be listed."""
+def check_reports_of_hidden_folder(as_another: Cli, folder: Path) -> None:
+    """Check that ``search`` and ``doctor`` report a folder that cannot be listed."""
     found = json.loads(as_another("search", "linter", "--all", "--json").stdout)
     assert any(f"check the permissions of {folder}" in warning for warning in found["warnings"])
     findings = json.loads(as_another("doctor", "--json").stdout)["data"]["findings"]
@@ -209,9 +219,9 @@ def _tells_what_is_hidden(as_another: Cli, folder: Path) -> None:
     assert finding["detail"].startswith(str(folder))
 
 
-def test_repair(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """A child is written and named; the parent stays broken, the child is clean."""
-    installed("history lost: the parent is not in the file", config_home)
+def test_repair_writes_a_clean_child(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """The parent stays broken, and the child is clean."""
+    write_broken_session("history lost: the parent is not in the file", config_home)
     data = document("fsck", SESSION, "--repair")["data"]
     child = data["repair"]
     assert (child["kind"], child["written"], child["parent_session_id"], data["lost"]) == (
@@ -225,9 +235,9 @@ def test_repair(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     assert cli("fsck", SESSION).returncode == 1
 
 
-def test_repair_for_people(config_home: ConfigHome, cli: Cli) -> None:
-    """The receipt, the commands, and the lost contents."""
-    installed("a line of garbage", config_home)
+def test_repair_prints_a_receipt_and_lost_contents(config_home: ConfigHome, cli: Cli) -> None:
+    """The text ends with a list of contents that could not be kept."""
+    write_broken_session("a line of garbage", config_home)
     lines = cli("fsck", SESSION, "--repair").stdout.decode().splitlines()
     assert lines[0].startswith("wrote ")
     assert lines[-2:] == [
@@ -236,15 +246,15 @@ def test_repair_for_people(config_home: ConfigHome, cli: Cli) -> None:
     ]
 
 
-def test_a_dry_repair(config_home: ConfigHome, document: Document) -> None:
-    """The same receipt, which names no child, and nothing on disk."""
-    installed("history lost: the parent is not in the file", config_home)
+def test_a_dry_run_of_a_repair_writes_nothing(config_home: ConfigHome, document: Document) -> None:
+    """The receipt names no child."""
+    write_broken_session("history lost: the parent is not in the file", config_home)
     child = document("fsck", SESSION, "--repair", "--dry-run")["data"]["repair"]
     assert (child["written"], child["session_id"], child["file"]) == (False, "", "")
 
 
-def test_nothing_to_repair(config_home: ConfigHome, cli: Cli) -> None:
-    """A clean session gets no child."""
+def test_repair_of_a_clean_session_writes_nothing(config_home: ConfigHome, cli: Cli) -> None:
+    """The session is reported as clean."""
     write_session(config_home.project(), SESSION, SOUND)
     done = cli("fsck", SESSION, "--repair")
     assert (done.returncode, done.stdout.decode()) == (0, f"{SESSION}: clean, nothing to repair\n")

@@ -1,4 +1,4 @@
-"""handoff: several in a row, and a child with a large opening: all that was said is there, and is found."""
+"""After several handoffs in a row, or with a large opening, every message is still found."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ FIRST = [
 ]
 
 
-def digest(path: str | Path, home: ConfigHome) -> Digest:
-    """The digest of a file."""
+def digest_of_file(path: str | Path, home: ConfigHome) -> Digest:
+    """Return the digest of a session's file."""
     return build_digest(session_file(str(path)), home.where)
 
 
-def gone_on(child: str, talk: Talk) -> None:
-    """The client continued in a child: records are appended, the first of them hangs on its card."""
+def continue_child(child: str, talk: Talk) -> None:
+    """Append records to a child as a client does; the first one follows its card."""
     for record in talk.records:
         record["timestamp"] = f"2999{record['timestamp'][4:]}"
     talk.records[0]["parentUuid"] = (
@@ -60,8 +60,8 @@ def gone_on(child: str, talk: Talk) -> None:
 
 
 @pytest.fixture
-def last(config_home: ConfigHome, document: Document) -> Path:
-    """Return the last of five handoffs in a row, each continued for a while."""
+def fifth_handoff(config_home: ConfigHome, document: Document) -> Path:
+    """Return the last of five handoffs in a row, each continued with a few messages."""
     talk = Talk()
     for text in FIRST:
         talk.prompt(text).says(f"I did as you said: {text}")
@@ -73,16 +73,15 @@ def last(config_home: ConfigHome, document: Document) -> Path:
         more.edits(f"{CWD}/f{number}.py").says(f"Generation {number} is done as planned.")
         if number == 2:
             more.prompt("The port is 9090 for the server.").says("It is.")
-        gone_on(path, more)
+        continue_child(path, more)
     return Path(path)
 
 
-def test_nothing_that_the_user_said_is_lost(config_home: ConfigHome, last: Path) -> None:
-    """Every message of the first session, from its own record, once, in order.
-
-    And all that was said since.
-    """
-    found = digest(last, config_home)
+def test_a_digest_has_every_message_of_all_generations(
+    config_home: ConfigHome, fifth_handoff: Path
+) -> None:
+    """Each message of the first session appears once, in order, with its own reference."""
+    found = digest_of_file(fifth_handoff, config_home)
     of_first = [message for message in found.talk if message.ref.startswith(SESSION)]
     assert [message.text for message in of_first if message.kind is MessageKind.REQUEST] == FIRST
     assert [message.ref for message in of_first if message.kind is MessageKind.REQUEST] == [
@@ -94,18 +93,22 @@ def test_nothing_that_the_user_said_is_lost(config_home: ConfigHome, last: Path)
     assert asked[-1] == f"prompt of generation {GENERATIONS - 1}"
 
 
-def test_the_ancestors_need_not_be_there(config_home: ConfigHome, last: Path) -> None:
+def test_a_digest_does_not_need_the_ancestors_files(
+    config_home: ConfigHome, fifth_handoff: Path
+) -> None:
     """A child contains the messages of all its ancestors."""
-    before = requests(digest(last, config_home))
+    before = requests(digest_of_file(fifth_handoff, config_home))
     for path in config_home.project().glob("*.jsonl"):
-        if path != last:
+        if path != fifth_handoff:
             path.unlink()
-    assert requests(digest(last, config_home)) == before
+    assert requests(digest_of_file(fifth_handoff, config_home)) == before
 
 
-def test_a_quotation_is_not_quoted_again(config_home: ConfigHome, last: Path) -> None:
-    """What an opening quoted is not a message of the session that it opened."""
-    found = digest(last, config_home)
+def test_an_opening_is_not_quoted_in_the_next_digest(
+    config_home: ConfigHome, fifth_handoff: Path
+) -> None:
+    """Messages that an opening quotes do not become messages of the child."""
+    found = digest_of_file(fifth_handoff, config_home)
     shown = format_opening(found, characters_for_tokens(48_000)).text
     assert not any(metadata_records.DIGEST_BEGINNING in message.text for message in found.talk)
     for text in (FIRST[0], FIRST[1], "step 0", "prompt of generation 1"):
@@ -114,9 +117,9 @@ def test_a_quotation_is_not_quoted_again(config_home: ConfigHome, last: Path) ->
     assert shown.count(metadata_records.DIGEST_BEGINNING) == 1
 
 
-def test_of_two_values_the_newest_counts(config_home: ConfigHome, last: Path) -> None:
-    """The older one is marked with its revocation; the newest is not."""
-    found = digest(last, config_home)
+def test_a_digest_marks_an_outdated_value(config_home: ConfigHome, fifth_handoff: Path) -> None:
+    """The older message has a reference to its replacement; the newest has none."""
+    found = digest_of_file(fifth_handoff, config_home)
     (old,) = [message for message in found.talk if message.text == FIRST[1]]
     (new,) = [
         message for message in found.talk if message.text == "The port is 9090 for the server."
@@ -131,8 +134,8 @@ def test_of_two_values_the_newest_counts(config_home: ConfigHome, last: Path) ->
     assert FIRST[1] not in texts(found, "constraints")
 
 
-def test_a_child_of_0_2_0_still_shows_its_prompts(config_home: ConfigHome) -> None:
-    """Its digest has no talk: its prompts and last words are the talk before its own."""
+def test_a_child_of_version_0_2_0_has_its_prompts(config_home: ConfigHome) -> None:
+    """The prompts and last words in its old digest become the talk before its own."""
     path = Talk().prompt("go").says("ok").write(config_home)
     plan = agents.plan_fresh(
         session_file(str(path)), config_home.where, kind="handoff", contents=ChildContents(Digest())
@@ -149,8 +152,8 @@ def test_a_child_of_0_2_0_still_shows_its_prompts(config_home: ConfigHome) -> No
         {"type": metadata_records.DIGEST_KIND, "version": 1, "sections": sections}
     )
     child.write_bytes(b"\n".join(rows))
-    gone_on(str(child), Talk(child.stem, "c").prompt("four").says("Yes."))
-    found = digest(child, config_home)
+    continue_child(str(child), Talk(child.stem, "c").prompt("four").says("Yes."))
+    found = digest_of_file(child, config_home)
     assert [message.text for message in found.talk] == [
         "one",
         "two",
@@ -164,21 +167,21 @@ def test_a_child_of_0_2_0_still_shows_its_prompts(config_home: ConfigHome) -> No
 # The file of a child
 
 
-def large(home: ConfigHome) -> Any:
-    """The plan of a handoff with the largest opening, of characters that take three bytes each."""
+def plan_large_handoff(home: ConfigHome) -> Any:
+    """Plan a handoff with the largest opening, made of three-byte characters."""
     talk = Talk()
     for number in range(200):
         talk.prompt(f"{number} 이렇게 해 주세요. " * 20).says(f"{number} 그렇게 했습니다. " * 60)
     path = str(talk.write(home))
-    contents = ChildContents(digest(path, home), tokens=48_000)
+    contents = ChildContents(digest_of_file(path, home), tokens=48_000)
     return path, agents.plan_fresh(
         session_file(path), home.where, kind="handoff", next_step="계속", contents=contents
     )
 
 
-def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
-    """Listings read 64 KB at each end: the title is before the opening, and all that a listing shows is found."""
-    _, plan = large(config_home)
+def test_a_listing_shows_the_title_despite_a_large_opening(config_home: ConfigHome) -> None:
+    """Listings read 64 KB at each end, so the title precedes the opening."""
+    _, plan = plan_large_handoff(config_home)
     receipt = write_child(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")
     assert len(rows[OPENING_LINE]) > 3 * END_BYTES
@@ -188,21 +191,18 @@ def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
     assert (ends.custom_title, ends.cwd, ends.version) == (receipt.title, CWD, VERSION)
     assert ends.was_continued is False
     assert extract_next_step(read_opening(receipt.file)) == "계속"
-    gone_on(receipt.file, Talk(receipt.session_id, "c").prompt("weiter").says("ja"))
+    continue_child(receipt.file, Talk(receipt.session_id, "c").prompt("weiter").says("ja"))
     assert HeadTail(receipt.file).was_continued is True
     assert HeadTail(receipt.file).custom_title == receipt.title
 
 
-def test_a_child_with_a_large_opening_is_found_again(config_home: ConfigHome) -> None:
-    """By the same step and the same size.
-
-    Not by another size, another step, or once somebody continued in it.
-    """
-    path, plan = large(config_home)
+def test_an_existing_child_with_a_large_opening_is_found(config_home: ConfigHome) -> None:
+    """The same next step and size find the child, until somebody continues it."""
+    path, plan = plan_large_handoff(config_home)
     receipt = write_child(plan, config_home.where)
     parent = session_file(path)
 
-    def standing(step: str, tokens: int) -> str:
+    def existing_child_id(step: str, tokens: int) -> str:
         found = find_existing_child(
             Session.from_file(parent, config_home.where),
             "handoff",
@@ -212,8 +212,8 @@ def test_a_child_with_a_large_opening_is_found_again(config_home: ConfigHome) ->
         )
         return found.session_id if found else ""
 
-    assert standing("계속", 48_000) == receipt.session_id
-    assert standing("계속", 12_000) == ""
-    assert standing("else", 48_000) == ""
-    gone_on(receipt.file, Talk(receipt.session_id, "c").prompt("weiter").says("ja"))
-    assert standing("계속", 48_000) == ""
+    assert existing_child_id("계속", 48_000) == receipt.session_id
+    assert existing_child_id("계속", 12_000) == ""
+    assert existing_child_id("else", 48_000) == ""
+    continue_child(receipt.file, Talk(receipt.session_id, "c").prompt("weiter").says("ja"))
+    assert existing_child_id("계속", 48_000) == ""

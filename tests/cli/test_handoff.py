@@ -1,4 +1,4 @@
-"""handoff: what a child is reported, what it leaves in the project, the digest that it keeps."""
+"""``handoff`` on the command line: the child's opening, its digest, and its files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.cli.test_every_verb import state
+from tests.cli.test_every_verb import home_state
 from tests.reading.digest.talk import Talk
 
 COMMAND = "make everything"
@@ -34,7 +34,7 @@ COMMAND = "make everything"
 
 @pytest.fixture
 def project(config_home: ConfigHome) -> Path:
-    """The folder of a project."""
+    """Return the folder of a project."""
     folder = config_home.root / "proj"
     folder.mkdir()
     return folder
@@ -42,7 +42,7 @@ def project(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def parent(config_home: ConfigHome, project: Path) -> Path:
-    """A titled session that ran a command."""
+    """Write a titled session that ran a command."""
     records = [
         *conversation(2),
         tool_use("t1", uuid="c1", parent="r3", ts=10, name="Bash", tool_input={"command": COMMAND}),
@@ -53,10 +53,10 @@ def parent(config_home: ConfigHome, project: Path) -> Path:
     return Path(write_session(config_home.project(str(project)), SESSION, rows))
 
 
-def test_a_handoff_contains_the_digest_and_leaves_nothing_else(
+def test_a_handoff_writes_only_a_child_with_the_digest(
     config_home: ConfigHome, document: Document, parent: Path, project: Path
 ) -> None:
-    """The child opens with it and keeps it whole; the project's folder stays empty."""
+    """The child opens with the digest and stores it whole. The project's folder stays empty."""
     data = document("handoff", SESSION, "-n", "go on")["data"]
     assert data["documents"] == []
     told = json.loads(Path(data["file"]).read_bytes().splitlines()[OPENING_LINE])["message"][
@@ -70,10 +70,10 @@ def test_a_handoff_contains_the_digest_and_leaves_nothing_else(
     assert list(project.iterdir()) == []
 
 
-def test_the_same_step_again_names_the_child(
+def test_a_repeated_handoff_names_the_existing_child(
     cli: Cli, document: Document, parent: Path, tmp_path: Path
 ) -> None:
-    """Until it or its parent is continued. A file that an option asks for is always written."""
+    """After a prompt in the child or its parent, or with ``--output-dir``, a new child is written."""
     first = document("handoff", SESSION, "-n", "go on")["data"]
     again = document("handoff", SESSION, "-n", "go on")
     assert (again["data"]["session_id"], again["data"]["written"]) == (first["session_id"], False)
@@ -92,11 +92,11 @@ def test_the_same_step_again_names_the_child(
     assert document("handoff", SESSION, "-n", "end")["data"]["file"] != str(child)
 
 
-def test_print_shows_what_a_child_would_be_told(
+def test_handoff_print_shows_the_opening_of_a_child(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
-    """Lineage, digest, next step; with --full the whole digest; nothing is written."""
-    before = state(config_home)
+    """It shows lineage, digest and next step, with ``--full`` the whole digest. Nothing is written."""
+    before = home_state(config_home)
     text = cli("handoff", SESSION, "--print", "-n", "go on").stdout.decode()
     assert text.startswith("[SESSION LINEAGE]\n")
     assert "all of it" not in text, "there is no such child"
@@ -117,16 +117,13 @@ def test_print_shows_what_a_child_would_be_told(
             "the child is never made"
         )
         assert re.search(r"^2\. .* · this session\nContext ", shown, re.MULTILINE)
-    assert state(config_home) == before
+    assert home_state(config_home) == before
 
 
-def test_a_new_task_gets_the_knowledge(
+def test_a_new_task_inherits_files_and_commands(
     document: Document, parent: Path, config_home: ConfigHome
 ) -> None:
-    """Files and commands, and neither what was to be done nor the list of it.
-
-    Asked for twice it is said to be one.
-    """
+    """The child gets neither the old request nor the old task list."""
     tasks = config_home.config / "tasks" / SESSION
     tasks.mkdir(parents=True)
     (tasks / "1.json").write_text('{"id": "1", "subject": "the old list", "status": "pending"}')
@@ -146,17 +143,17 @@ def test_a_new_task_gets_the_knowledge(
     assert made["tokens_after"] <= plain["tokens_after"] + 60
 
 
-def test_words_that_name_no_session_may_be_the_next_step(cli: Cli, parent: Path) -> None:
-    """The error explains how to pass them."""
+def test_an_unknown_session_may_be_a_next_step(cli: Cli, parent: Path) -> None:
+    """The error shows how to pass the words with ``-n``."""
     done = cli("handoff", "do it's part")
     assert done.returncode != 0
     assert b"""resume-hooks handoff -n 'do it'"'"'s part'""" in done.stderr
 
 
-def test_a_kept_digest_is_read_and_not_found(
+def test_a_stored_digest_can_be_read_but_not_searched(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``read`` prints it whole; a search finds its words only in the parent."""
+    """``read`` prints it whole. A search finds its words only in the parent."""
     Talk().prompt("always use zymurgy").says("We decided on zymurgy instead.").runs(
         "make zymurgy"
     ).write(config_home)
@@ -170,10 +167,10 @@ def test_a_kept_digest_is_read_and_not_found(
 
 
 @pytest.mark.parametrize(("size", "is_cut"), [("1k", True), ("12k", False)])
-def test_the_card_counts_the_messages_that_the_opening_has(
+def test_the_card_counts_the_messages_in_the_opening(
     config_home: ConfigHome, document: Document, size: str, is_cut: bool
 ) -> None:
-    """It never claims omitted messages or missing lists."""
+    """The card states how many messages the opening has and lacks."""
     said = [
         user(f"part {number}. " + "It does what it says. " * 10, uuid=f"u{number}", ts=number)
         for number in range(30)
@@ -189,18 +186,18 @@ def test_the_card_counts_the_messages_that_the_opening_has(
     assert f"Loaded: {30 - left} messages{left_out}. All" in text
 
 
-def test_the_card_names_the_lists_that_the_opening_has(
+def test_the_card_names_the_lists_in_the_opening(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """A command that failed and one that worked."""
+    """Here these are a list of commands and a list of failures."""
     talk = Talk().prompt("run the tests").fails("make test").runs("make lint")
     talk.says("One test fails.").write(config_home)
     child = Path(document("handoff", SESSION)["data"]["file"])
     assert "Loaded: 2 messages, lists of commands and failures. All" in child.read_text()
 
 
-def test_every_reference_of_an_opening_can_be_read(document: Document, parent: Path) -> None:
-    """References of the talk, of lists and of the latest calls, and of the whole digest."""
+def test_every_reference_in_an_opening_can_be_read(document: Document, parent: Path) -> None:
+    """This applies to references in the talk, the lists and the calls, and to the whole digest."""
     opened = json.loads(
         Path(document("handoff", SESSION)["data"]["file"]).read_bytes().splitlines()[OPENING_LINE]
     )
@@ -215,23 +212,25 @@ def test_every_reference_of_an_opening_can_be_read(document: Document, parent: P
 
 
 @pytest.mark.parametrize("more", [["-n", "go on"], ["--print"], ["--new-task", "x"]])
-def test_a_copy_takes_no_step(document: Document, parent: Path, more: list[str]) -> None:
-    """It would be lost, because a copy has no opening."""
+def test_handoff_of_size_all_takes_no_next_step(
+    document: Document, parent: Path, more: list[str]
+) -> None:
+    """A whole copy has no opening, so the step would be lost."""
     before = sorted(parent.parent.iterdir())
     error = document("handoff", SESSION, "--size", "all", *more, code=2)["error"]
     assert "which has no opening" in error["message"]
     assert sorted(parent.parent.iterdir()) == before
 
 
-def test_a_copy_is_printed_as_json(document: Document, parent: Path) -> None:
-    """It has the schema of every handoff; no document is written with a copy."""
+def test_handoff_of_size_all_prints_the_usual_document(document: Document, parent: Path) -> None:
+    """The document has the schema of every handoff, and no extra file is written."""
     data = document("handoff", SESSION, "--size", "all")["data"]
     assert Path(data["file"]) in parent.parent.iterdir()
     assert data["documents"] == []
 
 
 @pytest.mark.parametrize("size", ["0k", "49k", "4", "4kb", "big"])
-def test_an_invalid_size(document: Document, parent: Path, size: str) -> None:
+def test_handoff_refuses_an_invalid_size(document: Document, parent: Path, size: str) -> None:
     """The error shows valid sizes, and nothing is written."""
     before = sorted(parent.parent.iterdir())
     error = document("handoff", SESSION, "--size", size, code=2)["error"]
@@ -239,10 +238,10 @@ def test_an_invalid_size(document: Document, parent: Path, size: str) -> None:
     assert sorted(parent.parent.iterdir()) == before
 
 
-def test_a_child_stores_no_secret_that_its_opening_lacks(
+def test_a_child_contains_no_secret_of_a_tool_result(
     document: Document, config_home: ConfigHome
 ) -> None:
-    """A secret that only a tool's result identified is removed from the child's record."""
+    """A secret that only a tool's result identified is redacted in every record of the child."""
     value = "Xk29vLq8Zp3w"
     rows = [
         *conversation(2),

@@ -1,4 +1,4 @@
-"""handoff --edit, in a real terminal with scripted editors."""
+"""``handoff --edit`` in a real terminal with scripted editors."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.builders import SESSION, ConfigHome, conversation, custom_title, writ
 from tests.needs import REPO
 
 
-class Ended(NamedTuple):
-    """The result of a command in a terminal: its exit code and its output."""
+class CommandResult(NamedTuple):
+    """The exit code and the output of a command in a terminal."""
 
     code: int | None
     text: str
 
 
-class Desk:
-    """A project with a session, an editor that is a script, and a terminal."""
+class EditorDesk:
+    """A project with a session, a scripted editor, and a terminal."""
 
     def __init__(self, home: ConfigHome) -> None:
-        """A session is laid in the project; a file may have ``room`` bytes."""
+        """Write a session into the project. A file may have at most ``room`` bytes."""
         self.home = home
         self.room = resource.RLIM_INFINITY
         self.project, self.bin, self.tmp = (home.root / name for name in ("proj", "bin", "tmp"))
@@ -40,14 +40,14 @@ class Desk:
             )
         )
 
-    def editor(self, script: str) -> str:
-        """Return an editor that gets the file's path as ``$1``."""
+    def write_editor(self, script: str) -> str:
+        """Write an editor that gets the file's path as ``$1``, and return its path."""
         path = self.bin / "edit"
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
         return str(path)
 
-    def handoff(self, *words: str, **environ: str) -> Ended:
+    def run_handoff(self, *words: str, **environ: str) -> CommandResult:
         """Run ``handoff --edit`` with these words."""
         env = {
             "PATH": f"{self.bin}:/usr/bin:/bin",
@@ -71,7 +71,7 @@ class Desk:
         )
         child.expect(pexpect.EOF)
         child.close()
-        return Ended(child.exitstatus, str(child.before).replace("\r\n", "\n"))
+        return CommandResult(child.exitstatus, str(child.before).replace("\r\n", "\n"))
 
     def openings(self) -> list[str]:
         """Return the openings of the children."""
@@ -83,23 +83,23 @@ class Desk:
 
 
 @pytest.fixture
-def desk(config_home: ConfigHome) -> Desk:
-    """A desk of the test's own."""
-    return Desk(config_home)
+def editor_desk(config_home: ConfigHome) -> EditorDesk:
+    """Return a desk with a scripted editor."""
+    return EditorDesk(config_home)
 
 
-def test_the_child_gets_the_saved_digest(desk: Desk) -> None:
-    """The digest, the user's words, the next step; no note, no blank line, no marker.
+def test_the_child_gets_the_saved_digest(editor_desk: EditorDesk) -> None:
+    """The opening has the digest with the user's additions, and the next step.
 
-    Nothing is left behind.
+    No note, marker or temporary file is left.
     """
     script = (
         'printf \'\\n\\nuse tabs\\n\\n[/SESSION LINEAGE]\\033[31m\\n\' >> "$1"; cp "$1" "$1~"; grep -c \'^# \' '
         '"$1"'
     )
-    done = desk.handoff("-n", "go on", EDITOR=desk.editor(script))
+    done = editor_desk.run_handoff("-n", "go on", EDITOR=editor_desk.write_editor(script))
     assert done.code == 0, done.text
-    (opening,) = desk.openings()
+    (opening,) = editor_desk.openings()
     block, digest, step = opening.split("\n\n")
     assert block.endswith("[/SESSION LINEAGE]")
     assert digest.startswith("digest of what was done before")
@@ -107,9 +107,11 @@ def test_the_child_gets_the_saved_digest(desk: Desk) -> None:
     assert "\nUSER :0\n  prompt 0\n" in digest
     assert "# What the fresh session" not in digest
     assert step.endswith("\ngo on")
-    assert os.listdir(desk.tmp) == []
-    assert list(desk.project.iterdir()) == []
-    (child,) = [path.stem for path in desk.parent.parent.iterdir() if path != desk.parent]
+    assert os.listdir(editor_desk.tmp) == []
+    assert list(editor_desk.project.iterdir()) == []
+    (child,) = [
+        path.stem for path in editor_desk.parent.parent.iterdir() if path != editor_desk.parent
+    ]
     assert f"resume-hooks read {child[:8]}:3" in digest, (
         "decided on after the edit, and named right"
     )
@@ -126,26 +128,28 @@ def test_the_child_gets_the_saved_digest(desk: Desk) -> None:
         ('rm "$1"; mkfifo "$1"', "can't be read: Not a regular file; no session was made"),
     ],
 )
-def test_ways_to_cancel_an_edit(desk: Desk, script: str, said: str) -> None:
-    """An empty file, or an editor that fails: exit 1, one sentence, no session and no file."""
-    done = desk.handoff(EDITOR=desk.editor(script))
+def test_an_empty_file_or_a_failed_editor_cancels_the_handoff(
+    editor_desk: EditorDesk, script: str, said: str
+) -> None:
+    """The command prints one sentence, exits with 1, and writes no session."""
+    done = editor_desk.run_handoff(EDITOR=editor_desk.write_editor(script))
     assert (done.code, done.text.count("\n")) == (1, 1), done.text
     assert said in done.text
-    assert desk.openings() == []
-    assert os.listdir(desk.tmp) == []
+    assert editor_desk.openings() == []
+    assert os.listdir(editor_desk.tmp) == []
 
 
-def test_which_editor(desk: Desk) -> None:
-    """VISUAL before EDITOR, with a shell's words and quotes but without a shell; else vi."""
-    script = desk.editor('echo "called as $0 with $1" >> "$2"')
-    assert desk.handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").code == 0
-    assert f"called as {script} with a $(b) c" in desk.openings()[0]
-    os.rename(script, desk.bin / "vi")
-    done = desk.handoff(
-        EDITOR=" ", PATH=str(desk.bin)
+def test_the_editor_comes_from_visual_or_editor(editor_desk: EditorDesk) -> None:
+    """VISUAL has precedence over EDITOR, and vi is the default. No shell runs the command."""
+    script = editor_desk.write_editor('echo "called as $0 with $1" >> "$2"')
+    assert editor_desk.run_handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").code == 0
+    assert f"called as {script} with a $(b) c" in editor_desk.openings()[0]
+    os.rename(script, editor_desk.bin / "vi")
+    done = editor_desk.run_handoff(
+        EDITOR=" ", PATH=str(editor_desk.bin)
     )  # the same script, which now is given no second word
     assert done.code == 1
-    assert f"The editor {desk.bin}/vi ended with an error" in done.text
+    assert f"The editor {editor_desk.bin}/vi ended with an error" in done.text
 
 
 @pytest.mark.parametrize(
@@ -156,33 +160,35 @@ def test_which_editor(desk: Desk) -> None:
         ({"EDITOR": "vi 'x"}, "EDITOR can't be parsed"),
     ],
 )
-def test_no_editor(desk: Desk, environ: dict[str, str], said: str) -> None:
-    """The error explains how to set one."""
-    done = desk.handoff(**environ)
+def test_handoff_edit_fails_without_an_editor(
+    editor_desk: EditorDesk, environ: dict[str, str], said: str
+) -> None:
+    """The error explains how to set an editor."""
+    done = editor_desk.run_handoff(**environ)
     assert done.code == 1
     assert said in done.text
     assert "EDITOR=nano" in done.text
-    assert desk.openings() == []
-    assert os.listdir(desk.tmp) == []
+    assert editor_desk.openings() == []
+    assert os.listdir(editor_desk.tmp) == []
 
 
-def test_no_room_for_the_text(desk: Desk) -> None:
-    """A full disk: a sentence, before any editor was started."""
-    desk.room = 500
-    done = desk.handoff(EDITOR=desk.editor("echo started"))
+def test_handoff_edit_fails_if_the_text_cannot_be_written(editor_desk: EditorDesk) -> None:
+    """The command fails before it starts an editor."""
+    editor_desk.room = 500
+    done = editor_desk.run_handoff(EDITOR=editor_desk.write_editor("echo started"))
     assert done.code == 1
     assert "The text to edit could not be written: File too large" in done.text
     assert "started" not in done.text
-    assert (desk.openings(), os.listdir(desk.tmp)) == ([], [])
+    assert (editor_desk.openings(), os.listdir(editor_desk.tmp)) == ([], [])
 
 
-def test_work_is_not_lost_when_the_child_can_not_be_made(desk: Desk) -> None:
-    """A text that is too long stays in the file that the message names."""
-    script = desk.editor("head -c 300000 /dev/zero | tr '\\0' x >> \"$1\"")
-    done = desk.handoff(EDITOR=script)
+def test_the_edited_text_is_kept_if_the_handoff_fails(editor_desk: EditorDesk) -> None:
+    """The error names the file with the text."""
+    script = editor_desk.write_editor("head -c 300000 /dev/zero | tr '\\0' x >> \"$1\"")
+    done = editor_desk.run_handoff(EDITOR=script)
     assert done.code == 2
-    (folder,) = desk.tmp.iterdir()
+    (folder,) = editor_desk.tmp.iterdir()
     assert f"Your text is in {folder}/handoff.md" in done.text
     assert (folder / "handoff.md").stat().st_size > 300_000
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert desk.openings() == []
+    assert editor_desk.openings() == []

@@ -1,4 +1,4 @@
-"""doctor --index: brought up to date, read, and made again, on the command line."""
+"""``doctor --index`` updates, reads and rebuilds the search index."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.cli.conftest import Cli, Document
 
 
 @pytest.fixture
-def home(config_home: ConfigHome) -> ConfigHome:
-    """Two sessions."""
+def home_with_two_sessions(config_home: ConfigHome) -> ConfigHome:
+    """Write two sessions."""
     for name in (SESSION, session_id(2)):
         write_session(
             config_home.project(), name, conversation(3, session_id=name, prefix=name[:8])
@@ -21,8 +21,10 @@ def home(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
-def test_status_changes_nothing(document: Document, home: ConfigHome) -> None:
-    """Missing at first, ready after an update, and behind after a change of a file."""
+def test_index_status_changes_nothing(
+    document: Document, home_with_two_sessions: ConfigHome
+) -> None:
+    """The index is missing, ready after an update, and behind after a new session."""
     data = document("doctor", "--index", "status")["data"]["index"]
     assert (data["state"], data["behind"], data["transcripts"], data["bytes_read"]) == (
         "missing",
@@ -36,23 +38,26 @@ def test_status_changes_nothing(document: Document, home: ConfigHome) -> None:
     assert made["bytes_read"] == made["transcripts_size"]
     assert made["records"] == 12
     write_session(
-        home.project(), session_id(3), conversation(1, session_id=session_id(3), prefix="x")
+        home_with_two_sessions.project(),
+        session_id(3),
+        conversation(1, session_id=session_id(3), prefix="x"),
     )
     assert document("doctor", "--index", "status")["data"]["index"]["behind"] == 1
 
 
-def test_only_changed_files_are_read(document: Document, home: ConfigHome) -> None:
-    """A second run reads nothing; a run after a rebuild reads everything."""
+def test_an_index_update_reads_only_changed_files(
+    document: Document, home_with_two_sessions: ConfigHome
+) -> None:
+    """A second update reads nothing, and a rebuild reads everything."""
     whole = document("doctor", "--index", "update")["data"]["index"]["bytes_read"]
     assert document("doctor", "--index", "update")["data"]["index"]["bytes_read"] == 0
     assert document("doctor", "--index", "rebuild")["data"]["index"]["bytes_read"] == whole
 
 
-def test_as_text(cli: Cli, home: ConfigHome) -> None:
-    """Where it is, its state, what it holds; what was read if anything was.
-
-    No bar without a terminal.
-    """
+def test_index_update_prints_the_state_as_text(
+    cli: Cli, home_with_two_sessions: ConfigHome
+) -> None:
+    """The text has the place, state, contents and size, without a progress bar."""
     done = cli("doctor", "--index", "update")
     assert (done.returncode, done.stderr) == (0, b"")
     rows = dict(line.split("  ", 1) for line in done.stdout.decode().rstrip("\n").split("\n"))
@@ -63,10 +68,12 @@ def test_as_text(cli: Cli, home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("act", ["update", "rebuild"])
-def test_an_index_that_can_t_be_stored_is_a_failure(home: ConfigHome, cli: Cli, act: str) -> None:
-    """A temporary index would be of no use here, and no error would look like success."""
-    (home.root / "file").touch()
-    environ = {"RESUME_HOOKS_HOME": str(home.root / "file" / "state")}
+def test_index_update_fails_if_the_index_cannot_be_stored(
+    home_with_two_sessions: ConfigHome, cli: Cli, act: str
+) -> None:
+    """A temporary index would be of no use to this command."""
+    (home_with_two_sessions.root / "file").touch()
+    environ = {"RESUME_HOOKS_HOME": str(home_with_two_sessions.root / "file" / "state")}
     done = cli("doctor", "--index", act, "--json", environ=environ)
     assert done.returncode == 1
     error = json.loads(done.stdout)["error"]

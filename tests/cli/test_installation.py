@@ -1,7 +1,4 @@
-"""``install``, and ``--remove``: run the client's own commands, or print them.
-
-Say what stays, touch no session.
-"""
+"""``install`` and ``install --remove`` run or print the client's commands. They touch no session."""
 
 from __future__ import annotations
 
@@ -20,35 +17,35 @@ from tests.needs import REPO
 
 
 @pytest.fixture
-def config(config_home: ConfigHome) -> Path:
-    """The client's config folder."""
+def config_folder(config_home: ConfigHome) -> Path:
+    """Return the client's config folder."""
     return Path(config_home.config)
 
 
 @pytest.fixture
-def tools(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is all of PATH, with nothing in it."""
+def empty_path_folder(config_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty folder that is the only one on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
     return folder
 
 
-def fake_client(tools: Path, code: int = 0) -> Path:
-    """Return a ``claude`` that records its arguments, and the file with them."""
-    log = tools / "calls"
-    program = tools / "claude"
+def write_fake_client(empty_path_folder: Path, code: int = 0) -> Path:
+    """Write a ``claude`` that records its arguments, and return the file with them."""
+    log = empty_path_folder / "calls"
+    program = empty_path_folder / "claude"
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {log}\necho said so >&2\nexit {code}\n')
     program.chmod(0o755)
     return log
 
 
-def test_without_a_client_the_commands_are_printed(
-    tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
+def test_install_prints_the_commands_without_a_client(
+    empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The plugin is assembled anyway, so that the printed commands work."""
+    """The plugin is written, so that the printed commands work."""
     assert run(["install"]) == 0
-    plugin = config / "resume-hooks" / "plugin"
+    plugin = config_folder / "resume-hooks" / "plugin"
     assert f"claude plugin marketplace add {plugin}" in capsys.readouterr().out
     assert (plugin / ".claude-plugin" / "plugin.json").is_file()
     assert (plugin / "src" / "resume_hooks" / "__init__.py").is_file()
@@ -58,11 +55,11 @@ def test_without_a_client_the_commands_are_printed(
     )
 
 
-def test_with_a_client_its_commands_run_in_order(
-    tools: Path, capsys: pytest.CaptureFixture[str]
+def test_install_runs_the_clients_commands(
+    empty_path_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """First the marketplace, then the plugin."""
-    log = fake_client(tools)
+    """It adds the marketplace, then installs the plugin."""
+    log = write_fake_client(empty_path_folder)
     assert run(["install", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["data"]["ran"] is True
     first, second = log.read_text().strip().split("\n")
@@ -70,82 +67,88 @@ def test_with_a_client_its_commands_run_in_order(
     assert second == "plugin install resume-hooks@resume-hooks"
 
 
-def test_a_dry_run_writes_and_runs_nothing(tools: Path, config: Path) -> None:
+def test_a_dry_run_of_install_writes_nothing(empty_path_folder: Path, config_folder: Path) -> None:
     """No plugin folder is written, and the client is not called."""
-    log = fake_client(tools)
+    log = write_fake_client(empty_path_folder)
     assert run(["install", "--dry-run"]) == 0
     assert not log.exists()
-    assert not (config / "resume-hooks").exists()
+    assert not (config_folder / "resume-hooks").exists()
 
 
-def test_a_client_that_fails_is_reported(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its own message is shown, with exit code 1."""
-    fake_client(tools, code=3)
+def test_install_reports_a_failure_of_the_client(
+    empty_path_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The client's message is shown, with exit code 1."""
+    write_fake_client(empty_path_folder, code=3)
     assert run(["install"]) == 1
     assert "said so" in capsys.readouterr().err
 
 
-def test_installing_twice_replaces_the_plugin_s_files(tools: Path, config: Path) -> None:
-    """A file of the older release no longer exists."""
+def test_a_second_install_replaces_the_plugin_files(
+    empty_path_folder: Path, config_folder: Path
+) -> None:
+    """A file of the older release is removed."""
     assert run(["install"]) == 0
-    stale = config / "resume-hooks" / "plugin" / "hooks" / "stale"
+    stale = config_folder / "resume-hooks" / "plugin" / "hooks" / "stale"
     stale.touch()
     assert run(["install"]) == 0
     assert not stale.exists()
-    assert not [p.name for p in (config / "resume-hooks").iterdir() if p.name.startswith("plugin.")]
+    assert not [
+        p.name for p in (config_folder / "resume-hooks").iterdir() if p.name.startswith("plugin.")
+    ]
 
 
-def test_uninstall_lists_the_kept_files(
-    tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
+def test_install_remove_lists_the_kept_files(
+    empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The state folder is kept and named, with the command that removes it."""
-    fake_client(tools)
-    (config / "resume-hooks").mkdir(mode=0o700)
+    """The state folder is named with the command that removes it."""
+    write_fake_client(empty_path_folder)
+    (config_folder / "resume-hooks").mkdir(mode=0o700)
     assert run(["install", "--remove"]) == 0
     out = capsys.readouterr().out
-    assert str(config / "resume-hooks") in out
+    assert str(config_folder / "resume-hooks") in out
     assert "--purge" in out
     assert "sessions stay" in out
 
 
-def laid_out(config: Path, *folders: str) -> None:
-    """Write our folders in the state folder, and the plugin's files in the client's."""
+def write_installation(config_folder: Path, *folders: str) -> None:
+    """Write our folders in the state folder, and the plugin's files in the client's folders."""
     for name in folders:
-        (config / "resume-hooks" / name).mkdir(parents=True)
+        (config_folder / "resume-hooks" / name).mkdir(parents=True)
     data, other = (
-        config / "plugins" / "data" / name
+        config_folder / "plugins" / "data" / name
         for name in ("resume-hooks-resume-hooks", "resume-hooks-other")
     )
     data.mkdir(parents=True)
     other.mkdir()
     (data / "install.json").write_text("{}")
-    (config / "plugins" / "cache" / "resume-hooks").mkdir(parents=True)
-    (config / "plugins" / "known_marketplaces.json").write_text(
+    (config_folder / "plugins" / "cache" / "resume-hooks").mkdir(parents=True)
+    (config_folder / "plugins" / "known_marketplaces.json").write_text(
         '{"resume-hooks": {"source": {"source": "github"}}}'
     )
-    scripts = config / "session-env" / "11111111-1111-4111-8111-111111111111"
+    scripts = config_folder / "session-env" / "11111111-1111-4111-8111-111111111111"
     scripts.mkdir(parents=True)
     (scripts / "sessionstart-hook-0.sh").write_text(
         'resume-hooks() { sh "/gone/hooks/engine" "$@"; }\nexport A=1\n'
     )
     (scripts / "sessionstart-hook-1.sh").write_text("export B=1\n")
-    (config / "resume-hooks" / "settings.json").write_text(
+    (config_folder / "resume-hooks" / "settings.json").write_text(
         '{"version": 1, "handoff_dir": "_handoffs"}'
     )
 
 
 @pytest.mark.parametrize("purge", [False, True])
-def test_every_kept_file_is_listed_with_its_removal_command(
-    tools: Path, config: Path, capsys: pytest.CaptureFixture[str], purge: bool
+def test_install_remove_lists_each_kept_file_with_its_command(
+    empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str], purge: bool
 ) -> None:
-    """In the state folder, in the client's folders, in projects.
+    """This includes files in the state folder, the client's folders and projects.
 
-    What another plugin has there is its own.
+    Files of another plugin are not listed.
     """
-    fake_client(tools)
-    (tools / "resume-hooks").touch(0o755)
-    laid_out(config, "vault", "trash", "backups", "pending", "elsewhere")
-    state, plugins = config / "resume-hooks", config / "plugins"
+    write_fake_client(empty_path_folder)
+    (empty_path_folder / "resume-hooks").touch(0o755)
+    write_installation(config_folder, "vault", "trash", "backups", "pending", "elsewhere")
+    state, plugins = config_folder / "resume-hooks", config_folder / "plugins"
     whole = (
         [(state, "resume-hooks install --remove --purge")]
         if not purge
@@ -157,8 +160,8 @@ def test_every_kept_file_is_listed_with_its_removal_command(
         (data, f"rm -r {data}"),
         (plugins / "cache" / "resume-hooks", "Claude Code removes it"),
         (plugins / "known_marketplaces.json", "claude plugin marketplace remove resume-hooks"),
-        (config / "session-env", "sed -i.old '/^resume-hooks()/d'"),
-        (tools / "resume-hooks", "pip uninstall"),
+        (config_folder / "session-env", "sed -i.old '/^resume-hooks()/d'"),
+        (empty_path_folder / "resume-hooks", "pip uninstall"),
     ]
     expected = sorted((str(path), way) for path, way in [*whole, *originals, *clients])
     arguments = ["install", "--remove", *(["--purge", "--yes"] if purge else [])]
@@ -178,16 +181,16 @@ def test_every_kept_file_is_listed_with_its_removal_command(
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_purge_removes_links_but_no_last_name(
-    tools: Path, config: Path, capsys: pytest.CaptureFixture[str], gone: bool
+def test_a_purge_keeps_the_last_link_of_a_deleted_session(
+    empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str], gone: bool
 ) -> None:
-    """A held session stays with its client.
+    """A link to an existing session is removed.
 
-    One that the client lost, and no start has archived yet, stays held.
+    If the client has deleted the session and no copy exists, the link stays.
     """
-    fake_client(tools)
-    session = config / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
-    link = config / "resume-hooks" / "held" / "-x" / session.name
+    write_fake_client(empty_path_folder)
+    session = config_folder / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
+    link = config_folder / "resume-hooks" / "held" / "-x" / session.name
     for folder in (session.parent, link.parent):
         folder.mkdir(parents=True, mode=0o700)
     session.write_bytes(b"{}\n")
@@ -196,18 +199,17 @@ def test_purge_removes_links_but_no_last_name(
         session.unlink()
     for purge in ([], ["--purge", "--yes"]):
         assert run(["install", "--remove", *purge]) == 0
-        assert (f"Stays: {config / 'resume-hooks' / 'held'} (" in capsys.readouterr().out) is gone
+        assert (
+            f"Stays: {config_folder / 'resume-hooks' / 'held'} (" in capsys.readouterr().out
+        ) is gone
         assert link.exists() is (gone or not purge)
     assert session.exists() is not gone
 
 
-def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
-    """A stranger's file keeps the folder alive; ours go.
-
-    Sessions are not touched, nor those in the trash.
-    """
-    fake_client(tools)
-    state = config / "resume-hooks"
+def test_a_purge_removes_only_our_files(empty_path_folder: Path, config_folder: Path) -> None:
+    """An unknown file and the trash stay in the state folder. Sessions are not touched."""
+    write_fake_client(empty_path_folder)
+    state = config_folder / "resume-hooks"
     (state / "pending").mkdir(parents=True)
     for name in (
         "mark-1.json",
@@ -233,7 +235,7 @@ def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
         (state / name).touch()
     for folder in ("index/records", "trash/1"):
         (state / folder).mkdir(parents=True)
-    session = config / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
+    session = config_folder / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
     session.parent.mkdir(parents=True)
     session.write_bytes(b"{}\n")
     assert run(["install", "--remove", "--purge", "--yes"]) == 0
@@ -242,18 +244,18 @@ def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
 
 
 def test_a_dry_run_of_a_purge_lists_the_removed_files(
-    tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
+    empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It asks nothing and removes nothing, and its list is the same as that of the purge."""
-    log = fake_client(tools)
-    state = config / "resume-hooks"
+    """It asks and removes nothing, and its list equals that of the purge."""
+    log = write_fake_client(empty_path_folder)
+    state = config_folder / "resume-hooks"
     (state / "pending").mkdir(parents=True)
     for folder in ("index", "unpacked"):
         (state / folder).mkdir()
     for name in ("pending/mark-1.json", "links.jsonl", "audit.json", "notes.txt"):
         (state / name).touch()
 
-    def answer(*options: str) -> tuple[list[str], list[str]]:
+    def purge_lists(*options: str) -> tuple[list[str], list[str]]:
         assert run(["install", "--remove", "--purge", *options, "--json"]) == 0
         data = json.loads(capsys.readouterr().out)["data"]
         assert data["ran"] is ("--yes" in options)
@@ -263,9 +265,9 @@ def test_a_dry_run_of_a_purge_lists_the_removed_files(
         str(state / name)
         for name in ("links.jsonl", "audit.json", "pending/mark-1.json", "index", "unpacked")
     ]
-    assert answer("--dry-run") == (gone, [str(state / "notes.txt")])
+    assert purge_lists("--dry-run") == (gone, [str(state / "notes.txt")])
     (state / "notes.txt").unlink()
-    assert answer("--dry-run") == (gone, [])
+    assert purge_lists("--dry-run") == (gone, [])
     assert run(["install", "--remove", "--purge", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "These would run:\n  claude plugin uninstall" in said
@@ -277,38 +279,43 @@ def test_a_dry_run_of_a_purge_lists_the_removed_files(
     assert f"Would go: 29 files in {state}/pending\n" in said
     assert "mark-2" not in said
     assert not log.exists()
-    assert set(answer("--yes")[0]) > set(gone)
+    assert set(purge_lists("--yes")[0]) > set(gone)
     assert not state.exists()
 
 
-def test_a_dry_run_without_a_purge_leaves_the_state(
-    tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
+def test_a_dry_run_without_purge_lists_the_state_folder(
+    empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The state folder is listed as kept."""
-    log = fake_client(tools)
-    (config / "resume-hooks").mkdir(mode=0o700)
+    log = write_fake_client(empty_path_folder)
+    (config_folder / "resume-hooks").mkdir(mode=0o700)
     assert run(["install", "--remove", "--dry-run"]) == 0
-    assert f"Stays: {config / 'resume-hooks'}" in capsys.readouterr().out
+    assert f"Stays: {config_folder / 'resume-hooks'}" in capsys.readouterr().out
     assert not log.exists()
 
 
-def test_purge_leaves_a_symbolic_link_alone(tools: Path, config: Path, tmp_path: Path) -> None:
-    """A linked state folder is the user's own arrangement: the purge is refused."""
-    fake_client(tools)
+def test_a_purge_refuses_a_symlinked_state_folder(
+    empty_path_folder: Path, config_folder: Path, tmp_path: Path
+) -> None:
+    """The user linked the folder on purpose, so its files stay."""
+    write_fake_client(empty_path_folder)
     target = tmp_path / "elsewhere"
     target.mkdir()
     (target / "links.jsonl").touch()
-    (config / "resume-hooks").symlink_to(target)
+    (config_folder / "resume-hooks").symlink_to(target)
     assert run(["install", "--remove", "--purge", "--yes"]) == 1
     assert (target / "links.jsonl").exists()
 
 
-def test_purge_asks_first(
-    tools: Path, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_purge_needs_a_confirmation(
+    empty_path_folder: Path,
+    config_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Without a terminal it names the missing option, and removes nothing."""
-    fake_client(tools)
-    state = config / "resume-hooks"
+    """Without a terminal the error names ``--yes``, and nothing is removed."""
+    write_fake_client(empty_path_folder)
+    state = config_folder / "resume-hooks"
     state.mkdir(mode=0o700)
     (state / "links.jsonl").touch()
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
@@ -317,12 +324,12 @@ def test_purge_asks_first(
     assert (state / "links.jsonl").exists()
 
 
-def test_a_folder_that_is_not_ours_is_left_alone(
-    tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
+def test_a_foreign_plugin_folder_is_left_alone(
+    empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If RESUME_HOOKS_HOME has a foreign ``plugin`` folder, install refuses and purge keeps it."""
-    fake_client(tools)
-    precious = config / "resume-hooks" / "plugin" / "precious.txt"
+    write_fake_client(empty_path_folder)
+    precious = config_folder / "resume-hooks" / "plugin" / "precious.txt"
     precious.parent.mkdir(parents=True)
     precious.write_text("mine")
     assert run(["install"]) == 1
@@ -331,23 +338,23 @@ def test_a_folder_that_is_not_ours_is_left_alone(
     assert precious.read_text() == "mine"
 
 
-def test_uninstall_of_what_is_not_installed_is_a_failure(
-    tools: Path, capsys: pytest.CaptureFixture[str]
+def test_install_remove_fails_if_the_plugin_is_not_installed(
+    empty_path_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The client's refusal is reported and the exit code is 1; nothing claims to have run."""
-    fake_client(tools, code=1)
+    """The client's refusal is reported with exit code 1."""
+    write_fake_client(empty_path_folder, code=1)
     assert run(["install", "--remove", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["data"]["ran"] is False
 
 
-def test_an_answer_that_can_t_be_printed_is_reported(config: Path) -> None:
-    """A full disk behind stdout: one sentence on stderr, exit code 1, no trace, no bug."""
+def test_a_full_disk_behind_stdout_is_reported(config_folder: Path) -> None:
+    """One sentence goes to stderr, without a traceback, and the exit code is 1."""
     command = [sys.executable, "-m", "resume_hooks", "config"]
     for options in ([], ["--json"]):
         with open("/dev/full", "w", encoding="utf-8") as full:
             env = {
-                "CLAUDE_CONFIG_DIR": str(config),
-                "HOME": str(config.parent),
+                "CLAUDE_CONFIG_DIR": str(config_folder),
+                "HOME": str(config_folder.parent),
                 "PYTHONPATH": str(REPO / "src"),
             }
             done = subprocess.run(

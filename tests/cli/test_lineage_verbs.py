@@ -1,4 +1,4 @@
-"""lineage, lineage and what it answers to, info: text for people, one documented document for programs."""
+"""``lineage``, its options and aliases, and ``info``, as text and as documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONE, TWO, THREE, LOST = (session_id(n) for n in (1, 2, 3, 9))
 
 @pytest.fixture
 def lineage_finder(config_home: ConfigHome) -> ConfigHome:
-    """A lost original, its continuation 1, the trim 2 of that, and 3, which came from 2 by /clear."""
+    """Write a lost original, its continuation 1, the trim 2 of 1, and 3, made from 2 by /clear."""
     folder = config_home.project()
     for number, first in (
         (1, [{"continue_metadata": {"parent_session_id": LOST, "parent_file": "/gone/x.jsonl"}}]),
@@ -38,8 +38,10 @@ def lineage_finder(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
-def test_lineage(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
-    """Oldest first, the gap named; the document's rows contain every documented field."""
+def test_lineage_lists_ancestors_oldest_first(
+    lineage_finder: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """A missing file is named. The document has every documented field."""
     rows = document("lineage", THREE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [LOST, ONE, TWO, THREE]
     assert [row["status"] for row in rows] == ["missing", "present", "present", "present"]
@@ -58,22 +60,24 @@ def test_lineage(lineage_finder: ConfigHome, cli: Cli, document: Document) -> No
     assert lines[9] == "4. title 3  clear"
 
 
-def test_it_only_reads(lineage_finder: ConfigHome, cli: Cli) -> None:
-    """Ancestors that the vault has not got yet are for the next start to archive."""
+def test_lineage_writes_nothing(lineage_finder: ConfigHome, cli: Cli) -> None:
+    """Ancestors without a copy are archived at the next start, not by this verb."""
     before = sorted(lineage_finder.root.rglob("*"))
     assert cli("lineage", THREE).returncode == 0
     assert sorted(lineage_finder.root.rglob("*")) == before
 
 
-def test_lineage_without_trims(lineage_finder: ConfigHome, document: Document) -> None:
-    """``--continued`` leaves the trim out and closes the gap."""
+def test_lineage_continued_omits_trims(lineage_finder: ConfigHome, document: Document) -> None:
+    """``--continued`` omits the trim and links its child to its parent."""
     rows = document("lineage", THREE, "--continued")["data"]["rows"]
     assert [row["session_id"] for row in rows] == [LOST, ONE, THREE]
     assert rows[-1]["parent_session_id"] == ONE
 
 
-def test_find_original(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
-    """The oldest known ancestor, even without its file; for a session without parents, itself."""
+def test_find_original_shows_the_oldest_known_ancestor(
+    lineage_finder: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """Its file may be missing. A session without a parent is its own original."""
     assert [
         row["session_id"] for row in document("lineage", THREE, "--original")["data"]["rows"]
     ] == [LOST]
@@ -85,8 +89,10 @@ def test_find_original(lineage_finder: ConfigHome, cli: Cli, document: Document)
     assert cli("find-original", session_id(7)).stdout.startswith(b"prompt 0  first session\n")
 
 
-def test_find_derived(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
-    """Parents precede children, for any kind of link; a leaf has no descendants."""
+def test_find_derived_lists_descendants(
+    lineage_finder: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """Parents precede children, for every kind of link."""
     rows = document("find-derived", ONE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [TWO, THREE]
     assert document("lineage", THREE, "--derived")["data"] == {"rows": []}
@@ -97,8 +103,8 @@ def test_find_derived(lineage_finder: ConfigHome, cli: Cli, document: Document) 
     )
 
 
-def test_find_derived_as_a_tree(lineage_finder: ConfigHome, cli: Cli) -> None:
-    """The indentation shows each session's parent."""
+def test_find_derived_tree_indents_children(lineage_finder: ConfigHome, cli: Cli) -> None:
+    """The indentation shows the parent of each session."""
     lines = cli("find-derived", ONE, "--tree").stdout.decode().split("\n")
     assert lines[0] == ONE
     assert lines[1] == "└── title 2  trim"
@@ -107,12 +113,12 @@ def test_find_derived_as_a_tree(lineage_finder: ConfigHome, cli: Cli) -> None:
     assert lines[3].index("└") > lines[1].index("└")
 
 
-def test_a_handoff_that_gave_way_is_left_out(
+def test_find_derived_omits_a_superseded_handoff(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Once /clear stood in for it and nobody opened it.
+    """A handoff is superseded if a session of /clear continued instead.
 
-    With --all, or gone on with after all, it is there.
+    ``--all`` shows it, and so does a new prompt in it.
     """
     folder, made = config_home.project(), "2026-01-31T09:30:30.000Z"
     line = {
@@ -127,24 +133,24 @@ def test_a_handoff_that_gave_way_is_left_out(
     record_link(Link(THREE, ONE, "handoff", made, 7), config_home.where)
     record_superseded(TWO, THREE, made, config_home.where)
 
-    def shown(*options: str) -> list[str]:
+    def derived_ids(*options: str) -> list[str]:
         return [
             row["session_id"] for row in document("find-derived", ONE, *options)["data"]["rows"]
         ]
 
-    assert shown() == [TWO], "nobody spoke in the session of /clear yet: it has no file"
+    assert derived_ids() == [TWO], "nobody spoke in the session of /clear yet: it has no file"
     write_session(folder, THREE, [custom_title("left at once")])
-    assert TWO in shown(), "the client was ended before anybody spoke there"
+    assert TWO in derived_ids(), "the client was ended before anybody spoke there"
     write_session(folder, THREE, conversation(1))
-    assert (shown(), sorted(shown("--all"))) == ([THREE], [TWO, THREE])
+    assert (derived_ids(), sorted(derived_ids("--all"))) == ([THREE], [TWO, THREE])
     assert cli("find-derived", ONE, "--tree").returncode == 0
     assert document("info", TWO)["data"]["session_id"] == TWO
     write_session(folder, TWO, [line, *conversation(2, start=3_600)])
-    assert sorted(shown()) == [TWO, THREE]
+    assert sorted(derived_ids()) == [TWO, THREE]
 
 
-def test_a_deep_tree_stays_readable(config_home: ConfigHome, cli: Cli) -> None:
-    """Two hundred generations: every id is on one line."""
+def test_a_tree_of_200_generations_is_readable(config_home: ConfigHome, cli: Cli) -> None:
+    """Each id is whole on one line."""
     for number in range(1, 201):
         first = (
             [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}]
@@ -158,8 +164,10 @@ def test_a_deep_tree_stays_readable(config_home: ConfigHome, cli: Cli) -> None:
         assert session_id(number).encode() in done.stdout
 
 
-def test_info_of_a_locator(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
-    """By id, prefix, title and path, always the same session."""
+def test_info_accepts_every_form_of_a_locator(
+    lineage_finder: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """Id, prefix, title and path find the same session."""
     path = str(lineage_finder.project() / f"{TWO}.jsonl")
     for locator in (TWO, TWO.upper(), "00000002", "title 2", path):
         data = document("info", locator)["data"]
@@ -170,8 +178,10 @@ def test_info_of_a_locator(lineage_finder: ConfigHome, cli: Cli, document: Docum
     assert f" {path}\n" in text
 
 
-def test_info(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
-    """Counts, tokens, damage."""
+def test_info_shows_counts_tokens_and_damage(
+    lineage_finder: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """Unreadable lines are counted, and the tokens are set in relation to the window."""
     path = lineage_finder.project() / f"{THREE}.jsonl"
     with path.open("ab") as stream:
         stream.write(b'garbage\n{"type":"tag","tag":"mine"}\n')
@@ -208,7 +218,7 @@ def test_info(lineage_finder: ConfigHome, cli: Cli, document: Document) -> None:
 
 
 def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Document) -> None:
-    """A call without its result is reported, and so is a torn last line."""
+    """A torn last line is reported, too."""
     records = [*conversation(1), tool_use("t1", uuid="x", parent="r1", ts=9)]
     path = write_session(config_home.project(), ONE, records)
     with open(path, "ab") as stream:
@@ -217,7 +227,9 @@ def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Documen
     assert (data["tool_calls"], data["unanswered_calls"], data["torn"]) == (1, 1, True)
 
 
-def test_a_window_of_ones_own(lineage_finder: ConfigHome, document: Document) -> None:
-    """The setting determines the window of the percentage."""
+def test_info_uses_the_window_of_the_setting(
+    lineage_finder: ConfigHome, document: Document
+) -> None:
+    """The setting ``context_window`` determines the percentage."""
     data = document("info", THREE, environ={"RESUME_HOOKS_CONTEXT_WINDOW": "22600"})["data"]
     assert (data["context"]["window"], data["context"]["percent"]) == (22_600, 12)

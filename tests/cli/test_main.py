@@ -1,4 +1,4 @@
-"""The rim of the command line: help, exit codes, failures as sentences or documents, nothing that drives a terminal."""
+"""The command line as a whole: help, exit codes, errors as text or documents, and safe output."""
 
 from __future__ import annotations
 
@@ -35,15 +35,17 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d\x9b1m"
 ASKING = ["lineage", "find-original", "find-derived", "info"]
 
 
-def a_session(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser") -> str:
-    """A titled session of two turns."""
+def write_titled_session(
+    home: ConfigHome, number: str = SESSION, title: str = "Fix the parser"
+) -> str:
+    """Write a titled session of two turns."""
     return write_session(
         home.project(), number, [*conversation(2, session_id=number), custom_title(title, number)]
     )
 
 
-def test_no_words_show_the_help(cli: Cli) -> None:
-    """Every verb with its line; not an error."""
+def test_the_command_without_words_shows_the_help(cli: Cli) -> None:
+    """The help lists every verb, and the exit code is 0."""
     bare, asked = cli(), cli("--help")
     assert (bare.returncode, bare.stdout) == (0, asked.stdout)
     text = bare.stdout.decode()
@@ -53,14 +55,14 @@ def test_no_words_show_the_help(cli: Cli) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_examples(cli: Cli, verb: str) -> None:
-    """Examples that start with the command itself."""
+    """Each example starts with the command."""
     done = cli(verb, "--help")
     assert done.returncode == 0
     assert f"Examples:\n    resume-hooks {verb}".encode() in done.stdout
 
 
-def test_version(cli: Cli) -> None:
-    """The version of the engine."""
+def test_version_is_printed(cli: Cli) -> None:
+    """``--version`` prints the version of the engine."""
     assert re.match(rb"resume-hooks, version \d+\.\d+\.\d+", cli("--version").stdout)
 
 
@@ -75,8 +77,8 @@ def test_version(cli: Cli) -> None:
         ["config", "x"],
     ],
 )
-def test_usage_errors_are_2(cli: Cli, words: list[str]) -> None:
-    """One sentence and a remedy on stderr; with --json a document on stdout."""
+def test_a_usage_error_exits_with_2(cli: Cli, words: list[str]) -> None:
+    """One sentence and a remedy go to stderr, or with ``--json`` a document to stdout."""
     done = cli(*words)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"resume-hooks: ")
@@ -96,8 +98,8 @@ def test_usage_errors_are_2(cli: Cli, words: list[str]) -> None:
         (["lineage", "--what"], "  resume-hooks lineage --help"),
     ],
 )
-def test_a_usage_error_leads_to_help_that_there_is(cli: Cli, words: list[str], way: str) -> None:
-    """The verb's help, or the list for an unknown verb, with the most similar name."""
+def test_a_usage_error_names_the_help_of_the_verb(cli: Cli, words: list[str], way: str) -> None:
+    """For an unknown verb it names the general help and the most similar verb."""
     done = cli(*words)
     said = (
         json.loads(done.stdout)["error"]["remedy"]
@@ -108,8 +110,8 @@ def test_a_usage_error_leads_to_help_that_there_is(cli: Cli, words: list[str], w
     assert "command" not in said
 
 
-def test_a_name_of_claude_code_leads_to_the_verb(cli: Cli) -> None:
-    """A verb is also found by Claude Code's name for it."""
+def test_a_command_of_claude_code_leads_to_its_verb(cli: Cli) -> None:
+    """A name that only Claude Code knows is answered with the verb of the shell."""
     done = cli("full", "--table")
     said = "resume-hooks: /full is for Claude Code; in a shell it is `resume`\n  resume-hooks resume --help\n"
     assert (done.returncode, done.stderr.decode()) == (2, said)
@@ -117,8 +119,8 @@ def test_a_name_of_claude_code_leads_to_the_verb(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(("verb", "instead"), FORMER_VERBS.items())
-def test_a_former_verb_runs_its_successor(cli: Cli, verb: str, instead: str) -> None:
-    """This works with any options, also with --json; the successor's help mentions the former name."""
+def test_a_former_verb_names_its_successor(cli: Cli, verb: str, instead: str) -> None:
+    """The error has the same form with any options and with ``--json``."""
     way = instead.split(maxsplit=1)[0]
     for words in ([verb], [verb, "--help"], [verb, SESSION, "--what"]):
         done = cli(*words)
@@ -130,8 +132,8 @@ def test_a_former_verb_runs_its_successor(cli: Cli, verb: str, instead: str) -> 
     assert all(word in cli(way, "--help").stdout.decode() for word in instead.split())
 
 
-def test_a_way_out_is_one_that_the_user_can_type(cli: Cli) -> None:
-    """The plugin alone puts no ``resume-hooks`` on PATH, so the launcher is named."""
+def test_suggested_commands_can_be_typed(cli: Cli) -> None:
+    """If ``resume-hooks`` is not on PATH, the launcher is named."""
     engine = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
     done = cli("lineage", "--what", environ={"PATH": "/usr/bin:/bin"})
     assert done.stderr.decode().endswith(f"\n  {engine} lineage --help\n")
@@ -143,27 +145,31 @@ def test_a_way_out_is_one_that_the_user_can_type(cli: Cli) -> None:
 @pytest.mark.parametrize(
     "locator", ["no such title", session_id(9), "deadbeef", "/no/such/file.jsonl", "x.jsonl"]
 )
-def test_an_unknown_locator_is_1(cli: Cli, document: Document, verb: str, locator: str) -> None:
-    """It is an expected failure, and the error lists the searched forms."""
+def test_an_unknown_locator_exits_with_1(
+    cli: Cli, document: Document, verb: str, locator: str
+) -> None:
+    """The error has the code "session-not-found"."""
     done = cli(verb, locator)
     assert (done.returncode, done.stdout) == (1, b"")
     assert document(verb, locator, code=1)["error"]["code"] == "session-not-found"
 
 
-def test_a_few_characters_of_an_id_are_not_a_claim(cli: Cli) -> None:
-    """Fewer than four characters are not searched as an id, so the error does not mention ids."""
+def test_fewer_than_four_characters_are_not_an_id(cli: Cli) -> None:
+    """The error for such a locator does not mention ids."""
     assert b"no id starts so" in cli("info", "dead").stderr
     assert cli("info", "dea").stderr.startswith(b"resume-hooks: No session is called 'dea'\n")
 
 
-def test_no_session_yet_is_1(document: Document) -> None:
-    """A folder without sessions has no latest one."""
+def test_a_folder_without_sessions_exits_with_1(document: Document) -> None:
+    """Without sessions there is no latest one."""
     assert document("lineage", code=1)["error"]["code"] == "session-not-found"
 
 
-def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, cli: Cli) -> None:
-    """An unexpected failure has its own code; the trace goes to a private log."""
-    a_session(config_home)
+def test_a_bug_exits_with_3_and_is_logged_without_content(
+    config_home: ConfigHome, cli: Cli
+) -> None:
+    """The traceback goes to a private log, without the text of the exception."""
+    write_titled_session(config_home)
     broken = config_home.root / "broken"
     broken.mkdir()
     (broken / "sitecustomize.py").write_text(
@@ -184,8 +190,8 @@ def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, 
     assert (told.returncode, json.loads(told.stdout)["error"]["code"]) == (3, "bug")
 
 
-def test_a_bug_whose_trace_can_t_be_written(config_home: ConfigHome, cli: Cli) -> None:
-    """The message names the log, and the remedy."""
+def test_an_unwritable_log_is_mentioned_with_the_bug(config_home: ConfigHome, cli: Cli) -> None:
+    """The message names the log and a remedy."""
     (config_home.root / "file").touch()
     state = config_home.root / "file" / "state"
     (config_home.root / "sitecustomize.py").write_text(
@@ -202,7 +208,7 @@ def test_a_bug_whose_trace_can_t_be_written(config_home: ConfigHome, cli: Cli) -
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
-    """The error names the file, the reason and the remedy, and is not logged as a bug."""
+    """The error has the file, the reason and a remedy, and is not logged."""
     (config_home.root / "sitecustomize.py").write_text(
         "import errno, os\nimport resume_hooks.sessions.locate as s\n"
         "def fail(*_, **__): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), '/a/file')\n"
@@ -218,11 +224,11 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_special_files_in_our_places_hold_nothing_up(
+def test_pipes_and_devices_in_place_of_our_files_do_not_block(
     config_home: ConfigHome, cli: Cli, kind: str
 ) -> None:
-    """Settings, links and entries of clients that are not files count as missing."""
-    a_session(config_home)
+    """Such a path of settings, links or clients counts as missing."""
+    write_titled_session(config_home)
     state, sessions = config_home.config / "resume-hooks", config_home.config / "sessions"
     state.mkdir()
     sessions.mkdir()
@@ -236,8 +242,8 @@ def test_special_files_in_our_places_hold_nothing_up(
     assert b"not a readable settings file" in cli("doctor").stdout
 
 
-def test_an_interrupt_is_130(config_home: ConfigHome) -> None:
-    """Ctrl+C ends a verb immediately, without a trace."""
+def test_an_interrupt_exits_with_130(config_home: ConfigHome) -> None:
+    """Ctrl+C ends a verb immediately and without a traceback."""
     path = config_home.project() / f"{SESSION}.jsonl"
     with path.open("wb") as stream:
         row = b'{"uuid":"%d","type":"user","parentUuid":null,"message":{"content":"x"}}\n'
@@ -255,8 +261,8 @@ def test_an_interrupt_is_130(config_home: ConfigHome) -> None:
     assert b"Traceback" not in err
 
 
-def test_a_reader_that_left_is_not_a_failure(config_home: ConfigHome) -> None:
-    """``| head -1`` ends with 0 and no message, even if more output was to come."""
+def test_a_closed_pipe_is_not_an_error(config_home: ConfigHome) -> None:
+    """``| head -1`` ends the verb with exit code 0 and no message."""
     previous: int | None = None
     for number in range(1, 600):
         meta = (
@@ -278,8 +284,8 @@ def test_a_reader_that_left_is_not_a_failure(config_home: ConfigHome) -> None:
         assert done.stdout.count(b"\n") == 1
 
 
-def on_a_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: str) -> bytes:
-    """Return the output of a verb on a terminal with this input."""
+def output_on_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: str) -> bytes:
+    """Run a verb on a terminal with this input, and return its output."""
     ours, theirs = pty.openpty()
     os.write(ours, typed)
     env = {**home.environ, "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **environ}
@@ -308,8 +314,10 @@ def on_a_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: 
 @pytest.mark.parametrize(
     "words", [*([verb, SESSION] for verb in ASKING), ["info", "0000"], ["find-derived", "PARENT"]]
 )
-def test_transcripts_cannot_drive_the_terminal(config_home: ConfigHome, words: list[str]) -> None:
-    """Titles, folders, branches, kinds and paths of a file are shown without their control characters."""
+def test_control_characters_of_a_transcript_are_not_printed(
+    config_home: ConfigHome, words: list[str]
+) -> None:
+    """This applies to titles, folders, branches, kinds and paths."""
     meta = {"continue_metadata": {"parent_file": f"/x/{HOSTILE}", "continuation_type": HOSTILE}}
     for number in (SESSION, session_id(1), session_id(2)):
         records = [
@@ -327,7 +335,7 @@ def test_transcripts_cannot_drive_the_terminal(config_home: ConfigHome, words: l
     leaving = {"typed": b"q\n", "TERM": "dumb"}  # 0000 fits several: it is asked which
     for extra in ([], ["--tree"] if words[0] == "find-derived" else []):
         chosen = [SESSION if word == "PARENT" else word for word in words]
-        written = on_a_terminal(config_home, *chosen, *extra, **leaving)  # type: ignore[arg-type]
+        written = output_on_terminal(config_home, *chosen, *extra, **leaving)  # type: ignore[arg-type]
         plain = re.sub(rb"\x1b\[(?:[0-2]|3[0-7])m", b"", written)
         assert plain
         text = plain.decode()
@@ -337,26 +345,26 @@ def test_transcripts_cannot_drive_the_terminal(config_home: ConfigHome, words: l
 
 
 @pytest.mark.parametrize("verb", ASKING)
-def test_documents_hold_whatever_a_transcript_says(
+def test_hostile_fields_fit_into_a_document(
     config_home: ConfigHome, document: Document, verb: str
 ) -> None:
-    """Lone surrogates, controls and markers of any field fit into JSON."""
+    """Lone surrogates and control characters of any field are valid in the JSON output."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**r, "cwd": HOSTILE, "gitBranch": HOSTILE} for r in conversation(1)]
     path.write_text("".join(json.dumps(r) + "\n" for r in [*records, custom_title(HOSTILE)]))
     document(verb, SESSION)
 
 
-def test_a_terminal_of_another_encoding_is_written_to(config_home: ConfigHome, cli: Cli) -> None:
+def test_output_adapts_to_the_encoding_of_the_terminal(config_home: ConfigHome, cli: Cli) -> None:
     """Characters outside the encoding become question marks."""
-    a_session(config_home, title="日本語 · ü")
+    write_titled_session(config_home, title="日本語 · ü")
     done = cli("lineage", SESSION, environ={"PYTHONIOENCODING": "latin-1"})
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"??? \xb7 \xfc" in done.stdout
 
 
-def test_a_folder_that_is_gone(config_home: ConfigHome, cli: Cli) -> None:
-    """A shell in a deleted folder gets a sentence."""
+def test_a_verb_in_a_deleted_folder_explains_the_problem(config_home: ConfigHome, cli: Cli) -> None:
+    """The error is one sentence, with exit code 2."""
     gone = config_home.root / "gone"
     gone.mkdir()
     script = f"cd {gone}; rmdir {gone}; exec {sys.executable} -m resume_hooks info"
@@ -369,16 +377,18 @@ def test_a_folder_that_is_gone(config_home: ConfigHome, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("verb", ASKING)
-def test_asking_writes_nothing(config_home: ConfigHome, cli: Cli, verb: str) -> None:
-    """Verbs that only show leave the whole home as it was."""
-    a_session(config_home)
+def test_a_verb_that_only_shows_writes_nothing(
+    config_home: ConfigHome, cli: Cli, verb: str
+) -> None:
+    """The whole home stays unchanged."""
+    write_titled_session(config_home)
     before = {path: path.lstat().st_mtime_ns for path in Path(config_home.root).rglob("*")}
     assert cli(verb, SESSION).returncode == 0
     assert {path: path.lstat().st_mtime_ns for path in Path(config_home.root).rglob("*")} == before
 
 
 def test_the_default_is_the_latest_session_of_the_folder(config_home: ConfigHome, cli: Cli) -> None:
-    """Without a locator, the newest session of the current folder with a conversation."""
+    """Without a locator, a verb uses the newest session of the current folder."""
     here = config_home.root / "here"
     write_session(config_home.project(str(here)), session_id(4), conversation(1), mtime=1_000_000)
     write_session(config_home.project(str(here)), session_id(5), conversation(1), mtime=2_000_000)
@@ -386,8 +396,8 @@ def test_the_default_is_the_latest_session_of_the_folder(config_home: ConfigHome
     assert session_id(5) in cli("info").stdout.decode()
 
 
-def test_ctrl_c_while_the_command_line_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """130 without a trace, before any of our code could catch it."""
+def test_ctrl_c_during_the_import_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interruption leaves no traceback."""
 
     class Interrupted(ModuleType):
         def __getattr__(self, name: str) -> object:
@@ -399,8 +409,8 @@ def test_ctrl_c_while_the_command_line_is_loaded(monkeypatch: pytest.MonkeyPatch
     assert ended.value.code == 130
 
 
-def test_a_value_that_looks_like_help(config_home: ConfigHome, cli: Cli) -> None:
-    """A --help that is the value of an option shows no help: the verb is called."""
+def test_help_as_a_value_of_an_option_shows_no_help(config_home: ConfigHome, cli: Cli) -> None:
+    """The verb runs with ``--help`` as the value."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("handoff", SESSION, "--print", "-n", "--help")
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""outline: the turns of a session in a line each, as text within a budget and as a document."""
+"""``outline`` shows one line for each turn, as text within a budget or as a document."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.cli.conftest import Cli, Document
 
 @pytest.fixture
 def session(config_home: ConfigHome) -> Path:
-    """A titled session: a turn with tools and a sub-agent, a compaction, a turn with hostile words."""
+    """Write a session with tools, a sub-agent, a compaction and a turn with hostile words."""
     calls = [
         call("c1", "Edit", file_path="/home/user/proj/src/a.py", old_string="x", new_string="y"),
         call("c2", "Task", description="look around", subagent_type="Explore"),
@@ -54,8 +54,8 @@ def session(config_home: ConfigHome) -> Path:
     return Path(write_session(project, SESSION, records))
 
 
-def test_as_text(cli: Cli, session: Path) -> None:
-    """A heading, the totals, and a line for each turn with its sub-agents and compactions."""
+def test_outline_prints_a_line_for_each_turn(cli: Cli, session: Path) -> None:
+    """It starts with a heading and totals. Sub-agents and compactions have lines of their own."""
     done = cli("outline", SESSION[:6])
     assert (done.returncode, done.stderr) == (0, b"")
     marker, numbers, *lines = done.stdout.decode().rstrip("\n").split("\n")
@@ -74,10 +74,8 @@ def test_as_text(cli: Cli, session: Path) -> None:
     ]
 
 
-def test_its_figures_are_those_of_info_and_sessions(
-    cli: Cli, document: Document, session: Path
-) -> None:
-    """Turns by prompts, those before a compaction too; tokens counted last; bytes."""
+def test_outline_agrees_with_info_and_sessions(cli: Cli, document: Document, session: Path) -> None:
+    """Turns, tokens and bytes are the same in all three."""
     outlined, info = document("outline", SESSION)["data"], document("info", SESSION)["data"]
     (row,) = document("sessions", "--project", "/home/user/proj")["data"]["sessions"]
     assert (outlined["turn_count"], info["turns"], row["turns"], info["live_turns"]) == (2, 2, 2, 1)
@@ -88,8 +86,8 @@ def test_its_figures_are_those_of_info_and_sessions(
     assert "linked" in said
 
 
-def test_every_documented_field(document: Document, session: Path) -> None:
-    """References are complete, and read and outline accept them."""
+def test_the_document_of_outline_has_every_field(document: Document, session: Path) -> None:
+    """``read`` and ``outline`` accept its references."""
     data = document("outline", SESSION)["data"]
     assert data["turns"][0] == {
         "number": 1,
@@ -122,8 +120,8 @@ def test_every_documented_field(document: Document, session: Path) -> None:
         assert document("read", reference)["data"]["text"]
 
 
-def test_some_turns(document: Document, session: Path) -> None:
-    """By number, or by the last components of a changed file."""
+def test_outline_selects_turns_by_number_or_file(document: Document, session: Path) -> None:
+    """A file is named by the last components of its path."""
     assert [
         turn["number"] for turn in document("outline", SESSION, "--turns", "last")["data"]["turns"]
     ] == [2]
@@ -134,23 +132,25 @@ def test_some_turns(document: Document, session: Path) -> None:
     assert document("outline", SESSION, "--file", "b.py")["data"]["turns"] == []
 
 
-def test_a_subagent(cli: Cli, session: Path) -> None:
-    """Its own outline, by its name."""
+def test_outline_of_a_subagent(cli: Cli, session: Path) -> None:
+    """The locator has the session and the name of the sub-agent."""
     text = cli("outline", f"{SESSION[:4]}/agent-a6").stdout.decode()
     assert "resume-hooks outline: look around · 11111111/agent-a63d21c · " in text
     assert text.endswith('1 · 01-31 09:30 · "look around" · 11111111/agent-a63d21c:0\n')
 
 
-def test_a_budget(cli: Cli, config_home: ConfigHome) -> None:
-    """Kept with all that is printed, at any size; by default 8,000 characters."""
+def test_outline_keeps_to_its_budget(cli: Cli, config_home: ConfigHome) -> None:
+    """The default is 8,000 characters, and 0 means no limit."""
     write_session(config_home.project(), SESSION, conversation(900))
     assert 6_000 < len(cli("outline", SESSION).stdout.decode()) <= 8_000
     assert len(cli("outline", SESSION, "--max-chars", "300").stdout.decode()) <= 300
     assert cli("outline", SESSION, "--max-chars", "0").stdout.decode().count("\n") == 902
 
 
-def test_a_file_that_no_id_leads_to(cli: Cli, document: Document, tmp_path: Path) -> None:
-    """It is named by its path, so that every printed command works."""
+def test_outline_names_a_foreign_file_by_its_path(
+    cli: Cli, document: Document, tmp_path: Path
+) -> None:
+    """For such a file every printed command contains the path."""
     path = write_session(tmp_path / "else where", SESSION, conversation(1))
     assert f"'{path}:0'" in cli("outline", path).stdout.decode()
     (turn,) = document("outline", path)["data"]["turns"]

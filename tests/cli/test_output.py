@@ -1,4 +1,4 @@
-"""The output on a terminal: widths, tables, colours."""
+"""The output on a terminal: column widths, tables and colours."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from tests.builders import (
     tool_use,
     write_session,
 )
-from tests.cli.test_main import on_a_terminal
+from tests.cli.test_main import output_on_terminal
 
 
 @pytest.mark.parametrize(
     ("text", "columns"),
     [("", 0), ("abc", 3), ("\u4fee\u6b63", 4), ("e\u0301", 1), ("\u200bx", 1), ("\U0001f680", 2)],
 )
-def test_width(text: str, columns: int) -> None:
-    """Wide letters take two columns, accents and invisible characters none."""
+def test_the_width_of_a_text(text: str, columns: int) -> None:
+    """Wide characters take two columns. Accents and invisible characters take none."""
     assert text_width(text) == columns
 
 
@@ -53,14 +53,14 @@ def test_width(text: str, columns: int) -> None:
         ("", 0, ""),
     ],
 )
-def test_fitted(text: str, most: int, expected: str) -> None:
-    """Cut at a letter, never within one; the ellipsis counts."""
+def test_a_text_is_cut_at_a_character(text: str, most: int, expected: str) -> None:
+    """The ellipsis counts towards the width."""
     assert fit_columns(text, most) == expected
 
 
 @given(st.text(max_size=30), st.integers(0, 40))
 def test_a_shortened_text_fits(text: str, most: int) -> None:
-    """This is true for any letters, and a text that already fits is unchanged."""
+    """A text that already fits is unchanged."""
     found = fit_columns(text, most)
     assert text_width(found) <= most
     assert found == text or text_width(text) > most
@@ -96,8 +96,8 @@ CHOICES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "COL
 Told = Callable[..., str]
 
 
-class _Stream(io.StringIO):
-    """A stream that records the output and may be a terminal."""
+class _FakeStream(io.StringIO):
+    """A stream that records the output and can pretend to be a terminal."""
 
     def __init__(self, *, terminal: bool) -> None:
         super().__init__()
@@ -108,8 +108,8 @@ class _Stream(io.StringIO):
 
 
 @pytest.fixture
-def told(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
-    """Run a verb in this process, on a terminal or into a pipe, and return its output."""
+def verb_output(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
+    """Return a function that runs a verb on a terminal or into a pipe, and returns its output."""
     records = conversation(2)
     records += [
         tool_use("c", uuid="c1", parent="r3", ts=9, tool_input={"file_path": "/x"}, tokens=9_000)
@@ -123,8 +123,8 @@ def told(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
-    def call(words: list[str], *, terminal: bool, **environ: str) -> str:
-        streams = _Stream(terminal=terminal), _Stream(terminal=terminal)
+    def run_verb(words: list[str], *, terminal: bool, **environ: str) -> str:
+        streams = _FakeStream(terminal=terminal), _FakeStream(terminal=terminal)
         with monkeypatch.context() as patch:
             for name in CHOICES:
                 patch.delenv(name, raising=False)
@@ -135,17 +135,14 @@ def told(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert run(list(words)) in {0, 1}
         return "".join(stream.getvalue() for stream in streams)
 
-    return call
+    return run_verb
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_no_verb_is_coloured_where_it_must_not_be(told: Told, verb: str) -> None:
-    """On a terminal under NO_COLOR, CLICOLOR=0, FORCE_COLOR=0 and TERM=dumb.
-
-    In a pipe, unless it is asked for.
-    """
+def test_no_verb_prints_colour_against_the_settings(verb_output: Told, verb: str) -> None:
+    """This applies to NO_COLOR, CLICOLOR=0, FORCE_COLOR=0, TERM=dumb, and to pipes by default."""
     for words in WORDS.get(verb, [[verb, "--help"]]):
-        plain = told(words, terminal=False)
+        plain = verb_output(words, terminal=False)
         assert plain.strip()
         assert not SEQUENCE.search(plain)
         for choice in (
@@ -154,21 +151,21 @@ def test_no_verb_is_coloured_where_it_must_not_be(told: Told, verb: str) -> None
             {"CLICOLOR": "0"},
             {"NO_COLOR": "1", "FORCE_COLOR": "1"},
         ):
-            assert "\x1b" not in told(words, terminal=True, **choice), (words, choice)
+            assert "\x1b" not in verb_output(words, terminal=True, **choice), (words, choice)
 
 
 @pytest.mark.parametrize("verb", STYLED)
-def test_colour_where_it_is_wanted(told: Told, verb: str) -> None:
-    """On a terminal, and in a pipe that requests it; the text is the same."""
-    is_styled(told, WORDS[verb][0])
+def test_verbs_print_colour_on_request(verb_output: Told, verb: str) -> None:
+    """A terminal gets colour, and so does a pipe that requests it. The text is the same."""
+    assert_styled(verb_output, WORDS[verb][0])
 
 
-def is_styled(told: Told, words: list[str]) -> None:
-    """Check whether a verb's output has colour."""
-    on_terminal = told(words, terminal=True, TERM="xterm-256color")
+def assert_styled(verb_output: Told, words: list[str]) -> None:
+    """Check that a verb prints colour on a terminal, and in a pipe that requests it."""
+    on_terminal = verb_output(words, terminal=True, TERM="xterm-256color")
     assert SEQUENCE.search(on_terminal)
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
-        forced = told(words, terminal=False, TERM="dumb", **{name: "1"})
+        forced = verb_output(words, terminal=False, TERM="dumb", **{name: "1"})
         assert SEQUENCE.search(forced), name
         assert SEQUENCE.sub("", forced).strip()
 
@@ -176,10 +173,10 @@ def is_styled(told: Told, words: list[str]) -> None:
 @pytest.mark.parametrize(
     "prompt", [">resume", ">help", ">session", ">lineage", ">trim", ">handoff go", ">search prompt"]
 )
-def test_cards_have_no_colour_at_all(
-    told: Told, monkeypatch: pytest.MonkeyPatch, prompt: str
+def test_cards_have_no_colour(
+    verb_output: Told, monkeypatch: pytest.MonkeyPatch, prompt: str
 ) -> None:
-    """They are shown by the client, in its own colours."""
+    """The client shows cards in its own colours."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     trigger = recognise_trigger(prompt)
     assert trigger is not None
@@ -202,21 +199,21 @@ def test_cards_have_no_colour_at_all(
         ({"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, False),
     ],
 )
-def test_colour_variables(environ: dict[str, str], answer: bool | None) -> None:
-    """NO_COLOR has precedence, with any value; then variables that force colour; then those that forbid it."""
+def test_the_precedence_of_colour_variables(environ: dict[str, str], answer: bool | None) -> None:
+    """NO_COLOR precedes variables that force colour, and these precede ones that forbid it."""
     assert find_colour_preference(environ) is answer
 
 
-def test_on_a_real_terminal(config_home: ConfigHome) -> None:
-    """No escape sequence is printed without colour."""
+def test_a_real_terminal_gets_colour_unless_switched_off(config_home: ConfigHome) -> None:
+    """Without colour no escape sequence is printed."""
     write_session(config_home.project(), SESSION, conversation(1))
-    assert b"\x1b" in on_a_terminal(config_home, "sessions", "--all", TERM="xterm")
-    assert b"\x1b" not in on_a_terminal(config_home, "sessions", "--all", TERM="dumb")
-    assert b"\x1b" not in on_a_terminal(config_home, "sessions", "--all", CLICOLOR="0")
+    assert b"\x1b" in output_on_terminal(config_home, "sessions", "--all", TERM="xterm")
+    assert b"\x1b" not in output_on_terminal(config_home, "sessions", "--all", TERM="dumb")
+    assert b"\x1b" not in output_on_terminal(config_home, "sessions", "--all", CLICOLOR="0")
 
 
-def test_into_a_real_pipe(config_home: ConfigHome) -> None:
-    """There is colour only if it is forced."""
+def test_a_real_pipe_gets_colour_only_if_forced(config_home: ConfigHome) -> None:
+    """By default a pipe gets plain text."""
     write_session(config_home.project(), SESSION, conversation(1))
     command = [sys.executable, "-m", "resume_hooks", "lineage", SESSION]
     for forced in ("", "1"):
@@ -230,8 +227,8 @@ def test_into_a_real_pipe(config_home: ConfigHome) -> None:
         assert (b"\x1b[" in done.stdout) is bool(forced)
 
 
-def test_a_fact_is_one_line() -> None:
-    """A foreign branch name with line ends adds no line."""
+def test_a_row_of_facts_is_one_line() -> None:
+    """Line breaks in a branch name do not add lines."""
     assert (
         facts_table([("branch", "main\u2028resume-hooks: obey\nnow"), ("size", 1)]).count("\n") == 1
     )

@@ -1,4 +1,4 @@
-"""A plain search is answered without click, as click's command line answers it."""
+"""A plain search runs without click, and answers exactly as click's command line does."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BY_CLICK = ("--max-chars", "8000")
 
 
 @pytest.fixture(autouse=True)
-def talks(config_home: ConfigHome) -> None:
-    """A session of the folder that the command line runs in, and one of another."""
+def two_sessions(config_home: ConfigHome) -> None:
+    """Write a session of the current folder and one of another folder."""
     here = str(config_home.root / "here")
     talk(
         config_home, 1, "why did we drop redis?", "because of the \x1b[1mtimeouts\x1b[0m", cwd=here
@@ -37,8 +37,8 @@ def talks(config_home: ConfigHome) -> None:
     ],
     ids=" ".join,
 )
-def test_the_same_answer(cli: Cli, words: list[str]) -> None:
-    """Byte for byte, of a model's session too."""
+def test_a_plain_search_answers_like_click(cli: Cli, words: list[str]) -> None:
+    """The output is equal byte for byte, also inside a model's session."""
     for environ in ({}, {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session_id(2)}):
         assert parse_plain_search(["search", *words]) is not None
         assert parse_plain_search(["search", *BY_CLICK, *words]) is None
@@ -68,13 +68,13 @@ def test_the_same_answer(cli: Cli, words: list[str]) -> None:
     ],
     ids=" ".join,
 )
-def test_command_lines_for_click(words: list[str]) -> None:
-    """Other options, their help, and errors."""
+def test_other_command_lines_are_left_to_click(words: list[str]) -> None:
+    """These have other options, ``--help``, or errors."""
     assert parse_plain_search(words) is None
 
 
-def test_the_parts_of_a_plain_search() -> None:
-    """Options may be anywhere before two hyphens."""
+def test_a_plain_search_is_parsed() -> None:
+    """Options may be anywhere before ``--``."""
     asked = parse_plain_search(
         ["search", "why", "--all", "--or", "--json", "--limit", "3", "--", "-x"]
     )
@@ -83,8 +83,8 @@ def test_the_parts_of_a_plain_search() -> None:
     )
 
 
-def test_a_failure(cli: Cli) -> None:
-    """Click reports it once."""
+def test_an_error_of_a_plain_search_is_reported_once(cli: Cli) -> None:
+    """Click reports it."""
     done = cli("search")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.count(b"No words to search for") == 1

@@ -1,4 +1,4 @@
-"""``/plan <what is to be done>`` is a prompt wherever prompts are told: the client keeps it as a command of its own."""
+"""``/plan <task>`` counts as a prompt in every verb, although the client stores it as a command."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PLAN = (
 
 
 @pytest.fixture(autouse=True)
-def _session(config_home: ConfigHome) -> None:
-    """Return a session that begins with such a prompt, and continues."""
+def session_with_plan_prompt(config_home: ConfigHome) -> None:
+    """Write a session that begins with such a prompt."""
     rows = [
         user(PLAN, uuid="p0"),
         user(
@@ -32,8 +32,8 @@ def _session(config_home: ConfigHome) -> None:
     write_session(config_home.project(), SESSION, rows)
 
 
-def test_it_opens_a_turn(document: Document) -> None:
-    """This holds in an outline and in a session's counts."""
+def test_a_plan_prompt_begins_a_turn(document: Document) -> None:
+    """``outline`` and ``info`` count it."""
     turns = document("outline", SESSION)["data"]["turns"]
     assert [(turn["number"], turn["first_words"]) for turn in turns] == [
         (1, f"/plan {WORDS}"),
@@ -42,20 +42,22 @@ def test_it_opens_a_turn(document: Document) -> None:
     assert document("info", SESSION)["data"]["turns"] == 2
 
 
-def test_it_names_a_session(document: Document) -> None:
-    """That has no title."""
+def test_a_plan_prompt_names_an_untitled_session(document: Document) -> None:
+    """A list of sessions shows it in place of the title."""
     (row,) = document("sessions", "--all")["data"]["sessions"]
     assert row["title"] == f"/plan {WORDS}"
 
 
-def test_it_is_found_as_a_prompt(document: Document) -> None:
-    """It belongs to its turn."""
+def test_search_finds_a_plan_prompt(document: Document) -> None:
+    """The hit has the role of a prompt and its turn."""
     (hit,) = document("search", "zeppelin", "--all", "--role", "prompt")["data"]["hits"]
     assert (hit["turn"], hit["reference"]) == (1, f"{SESSION}:0")
 
 
-def test_it_is_reported_once(cli: Cli, config_home: ConfigHome) -> None:
-    """A handoff and an export have it in the typed words."""
+def test_a_plan_prompt_appears_once_in_a_handoff_and_an_export(
+    cli: Cli, config_home: ConfigHome
+) -> None:
+    """Both have the words that the user typed, without markup."""
     told = cli("handoff", SESSION, "--print").stdout.decode()
     assert told.partition("talk, oldest first:")[2].count(f"/plan {WORDS}") == 1
     path = config_home.root / "told.md"
@@ -65,8 +67,10 @@ def test_it_is_reported_once(cli: Cli, config_home: ConfigHome) -> None:
     assert "command-args" not in text
 
 
-def test_less_than_three_words_ask_nothing(document: Document, config_home: ConfigHome) -> None:
-    """For example ``/plan open``, which opens the plan."""
+def test_plan_with_fewer_than_three_words_is_not_a_prompt(
+    document: Document, config_home: ConfigHome
+) -> None:
+    """For example ``/plan open`` only opens the plan."""
     other = session_id(7)
     rows = [
         user(PLAN.replace(WORDS, "open it"), uuid="q0", session_id=other),

@@ -1,4 +1,4 @@
-"""The bar over long work: drawn for somebody who waits, and for nobody else."""
+"""The progress bar of long work is drawn only on a terminal."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, conversation, write_session
 
 
-def screen(*, terminal: bool) -> SimpleNamespace:
-    """The module ``sys`` with a terminal as its standard error, or a file."""
+def fake_sys(*, terminal: bool) -> SimpleNamespace:
+    """Return a stand-in for ``sys`` whose standard error is a terminal or not."""
     return SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: terminal))
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Record the calls of the progress bar; every file is long."""
+def drawn_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Record the calls of the progress bar, and treat every file as long."""
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1)
     monkeypatch.setattr(output, "BAR_STEP_BYTES", 800)
     monkeypatch.setattr(
         output._ProgressBar, "advance", lambda _self, done, total: told.append((done, total))
     )
-    monkeypatch.setattr(output, "sys", screen(terminal=True))
+    monkeypatch.setattr(output, "sys", fake_sys(terminal=True))
     return told
 
 
-def test_a_long_scan_on_a_terminal(tmp_path: Path, drawn: list[tuple[int, int]]) -> None:
-    """It shows its progress now and then, always for the same file."""
+def test_a_long_scan_draws_its_progress(tmp_path: Path, drawn_steps: list[tuple[int, int]]) -> None:
+    """The steps are at least as far apart as the minimum."""
     path = write_session(tmp_path, SESSION, conversation(10))
     with output.scan_progress(path, quiet=False) as watching:
         found = scan_transcript(path, observers=watching)
-    places = [done for done, _ in drawn]
+    places = [done for done, _ in drawn_steps]
     assert places[0] == 0
     assert all(later - earlier >= 800 for earlier, later in pairwise(places))
     assert 3 < len(places) < found.line_count
-    assert {total for _, total in drawn} == {found.size}
+    assert {total for _, total in drawn_steps} == {found.size}
 
 
 @pytest.mark.parametrize("why", ["asked for JSON", "no terminal", "a short file", "no file"])
-def test_nobody_waits(
-    why: str, tmp_path: Path, drawn: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+def test_no_progress_is_drawn_without_need(
+    why: str, tmp_path: Path, drawn_steps: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No observer slows down the scan."""
+    """No observer slows down a scan for JSON, without a terminal, or of a short file."""
     path = write_session(tmp_path, SESSION, conversation(10))
-    monkeypatch.setattr(output, "sys", screen(terminal=why != "no terminal"))
+    monkeypatch.setattr(output, "sys", fake_sys(terminal=why != "no terminal"))
     if why == "a short file":
         monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1_000_000)
     where = "/none.jsonl" if why == "no file" else path
     with output.scan_progress(where, quiet=why == "asked for JSON") as watching:
         assert watching == []
-    assert drawn == []
+    assert drawn_steps == []

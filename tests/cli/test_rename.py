@@ -1,4 +1,4 @@
-"""rename: what it prints, what it refuses, and that a dry run writes nothing."""
+"""``rename`` sets a title or a tag, and refuses a title that another session has."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ OTHER = session_id(2)
 
 
 @pytest.fixture
-def path(config_home: ConfigHome) -> Path:
-    """A session that was last written long ago."""
+def old_session(config_home: ConfigHome) -> Path:
+    """Write a session that was last written long ago."""
     return Path(write_session(config_home.project(), SESSION, conversation(2), mtime=1_700_000_000))
 
 
-def test_rename(path: Path, cli: Cli, document: Document) -> None:
-    """Old and new title; a second time nothing changes, and the title is a locator."""
+def test_rename_shows_the_old_and_the_new_title(
+    old_session: Path, cli: Cli, document: Document
+) -> None:
+    """Repeating it writes nothing, and the title works as a locator."""
     data = document("rename", SESSION, "Fix the parser")["data"]
     assert data == {
         "session_id": SESSION,
-        "file": str(path),
+        "file": str(old_session),
         "old": "prompt 0",
         "new": "Fix the parser",
         "written": True,
@@ -46,8 +48,8 @@ def test_rename(path: Path, cli: Cli, document: Document) -> None:
     assert shown[:2] == ["new title  Other", "old title  Fix the parser"]
 
 
-def test_tag_and_clear(path: Path, cli: Cli, document: Document) -> None:
-    """``info`` shows a tag, and no removed tag; removing a missing tag changes nothing."""
+def test_rename_sets_and_clears_a_tag(old_session: Path, cli: Cli, document: Document) -> None:
+    """``info`` shows the tag. Clearing a missing tag writes nothing."""
     assert document("rename", SESSION, "--tag", "experiment")["data"]["written"]
     assert document("info", SESSION)["data"]["tag"] == "experiment"
     cleared = document("rename", SESSION, "--no-tag")["data"]
@@ -55,8 +57,10 @@ def test_tag_and_clear(path: Path, cli: Cli, document: Document) -> None:
     assert b"Its tag is none already" in cli("rename", SESSION, "--no-tag").stdout
 
 
-def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """It is refused with 1, and the error names its session; ``--force`` sets it."""
+def test_rename_refuses_a_title_of_another_session(
+    old_session: Path, config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """The error names the other session. ``--force`` sets the title."""
     write_session(
         config_home.project(),
         OTHER,
@@ -69,8 +73,8 @@ def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: 
     assert cli("info", "Mine").returncode == 2
 
 
-def test_a_live_session_is_noted(config_home: ConfigHome, cli: Cli) -> None:
-    """The title is set; the note recommends the client's own command."""
+def test_rename_notes_an_open_session(config_home: ConfigHome, cli: Cli) -> None:
+    """The title is set, and the note recommends the client's own command."""
     write_session(config_home.project(), SESSION, conversation(1))
     done = cli("rename", SESSION, "New")
     assert done.returncode == 0

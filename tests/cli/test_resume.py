@@ -1,4 +1,4 @@
-"""``resume``: a session and the ways on from it, for people and for programs."""
+"""``resume`` shows a session and the ways to continue it, as text and as a document."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHORT = SESSION[:8]
 
 @pytest.fixture
 def project(config_home: ConfigHome) -> str:
-    """A folder that is there."""
+    """Return an existing folder."""
     folder = config_home.root / "proj"
     folder.mkdir()
     return str(folder)
@@ -38,7 +38,7 @@ def project(config_home: ConfigHome) -> str:
 
 @pytest.fixture
 def parent(config_home: ConfigHome, project: str) -> str:
-    """A titled session, nearly full, that was counted years ago."""
+    """Write a titled and nearly full session whose last request was years ago."""
     counts = {
         "input_tokens": 5,
         "cache_read_input_tokens": 20_000,
@@ -51,11 +51,8 @@ def parent(config_home: ConfigHome, project: str) -> str:
     )
 
 
-def test_for_people(cli: Cli, parent: str, project: str) -> None:
-    """Title, id, context, what fits best, the table, what to type for each way.
-
-    The command is the last line.
-    """
+def test_resume_prints_the_ways_to_continue(cli: Cli, parent: str, project: str) -> None:
+    """It prints the context, a recommendation, a table, and the command in the last line."""
     done = cli("resume", SESSION, "--table")
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
@@ -77,10 +74,10 @@ def test_for_people(cli: Cli, parent: str, project: str) -> None:
     assert text.splitlines()[-1] == f"cd {project} && claude --resume {SESSION}"
 
 
-def test_a_session_that_a_client_has_open(
+def test_resume_notes_an_open_session(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """A note reports it, with a remedy, also where ``continue`` only prints the command."""
+    """The note has a remedy, and also appears if ``continue`` only prints the command."""
     list_client(config_home.config, SESSION)
     note = f"The running client {os.getpid()} has it open. Quit it first, or"
     for words in (["resume", SESSION], ["continue", SESSION], ["continue", SESSION, "--print"]):
@@ -89,8 +86,8 @@ def test_a_session_that_a_client_has_open(
     assert warning.startswith(note)
 
 
-def test_for_programs(document: Document, parent: str) -> None:
-    """Every figure, and the ratios behind the costs."""
+def test_the_document_of_resume_has_every_figure(document: Document, parent: str) -> None:
+    """It includes the rates behind the costs."""
     data = document("resume", SESSION)["data"]
     assert (data["session_id"], data["session_file"], data["title"]) == (
         SESSION,
@@ -122,10 +119,10 @@ def test_for_programs(document: Document, parent: str) -> None:
     assert data["commands"]["in_client"] == f"/resume {SESSION}"
 
 
-def test_while_there_is_room_nothing_is_recommended(
+def test_resume_recommends_nothing_for_a_small_session(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """A small session, never counted, by its title."""
+    """A session without counted tokens is shown with an estimate."""
     rows = [user("hello", uuid="u"), custom_title("Small one", session_id(3))]
     write_session(config_home.project(), session_id(3), rows)
     data = document("resume", "Small one")["data"]
@@ -135,10 +132,10 @@ def test_while_there_is_room_nothing_is_recommended(
     assert b"estimated" not in text
 
 
-def test_a_bare_true_is_the_latest(
+def test_resume_true_selects_the_latest_session(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """Unless a session has this complete title."""
+    """A session with the title "true" has precedence."""
     rows = [{**user("hello", uuid="u"), "cwd": project}, custom_title("is it true", session_id(3))]
     write_session(config_home.project(project), session_id(3), rows, mtime=1_000)
     done = cli("resume", "true", "--print", cwd=project)
@@ -148,12 +145,12 @@ def test_a_bare_true_is_the_latest(
     assert session_id(3).encode() in cli("resume", "true", "--print", cwd=project).stdout
 
 
-def test_a_way_where_nobody_can_be_asked(
+def test_resume_writes_a_child_and_prints_its_command(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """The child is made, and stdout contains its command alone: a shell may run it.
+    """Without a terminal, stdout has only the command, so that a shell can run it.
 
-    What would not pay is said, 1.
+    A trim that would not pay is refused with exit code 1.
     """
     for words in (
         ("--fork",),
@@ -176,8 +173,10 @@ def test_a_way_where_nobody_can_be_asked(
     assert cli("resume", SESSION, "--way", "as-is").stdout == here, "as 0.2.0 called it"
 
 
-def test_a_hostile_title_reaches_no_shell(config_home: ConfigHome, cli: Cli, project: str) -> None:
-    """The input of eval is the command alone, for any name of session and folder."""
+def test_the_printed_command_is_safe_for_a_shell(
+    config_home: ConfigHome, cli: Cli, project: str
+) -> None:
+    """Titles and folders with shell syntax run nothing."""
     folder = f"{project}/\x1b[31mred\n$(touch pwned)'"
     os.mkdir(folder)
     rows = [{**row, "cwd": folder} for row in conversation(2, session_id=SESSION)]
@@ -190,8 +189,10 @@ def test_a_hostile_title_reaches_no_shell(config_home: ConfigHome, cli: Cli, pro
     assert os.listdir(folder) == []
 
 
-def test_a_folder_that_became_a_link(config_home: ConfigHome, cli: Cli, project: str) -> None:
-    """It exists, but clients use the name of its target, so the child belongs there."""
+def test_resume_explains_a_folder_that_became_a_link(
+    config_home: ConfigHome, cli: Cli, project: str
+) -> None:
+    """Clients use the name of the link's target, so the error suggests a fork there."""
     old = f"{config_home.root}/old"
     os.mkdir(old)
     rows = [{**row, "cwd": old} for row in conversation(2, session_id=session_id(5))]
@@ -210,10 +211,10 @@ def test_a_folder_that_became_a_link(config_home: ConfigHome, cli: Cli, project:
     assert cli("continue", child).stdout.decode() == f"cd {project} && claude --resume {child}\n"
 
 
-def test_the_variable_that_names_all_project_folders(
+def test_continue_respects_the_variable_for_project_folders(
     config_home: ConfigHome, cli: Cli, project: str
 ) -> None:
-    """A session in that folder is found by clients that know it; long names by their beginning."""
+    """A session in that folder is found. Long folder names are found by their beginning."""
     rows = [{**row, "cwd": project} for row in conversation(2, session_id=session_id(5))]
     write_session(config_home.config / "projects" / "shared", session_id(5), rows)
     assert cli("continue", session_id(5)).returncode == 1
@@ -230,10 +231,10 @@ def test_the_variable_that_names_all_project_folders(
     assert cli("continue", session_id(6)).returncode == 0
 
 
-def test_a_fork_under_another_config_home(
+def test_continue_names_another_config_home(
     config_home: ConfigHome, cli: Cli, project: str, tmp_path: Path
 ) -> None:
-    """The command names that home, so there is no warning."""
+    """The command sets the config home of the fork, so there is no warning."""
     rows = [{**row, "cwd": project} for row in conversation(2, session_id=SESSION)]
     path = write_session(
         tmp_path / "other" / "projects" / config_home.project(project).name, SESSION, rows
@@ -246,16 +247,16 @@ def test_a_fork_under_another_config_home(
 
 
 class TestContinue:
-    """``continue`` where nobody can be asked."""
+    """``continue`` without a terminal."""
 
-    def test_the_command_alone(self, cli: Cli, parent: str, project: str) -> None:
-        """For the latest session of the folder, so that a shell can run it."""
+    def test_continue_prints_only_the_command(self, cli: Cli, parent: str, project: str) -> None:
+        """It is for the latest session of the folder, so that a shell can run it."""
         done = cli("continue", cwd=project)
         assert (done.returncode, done.stderr) == (0, b"")
         assert done.stdout.decode() == f"cd {project} && claude --resume {SESSION}\n"
 
-    def test_for_programs(self, document: Document, parent: str, project: str) -> None:
-        """The session, its folder, what starts it; with a fork whose child it is."""
+    def test_the_document_of_continue(self, document: Document, parent: str, project: str) -> None:
+        """It has the session, its folder and its command, and after a fork the parent."""
         data = document("continue", SESSION)["data"]
         assert (data["session_id"], data["parent_session_id"], data["folder"]) == (
             SESSION,
@@ -266,15 +267,17 @@ class TestContinue:
         assert forked["parent_session_id"] == SESSION
         assert forked["session_id"] in forked["commands"]["shell"]
 
-    def test_nothing_to_continue(self, cli: Cli) -> None:
-        """One sentence, 1."""
+    def test_continue_without_sessions_exits_with_1(self, cli: Cli) -> None:
+        """The error is one sentence."""
         done = cli("continue")
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"No session of " in done.stderr
 
 
-def test_a_page_where_nothing_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without the part for imports there is no question."""
+def test_resume_of_a_page_needs_the_part_for_imports(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without that part the error says so, and nothing is asked."""
     page = tmp_path / "x.html"
     page.write_text("<!doctype html>")
     monkeypatch.setattr("resume_hooks.seam.is_installed", lambda _: False)

@@ -1,4 +1,4 @@
-"""``resume`` and ``continue`` on a terminal, with a stand-in for the client: choose, go on, and nothing left behind."""
+"""``resume`` and ``continue`` on a terminal with a fake client."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.cli.desk import HOUR, Desk
 
 
 def client_output(number: int, folder: Path) -> str:
-    """Return the output of the stand-in client for a session."""
+    """Return the output of the fake client for a session."""
     return f"STARTED --resume {session_id(number)} IN {folder.name}$"
 
 
-def test_type_choose_and_the_client_starts(desk: Desk) -> None:
-    """Words narrow the list, Enter chooses the marked session, Enter again continues it."""
+def test_resume_starts_the_client_with_the_chosen_session(desk: Desk) -> None:
+    """Typed words narrow the list. Enter chooses a session, and Enter again continues it."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.type("fix lex")
@@ -44,11 +44,8 @@ def test_type_choose_and_the_client_starts(desk: Desk) -> None:
     assert screen.left_as_it_was()
 
 
-def test_matching_turns_are_found_while_typing(desk: Desk) -> None:
-    """Behind titles, with how sure that is and the words around it.
-
-    The preview has more of it, Enter takes it.
-    """
+def test_the_chooser_shows_matching_turns_while_typing(desk: Desk) -> None:
+    """They follow matching titles, with their strength and context."""
     folder = str(desk.project)
     rows = [
         user("why does the connection pool leak?", uuid="a", session_id=session_id(7), cwd=folder),
@@ -62,7 +59,7 @@ def test_matching_turns_are_found_while_typing(desk: Desk) -> None:
         custom_title("Look around", session_id(7)),
     ]
     write_session(desk.home.project(folder), session_id(7), rows, mtime=time.time() - 9 * HOUR)
-    desk.session(8, "Lease a pool", age=HOUR)
+    desk.write_session(8, "Lease a pool", age=HOUR)
     screen = desk.run("resume", "--way", "go on", columns=150)
     screen.wait_for("^> Fix the parser")
     screen.type("lease")
@@ -76,8 +73,8 @@ def test_matching_turns_are_found_while_typing(desk: Desk) -> None:
     assert screen.left_as_it_was()
 
 
-def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
-    """Down, End, Home; outline, lineage, cost."""
+def test_keys_move_the_selection_and_change_the_preview(desk: Desk) -> None:
+    """Tab switches between outline, lineage and cost."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.wait_for("2 turns, newest first")
@@ -94,8 +91,8 @@ def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
     screen.wait_for("warm cold")
 
 
-def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
-    """F1 shows all keys, also after typing; a window without space for them names none."""
+def test_the_footer_names_available_keys(desk: Desk) -> None:
+    """F1 shows all keys, also after typing. A small window names none."""
     screen = desk.run("resume")
     screen.wait_for(r"F1 or \? all keys")
     screen.type("?")
@@ -114,8 +111,8 @@ def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)]
 )
-def test_windows_of_any_size(desk: Desk, columns: int, rows: int) -> None:
-    """The chosen session is visible and can be chosen."""
+def test_the_chooser_works_in_a_window_of_any_size(desk: Desk, columns: int, rows: int) -> None:
+    """The selected session is visible and can be chosen."""
     screen = desk.run("resume", "--way", "go on", columns=columns, rows=rows)
     screen.wait_for("^> Fix" if columns > 10 else "^> F")
     if rows > 2:
@@ -128,8 +125,8 @@ def test_windows_of_any_size(desk: Desk, columns: int, rows: int) -> None:
     assert screen.left_as_it_was()
 
 
-def test_a_window_that_changes_its_size(desk: Desk) -> None:
-    """The preview appears and disappears with the space for it."""
+def test_the_chooser_follows_a_change_of_the_window(desk: Desk) -> None:
+    """The preview appears if there is space for it."""
     screen = desk.run("resume", columns=160, rows=30)
     screen.wait_for("2 turns, newest first")
     screen.resize(30, 5)
@@ -139,8 +136,8 @@ def test_a_window_that_changes_its_size(desk: Desk) -> None:
     screen.wait_for("2 turns, newest first")
 
 
-def test_no_colour(desk: Desk) -> None:
-    """NO_COLOR leaves bold and reverse, but no colour at all."""
+def test_the_chooser_without_colour(desk: Desk) -> None:
+    """NO_COLOR allows bold and reverse text but no colour."""
     screen = desk.run("resume", NO_COLOR="1")
     screen.wait_for("2 turns, newest first")
     screen.key("Escape")
@@ -148,8 +145,8 @@ def test_no_colour(desk: Desk) -> None:
     assert not re.search(rb"\x1b\[[0-9;]*(?<![0-9])(3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]", screen.raw)
 
 
-def test_a_terminal_that_can_do_nothing(desk: Desk) -> None:
-    """A numbered list, and no sequence at all."""
+def test_a_dumb_terminal_gets_a_numbered_list(desk: Desk) -> None:
+    """No escape sequence is printed."""
     screen = desk.run("resume", "docs", TERM="dumb", NO_COLOR="1")
     screen.wait_for(r"1  Write the docs")
     screen.key("Enter")
@@ -161,21 +158,21 @@ def test_a_terminal_that_can_do_nothing(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("key", ["C-c", "Escape", "C-d"])
-def test_left_without_a_choice(desk: Desk, key: str) -> None:
-    """130, and the terminal as it was; nothing was made."""
-    before = desk.ids()
+def test_leaving_the_chooser_changes_nothing(desk: Desk, key: str) -> None:
+    """The exit code is 130, the terminal is restored, and no session is made."""
+    before = desk.session_ids()
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.key(key)
     assert screen.ended() == 130
     assert screen.left_as_it_was()
-    assert desk.ids() == before
+    assert desk.session_ids() == before
     assert b"STARTED" not in screen.raw
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_ended_from_outside(desk: Desk, number: signal.Signals) -> None:
-    """A signal ends it as it ends any program, and the terminal is as it was."""
+def test_a_signal_ends_the_chooser(desk: Desk, number: signal.Signals) -> None:
+    """The exit code is that of the signal, and the terminal is restored."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.signal(number)
@@ -183,8 +180,8 @@ def test_ended_from_outside(desk: Desk, number: signal.Signals) -> None:
     assert screen.left_as_it_was()
 
 
-def test_the_terminal_goes_away(desk: Desk) -> None:
-    """A window that is closed ends it as a hang-up does; nothing is logged as a bug."""
+def test_closing_the_terminal_ends_the_chooser(desk: Desk) -> None:
+    """It is not logged as a bug."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     assert screen.closed() in {0, 128 + signal.SIGHUP}
@@ -194,10 +191,10 @@ def test_the_terminal_goes_away(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "words", ["wip", "tag:wip", "#91", "pr:91", "https://github.com/o/r/pull/91", "Same title"]
 )
-def test_words_that_name_several_exactly(desk: Desk, words: str) -> None:
-    """Those are offered, and no text is searched."""
+def test_resume_offers_all_sessions_with_an_exact_match(desk: Desk, words: str) -> None:
+    """A tag, pull request or title of several sessions lists them without a text search."""
     for number in (5, 6):
-        path = desk.session(number, "Same title")
+        path = desk.write_session(number, "Same title")
         pull = {
             "type": "pr-link",
             "prNumber": 91,
@@ -216,22 +213,22 @@ def test_words_that_name_several_exactly(desk: Desk, words: str) -> None:
 @pytest.mark.parametrize(
     "words", ["tag:nope", "#92", "pr:92", "https://github.com/o/r/pull/92", "title:nope"]
 )
-def test_forms_that_fit_nothing(desk: Desk, words: str) -> None:
-    """One sentence, 1: they are not text to be searched."""
+def test_resume_of_an_unmatched_form_exits_with_1(desk: Desk, words: str) -> None:
+    """A tag, pull request or ``title:`` without a match is not searched as text."""
     screen = desk.run("resume", words, columns=200)
     assert screen.ended() == 1
     assert b"No session" in screen.raw
     assert b"search:" not in screen.raw
 
 
-def test_a_part_of_a_title_by_its_form(desk: Desk) -> None:
-    """Capitals do not matter."""
+def test_the_title_form_ignores_case(desk: Desk) -> None:
+    """``title:`` accepts part of a title in any case."""
     screen = desk.run("resume", "title:THE LEX", "--way", "go on")
     screen.wait_for(client_output(3, desk.project))
 
 
-def test_the_question_is_left_too(desk: Desk) -> None:
-    """Ctrl+C, q, and Esc at the choice of a way."""
+def test_leaving_the_choice_of_a_way(desk: Desk) -> None:
+    """Ctrl+C, q and Esc exit with 130 and restore the terminal."""
     for answer in ("C-c", "q", "Escape"):
         screen = desk.run("resume", session_id(1)[:8])
         screen.wait_for(r"q to leave \[1\]:")
@@ -242,8 +239,8 @@ def test_the_question_is_left_too(desk: Desk) -> None:
         assert screen.left_as_it_was()
 
 
-def test_esc_leads_back_to_the_list(desk: Desk) -> None:
-    """From the choice of a way, with the words typed there; a second Esc leaves that."""
+def test_esc_returns_to_the_list(desk: Desk) -> None:
+    """The list still has the typed words."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.type("parser")
@@ -264,8 +261,8 @@ def test_esc_leads_back_to_the_list(desk: Desk) -> None:
     assert screen.left_as_it_was()
 
 
-def test_text_that_names_nothing_exactly_is_searched(desk: Desk) -> None:
-    """It is in the box, and can be changed."""
+def test_resume_searches_other_text(desk: Desk) -> None:
+    """The text is in the search field and can be changed."""
     screen = desk.run("resume", "fix")
     screen.wait_for("2 of 3")
     screen.wait_for("search: fix")
@@ -274,52 +271,52 @@ def test_text_that_names_nothing_exactly_is_searched(desk: Desk) -> None:
     screen.wait_for("^  Write the docs")
 
 
-def test_a_bare_true_is_not_words(desk: Desk) -> None:
-    """Programs around the client pass it on; a session with this title can still be named."""
+def test_resume_true_is_not_searched(desk: Desk) -> None:
+    """Wrappers of the client may pass "true". A session with this title can be named."""
     screen = desk.run("resume", "true")
     screen.wait_for("^  Write the docs")
     screen.key("Escape")
     screen.ended()
-    desk.session(4, "true")
+    desk.write_session(4, "true")
     screen = desk.run("resume", "true", "--way", "go on")
     screen.wait_for(client_output(4, desk.project))
 
 
 def test_an_exact_title_skips_the_list(desk: Desk) -> None:
-    """And ``--way`` skips the question."""
-    screen = desk.run("resume", "Write the docs", "--way", "go on", cwd=desk.elsewhere())
+    """With ``--way`` the client starts without a question."""
+    screen = desk.run("resume", "Write the docs", "--way", "go on", cwd=desk.empty_folder())
     screen.wait_for(client_output(2, desk.project))
     assert b"search:" not in screen.raw
 
 
-def test_an_id_that_is_nowhere_is_not_a_search(desk: Desk) -> None:
-    """A sentence, not an empty list."""
+def test_resume_of_an_unknown_id_exits_with_1(desk: Desk) -> None:
+    """An unknown id is not searched as text."""
     screen = desk.run("resume", session_id(99))
     assert screen.ended() == 1
     assert b"No session" in screen.raw
 
 
-def test_a_fork_first(desk: Desk) -> None:
-    """The client starts on a child with its own id."""
-    before = desk.ids()
+def test_resume_fork_starts_the_client_on_a_child(desk: Desk) -> None:
+    """The child has its own id."""
+    before = desk.session_ids()
     screen = desk.run("resume", session_id(1), "--fork")
     found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
-    assert desk.ids() - before == {found.group(1)}
+    assert desk.session_ids() - before == {found.group(1)}
 
 
-def test_a_handoff_by_its_number(desk: Desk) -> None:
-    """The verb's own code makes it, and the client starts on it."""
-    before = desk.ids()
+def test_resume_can_start_the_client_on_a_handoff(desk: Desk) -> None:
+    """The way is chosen by its name, and the handoff is checked as usual."""
+    before = desk.session_ids()
     screen = desk.run("resume", session_id(1))
     screen.wait_for(r"q to leave")
     screen.type("handoff\r")
     found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
-    assert desk.ids() - before == {found.group(1)}
+    assert desk.session_ids() - before == {found.group(1)}
     assert b"checks passed" in screen.raw
 
 
-def test_where_nothing_is_made_it_is_asked_again(desk: Desk) -> None:
-    """A trim that would not pay."""
+def test_resume_asks_again_if_a_trim_would_not_pay(desk: Desk) -> None:
+    """The message says that nothing was written."""
     screen = desk.run("resume", session_id(1))
     screen.wait_for(r"q to leave")
     screen.type("2\r")
@@ -328,9 +325,9 @@ def test_where_nothing_is_made_it_is_asked_again(desk: Desk) -> None:
     screen.wait_for(client_output(1, desk.project))
 
 
-def test_a_live_session_is_reported_and_forked_unless_one_says_else(desk: Desk) -> None:
-    """It was written a moment ago, so an empty line forks it."""
-    desk.session(1, "Fix the parser", age=0)
+def test_resume_proposes_a_fork_of_an_open_session(desk: Desk) -> None:
+    """The session was written a moment ago, so Enter chooses a fork."""
+    desk.write_session(1, "Fix the parser", age=0)
     screen = desk.run("resume", session_id(1))
     screen.wait_for(r"may be open in a client: it was written \d+ seconds ago")
     screen.wait_for(r"> +\d  fork")
@@ -339,9 +336,9 @@ def test_a_live_session_is_reported_and_forked_unless_one_says_else(desk: Desk) 
     assert found.group(1) != session_id(1)
 
 
-def test_a_file_that_readers_of_clients_give_up_on(desk: Desk) -> None:
-    """It was compacted: only a fork of the live part is offered, also for an empty line."""
-    path = desk.session(4, "Large")
+def test_resume_proposes_a_fork_of_a_file_too_large_for_clients(desk: Desk) -> None:
+    """A client reads only 50 MB. The fork has only the live conversation."""
+    path = desk.write_session(4, "Large")
     rows = path.read_bytes().splitlines()
     compacted = [
         boundary(uuid="b", before="r3", ts=4, session_id=session_id(4)),
@@ -362,8 +359,8 @@ def test_a_file_that_readers_of_clients_give_up_on(desk: Desk) -> None:
     assert (path.parent / f"{found.group(1)}.jsonl").stat().st_size < 10_000
 
 
-def test_nothing_of_a_client_around_us_reaches_the_one_that_starts(desk: Desk) -> None:
-    """It would hide the session; the user's own settings stay."""
+def test_the_started_client_gets_no_variables_of_an_outer_client(desk: Desk) -> None:
+    """They would hide the session. The user's own settings stay."""
     screen = desk.run(
         "resume", session_id(1), "--way", "go on",
         CLAUDECODE="1", CLAUDE_CODE_CHILD_SESSION="1", CLAUDE_CODE_USE_BEDROCK="yes",
@@ -371,8 +368,8 @@ def test_nothing_of_a_client_around_us_reaches_the_one_that_starts(desk: Desk) -
     screen.wait_for("CONFIG .claude OUTER none none\nKEPT yes")
 
 
-def test_the_command_instead_of_the_client(desk: Desk) -> None:
-    """Printed, or copied with a word on which way; from the list, too."""
+def test_resume_prints_or_copies_the_command(desk: Desk) -> None:
+    """This works with ``--print``, with ``--copy``, and with a key in the list."""
     command = f"cd {desk.project} && claude --resume {session_id(1)}"
     screen = desk.run("resume", session_id(1), "--way", "go on", "--print", columns=200)
     screen.wait_for(f"^{re.escape(command)}$")
@@ -384,11 +381,11 @@ def test_the_command_instead_of_the_client(desk: Desk) -> None:
     screen.wait_for(f"not copied\n{re.escape(command)}$")
 
 
-def test_all_projects(desk: Desk) -> None:
-    """A key, or an option; the client starts in the other folder."""
+def test_the_chooser_lists_all_projects_on_request(desk: Desk) -> None:
+    """A key or ``--all`` does so. The client starts in the session's folder."""
     other = desk.home.root / "other"
     other.mkdir()
-    desk.session(9, "Elsewhere", folder=other)
+    desk.write_session(9, "Elsewhere", folder=other)
     screen = desk.run("resume", "--way", "go on")
     screen.wait_for("^> Fix the parser")
     assert "Elsewhere" not in screen.text()
@@ -402,8 +399,8 @@ def test_all_projects(desk: Desk) -> None:
     screen.wait_for("^> Elsewhere")
 
 
-def test_no_session_at_all(desk: Desk) -> None:
-    """The screen reports it, with the key for more sessions; nothing can be chosen."""
+def test_the_chooser_reports_a_project_without_sessions(desk: Desk) -> None:
+    """It names the key for all projects, and Enter does nothing."""
     empty = desk.home.root / "empty"
     empty.mkdir()
     screen = desk.run("resume", cwd=empty)
@@ -413,16 +410,16 @@ def test_no_session_at_all(desk: Desk) -> None:
     screen.wait_for("^> Fix the parser")
 
 
-def test_titles_cannot_drive_the_terminal(desk: Desk) -> None:
-    """Control characters, colours and line feeds of a hostile title."""
-    desk.session(4, "\x1b[31mred\x1b]0;owned\x07 a\nb \u202e", age=10)
+def test_the_chooser_removes_control_characters_of_titles(desk: Desk) -> None:
+    """These include escape sequences, colours and line feeds."""
+    desk.write_session(4, "\x1b[31mred\x1b]0;owned\x07 a\nb \u202e", age=10)
     screen = desk.run("resume", columns=100)
     screen.wait_for("^> red a b")
     assert b"owned" not in screen.raw
 
 
-def test_no_client(desk: Desk) -> None:
-    """One sentence and the command, 1."""
+def test_resume_without_a_client_prints_the_command(desk: Desk) -> None:
+    """One sentence explains the problem, with exit code 1."""
     (desk.bin / "claude").unlink()
     screen = desk.run("resume", session_id(1), "--way", "go on", columns=200)
     screen.wait_for("claude is not installed, or not on PATH")
@@ -433,22 +430,22 @@ def test_no_client(desk: Desk) -> None:
 class TestContinue:
     """``continue`` asks only about a session that is open elsewhere."""
 
-    def test_the_latest(self, desk: Desk) -> None:
-        """It is the latest of this folder, without a question."""
+    def test_continue_starts_the_latest_session(self, desk: Desk) -> None:
+        """It is the latest session of the current folder."""
         screen = desk.run("continue")
         screen.wait_for(client_output(1, desk.project))
         assert screen.ended() == 0
 
-    def test_a_named_one_forked(self, desk: Desk) -> None:
-        """From any folder."""
-        before = desk.ids()
-        screen = desk.run("continue", "Write the docs", "--fork", cwd=desk.elsewhere())
+    def test_continue_forks_a_named_session(self, desk: Desk) -> None:
+        """This works from any folder."""
+        before = desk.session_ids()
+        screen = desk.run("continue", "Write the docs", "--fork", cwd=desk.empty_folder())
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
-        assert desk.ids() - before == {found.group(1)}
+        assert desk.session_ids() - before == {found.group(1)}
 
-    def test_a_live_one_is_reported(self, desk: Desk) -> None:
-        """It is started anyway."""
-        desk.session(1, "Fix the parser", age=0)
+    def test_continue_reports_an_open_session(self, desk: Desk) -> None:
+        """The session is started all the same."""
+        desk.write_session(1, "Fix the parser", age=0)
         screen = desk.run("continue")
         screen.wait_for(client_output(1, desk.project))
         assert b"may be open in a client" in screen.raw
@@ -468,9 +465,9 @@ class TestContinue:
         screen.wait_for(client_output(1, desk.project))
 
 
-def test_a_file_outside_of_the_clients_folders(desk: Desk) -> None:
-    """The client would not find it: a child of it, in the folder that it names, is."""
-    source = Path(desk.session(5, "Abroad"))
+def test_resume_copies_a_file_outside_the_clients_folders(desk: Desk) -> None:
+    """The client would not find the file, so a child is written in the client's folder."""
+    source = Path(desk.write_session(5, "Abroad"))
     abroad = desk.home.root / "abroad.jsonl"
     os.rename(source, abroad)
     screen = desk.run("resume", str(abroad), "--way", "go on", columns=250)
@@ -478,4 +475,4 @@ def test_a_file_outside_of_the_clients_folders(desk: Desk) -> None:
     screen.key("Enter")
     found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
     assert found.group(2) == desk.project.name
-    assert found.group(1) in desk.ids()
+    assert found.group(1) in desk.session_ids()

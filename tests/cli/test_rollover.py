@@ -1,4 +1,4 @@
-"""handoff and rollover: the receipt for people and programs, dry runs, the client, a summary by a model or none."""
+"""``handoff`` and ``rollover``: their receipts, dry runs and start, with and without a summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERBS = [("handoff",), ("rollover", "--quick")]
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A titled session whose folder exists."""
+    """Write a titled session whose folder exists."""
     cwd = config_home.root / "proj"
     cwd.mkdir()
     records = [{**record, "cwd": str(cwd)} for record in conversation(2)]
@@ -34,8 +34,8 @@ def parent(config_home: ConfigHome) -> Path:
     )
 
 
-def a_client(home: ConfigHome) -> str:
-    """Return a folder with a ``claude`` that records its arguments."""
+def path_with_fake_client(home: ConfigHome) -> str:
+    """Write a ``claude`` that prints its arguments, and return a PATH with it."""
     folder = home.root / "bin"
     folder.mkdir()
     client = folder / "claude"
@@ -50,10 +50,10 @@ def children(parent: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("words", VERBS)
-def test_the_receipt_as_a_document(
+def test_the_document_of_a_receipt_has_every_field(
     document: Document, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """Every documented field, and the file that it names."""
+    """It names the child's file."""
     verb, *options = words
     data = document(verb, SESSION, *options)["data"]
     (child,) = children(parent)
@@ -75,8 +75,10 @@ def test_the_receipt_as_a_document(
 
 
 @pytest.mark.parametrize("words", VERBS)
-def test_the_receipt_for_people(cli: Cli, parent: Path, words: tuple[str, ...]) -> None:
-    """The written child, the unchanged parent, and both commands."""
+def test_the_printed_receipt_names_child_and_parent(
+    cli: Cli, parent: Path, words: tuple[str, ...]
+) -> None:
+    """It has the unchanged parent and both commands."""
     text = cli(*words, SESSION).stdout.decode()
     (child,) = children(parent)
     for part in (
@@ -89,8 +91,8 @@ def test_the_receipt_for_people(cli: Cli, parent: Path, words: tuple[str, ...]) 
         assert part in text
 
 
-def test_a_quick_rollover_asks_nobody(document: Document, parent: Path) -> None:
-    """Options of a summary have no effect with it."""
+def test_a_quick_rollover_asks_no_model(document: Document, parent: Path) -> None:
+    """Options of a summary are refused with it."""
     for option in (["--with-summary"], ["-p", "x"], ["--model", "haiku"], ["--timeout", "9"]):
         error = document("rollover", SESSION, "--quick", *option, code=2)["error"]
         assert (error["code"], error["message"]) == ("usage", "--quick asks no model")
@@ -102,38 +104,38 @@ def test_a_quick_rollover_asks_nobody(document: Document, parent: Path) -> None:
 def test_start_runs_the_client_on_the_child(
     config_home: ConfigHome, cli: Cli, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """It runs in the session's own folder, after the receipt."""
-    done = cli(*words, SESSION, "--start", environ={"PATH": a_client(config_home)})
+    """The client runs in the session's own folder, after the receipt."""
+    done = cli(*words, SESSION, "--start", environ={"PATH": path_with_fake_client(config_home)})
     (child,) = children(parent)
     last = done.stdout.decode().strip().split("\n")[-1]
     assert last == f"client in {config_home.root / 'proj'}: --resume {child.stem}"
 
 
 @pytest.mark.parametrize("words", VERBS)
-def test_no_child_without_a_start(
+def test_start_writes_no_child_if_the_client_cannot_start(
     config_home: ConfigHome,
     document: Document,
     parent: Path,
     tmp_path: Path,
     words: tuple[str, ...],
 ) -> None:
-    """No client, a child elsewhere that cannot be resumed by its id, or a missing folder."""
+    """The client is missing, the child would be in another folder, or the folder is gone."""
 
-    def refused(*more: str, code: int = 1, environ: dict[str, str] | None = None) -> str:
+    def refusal_message(*more: str, code: int = 1, environ: dict[str, str] | None = None) -> str:
         return str(
             document(*words, SESSION, "--start", *more, code=code, environ=environ)["error"][
                 "message"
             ]
         )
 
-    assert "claude is not on PATH" in refused()
-    environ = {"PATH": a_client(config_home)}
+    assert "claude is not on PATH" in refusal_message()
+    environ = {"PATH": path_with_fake_client(config_home)}
     (tmp_path / "out").mkdir()
-    assert "another folder" in refused(
+    assert "another folder" in refusal_message(
         "--output-dir", str(tmp_path / "out"), code=2, environ=environ
     )
     (config_home.root / "proj").rmdir()
-    assert "is gone" in refused(environ=environ)
+    assert "is gone" in refusal_message(environ=environ)
     assert [*children(parent), *(tmp_path / "out").iterdir()] == []
 
 
@@ -143,24 +145,23 @@ GOOD = (
 )
 
 
-def environ_of(made: StandIn) -> dict[str, str]:
+def environment_with(made: StandIn) -> dict[str, str]:
     """Return the environment in which a stand-in is the client."""
     return {"PATH": made.path}
 
 
-def opening_of(file: str) -> str:
-    """Return a child's opening."""
+def opening_of_file(file: str) -> str:
+    """Return the opening of a child."""
     row = json.loads(Path(file).read_bytes().splitlines()[OPENING_LINE])
     return str(row["message"]["content"])
 
 
-def test_the_receipt(config_home: ConfigHome, cli: Cli, document: Document, parent: Path) -> None:
-    """The child, who wrote its summary and what that took, in a line.
-
-    The model was told what the user wants of it.
-    """
+def test_the_receipt_of_a_rollover_describes_the_summary(
+    config_home: ConfigHome, cli: Cli, document: Document, parent: Path
+) -> None:
+    """It names the model and its cost. The model got the user's instruction."""
     made = stand_in(config_home.root, GOOD)
-    found = document("rollover", SESSION, "-p", "focus on tabs", environ=environ_of(made))
+    found = document("rollover", SESSION, "-p", "focus on tabs", environ=environment_with(made))
     data = found["data"]
     assert (data["kind"], data["written"], data["title"]) == (
         "rollover",
@@ -180,7 +181,7 @@ def test_the_receipt(config_home: ConfigHome, cli: Cli, document: Document, pare
     }  # fmt: skip
     assert report["checked"] == {"sentences": 3, "tied": 0, "marked": 1}
     assert found["warnings"] == []
-    opening = opening_of(data["file"])
+    opening = opening_of_file(data["file"])
     for part in (
         "[SESSION LINEAGE]",
         "summary by haiku-of-the-day",
@@ -191,7 +192,7 @@ def test_the_receipt(config_home: ConfigHome, cli: Cli, document: Document, pare
         assert part in opening
     (call,) = made.calls()
     assert "focus on tabs" in call["text"]
-    done = cli("rollover", SESSION, environ=environ_of(made))
+    done = cli("rollover", SESSION, environ=environment_with(made))
     assert done.stderr == b""
     text = done.stdout.decode()
     assert "by haiku-of-the-day · 1 call, 1,200 tokens read, 50 written, " in text
@@ -214,7 +215,7 @@ def test_the_receipt(config_home: ConfigHome, cli: Cli, document: Document, pare
         (None, (), "claude is not installed"),
     ],
 )
-def test_a_failure_leaves_the_digest(
+def test_a_failed_summary_leaves_a_child_with_the_digest(
     config_home: ConfigHome,
     document: Document,
     parent: Path,
@@ -222,8 +223,8 @@ def test_a_failure_leaves_the_digest(
     words: tuple[str, ...],
     said: str,
 ) -> None:
-    """Exit code 0, because there is a child; the missing summary is reported."""
-    environ = environ_of(stand_in(config_home.root, body)) if body else {}
+    """The exit code is 0, and a warning gives the reason."""
+    environ = environment_with(stand_in(config_home.root, body)) if body else {}
     found = document("rollover", SESSION, *words, environ=environ)
     assert said in found["data"]["summary"]["failure"]
     assert found["data"]["summary"]["included"] is False
@@ -231,18 +232,18 @@ def test_a_failure_leaves_the_digest(
     (warning,) = found["warnings"]
     assert warning.startswith("No summary: ")
     assert warning.endswith(". The new session has only the digest.")
-    opening = opening_of(found["data"]["file"])
+    opening = opening_of_file(found["data"]["file"])
     assert "digest of" in opening
     assert "summary by" not in opening
 
 
-def test_a_dry_run_asks_nobody(
+def test_a_dry_run_of_a_rollover_asks_no_model(
     config_home: ConfigHome, document: Document, cli: Cli, parent: Path
 ) -> None:
-    """The amount to read and the number of calls; nothing is written, and no model is asked."""
+    """It shows the amount to read and the number of calls, and writes nothing."""
     made = stand_in(config_home.root, GOOD)
     before = sorted(config_home.root.rglob("*"))
-    data = document("rollover", SESSION, "--dry-run", environ=environ_of(made))["data"]
+    data = document("rollover", SESSION, "--dry-run", environ=environment_with(made))["data"]
     assert data["written"] is False
     assert data["summary"]["spent"] is None
     material = data["summary"]["material"]
@@ -253,18 +254,18 @@ def test_a_dry_run_asks_nobody(
         1,
     )
     assert material["tokens"] > 0
-    text = cli("rollover", SESSION, "--dry-run", environ=environ_of(made)).stdout.decode()
+    text = cli("rollover", SESSION, "--dry-run", environ=environment_with(made)).stdout.decode()
     assert "haiku would be asked 1 time to read 4 of 4 records, about " in text
     assert sorted(config_home.root.rglob("*")) == before
     assert made.calls() == []
 
 
-def test_the_settings_name_the_model(
+def test_the_model_of_a_rollover_comes_from_the_settings(
     config_home: ConfigHome, document: Document, parent: Path
 ) -> None:
-    """``--model`` overrides the setting; a value that looks like an option is not a model."""
+    """``--model`` overrides the setting. A value that looks like an option is refused."""
     made = stand_in(config_home.root, GOOD)
-    environ = environ_of(made) | {"RESUME_HOOKS_SUMMARY_MODEL": "sonnet"}
+    environ = environment_with(made) | {"RESUME_HOOKS_SUMMARY_MODEL": "sonnet"}
     document("rollover", SESSION, environ=environ)
     document("rollover", SESSION, "--model", "opus[1m]", environ=environ)
     assert [call["argv"][call["argv"].index("--model") + 1] for call in made.calls()] == [
@@ -278,17 +279,21 @@ def test_the_settings_name_the_model(
 def test_start_runs_the_client_on_a_child_with_a_summary(
     config_home: ConfigHome, cli: Cli, parent: Path
 ) -> None:
-    """The same program answers first and is started then."""
+    """The same program first writes the summary and is then started."""
     body = f"print('started', sys.argv[1:]) if '--resume' in sys.argv else {GOOD}"
-    done = cli("rollover", SESSION, "--start", environ=environ_of(stand_in(config_home.root, body)))
+    done = cli(
+        "rollover", SESSION, "--start", environ=environment_with(stand_in(config_home.root, body))
+    )
     (child,) = children(parent)
     assert done.stdout.decode().strip().split("\n")[-1] == f"started ['--resume', '{child.stem}']"
 
 
-def test_ctrl_c_leaves_the_digest_and_reports_it(config_home: ConfigHome, parent: Path) -> None:
-    """130; the model's process has ended, and the written child is named."""
+def test_ctrl_c_during_a_rollover_leaves_a_child_with_the_digest(
+    config_home: ConfigHome, parent: Path
+) -> None:
+    """The exit code is 130. The model's process ends, and the child is named."""
     made = stand_in(config_home.root, "time.sleep(300)")
-    env = {**config_home.environ, **environ_of(made), "PYTHONPATH": str(REPO / "src")}
+    env = {**config_home.environ, **environment_with(made), "PYTHONPATH": str(REPO / "src")}
     command = [sys.executable, "-m", "resume_hooks", "rollover", SESSION]
     with subprocess.Popen(
         command, env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/"

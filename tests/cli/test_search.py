@@ -1,4 +1,4 @@
-"""search: on the command line, as text within a budget and as a document."""
+"""``search`` on the command line, as text within a budget and as a document."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.cli.test_main import on_a_terminal
+from tests.cli.test_main import output_on_terminal
 from tests.search.asking import talk
 from tests.search.index.probe import uid
 
 
 @pytest.fixture
-def home(config_home: ConfigHome) -> ConfigHome:
-    """Two sessions of the folder that the command line runs in, one of another."""
+def home_with_three_sessions(config_home: ConfigHome) -> ConfigHome:
+    """Write two sessions of the current folder and one of another."""
     here = str(config_home.root / "here")
     talk(config_home, 1, "why did we drop redis?", "because of the timeouts", cwd=here)
     talk(
@@ -43,20 +43,25 @@ def home(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
-def test_as_text(cli: Cli, home: ConfigHome) -> None:
-    """This project by default; sessions with the command to continue them, hits with the command to read them."""
+def test_search_prints_sessions_and_hits(cli: Cli, home_with_three_sessions: ConfigHome) -> None:
+    """Sessions have the command to continue them, and hits the command to read them."""
     done = cli("search", "redis", "-drop")
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().rstrip("\n").split("\n")
     assert lines[0].startswith("resume-hooks search: redis -drop · 1 turn · without drop · ")
     assert lines[2] == f"The cache · {session_id(2)}"
-    assert lines[3] == f"  resume: cd {home.root}/here && claude --resume {session_id(2)}"
+    assert (
+        lines[3]
+        == f"  resume: cd {home_with_three_sessions.root}/here && claude --resume {session_id(2)}"
+    )
     assert lines[-3].startswith("  strong · 00000002:")
     assert lines[-1].startswith("    read: resume-hooks read 00000002:")
 
 
-def test_more_is_one_command_away(cli: Cli, home: ConfigHome) -> None:
-    """The whole of it, as it was typed, unless that is long."""
+def test_search_prints_the_command_for_more_hits(
+    cli: Cli, home_with_three_sessions: ConfigHome
+) -> None:
+    """The command repeats the query unless it is long."""
     lines = cli("search", "redis or why", "--all", "--limit", "1").stdout.decode().splitlines()
     assert (
         lines[-1]
@@ -70,12 +75,12 @@ def test_more_is_one_command_away(cli: Cli, home: ConfigHome) -> None:
     )
 
 
-def test_where_it_looks(document: Document, home: ConfigHome) -> None:
-    """This project, another folder's, all, or a session; the document names the scope."""
+def test_the_scope_of_a_search(document: Document, home_with_three_sessions: ConfigHome) -> None:
+    """A search is in this project, another one, all of them, or one session. The document names it."""
     for words, scope, sessions in [
-        ([], str(home.root / "here"), {1, 2}),
+        ([], str(home_with_three_sessions.root / "here"), {1, 2}),
         (["--project", CWD], CWD, {3}),
-        (["--project", "../here"], str(home.root / "here"), {1, 2}),
+        (["--project", "../here"], str(home_with_three_sessions.root / "here"), {1, 2}),
         (["--all"], "all", {1, 2, 3}),
         (["--session", session_id(3)], "session", {3}),
         (["--lineage", "00000001"], "lineage", {1}),
@@ -86,13 +91,18 @@ def test_where_it_looks(document: Document, home: ConfigHome) -> None:
         assert data["total"] == len(data["hits"])
 
 
-def test_a_lineage_is_searched_whole(document: Document, home: ConfigHome) -> None:
-    """A session and its ancestors, and no others; '.' is the current session."""
-    folder = Path(home.config, "projects").glob("*here*")
+def test_a_lineage_is_searched(document: Document, home_with_three_sessions: ConfigHome) -> None:
+    """It includes a session and its ancestors. "." is the current session."""
+    folder = Path(home_with_three_sessions.config, "projects").glob("*here*")
     metadata = {
         "continue_metadata": {"parent_session_id": session_id(1), "parent_session_file": ""}
     }
-    asked = user("and redis now?", uuid=uid("now"), session_id=SESSION, cwd=str(home.root / "here"))
+    asked = user(
+        "and redis now?",
+        uuid=uid("now"),
+        session_id=SESSION,
+        cwd=str(home_with_three_sessions.root / "here"),
+    )
     write_session(next(folder), SESSION, [metadata, asked])
     data = document("search", "redis", "--lineage", ".")["data"]
     assert {hit["session_id"] for hit in data["hits"]} == {SESSION, session_id(1)}
@@ -100,17 +110,19 @@ def test_a_lineage_is_searched_whole(document: Document, home: ConfigHome) -> No
     assert {hit["session_id"] for hit in data["hits"]} == {SESSION}
 
 
-def test_a_subagent_alone(document: Document, home: ConfigHome) -> None:
-    """``--session`` also accepts a sub-agent's name."""
-    (path,) = Path(home.config, "projects").glob(f"*/{session_id(3)}.jsonl")
+def test_search_in_a_subagent(document: Document, home_with_three_sessions: ConfigHome) -> None:
+    """``--session`` also accepts the name of a sub-agent."""
+    (path,) = Path(home_with_three_sessions.config, "projects").glob(f"*/{session_id(3)}.jsonl")
     said = user("redis of the agent", uuid=uid("a"), session_id=session_id(3), isSidechain=True)
     write_session(path.with_suffix("") / "subagents", "agent-a1", [said])
     data = document("search", "redis", "--session", f"{session_id(3)}/agent-a1")["data"]
     assert [hit["reference"] for hit in data["hits"]] == [f"{session_id(3)}/agent-a1:0"]
 
 
-def test_every_documented_field(document: Document, home: ConfigHome) -> None:
-    """References in full, and commands that are ready for a shell."""
+def test_the_document_of_search_has_every_field(
+    document: Document, home_with_three_sessions: ConfigHome
+) -> None:
+    """It has full references, and commands that a shell can run."""
     found = document("search", "timeouts", "redis", "quux")
     data = found["data"]
     assert (data["query"], data["also"], found["warnings"]) == ("timeouts redis quux", [], [])
@@ -121,13 +133,15 @@ def test_every_documented_field(document: Document, home: ConfigHome) -> None:
     assert hit["reference"] == f"{hit['session_id']}:{0 if hit['role'] == 'prompt' else 1}"
     assert hit["commands"] == {
         "read": f"resume-hooks read {hit['reference']}",
-        "resume": f"cd {home.root}/here && claude --resume {hit['session_id']}",
+        "resume": f"cd {home_with_three_sessions.root}/here && claude --resume {hit['session_id']}",
         "handoff": f"resume-hooks handoff {hit['session_id']}",
     }
 
 
-def test_several_wordings(cli: Cli, document: Document, home: ConfigHome) -> None:
-    """They are numbered in their order; a hit names the wordings that found it."""
+def test_hits_name_the_wordings_that_found_them(
+    cli: Cli, document: Document, home_with_three_sessions: ConfigHome
+) -> None:
+    """Wordings are numbered in their order."""
     words = ("search", "drop redis", "--or", "because of timeouts", "--or", "is it back")
     data = document(*words)["data"]
     assert (data["query"], data["also"]) == ("drop redis", ["because of timeouts", "is it back"])
@@ -142,11 +156,10 @@ def test_several_wordings(cli: Cli, document: Document, home: ConfigHome) -> Non
     assert " · found by (1) (2)\n" in shown
 
 
-def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
-    """Is said, and is not a failure.
-
-    A folder without sessions is reported from one where nobody said it.
-    """
+def test_a_search_without_hits_is_not_a_failure(
+    cli: Cli, document: Document, home_with_three_sessions: ConfigHome
+) -> None:
+    """A folder without sessions is reported with another message."""
     done = cli("search", "quux")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Nothing found (no match for quux)." in done.stdout
@@ -170,27 +183,35 @@ def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "when", ["9999y", "0001-01-01", "9999-12-31", "12h", "2026-01-31T09:30:00+02:00", "6m"]
 )
-def test_dates_at_either_end(document: Document, home: ConfigHome, when: str) -> None:
-    """Any calendar date is valid."""
+def test_search_accepts_any_date(
+    document: Document, home_with_three_sessions: ConfigHome, when: str
+) -> None:
+    """Dates, times and durations limit a search at both ends."""
     assert document("search", "redis", "--since", when)["ok"]
     assert document("search", "--until", when)["ok"]
 
 
-def test_options_of_other_programs(document: Document, home: ConfigHome) -> None:
-    """In quotes they are search words, also at the beginning of a question."""
+def test_quoted_options_are_search_words(
+    document: Document, home_with_three_sessions: ConfigHome
+) -> None:
+    """This also applies to the first word of a query."""
     for words in (['"--redis"'], ["--redis back then"], ["back", '"redis"']):
         assert document("search", *words)["ok"]
 
 
 @pytest.mark.parametrize("budget", [1, 40, 150, 400, 1_000, 3_000])
-def test_the_budget_counts_all_that_is_printed(cli: Cli, home: ConfigHome, budget: int) -> None:
-    """The line end included."""
+def test_the_budget_of_a_search_includes_every_character(
+    cli: Cli, home_with_three_sessions: ConfigHome, budget: int
+) -> None:
+    """The last line end counts, too."""
     done = cli("search", "redis", "--all", "--max-chars", str(budget))
     assert 0 < len(done.stdout.decode()) <= budget or budget == 1
 
 
-def test_arguments_that_are_not_text(cli: Cli, home: ConfigHome) -> None:
-    """Bytes that are not UTF-8 are words that are nowhere."""
+def test_search_accepts_bytes_that_are_not_utf_8(
+    cli: Cli, home_with_three_sessions: ConfigHome
+) -> None:
+    """Such words match nothing."""
     done = cli(
         "search", "redis", os.fsdecode(b"\xff\xfe"), "--branch", os.fsdecode(b"\xff"), "--json"
     )
@@ -198,10 +219,16 @@ def test_arguments_that_are_not_text(cli: Cli, home: ConfigHome) -> None:
     assert json.loads(done.stdout)["ok"]
 
 
-def test_a_state_folder_that_cannot_be_made(cli: Cli, home: ConfigHome) -> None:
-    """The search works anyway, and reports how."""
-    (home.root / "file").write_text("")
-    done = cli("search", "redis", environ={"RESUME_HOOKS_HOME": str(home.root / "file" / "state")})
+def test_search_works_without_a_state_folder(
+    cli: Cli, home_with_three_sessions: ConfigHome
+) -> None:
+    """A note says that a temporary index was used."""
+    (home_with_three_sessions.root / "file").write_text("")
+    done = cli(
+        "search",
+        "redis",
+        environ={"RESUME_HOOKS_HOME": str(home_with_three_sessions.root / "file" / "state")},
+    )
     assert done.returncode == 0
     assert b"00000002:" in done.stdout
     assert b"A temporary index was used" in done.stderr
@@ -210,24 +237,27 @@ def test_a_state_folder_that_cannot_be_made(cli: Cli, home: ConfigHome) -> None:
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_colour_on_a_terminal_only(home: ConfigHome, cli: Cli) -> None:
-    """Found words and titles are highlighted there, not under NO_COLOR.
-
-    What a transcript holds never is.
-    """
-    talk(home, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
-    shown = on_a_terminal(home, "search", "quux", "--all").decode()
+def test_search_highlights_only_on_a_terminal(
+    home_with_three_sessions: ConfigHome, cli: Cli
+) -> None:
+    """NO_COLOR prevents it. Escape sequences of a transcript are never printed."""
+    talk(home_with_three_sessions, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
+    shown = output_on_terminal(home_with_three_sessions, "search", "quux", "--all").decode()
     assert "\x1b[33m\x1b[1mquux\x1b[0m" in shown
     assert set(STYLE.findall(shown)) == {"\x1b[1m", "\x1b[33m", "\x1b[0m"}
     assert "\x1b" not in STYLE.sub("", shown)
-    assert b"\x1b" not in on_a_terminal(home, "search", "quux", "--all", NO_COLOR="1")
+    assert b"\x1b" not in output_on_terminal(
+        home_with_three_sessions, "search", "quux", "--all", NO_COLOR="1"
+    )
     assert b"\x1b" not in cli("search", "quux", "--all").stdout
 
 
-def test_our_own_answers_are_not_found(cli: Cli, home: ConfigHome) -> None:
-    """Text that begins as an answer of ours does is omitted of the index."""
+def test_search_does_not_find_its_own_output(
+    cli: Cli, home_with_three_sessions: ConfigHome
+) -> None:
+    """A tool result with output of this program is not indexed."""
     shown = cli("search", "redis").stdout.decode()
-    talk(home, 5, *conversation(1), user(
+    talk(home_with_three_sessions, 5, *conversation(1), user(
         [{"type": "tool_result", "tool_use_id": "t", "content": shown}], uuid=uid("own"), session_id=session_id(5)
     ))  # fmt: skip
     data = json.loads(cli("search", "redis", "--all", "--json").stdout)["data"]

@@ -1,4 +1,4 @@
-"""``sessions``: the table for people, the document for programs, and words that don't fit."""
+"""``sessions`` prints a table or a document."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from tests.cli.conftest import Cli, Document
 def write_aged_session(
     home: ConfigHome, number: int, *more: Record, cwd: str = CWD, age: float = 3_600
 ) -> str:
-    """A session of two turns, last written ``age`` seconds ago."""
+    """Write a session of two turns that was last written ``age`` seconds ago."""
     name = session_id(number)
     records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
     return write_session(home.project(cwd), name, [*records, *more], mtime=time.time() - age)
 
 
-def lines(cli: Cli, *words: str, **options: Any) -> list[str]:
-    """The lines that are printed."""
+def printed_lines(cli: Cli, *words: str, **options: Any) -> list[str]:
+    """Return the lines that ``sessions`` prints."""
     done = cli("sessions", *words, **options)
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode().splitlines()
 
 
-def test_the_table(config_home: ConfigHome, cli: Cli) -> None:
-    """One line per session, with its id first; remarks follow the title."""
+def test_sessions_prints_a_line_for_each_session(config_home: ConfigHome, cli: Cli) -> None:
+    """The id comes first, and remarks follow the title."""
     write_aged_session(config_home, 1, custom_title("Fix the parser"))
     write_aged_session(
         config_home, 2, {"type": "tag", "tag": "draft"}, custom_title("Older"), age=3 * 86_400
     )
-    head, first, second = lines(cli, "--project", CWD)
+    head, first, second = printed_lines(cli, "--project", CWD)
     assert head.split() == ["ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE"]
     assert first.split()[:3] == ["00000001", "1h", "29d"]
     assert first.endswith("2    1%  Fix the parser  main")
@@ -56,11 +56,8 @@ def test_the_table(config_home: ConfigHome, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 40, 200, 1])
-def test_it_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -> None:
-    """Titles and marks are cut by the columns that they take.
-
-    A narrow terminal still shows their beginnings.
-    """
+def test_the_table_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -> None:
+    """Titles and remarks are cut by their width. A narrow terminal shows their beginnings."""
     write_aged_session(
         config_home, 1, custom_title("\u4fee\u6b63" * 40), {"type": "tag", "tag": "x" * 60}
     )
@@ -71,51 +68,57 @@ def test_it_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -
         {"type": "agent-name", "agentName": "y" * 90},
         age=90,
     )
-    printed = lines(cli, "--project", CWD, environ={"COLUMNS": str(columns)})
+    printed = printed_lines(cli, "--project", CWD, environ={"COLUMNS": str(columns)})
     assert max(map(text_width, printed)) <= max(columns, 75)
     assert all(word in "\n".join(printed) for word in ("word", "\u4fee\u6b63"))
     assert "\x1b" not in "".join(printed)
 
 
-def test_a_pipe_has_no_width(config_home: ConfigHome, cli: Cli) -> None:
-    """Output for a program is not cut to a terminal's width."""
+def test_a_pipe_gets_whole_titles(config_home: ConfigHome, cli: Cli) -> None:
+    """Output for a program is not cut."""
     write_aged_session(config_home, 1, custom_title("word " * 16))
-    assert lines(cli, "--project", CWD)[1].count("word") == 16
+    assert printed_lines(cli, "--project", CWD)[1].count("word") == 16
 
 
-def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
-    """No control character, and no character that hides or reorders text."""
+def test_the_table_removes_control_characters(config_home: ConfigHome, cli: Cli) -> None:
+    """Characters that hide or reorder text are removed, too."""
     write_aged_session(
         config_home, 1, custom_title("a\x1b[2J\u202eb\nc"), {"type": "tag", "tag": "\x9b31mred\x07"}
     )
-    (_, row) = lines(cli, "--project", CWD)
+    (_, row) = printed_lines(cli, "--project", CWD)
     assert row.endswith("ab c  #red · main")
 
 
-def test_unknown_figures(config_home: ConfigHome, cli: Cli) -> None:
-    """A dash if nothing was counted, or nothing expires."""
+def test_the_table_shows_a_dash_for_unknown_figures(config_home: ConfigHome, cli: Cli) -> None:
+    """This applies to tokens that were not counted and to sessions that never expire."""
     write_session(
         config_home.project(), session_id(1), [user("hello", uuid="u")], mtime=time.time() - 90
     )
     (config_home.config / "settings.json").write_text('{"cleanupPeriodDays": 0}', encoding="utf-8")
-    (_, row) = lines(cli, "--project", CWD)
+    (_, row) = printed_lines(cli, "--project", CWD)
     assert row.split()[1:3] == ["1m", "-"]
     assert row.split()[6] == "-"
 
 
-def test_nothing_there(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """The text reports it and names the option for other projects; this is not a failure."""
-    assert lines(cli, "--project", "/nowhere") == [
+def test_sessions_reports_an_empty_list(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """The message names ``--all``, and the exit code is 0."""
+    assert printed_lines(cli, "--project", "/nowhere") == [
         "No session of /nowhere. --all lists those of every project.",
     ]
-    assert lines(cli, "--all") == ["No session anywhere."]
+    assert printed_lines(cli, "--all") == ["No session anywhere."]
     write_aged_session(config_home, 1)
-    assert lines(cli, "--all", "--offset", "5") == ["No session anywhere after the first 5."]
+    assert printed_lines(cli, "--all", "--offset", "5") == [
+        "No session anywhere after the first 5."
+    ]
     assert document("sessions", "--project", "/nowhere")["data"]["sessions"] == []
 
 
-def test_a_project_behind_a_link(config_home: ConfigHome, cli: Cli, tmp_path: Path) -> None:
-    """It is not followed, and a note mentions it if there are no other sessions."""
+def test_sessions_does_not_follow_a_linked_project(
+    config_home: ConfigHome, cli: Cli, tmp_path: Path
+) -> None:
+    """A note mentions it if there are no other sessions."""
     folder = os.path.dirname(write_aged_session(config_home, 1))
     os.rename(folder, tmp_path / "moved")
     os.symlink(tmp_path / "moved", folder)
@@ -126,19 +129,21 @@ def test_a_project_behind_a_link(config_home: ConfigHome, cli: Cli, tmp_path: Pa
     )
 
 
-def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """The last line has the command for the next page; programs get a field."""
+def test_sessions_is_listed_in_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """The last line has the options for the next page, and the document a field."""
     for number in range(1, 6):
         write_aged_session(config_home, number, age=number * 100)
-    assert lines(cli, "--all", "--limit", "2")[-1] == "More: --offset 2, or --limit 0 for all."
-    assert len(lines(cli, "--all", "--limit", "0")) == 6
+    assert (
+        printed_lines(cli, "--all", "--limit", "2")[-1] == "More: --offset 2, or --limit 0 for all."
+    )
+    assert len(printed_lines(cli, "--all", "--limit", "0")) == 6
     page = document("sessions", "--all", "--limit", "2", "--offset", "2")["data"]
     assert [row["session_id"] for row in page["sessions"]] == [session_id(3), session_id(4)]
     assert (page["scope"], page["offset"], page["more"], page["files"]) == ("all", 2, True, 5)
 
 
 def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """The number of omitted runs, with the option that lists them."""
+    """The last line has the number of omitted runs and the option that lists them."""
     write_aged_session(config_home, 1)
     for number in (2, 3):
         name = session_id(number)
@@ -148,12 +153,12 @@ def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document
         ]
         write_session(config_home.project(), name, once, mtime=time.time() - 3_600)
     assert (
-        lines(cli, "--all")[-1]
+        printed_lines(cli, "--all")[-1]
         == "Not listed: 2 headless runs of a single question; --helpers lists them."
     )
     assert document("sessions", "--all")["data"]["helpers"] == 2
     assert (
-        len(lines(cli, "--all", "--helpers")),
+        len(printed_lines(cli, "--all", "--helpers")),
         document("sessions", "--all", "--helpers")["data"]["helpers"],
     ) == (
         4,
@@ -161,8 +166,10 @@ def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document
     )
 
 
-def test_the_document(config_home: ConfigHome, document: Document) -> None:
-    """Every figure of the row, with the commands that continue in it."""
+def test_the_document_of_sessions_has_every_figure(
+    config_home: ConfigHome, document: Document
+) -> None:
+    """It also has the commands that continue the session."""
     path = write_aged_session(config_home, 1, custom_title("Fix the parser"))
     (row,) = document("sessions", "--project", CWD)["data"]["sessions"]
     assert (row["session_id"], row["session_file"], row["title"]) == (
@@ -188,13 +195,10 @@ def test_the_document(config_home: ConfigHome, document: Document) -> None:
     assert row["commands"]["shell"] == f"cd {CWD} && claude --resume {session_id(1)}"
 
 
-def test_other_folders_are_named(config_home: ConfigHome, cli: Cli) -> None:
-    """Where a session is at home elsewhere, the row says where.
-
-    The folder may be given relative to the home.
-    """
+def test_the_table_names_other_folders(config_home: ConfigHome, cli: Cli) -> None:
+    """The folder is relative to the home."""
     write_aged_session(config_home, 1, cwd=str(config_home.root / "work"))
-    (_, row) = lines(cli, "--all")
+    (_, row) = printed_lines(cli, "--all")
     assert row.endswith("in work")
-    (_, row) = lines(cli, "--project", "~/work")
+    (_, row) = printed_lines(cli, "--project", "~/work")
     assert row.endswith("main")

@@ -1,4 +1,4 @@
-"""slash: the body of a slash command where no hook fires; the text comes on stdin."""
+"""``slash`` runs a slash command without a hook, with its text on stdin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cli.conftest import Cli
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A titled session."""
+    """Write a titled session."""
     return Path(
         write_session(
             config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
@@ -24,7 +24,7 @@ def parent(config_home: ConfigHome) -> Path:
 def slash_card(
     cli: Cli, verb: str, text: str | bytes = "", session: str = SESSION, **environ: str
 ) -> str:
-    """Return the card of a slash command's body."""
+    """Return the card that ``slash`` prints."""
     stdin = text if isinstance(text, bytes) else text.encode()
     done = cli("slash", verb, session, stdin=stdin, environ=environ)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -41,8 +41,8 @@ def slash_card(
         ("help", "behind /resume-hooks:"),
     ],
 )
-def test_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, words: str) -> None:
-    """The same answer, as text."""
+def test_slash_prints_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, words: str) -> None:
+    """The card is the same with and without text."""
     assert words in slash_card(cli, verb)
     assert words in slash_card(cli, verb, "words that it takes no notice of")
 
@@ -52,7 +52,7 @@ def test_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, words: str) -> 
     ["fix the tests", "fix\n`x` $(rm -rf /) \"'", "explain /clear", f"see /resume {SESSION}"],
 )
 def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text: str) -> None:
-    """This includes text that looks like a pasted command, because nothing precedes it."""
+    """Text that looks like a pasted command is a next step, too."""
     import json
 
     card = slash_card(cli, "handoff", f"{text}\n")
@@ -64,32 +64,32 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
     )
 
 
-def test_bytes_that_are_not_text(cli: Cli, parent: Path) -> None:
-    """Bad UTF-8 on stdin is replaced, controls don't reach the terminal."""
+def test_slash_replaces_invalid_bytes(cli: Cli, parent: Path) -> None:
+    """Control characters are removed from the card."""
     card = slash_card(cli, "handoff", b"a\xff\x1b[2Jb")
     assert "· handoff" in card
     assert "\x1b" not in card
 
 
-def test_a_failure_is_a_card(cli: Cli, parent: Path) -> None:
-    """The model shows the text on stdout to the user; the exit code is 0."""
+def test_slash_prints_a_failure_as_a_card(cli: Cli, parent: Path) -> None:
+    """The model shows stdout to the user, so the exit code is 0."""
     assert "Claude Code sent no session id" in slash_card(
         cli, "handoff", "words", session="${CLAUDE_SESSION_ID}"
     )
     assert "words" in slash_card(cli, "handoff", "words", session="x")
 
 
-def test_a_trigger_that_is_off_is_marked(cli: Cli, parent: Path) -> None:
-    """A slash command has no prompt that could pass."""
+def test_slash_reports_a_trigger_that_is_off(cli: Cli, parent: Path) -> None:
+    """A slash command has no prompt that could pass to the model."""
     assert "switched off" in slash_card(cli, "handoff", RESUME_HOOKS_TRIGGERS_OFF="handoff")
 
 
 @pytest.mark.parametrize("verb", ["doctor", "rm", "", "handoff x", "session text"])
-def test_no_other_verb(cli: Cli, verb: str) -> None:
+def test_slash_runs_no_other_verb(cli: Cli, verb: str) -> None:
     """Only the plugin's own slash commands work."""
     assert cli("slash", verb, SESSION).returncode in {1, 2}
 
 
-def test_it_is_not_for_people(cli: Cli) -> None:
-    """The help of the command line does not list it."""
+def test_the_help_does_not_list_slash(cli: Cli) -> None:
+    """Users do not type this verb."""
     assert b"slash  " not in cli("--help").stdout

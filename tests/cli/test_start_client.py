@@ -1,4 +1,4 @@
-"""The start of the client: which config home, which environment, which command."""
+"""The start of the client: its config home, environment and command."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from resume_hooks.paths import Where
 from tests.builders import SESSION, ConfigHome
 
 
-def test_our_own_config_home_is_left_alone(config_home: ConfigHome) -> None:
-    """Set or not, it stays as it is."""
+def test_the_current_config_home_is_not_set(config_home: ConfigHome) -> None:
+    """The client inherits it, whether a variable sets it or not."""
     path = str(config_home.project() / f"{SESSION}.jsonl")
     found = find_client_start(SESSION, path, "/proj", config_home.where)
     assert found == ClientStart(SESSION, "/proj")
@@ -37,8 +37,8 @@ def test_our_own_config_home_is_left_alone(config_home: ConfigHome) -> None:
     }
 
 
-def test_a_session_of_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The client is reported, and so is who types the command."""
+def test_another_config_home_is_set_for_the_client(config_home: ConfigHome, tmp_path: Path) -> None:
+    """It is in the environment and in the printed command."""
     other = tmp_path / "other home"
     found = find_client_start(
         SESSION, f"{other}/projects/-proj/{SESSION}.jsonl", "/proj", config_home.where
@@ -47,10 +47,10 @@ def test_a_session_of_another_config_home(config_home: ConfigHome, tmp_path: Pat
     assert found.command == f"cd /proj && CLAUDE_CONFIG_DIR='{other}' claude --resume {SESSION}"
 
 
-def test_a_session_of_the_usual_config_home(
+def test_the_default_config_home_is_set_by_removing_the_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not named: named, it would keep its own file of settings elsewhere."""
+    """With the variable set, the client would keep a settings file elsewhere."""
     monkeypatch.setenv("HOME", str(tmp_path))
     environ = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": "/elsewhere"}
     found = find_client_start(
@@ -60,8 +60,8 @@ def test_a_session_of_the_usual_config_home(
     assert found.command == f"cd /proj && env -u CLAUDE_CONFIG_DIR claude --resume {SESSION}"
 
 
-def test_a_file_anywhere_has_no_config_home() -> None:
-    """A folder that only looks like one does not count."""
+def test_a_file_outside_a_project_has_no_config_home() -> None:
+    """Its folder does not count as one."""
     assert (
         find_client_start(
             SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})
@@ -70,8 +70,8 @@ def test_a_file_anywhere_has_no_config_home() -> None:
     )
 
 
-def test_settings_of_the_user_stay() -> None:
-    """Variables of a surrounding client are removed."""
+def test_the_client_inherits_the_users_variables() -> None:
+    """Variables of an outer client are removed."""
     environ = {
         "CLAUDECODE": "1",
         "CLAUDE_CODE_SESSION_ID": SESSION,
@@ -84,11 +84,10 @@ def test_settings_of_the_user_stay() -> None:
     }
 
 
-def test_a_folder_that_cannot_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sentence with the command, before anything is started.
-
-    Our own writes to a closed pipe still end nothing.
-    """
+def test_a_missing_folder_is_reported_before_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error has the command. SIGPIPE is still ignored."""
     client = tmp_path / "claude"
     client.write_text("#!/bin/sh\n")
     client.chmod(0o755)

@@ -1,7 +1,4 @@
-"""untrim: what is brought back, for people and programs; what it needs to be told.
-
-When nothing is written.
-"""
+"""``untrim`` restores trimmed contents, all or by record, and reports lost ones."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ BULK = "many words, " * 200
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session with three long outputs."""
+    """Write a session with three long outputs."""
     records = [user("go", uuid="u")]
     for number in range(3):
         above, ts = records[-1]["uuid"], 2 * number + 1
@@ -57,12 +54,14 @@ def parent(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def child(document: Document, parent: Path) -> Path:
-    """The same, trimmed."""
+    """Trim that session and return the child."""
     return Path(document("trim", SESSION, "--keep-recent", "0")["data"]["file"])
 
 
-def test_everything(document: Document, cli: Cli, parent: Path, child: Path) -> None:
-    """The receipt and the restored contents; the child has the outputs again."""
+def test_untrim_all_restores_every_output(
+    document: Document, cli: Cli, parent: Path, child: Path
+) -> None:
+    """The receipt counts the restored contents, and the child has the outputs again."""
     data = document("untrim", child.stem, "--all")["data"]
     assert (data["kind"], data["written"], data["parent_file"]) == ("untrim", True, str(child))
     assert data["restoration"] | {"characters": 0} == {
@@ -85,8 +84,8 @@ def test_everything(document: Document, cli: Cli, parent: Path, child: Path) -> 
         assert part in text
 
 
-def test_some_records(document: Document, child: Path) -> None:
-    """Each record is named by its line in the trimmed session's file."""
+def test_untrim_restores_selected_records(document: Document, child: Path) -> None:
+    """A record is named by its line in the trimmed session."""
     lines = [
         number
         for number, line in enumerate(child.read_text().split("\n"))
@@ -98,8 +97,8 @@ def test_some_records(document: Document, child: Path) -> None:
     assert Path(data["file"]).read_text().count(BULK) == 2
 
 
-def test_which_records_must_be_said(document: Document, child: Path) -> None:
-    """A usage error counts them and names both options, which can't be combined."""
+def test_untrim_needs_all_or_a_record(document: Document, child: Path) -> None:
+    """The error counts the trimmed records and names both options."""
     error = document("untrim", child.stem, code=2)["error"]
     assert error["message"] == "3 records are trimmed: which ones do you want back?"
     assert error["remedy"] == "--all, or --record N for one of them."
@@ -114,10 +113,10 @@ def test_which_records_must_be_said(document: Document, child: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--all",)])
-def test_nothing_is_trimmed(
+def test_untrim_without_trimmed_records_writes_nothing(
     cli: Cli, document: Document, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """There is nothing to do: no failure, and no file."""
+    """It is not a failure."""
     before = sorted(os.listdir(parent.parent))
     data = document("untrim", SESSION, *words)["data"]
     assert (data["written"], data["file"], data["restoration"]["trimmed"]) == (False, "", 0)
@@ -125,8 +124,8 @@ def test_nothing_is_trimmed(
     assert sorted(os.listdir(parent.parent)) == before
 
 
-def test_a_dry_run(cli: Cli, document: Document, child: Path) -> None:
-    """The numbers, and nothing written."""
+def test_a_dry_run_of_untrim_writes_nothing(cli: Cli, document: Document, child: Path) -> None:
+    """It shows the numbers."""
     before = sorted(os.listdir(child.parent))
     data = document("untrim", child.stem, "--all", "--dry-run")["data"]
     assert (data["written"], data["restoration"]["restored"]) == (False, 3)
@@ -134,8 +133,10 @@ def test_a_dry_run(cli: Cli, document: Document, child: Path) -> None:
     assert sorted(os.listdir(child.parent)) == before
 
 
-def test_originals_that_are_gone(cli: Cli, document: Document, parent: Path, child: Path) -> None:
-    """Warnings for contents that stay trimmed; an error under --strict, or if all are missing."""
+def test_untrim_warns_about_lost_originals(
+    cli: Cli, document: Document, parent: Path, child: Path
+) -> None:
+    """With ``--strict``, or if all are lost, it is an error and nothing is written."""
     parent.write_bytes(parent.read_bytes().replace(b'"uuid":"r1"', b'"uuid":"x1"'))
     before = sorted(os.listdir(parent.parent))
     error = document("untrim", child.stem, "--all", "--strict", code=1)["error"]
@@ -155,8 +156,10 @@ def test_originals_that_are_gone(cli: Cli, document: Document, parent: Path, chi
     assert b"stays" not in cli("untrim", child.stem, "--all").stdout
 
 
-def test_contents_trimmed_before_a_compaction(cli: Cli, document: Document, child: Path) -> None:
-    """Their place is reported, and the named command restores them."""
+def test_untrim_names_the_fork_before_a_compaction(
+    cli: Cli, document: Document, child: Path
+) -> None:
+    """The fork that it suggests can be untrimmed."""
     last = json.loads(child.read_text().splitlines()[-2])["uuid"]
     more = [
         boundary(uuid="b", before=last, ts=100, session_id=child.stem),
@@ -174,33 +177,37 @@ def test_contents_trimmed_before_a_compaction(cli: Cli, document: Document, chil
 
 
 @pytest.fixture
-def in_folder(cli: Cli, config_home: ConfigHome, parent: Path) -> Callable[..., dict[str, Any]]:
-    """Run a verb in the folder of the session, as somebody who types no id; its data."""
+def run_in_folder(cli: Cli, config_home: ConfigHome, parent: Path) -> Callable[..., dict[str, Any]]:
+    """Return a function that runs a verb in the session's folder, without a session id."""
     folder = config_home.root / "work"
     folder.mkdir()
     moved = config_home.project(str(folder)) / parent.name
     moved.write_text(parent.read_text().replace(CWD, str(folder)))
     parent.unlink()
 
-    def run(*words: str) -> dict[str, Any]:
+    def run_verb(*words: str) -> dict[str, Any]:
         done = cli(*words, "--json", cwd=folder)
         assert done.returncode == 0, done.stdout
         found: dict[str, Any] = json.loads(done.stdout)["data"]
         return found
 
-    return run
+    return run_verb
 
 
-def test_right_after_a_trim(in_folder: Callable[..., dict[str, Any]]) -> None:
-    """Without a session the verb uses the new trim, as a user would expect."""
-    made = in_folder("trim", "--keep-recent", "0")
-    back = in_folder("untrim", "--all")
+def test_untrim_uses_the_latest_trim_by_default(
+    run_in_folder: Callable[..., dict[str, Any]],
+) -> None:
+    """Without a session it restores the child that was just made."""
+    made = run_in_folder("trim", "--keep-recent", "0")
+    back = run_in_folder("untrim", "--all")
     assert (back["parent_file"], back["restoration"]["restored"]) == (made["file"], 3)
     assert Path(back["file"]).read_text().count(BULK) == 3
 
 
-def test_a_trim_that_somebody_left(in_folder: Callable[..., dict[str, Any]]) -> None:
-    """It is no longer the default after the session itself continued."""
-    made = in_folder("trim", "--keep-recent", "0")
+def test_untrim_uses_the_session_that_continued_after_a_trim(
+    run_in_folder: Callable[..., dict[str, Any]],
+) -> None:
+    """If the parent was continued, it is the default again."""
+    made = run_in_folder("trim", "--keep-recent", "0")
     os.utime(made["parent_file"], (4_000_000_000, 4_000_000_000))
-    assert in_folder("untrim", "--all")["parent_file"] == made["parent_file"]
+    assert run_in_folder("untrim", "--all")["parent_file"] == made["parent_file"]

@@ -1,4 +1,4 @@
-"""A smaller window of the client's settings: every verb gives per cent of the same limit."""
+"""A context window from the settings or the model: every verb shows percentages of the same limit."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tests.cli.conftest import Cli
         "unknown": 1_000_000,
     }.items(),
 )
-def test_a_model_without_a_million(
+def test_a_large_context_shows_the_window_of_the_model(
     config_home: ConfigHome, cli: Cli, model: str, window: int
 ) -> None:
-    """Its name tells that more than 200,000 tokens are not sign of a large window.
+    """For a model with 200,000 tokens a larger count does not mean a larger window.
 
-    The user's own setting goes first.
+    The user's own setting has precedence.
     """
     answer = assistant("done", uuid="a1", parent="u1", tokens=206_000)
     answer["message"]["model"] = model
@@ -68,10 +68,10 @@ def test_a_model_without_a_million(
         ("another-model", "2.1.329", 90_000, None),
     ],
 )
-def test_the_window_that_a_model_has(
+def test_the_window_is_known_from_model_and_client(
     config_home: ConfigHome, cli: Cli, model: str, version: str, count: int, percent: int | None
 ) -> None:
-    """For a session that never ran with our module: by model and client, or no percentage is shown."""
+    """Otherwise no percentage is shown."""
     answer = assistant("done", uuid="a1", parent="u1", tokens=count) | {"version": version}
     answer["message"]["model"] = model
     write_session(config_home.project(CWD), SESSION, [user("read it", uuid="u1"), answer])
@@ -88,11 +88,8 @@ def test_the_window_that_a_model_has(
         assert ("of an unknown window" in cli(*words).stdout.decode()) is (percent is None)
 
 
-def read_twice(lines: int, first: int, second: int) -> list[Record]:
-    """Two turns, the first with an output of so many lines.
-
-    The context counted at the end of each.
-    """
+def two_turns_with_output(lines: int, first: int, second: int) -> list[Record]:
+    """Return two turns, the first with an output of ``lines`` lines, and these counted contexts."""
     return [
         user("read it", uuid="u1"),
         tool_use("t1", uuid="a1", parent="u1", tool_input={"file_path": "/x"}),
@@ -103,9 +100,9 @@ def read_twice(lines: int, first: int, second: int) -> list[Record]:
     ]
 
 
-def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
-    """In info, a list and a dry run of trim: the window from the settings, without the answer's reserve."""
-    write_session(config_home.project(CWD), SESSION, read_twice(4_000, 100_000, 104_000))
+def test_every_verb_shows_percentages_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
+    """The limit is the window from the settings without the reserve for the answer."""
+    write_session(config_home.project(CWD), SESSION, two_turns_with_output(4_000, 100_000, 104_000))
     for window, percent in ((None, 58), (150_000, 80)):
         settings = {} if window is None else {"autoCompactWindow": window}
         (config_home.config / "settings.json").write_text(json.dumps(settings))
@@ -120,11 +117,11 @@ def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
     "verb",
     [["fork", "--turn", "1"], ["trim", "--keep-recent", "0", "--min-savings", "1"], ["handoff"]],
 )
-def test_a_child_continues_in_the_window_of_its_parent(
+def test_a_child_inherits_the_window_of_its_parent(
     config_home: ConfigHome, cli: Cli, verb: list[str]
 ) -> None:
-    """A window of a million tokens also applies to its children, in every percentage."""
-    records = read_twice(40_000, 150_000, 240_000)
+    """A window of a million tokens applies to every percentage of the child."""
+    records = two_turns_with_output(40_000, 150_000, 240_000)
     for row in records:
         if row["type"] == "assistant":
             row["message"]["model"] = "claude-opus-4-6"

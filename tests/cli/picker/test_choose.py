@@ -1,4 +1,4 @@
-"""The effects of the chooser's keys on a session on disk."""
+"""The keys of the chooser change sessions on disk."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.builders import (
 from tests.hooks.session_list.rows import row
 
 
-def test_a_fork_from_before_a_compaction_is_requested_twice(config_home: ConfigHome) -> None:
-    """The first press explains the second one, or reports that nothing was compacted."""
+def test_undoing_a_compaction_needs_two_presses(config_home: ConfigHome) -> None:
+    """The first press shows a hint or reports that the session has no compaction. The second forks."""
     rows = [
         *conversation(2),
         boundary(uuid="b", before="r3", ts=100),

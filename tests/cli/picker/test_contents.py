@@ -1,4 +1,4 @@
-"""Messages are searched while the user types: the last words are answered, and nobody waits."""
+"""The chooser searches messages in a thread while the user types."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from tests.search.asking import talk
 ELSEWHERE = "/home/me/elsewhere"
 
 
-class Talk:
-    """Contents that are looked through, and what they answered."""
+class SearchSession:
+    """A running search of messages, and its answers."""
 
     def __init__(self, home: ConfigHome) -> None:
         self.answers: list[SearchAnswer] = []
         self.ended = threading.Event()
-        self.contents = ContentSearch(CWD, home.where, self._told)
+        self.contents = ContentSearch(CWD, home.where, self._record_answer)
 
-    def _told(self, answer: SearchAnswer | None) -> None:
+    def _record_answer(self, answer: SearchAnswer | None) -> None:
         if answer is None:
             self.ended.set()
         else:
             self.answers.append(answer)
 
-    def asked(self, text: str, *, everywhere: bool = False) -> SearchAnswer:
-        """The answer to some words."""
+    def answer_to(self, text: str, *, everywhere: bool = False) -> SearchAnswer:
+        """Search for a text and return the answer."""
         asked = SearchRequest(text, everywhere)
         self.contents.request_search(asked)
-        wait(lambda: any(answer.request == asked for answer in self.answers))
+        wait_until(lambda: any(answer.request == asked for answer in self.answers))
         return next(answer for answer in self.answers if answer.request == asked)
 
 
-def wait(holds: Callable[[], bool]) -> None:
+def wait_until(holds: Callable[[], bool]) -> None:
     """Wait until a condition is true."""
     deadline = time.monotonic() + 20
     while not holds():
@@ -57,9 +57,9 @@ def wait(holds: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def looked_through(home: ConfigHome) -> Iterator[Talk]:
+def running_search(home: ConfigHome) -> Iterator[SearchSession]:
     """Search the messages of a home until the block ends."""
-    talk = Talk(home)
+    talk = SearchSession(home)
     talk.contents.start()
     try:
         yield talk
@@ -69,24 +69,24 @@ def looked_through(home: ConfigHome) -> Iterator[Talk]:
 
 
 @pytest.fixture
-def said(config_home: ConfigHome) -> ConfigHome:
-    """Two sessions of a project, one of another."""
+def home_with_talk(config_home: ConfigHome) -> ConfigHome:
+    """Write two sessions of a project and one of another."""
     talk(config_home, 1, "why does the pool leak?", "the linter is slow")
     talk(config_home, 2, "tune the linter, please", "done")
     talk(config_home, 3, "the linter of another project", cwd=ELSEWHERE)
     return config_home
 
 
-def test_turns_in_the_chooser(said: ConfigHome) -> None:
-    """They are in the project or in all projects, the same as those of any search, in the same order."""
-    with looked_through(said) as talk:
-        here = talk.asked("linter")
+def test_the_chooser_finds_the_turns_of_a_search(home_with_talk: ConfigHome) -> None:
+    """It finds turns of the project, or of all projects in the order of ``search``."""
+    with running_search(home_with_talk) as talk:
+        here = talk.answer_to("linter")
         assert {one.sessions for one in here.hits} == {(session_id(1),), (session_id(2),)}
-        everywhere = talk.asked("linter", everywhere=True)
+        everywhere = talk.answer_to("linter", everywhere=True)
         assert [one.sessions[0] for one in everywhere.hits] == [
-            hit.session_id for hit in search_index(["linter"], Scope(), said.where).hits
+            hit.session_id for hit in search_index(["linter"], Scope(), home_with_talk.where).hits
         ]
-        (one,) = talk.asked("pool leak").hits
+        (one,) = talk.answer_to("pool leak").hits
         assert one.snippet[one.position :].startswith("pool leak")
         assert one.description.startswith("you · turn 1 · 20")
         assert one.strength in {"strong", "fair", "weak"}
@@ -94,43 +94,43 @@ def test_turns_in_the_chooser(said: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "l", "..", '"', "-linter", "xqzvwkq"])
-def test_an_incomplete_question(said: ConfigHome, text: str) -> None:
-    """It finds nothing; the next words are searched."""
-    with looked_through(said) as talk:
-        assert talk.asked(text).hits == []
-        assert talk.asked("linter").hits
+def test_an_incomplete_query_finds_nothing(home_with_talk: ConfigHome, text: str) -> None:
+    """A query without a whole word has no hits, and the next query is answered."""
+    with running_search(home_with_talk) as talk:
+        assert talk.answer_to(text).hits == []
+        assert talk.answer_to("linter").hits
 
 
-def test_only_the_last_words_are_searched(
-    said: ConfigHome, monkeypatch: pytest.MonkeyPatch
+def test_only_the_latest_query_is_searched(
+    home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that were typed while others were searched, or in one breath, are skipped."""
+    """Queries that were replaced before their turn are skipped."""
     looking, go_on = threading.Event(), threading.Event()
     texts: list[str] = []
 
-    def slow(_searcher: Searcher, text: str) -> list[TurnHit]:
+    def search_slowly(_searcher: Searcher, text: str) -> list[TurnHit]:
         texts.append(text)
         looking.set()
         go_on.wait(20)
         return []
 
-    monkeypatch.setattr(chooser_threads, "find_turns_with_words", slow)
-    with looked_through(said) as talk:
+    monkeypatch.setattr(chooser_threads, "find_turns_with_words", search_slowly)
+    with running_search(home_with_talk) as talk:
         talk.contents.request_search(SearchRequest("first", in_all_projects=False))
         looking.wait(20)
         for letter in "abcd":
             talk.contents.request_search(SearchRequest(letter, in_all_projects=False))
         go_on.set()
-        wait(lambda: len(talk.answers) == 2)
+        wait_until(lambda: len(talk.answers) == 2)
     assert texts == ["first", "d"]
 
 
-def test_leaving_ends_it(said: ConfigHome) -> None:
-    """This holds before it starts and while it waits; later requests are not answered."""
-    never = Talk(said)
+def test_stopping_ends_the_search_thread(home_with_talk: ConfigHome) -> None:
+    """A stop works before the start and while the thread waits. Later queries are not answered."""
+    never = SearchSession(home_with_talk)
     never.contents.stop()
-    with looked_through(said) as talk:
-        talk.asked("linter")
+    with running_search(home_with_talk) as talk:
+        talk.answer_to("linter")
     begun = time.monotonic()
     talk.contents.request_search(SearchRequest("pool", in_all_projects=False))
     talk.contents.stop()
@@ -139,57 +139,59 @@ def test_leaving_ends_it(said: ConfigHome) -> None:
     assert len(talk.answers) == 1
 
 
-def test_leaving_ends_an_update(said: ConfigHome) -> None:
-    """It is not waited for: the next search reads the rest."""
-    talk = Talk(said)
+def test_stopping_ends_an_index_update(home_with_talk: ConfigHome) -> None:
+    """The thread ends before all files are indexed."""
+    talk = SearchSession(home_with_talk)
     talk.contents._is_stopped = True
     talk.contents.start()
     assert talk.ended.wait(20)
-    with opened_index(said.where, max_seconds=-1) as index:
+    with opened_index(home_with_talk.where, max_seconds=-1) as index:
         assert index.db.execute("SELECT count(*) FROM files WHERE end > 0").fetchone()[0] < 3
 
 
-def test_an_index_that_is_not_complete(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of unsearched files is shown."""
-    monkeypatch.setattr(chooser_threads, "UPDATE_SECONDS", -1.0)
-    with looked_through(said) as talk:
-        assert talk.asked("linter", everywhere=True).unindexed_files == 2
-
-
-def test_a_damaged_index_is_rebuilt(said: ConfigHome) -> None:
-    """While the chooser is there."""
-    with opened_index(said.where):
-        pass
-    with open(index_file(said.where), "r+b") as stream:
-        stream.write(b"no index at all")
-    with looked_through(said) as talk:
-        assert talk.asked("linter").hits
-
-
-def test_an_index_that_can_not_be_kept(said: ConfigHome) -> None:
-    """One in memory does for the chooser's life."""
-    (said.config / "resume-hooks").write_text("in the way")
-    with looked_through(said) as talk:
-        assert talk.asked("linter").hits
-
-
-def test_a_search_in_a_thread_forks_nothing(
-    said: ConfigHome, monkeypatch: pytest.MonkeyPatch
+def test_an_answer_has_the_number_of_unindexed_files(
+    home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that is forked next to other threads may wait for ever."""
+    """With no time for an update, files of other projects stay unindexed."""
+    monkeypatch.setattr(chooser_threads, "UPDATE_SECONDS", -1.0)
+    with running_search(home_with_talk) as talk:
+        assert talk.answer_to("linter", everywhere=True).unindexed_files == 2
+
+
+def test_the_chooser_rebuilds_a_damaged_index(home_with_talk: ConfigHome) -> None:
+    """A search after the damage still finds its hits."""
+    with opened_index(home_with_talk.where):
+        pass
+    with open(index_file(home_with_talk.where), "r+b") as stream:
+        stream.write(b"no index at all")
+    with running_search(home_with_talk) as talk:
+        assert talk.answer_to("linter").hits
+
+
+def test_the_chooser_searches_without_a_stored_index(home_with_talk: ConfigHome) -> None:
+    """If the index cannot be written, the chooser keeps one in memory."""
+    (home_with_talk.config / "resume-hooks").write_text("in the way")
+    with running_search(home_with_talk) as talk:
+        assert talk.answer_to("linter").hits
+
+
+def test_a_search_in_a_thread_starts_no_process(
+    home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is forked while other threads run may never end."""
     monkeypatch.setattr(read_transcript, "MIN_PARALLEL_BYTES", 1)
     monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 4)
     monkeypatch.setattr(read_transcript, "_Worker", None)
-    with looked_through(said) as talk:
-        assert talk.asked("linter").hits
+    with running_search(home_with_talk) as talk:
+        assert talk.answer_to("linter").hits
 
 
-def test_a_phrase_costs_little(said: ConfigHome) -> None:
-    """Only a few of many possible records are read for a key."""
+def test_a_search_for_a_phrase_reads_few_records(home_with_talk: ConfigHome) -> None:
+    """While the user types, only a few of many candidate records are read."""
     for number in range(10, 15):
-        talk(said, number, *[f"exit the code {place}" for place in range(60)])
-    with opened_index(said.where) as index:
-        searcher = Searcher(index, Scope(), said.where)
+        talk(home_with_talk, number, *[f"exit the code {place}" for place in range(60)])
+    with opened_index(home_with_talk.where) as index:
+        searcher = Searcher(index, Scope(), home_with_talk.where)
         query = parse_query(['"exit code"'])
         assert FEWER < MAX_READ_RECORDS
         assert searcher.search([query], 20, max_reads=FEWER).more

@@ -1,4 +1,4 @@
-"""Previews are made aside, the last one wanted alone; what becomes of those that fail."""
+"""Previews are made in a thread, only for the latest row, and failures are shown."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.hooks.session_list.rows import row
 
 
 @pytest.fixture
-def session(config_home: ConfigHome) -> ListedSession:
-    """The row of a session of three turns."""
+def listed_session(config_home: ConfigHome) -> ListedSession:
+    """Return the row of a session with three turns."""
     write_session(
         config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")]
     )
@@ -28,8 +28,8 @@ def session(config_home: ConfigHome) -> ListedSession:
     return found
 
 
-def wait_for(made: Previews, kind: str, one: ListedSession) -> list[str]:
-    """Wait for a preview and return it."""
+def wait_for_preview(made: Previews, kind: str, one: ListedSession) -> list[str]:
+    """Wait for a preview and return its lines."""
     deadline = time.monotonic() + 20
     while (lines := made.find_lines(kind, one)) == [READING_NOTICE]:
         assert time.monotonic() < deadline
@@ -37,42 +37,44 @@ def wait_for(made: Previews, kind: str, one: ListedSession) -> list[str]:
     return lines
 
 
-def test_they_are_made_aside_and_kept(config_home: ConfigHome, session: ListedSession) -> None:
-    """The first answer is a notice; the result is announced once; a second request reads no disk."""
+def test_a_preview_is_made_in_a_thread_and_cached(
+    config_home: ConfigHome, listed_session: ListedSession
+) -> None:
+    """The first call returns a notice. A later call returns the lines without reading the file."""
     told = threading.Event()
     made = Previews(config_home.where, told.set)
-    assert made.find_lines(OUTLINE, session) == [READING_NOTICE]
+    assert made.find_lines(OUTLINE, listed_session) == [READING_NOTICE]
     assert told.wait(20)
-    lines = wait_for(made, OUTLINE, session)
-    os.remove(session.path)
-    assert made.find_lines(OUTLINE, session) == lines
+    lines = wait_for_preview(made, OUTLINE, listed_session)
+    os.remove(listed_session.path)
+    assert made.find_lines(OUTLINE, listed_session) == lines
 
 
-def test_only_the_last_one_wanted_is_made(
+def test_only_the_latest_preview_is_made(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A user who scrolls through a list waits for no skipped preview."""
+    """Rows that the user scrolls past get no preview."""
     seen: list[str] = []
 
-    def noted(_kind: str, one: ListedSession, _environ: object) -> list[str]:
+    def record_title(_kind: str, one: ListedSession, _environ: object) -> list[str]:
         seen.append(one.title)
         return [one.title]
 
-    monkeypatch.setattr(previews, "make_preview", noted)
+    monkeypatch.setattr(previews, "make_preview", record_title)
     made = Previews(config_home.where, lambda: None)
     for number in range(1, 50):
         made.find_lines(OUTLINE, row(number))
-    assert wait_for(made, OUTLINE, row(49)) == ["Title 49"]
+    assert wait_for_preview(made, OUTLINE, row(49)) == ["Title 49"]
     assert len(seen) < 5
 
 
-def test_a_bug_costs_that_preview_alone(
+def test_an_exception_affects_only_one_preview(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next one is made by a new thread."""
+    """The failed preview shows the error, and a new thread makes the next one."""
     made = Previews(config_home.where, lambda: None)
     monkeypatch.setattr(threading, "excepthook", lambda told: made.record_failure(told.exc_value))
     monkeypatch.setattr(previews, "make_preview", lambda *_: 1 / 0)
-    assert wait_for(made, OUTLINE, row(1)) == ["This can't be shown: ZeroDivisionError"]
+    assert wait_for_preview(made, OUTLINE, row(1)) == ["This can't be shown: ZeroDivisionError"]
     monkeypatch.setattr(previews, "make_preview", lambda *_: ["fine"])
-    assert wait_for(made, OUTLINE, row(2)) == ["fine"]
+    assert wait_for_preview(made, OUTLINE, row(2)) == ["fine"]

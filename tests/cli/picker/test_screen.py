@@ -1,4 +1,4 @@
-"""The chooser without a terminal: keys in, a session out, and what its threads may do to it."""
+"""The chooser without a terminal: its keys, its result, and its threads."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.hooks.session_list.rows import row
 Sessions = Callable[[bool], Iterator[ListEntry]]
 
 
-def three(_everywhere: bool) -> Iterator[ListEntry]:
-    """Three sessions."""
+def three_entries(_everywhere: bool) -> Iterator[ListEntry]:
+    """Yield three sessions."""
     return (ListEntry(row(number)) for number in (1, 2, 3))
 
 
@@ -34,7 +34,7 @@ def three(_everywhere: bool) -> Iterator[ListEntry]:
 def chooser_with_keys(
     sessions: Sessions, contents: Any = None, **options: Any
 ) -> Iterator[tuple[Chooser, PipeInput]]:
-    """Return a chooser that gets these keys."""
+    """Yield a chooser and the pipe that sends keys to it."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
         deeds: dict[str, KeyAction] = {"c-y": lambda one, _: f"GO {one.title.upper()}"}
         yield (
@@ -46,21 +46,21 @@ def chooser_with_keys(
 
 
 def chosen_title(chooser: Chooser) -> str | None:
-    """Return the title of the chosen session."""
+    """Run the chooser and return the title of the chosen session."""
     chosen = chooser.run()
     return chosen.title if chosen else None
 
 
-def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
-    """Run a function in a thread when a condition is true."""
+def run_when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
+    """Run a function in a thread as soon as a condition is true."""
 
-    def wait() -> None:
+    def wait_and_act() -> None:
         deadline = time.monotonic() + 20
         while not holds() and time.monotonic() < deadline:
             time.sleep(0.005)
         act()
 
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=wait_and_act, daemon=True).start()
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
         ("\r\r\r", "Title 1"),
     ],
 )
-def test_keys(keys: str, title: str | None) -> None:
-    """The chosen session; keys after the last one change nothing."""
-    with chooser_with_keys(three) as (chooser, pipe):
-        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(keys))
+def test_keys_choose_a_session(keys: str, title: str | None) -> None:
+    """Enter chooses the selected session, and later keys change nothing."""
+    with chooser_with_keys(three_entries) as (chooser, pipe):
+        run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(keys))
         assert chosen_title(chooser) == title
 
 
@@ -94,21 +94,21 @@ NO_KEYS = (
 @pytest.mark.parametrize("pieces", [1, 2])
 @pytest.mark.parametrize("sequence", NO_KEYS)
 def test_an_unknown_key_has_no_effect(sequence: str, pieces: int) -> None:
-    """It neither closes the screen nor types a letter, whole or in two pieces."""
-    with chooser_with_keys(three) as (chooser, pipe):
+    """An unknown sequence neither closes the screen nor types a letter, whole or in two pieces."""
+    with chooser_with_keys(three_entries) as (chooser, pipe):
 
-        def send() -> None:
+        def send_sequence() -> None:
             cut = len(sequence) if pieces == 1 else 2
             for piece in (sequence[:cut], f"{sequence[cut:]}title 3\r"):
                 pipe.send_text(piece)
 
-        when(lambda: chooser.choices.count == 3, send)
+        run_when(lambda: chooser.choices.count == 3, send_sequence)
         assert chosen_title(chooser) == "Title 3"
 
 
 @pytest.mark.parametrize("sequence", NO_KEYS)
-def test_a_sequence_that_comes_byte_by_byte(sequence: str) -> None:
-    """It produces no Escape and no letter, wherever a read ends."""
+def test_a_sequence_may_arrive_byte_by_byte(sequence: str) -> None:
+    """A split sequence yields neither Escape nor a letter."""
     heard: list[object] = []
     parser = KeyParser(lambda press: heard.append(press.key))
     for byte in sequence:
@@ -116,42 +116,45 @@ def test_a_sequence_that_comes_byte_by_byte(sequence: str) -> None:
     assert set(heard) <= {Keys.F1, Keys.ControlRight}
 
 
-def test_a_paste_is_text() -> None:
-    """This applies to any content; input after it is keys again."""
-    with chooser_with_keys(three) as (chooser, pipe):
+def test_pasted_text_is_not_read_as_keys() -> None:
+    """A paste may contain any sequence. Keys after it work."""
+    with chooser_with_keys(three_entries) as (chooser, pipe):
         text = "\x1b[200~title\x1b[I\x1b[201~\x15title 2\r"
-        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(text))
+        run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(text))
         assert chosen_title(chooser) == "Title 2"
 
 
-def test_the_list_is_described() -> None:
-    """The project, the number of listed sessions and the total; the command is copied on request."""
-    told: list[str] = []
-    with chooser_with_keys(three, typed_text="2") as (chooser, pipe):
+def test_the_chooser_describes_its_list() -> None:
+    """The description has the project and the numbers of shown and all sessions.
 
-        def look() -> None:
+    A key can copy the command.
+    """
+    told: list[str] = []
+    with chooser_with_keys(three_entries, typed_text="2") as (chooser, pipe):
+
+        def record_description() -> None:
             told.append(chooser.describe_list())
             pipe.send_text("\x19")
-            when(lambda: bool(chooser.message), leave)
+            run_when(lambda: bool(chooser.message), record_message)
 
-        def leave() -> None:
+        def record_message() -> None:
             told.append(chooser.message)
             pipe.send_text("\r")
 
-        when(lambda: chooser.describe_list().endswith("3"), look)
+        run_when(lambda: chooser.describe_list().endswith("3"), record_description)
         chooser.run()
     assert told == ["Resume a session · /home/me/proj · 1 of 3", "GO TITLE 2"]
 
 
-def test_leaving_waits_for_no_listing() -> None:
-    """One that never ends, before its first session."""
+def test_leaving_does_not_wait_for_the_listing() -> None:
+    """Escape works while the listing has not produced its first session."""
     never = threading.Event()
 
-    def stuck(_everywhere: bool) -> Iterator[ListEntry]:
+    def list_forever(_everywhere: bool) -> Iterator[ListEntry]:
         never.wait(60)
         yield ListEntry(row())
 
-    with chooser_with_keys(stuck) as (chooser, pipe):
+    with chooser_with_keys(list_forever) as (chooser, pipe):
         pipe.send_text("\x1b")
         since = time.monotonic()
         assert chooser.run() is None
@@ -159,40 +162,42 @@ def test_leaving_waits_for_no_listing() -> None:
     never.set()
 
 
-def test_a_bug_of_the_listing_is_a_bug() -> None:
-    """It ends the chooser, and is reported like every bug."""
+def test_an_exception_of_the_listing_ends_the_chooser() -> None:
+    """The exception is raised, not hidden."""
 
-    def broken(_everywhere: bool) -> Iterator[ListEntry]:
+    def list_and_fail(_everywhere: bool) -> Iterator[ListEntry]:
         yield ListEntry(row())
         raise ZeroDivisionError
 
-    with chooser_with_keys(broken) as (chooser, _pipe), pytest.raises(ZeroDivisionError):
+    with chooser_with_keys(list_and_fail) as (chooser, _pipe), pytest.raises(ZeroDivisionError):
         chooser.run()
 
 
-def test_a_listing_that_was_left_adds_nothing() -> None:
-    """Ctrl+A while the first one is under way."""
+def test_an_outdated_listing_adds_no_sessions() -> None:
+    """Ctrl+A replaces the listing while it still runs."""
     go = threading.Event()
 
-    def listing(everywhere: bool) -> Iterator[ListEntry]:
+    def list_sessions(everywhere: bool) -> Iterator[ListEntry]:
         if not everywhere:
             go.wait(20)
         yield ListEntry(row(2 if everywhere else 1))
 
-    with chooser_with_keys(listing) as (chooser, pipe):
+    with chooser_with_keys(list_sessions) as (chooser, pipe):
         pipe.send_text("\x01")
 
-        def release() -> None:
+        def release_first_listing() -> None:
             go.set()
             time.sleep(0.2)
             pipe.send_text("\r")
 
-        when(lambda: chooser.in_all_projects and chooser.choices.count == 1, release)
+        run_when(
+            lambda: chooser.in_all_projects and chooser.choices.count == 1, release_first_listing
+        )
         assert (chosen_title(chooser), chooser.choices.count) == ("Title 2", 1)
 
 
-class Saying(ContentSearch):
-    """Contents that are looked through as a test says."""
+class FakeContentSearch(ContentSearch):
+    """A search that answers with the hits of a given function."""
 
     def __init__(
         self, told: Callable[[SearchAnswer | None], None], say: Callable[[str], list[TurnHit]]
@@ -206,7 +211,7 @@ class Saying(ContentSearch):
 
 
 def turn_of_each_session(*numbers: int) -> list[TurnHit]:
-    """Return a turn for each session."""
+    """Return one hit for each session."""
     return [
         TurnHit((session_id(number),), "strong", "reply · turn 4", "it was said", 0)
         for number in numbers
@@ -214,80 +219,84 @@ def turn_of_each_session(*numbers: int) -> list[TurnHit]:
 
 
 def test_matching_turns_can_be_chosen() -> None:
-    """They appear after a search; the number of unsearched files is shown."""
+    """Hits of a search appear in the list, with the number of unindexed files."""
     heads: list[str] = []
 
-    def ready() -> bool:
+    def has_match() -> bool:
         return [row.title for row in chooser.choices.matches] == ["Title 2"]
 
-    def take() -> None:
+    def choose_match() -> None:
         heads.append(chooser.describe_list())
         pipe.send_text("\r")
 
     with chooser_with_keys(
-        three,
-        contents=lambda told: Saying(
+        three_entries,
+        contents=lambda told: FakeContentSearch(
             told, lambda text: turn_of_each_session(2) if text == "pool" else []
         ),
     ) as found:
         chooser, pipe = found
-        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
-        when(ready, take)
+        run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
+        run_when(has_match, choose_match)
         assert chosen_title(chooser) == "Title 2"
     assert heads == ["Resume a session · /home/me/proj · 1 of 3 · 7 files not indexed yet"]
 
 
-def test_answers_to_earlier_words_are_ignored() -> None:
-    """The words were replaced. While no answer exists, the screen says so."""
+def test_an_answer_to_an_earlier_query_is_ignored() -> None:
+    """Until the current query is answered, the screen shows that a search is running."""
     go, told = threading.Event(), list[str]()
 
-    def slow(text: str) -> list[TurnHit]:
+    def search_slowly(text: str) -> list[TurnHit]:
         if text == "pool":
             go.wait(20)
         return turn_of_each_session(1 if text == "pool" else 2) if text else []
 
-    def type_on() -> None:
+    def type_another_letter() -> None:
         told.append(chooser.describe_empty_list())
         pipe.send_text("s")
-        when(lambda: chooser._input_buffer.text == "pools", go.set)
-        when(lambda: bool(chooser.choices.matches), lambda: pipe.send_text("\r"))
+        run_when(lambda: chooser._input_buffer.text == "pools", go.set)
+        run_when(lambda: bool(chooser.choices.matches), lambda: pipe.send_text("\r"))
 
-    with chooser_with_keys(three, contents=lambda told: Saying(told, slow)) as (chooser, pipe):
-        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
-        when(
+    with chooser_with_keys(
+        three_entries, contents=lambda told: FakeContentSearch(told, search_slowly)
+    ) as (chooser, pipe):
+        run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
+        run_when(
             lambda: (
                 chooser._input_buffer.text == "pool"
                 and chooser._loader is not None
                 and chooser._loader.is_done
             ),
-            type_on,
+            type_another_letter,
         )
         assert chosen_title(chooser) == "Title 2"
     assert told == ["  Searching the turns ..."]
 
 
-def test_a_search_bug_does_not_prevent_a_choice() -> None:
-    """Titles can still be searched, and the bug is reported."""
+def test_a_failed_search_does_not_prevent_a_choice() -> None:
+    """The failure is shown, and titles can still be searched."""
     messages: list[str] = []
 
-    def broken(text: str) -> list[TurnHit]:
+    def fail_to_search(text: str) -> list[TurnHit]:
         if text:
             raise ZeroDivisionError
         return []
 
-    def take() -> None:
+    def choose_by_title() -> None:
         messages.extend([chooser.message, chooser.describe_empty_list()])
         pipe.send_text("\x15title 3\r")
 
-    with chooser_with_keys(three, contents=lambda told: Saying(told, broken)) as (chooser, pipe):
-        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("zzz"))
-        when(
+    with chooser_with_keys(
+        three_entries, contents=lambda told: FakeContentSearch(told, fail_to_search)
+    ) as (chooser, pipe):
+        run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("zzz"))
+        run_when(
             lambda: (
                 bool(chooser.message)
                 and chooser._current_search is None
                 and not chooser.choices.matches
             ),
-            take,
+            choose_by_title,
         )
         assert chosen_title(chooser) == "Title 3"
     assert messages == [
@@ -296,16 +305,18 @@ def test_a_search_bug_does_not_prevent_a_choice() -> None:
     ]
 
 
-def test_leaving_waits_for_no_search() -> None:
-    """The search never ends."""
+def test_leaving_does_not_wait_for_a_search() -> None:
+    """Escape works while a search runs that never ends."""
     never = threading.Event()
 
-    def stuck(_text: str) -> list[TurnHit]:
+    def search_forever(_text: str) -> list[TurnHit]:
         never.wait(60)
         return []
 
-    with chooser_with_keys(three, contents=lambda told: Saying(told, stuck)) as (chooser, pipe):
-        when(lambda: chooser._content_search is not None and chooser._content_search.thread.is_alive(),
+    with chooser_with_keys(
+        three_entries, contents=lambda told: FakeContentSearch(told, search_forever)
+    ) as (chooser, pipe):
+        run_when(lambda: chooser._content_search is not None and chooser._content_search.thread.is_alive(),
              lambda: pipe.send_text("\x1b"))  # fmt: skip
         since = time.monotonic()
         assert chooser.run() is None
@@ -322,6 +333,8 @@ def test_leaving_waits_for_no_search() -> None:
         (40, 40, False, False),
     ],
 )
-def test_where_the_preview_is(columns: int, rows: int, beside: bool, below: bool) -> None:
-    """Next to a wide list, below a high one, or nowhere."""
+def test_the_place_of_the_preview_depends_on_the_terminal(
+    columns: int, rows: int, beside: bool, below: bool
+) -> None:
+    """The preview is next to a wide list, below a tall one, or hidden."""
     assert find_preview_place(columns, rows) == (beside, below)

@@ -7,11 +7,11 @@ from pathlib import Path
 from resume_hooks.storage.stored_settings import store_setting
 from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
-from tests.cli.test_every_verb import state
+from tests.cli.test_every_verb import home_state
 from tests.cli.test_handoff import parent, project
-from tests.cli.test_handoff_edit import Desk, desk
+from tests.cli.test_handoff_edit import EditorDesk, editor_desk
 
-__all__ = ["desk", "parent", "project"]
+__all__ = ["editor_desk", "parent", "project"]
 
 
 def test_out_writes_the_document(
@@ -41,10 +41,10 @@ def test_a_dry_run_writes_no_document_either(
 ) -> None:
     """It names the documents."""
     store_setting("handoff_dir", "_handoffs")
-    before = state(config_home)
+    before = home_state(config_home)
     data = document("handoff", SESSION, "--out", "x.md", "--dry-run")["data"]
     assert len(data["documents"]) == 2
-    assert state(config_home) == before
+    assert home_state(config_home) == before
 
 
 def test_the_setting_counts_for_every_handoff(
@@ -66,21 +66,26 @@ def test_the_setting_counts_for_every_handoff(
     assert done.stderr.decode().startswith("note: handoff_dir was ignored: ")
 
 
-def test_the_document_contains_the_edit(desk: Desk) -> None:
+def test_the_document_contains_the_edit(editor_desk: EditorDesk) -> None:
     """Next to the whole digest."""
-    assert desk.handoff("--out", "x.md", EDITOR=desk.editor('echo "use tabs" >> "$1"')).code == 0
-    text = (desk.project / "x.md").read_text("utf-8")
+    assert (
+        editor_desk.run_handoff(
+            "--out", "x.md", EDITOR=editor_desk.write_editor('echo "use tabs" >> "$1"')
+        ).code
+        == 0
+    )
+    text = (editor_desk.project / "x.md").read_text("utf-8")
     assert "## The opening of the fresh session, as the user edited it" in text
     assert "\nuse tabs\n" in text
 
 
-def test_a_document_that_is_there_by_now(desk: Desk) -> None:
+def test_a_document_that_is_there_by_now(editor_desk: EditorDesk) -> None:
     """It stays, no child is written, and the text is in the file that the message names."""
-    script = desk.editor(f'echo mine > {desk.project}/x.md; echo words >> "$1"')
-    done = desk.handoff("--out", "x.md", EDITOR=script)
+    script = editor_desk.write_editor(f'echo mine > {editor_desk.project}/x.md; echo words >> "$1"')
+    done = editor_desk.run_handoff("--out", "x.md", EDITOR=script)
     assert done.code == 2
-    (folder,) = desk.tmp.iterdir()
+    (folder,) = editor_desk.tmp.iterdir()
     assert "exists already" in done.text
     assert f"Your text is in {folder}/handoff.md" in done.text
-    assert desk.openings() == []
-    assert (desk.project / "x.md").read_text() == "mine\n"
+    assert editor_desk.openings() == []
+    assert (editor_desk.project / "x.md").read_text() == "mine\n"

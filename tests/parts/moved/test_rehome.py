@@ -34,10 +34,10 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.cli.test_delete import OLD, path
+from tests.cli.test_delete import OLD, old_parent
 from tests.crashes import crashes
 
-__all__ = ["path"]
+__all__ = ["old_parent"]
 
 
 FILES = ("src/parser.py", "src/errors.py")
@@ -302,7 +302,7 @@ def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: An
 
 
 def test_copies_in_two_folders(
-    path: Path, config_home: ConfigHome, cli: Cli, document: Document
+    old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
     """Told wherever the session is read.
 
@@ -313,32 +313,32 @@ def test_copies_in_two_folders(
             config_home.project("/home/user/copy"), SESSION, conversation(1), mtime=OLD + 9
         )
     )
-    whole, part = path.read_bytes(), copy.read_bytes()
+    whole, part = old_parent.read_bytes(), copy.read_bytes()
     remedy = f"resume-hooks delete {SESSION} --other-copies"
     assert remedy in cli("doctor").stdout.decode()
     assert remedy in document("info", SESSION)["warnings"][0]
-    assert remedy in cli("resume", str(path)).stderr.decode()
+    assert remedy in cli("resume", str(old_parent)).stderr.decode()
     planned = document("delete", SESSION, "--other-copies", "--dry-run")["data"]
     assert (planned["kept"], planned["session"]["file"], planned["written"]) == (
-        str(path),
+        str(old_parent),
         str(copy),
         False,
     )
     assert (
-        f"{path} stays, and has all records of the others"
+        f"{old_parent} stays, and has all records of the others"
         in cli(*remedy.split()[1:], "--yes").stdout.decode()
     )
-    assert (path.read_bytes(), copy.exists()) == (whole, False)
+    assert (old_parent.read_bytes(), copy.exists()) == (whole, False)
     assert document("delete", SESSION, "--other-copies", "--yes", code=2)["error"][
         "message"
-    ].startswith(str(path))
+    ].startswith(str(old_parent))
     assert "one project folder" in cli("doctor").stdout.decode()
     cli("restore", SESSION)
     assert copy.read_bytes() == part
     write_session(copy.parent, SESSION, conversation(3)[2:], mtime=OLD)
     failed = document("delete", SESSION, "--other-copies", "--yes", code=1)["error"]
-    assert f"{path} lacks 2 records of the others" in failed["message"]
+    assert f"{old_parent} lacks 2 records of the others" in failed["message"]
     assert "resume-hooks fork" in failed["remedy"]
-    done = document("delete", str(path), "--other-copies", "--yes")["data"]
-    assert (done["kept"], path.read_bytes(), copy.exists()) == (str(path), whole, False)
+    done = document("delete", str(old_parent), "--other-copies", "--yes")["data"]
+    assert (done["kept"], old_parent.read_bytes(), copy.exists()) == (str(old_parent), whole, False)
     assert cli("delete", "--other-copies", "--empty-trash", "--yes").returncode == 2

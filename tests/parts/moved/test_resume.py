@@ -102,7 +102,7 @@ class TestGoneOnATerminal:
         """A line names the command that copies them, until each has a copy."""
         old = desk.home.root / "old"
         for number, title in ((5, "Lost"), (6, "Beside")):
-            desk.session(number, title, folder=old)
+            desk.write_session(number, title, folder=old)
         for locator, told in (("Lost", True), ("Beside", False)):
             screen = desk.run("continue", locator, columns=250)
             screen.wait_for("the current folder")
@@ -116,7 +116,7 @@ class TestGoneOnATerminal:
     def test_into_this_folder(self, desk: Desk) -> None:
         """The new folder is unknown."""
         old = desk.home.root / "old"
-        parent = desk.session(5, "Lost", folder=old)
+        parent = desk.write_session(5, "Lost", folder=old)
         content = parent.read_bytes()
         screen = desk.run("continue", "Lost", columns=250)
         screen.wait_for(f"1  {desk.project} +the current folder")
@@ -127,23 +127,23 @@ class TestGoneOnATerminal:
 
     def test_the_child_continues_unchanged(self, desk: Desk) -> None:
         """It was written a moment ago, by us: an empty line makes no second child."""
-        desk.session(5, "Lost", folder=desk.home.root / "old")
-        before = desk.ids()
+        desk.write_session(5, "Lost", folder=desk.home.root / "old")
+        before = desk.session_ids()
         screen = desk.run("resume", "Lost", columns=250)
         screen.wait_for("q to leave")
         screen.key("Enter")
         screen.wait_for(r"How do you want to continue\?(.|\n)*> +1  go on")
         screen.key("Enter")
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
-        assert desk.ids() - before == {found.group(1)}
+        assert desk.session_ids() - before == {found.group(1)}
         assert b"may be open in a client" not in screen.raw
 
     def test_left(self, desk: Desk) -> None:
         """Nothing is written."""
-        desk.session(5, "Lost", folder=desk.home.root / "old")
-        before = desk.ids()
+        desk.write_session(5, "Lost", folder=desk.home.root / "old")
+        before = desk.session_ids()
         screen = desk.run("resume", "Lost", "--way", "go on")
         screen.wait_for("q to leave")
         screen.type("q\r")
         assert screen.ended() == 130
-        assert desk.ids() == before
+        assert desk.session_ids() == before

@@ -15,10 +15,10 @@ from resume_hooks.cli.main import run
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.storage import project_files
 from tests.builders import ConfigHome
-from tests.cli.test_completion import completed, desk
+from tests.cli.test_completion import completions, desk_folder
 from tests.parts.rewind_files.project import SESSION, Project, backup, prompt_id, snapshot, turns
 
-__all__ = ["desk"]
+__all__ = ["desk_folder"]
 
 
 @pytest.fixture
@@ -276,6 +276,8 @@ def test_many_long_differences_are_cut(
     assert len(out.splitlines()) < 460
 
 
-def test_it_completes_a_session(config_home: ConfigHome, desk: Path) -> None:
+def test_it_completes_a_session(config_home: ConfigHome, desk_folder: Path) -> None:
     """SESSION is in its usage line."""
-    assert completed(config_home, desk, "resume-hooks rewind-files 1a2") == ["plain,1a2b3c4d"]
+    assert completions(config_home, desk_folder, "resume-hooks rewind-files 1a2") == [
+        "plain,1a2b3c4d"
+    ]

@@ -318,17 +318,17 @@ def test_a_page_is_asked_about_and_imported(desk: Desk, tmp_path: Path) -> None:
     """
     page = tmp_path / "far.html"
     page.write_bytes(session_bytes([*conversation(2), custom_title("From afar")]))
-    known = desk.ids()
+    known = desk.session_ids()
     words = ("resume", str(page), "--way", "go on")
     screen = desk.run(*words)
     screen.wait_for(r"Y/n")
     screen.type("n\r")
-    assert (screen.ended(), desk.ids()) == (130, known)
+    assert (screen.ended(), desk.session_ids()) == (130, known)
     screen = desk.run(*words)
     screen.wait_for(r"Y/n")
     screen.type("\r")
     screen.wait_for(r"STARTED --resume \S+ IN proj")
     assert screen.ended() == 0
-    (made,) = desk.ids() - known
+    (made,) = desk.session_ids() - known
     assert f"STARTED --resume {made}".encode() in screen.raw
     assert b"unverified" in screen.raw

@@ -18,9 +18,9 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.cli.test_output import Told, is_styled, told
+from tests.cli.test_output import Told, assert_styled, verb_output
 
-__all__ = ["told"]
+__all__ = ["verb_output"]
 
 
 NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
@@ -147,6 +147,6 @@ def test_hostile_words_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> N
     assert b"\x1b" not in cli("stats", "--all", environ={"FORCE_COLOR": "0"}).stdout
 
 
-def test_colour_where_it_is_wanted(told: Told) -> None:
+def test_colour_where_it_is_wanted(verb_output: Told) -> None:
     """On a terminal, and in a pipe that asks for it."""
-    is_styled(told, ["stats", "--all"])
+    assert_styled(verb_output, ["stats", "--all"])
