@@ -165,7 +165,7 @@ def trimmed(session: SessionFile, where: Where) -> int:
 def handed_off(session: SessionFile, where: Where) -> int:
     """Return the size before a handoff according to its receipt, or 0 if no handoff is possible."""
     try:
-        return agents.plan_fresh(session, where, kind="handoff").sizes.before
+        return agents.plan_fresh(session, where, kind="handoff").sizes.tokens_before
     except ResumeHooksError:
         return 0
 

@@ -43,7 +43,9 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
     with pytest.raises(WriteFailed, match="newer"):
         stored_settings.store_setting("notice_percent", "90", config_home.where)
     assert trash.list_deleted(config_home.where) == []
-    assert [stray.gone for stray in trash.list_stray_folders(config_home.where)] == [False]
+    assert [stray.is_half_removed for stray in trash.list_stray_folders(config_home.where)] == [
+        False
+    ]
     with opened_index(config_home.where) as index:
         assert "newer" in index.notes[0]
     assert search_index(["prompt"], Scope(), config_home.where).hits

@@ -127,41 +127,48 @@ def test_warm(config_home: ConfigHome) -> None:
     What is fresh shares what all sessions here begin with.
     """
     found = compare_at(config_home, bulky(), 200)
-    assert (found.warm, found.age, found.traffic.lifetime) == (True, 95, LONG_CACHE_SECONDS)
+    assert (found.is_cache_warm, found.age, found.traffic.lifetime) == (
+        True,
+        95,
+        LONG_CACHE_SECONDS,
+    )
     assert found.base.tokens == pytest.approx(BASE, abs=2)
     rows = by_name(found)
     assert list(rows) == [GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT]
-    assert (rows[GO_ON].after, rows[GO_ON].uncached) == (110_300, 0)
-    assert rows[TRIM].after < 50_000
-    assert rows[TRIM].uncached == rows[TRIM].after - SHARED
-    assert 0 < rows[HANDOFF].after - found.base.tokens < DEFAULT_TOKENS + 500
-    assert rows[HANDOFF].uncached == rows[HANDOFF].after - SHARED
-    assert rows[ROLLOVER].after == rows[HANDOFF].after + ROLLOVER_SUMMARY_TOKENS
-    assert rows[ROLLOVER].uncached == rows[ROLLOVER].after - SHARED + 110_300 - found.base.tokens
-    assert rows[COMPACT].after == pytest.approx(BASE + TOKENS_AFTER_COMPACTION, abs=2)
-    assert rows[COMPACT].uncached == rows[COMPACT].after - SHARED
-    # One request a turn: its own context, and 100 tokens more each time.
-    assert rows[GO_ON].next_turn == round(110_300 * 0.1)
-    assert rows[HANDOFF].next_turn == round(SHARED * 0.1 + rows[HANDOFF].uncached * 2)
-    read, answer = 110_300 * 0.1, COMPACTION_SUMMARY_TOKENS * 5
-    assert rows[COMPACT].next_turn == pytest.approx(
-        read + answer + SHARED * 0.1 + rows[COMPACT].uncached * 2, abs=1
+    assert (rows[GO_ON].tokens_after, rows[GO_ON].uncached_tokens) == (110_300, 0)
+    assert rows[TRIM].tokens_after < 50_000
+    assert rows[TRIM].uncached_tokens == rows[TRIM].tokens_after - SHARED
+    assert 0 < rows[HANDOFF].tokens_after - found.base.tokens < DEFAULT_TOKENS + 500
+    assert rows[HANDOFF].uncached_tokens == rows[HANDOFF].tokens_after - SHARED
+    assert rows[ROLLOVER].tokens_after == rows[HANDOFF].tokens_after + ROLLOVER_SUMMARY_TOKENS
+    assert (
+        rows[ROLLOVER].uncached_tokens
+        == rows[ROLLOVER].tokens_after - SHARED + 110_300 - found.base.tokens
     )
-    assert 0 < (rows[HANDOFF].pays_after or 0) < (rows[ROLLOVER].pays_after or 0)
+    assert rows[COMPACT].tokens_after == pytest.approx(BASE + TOKENS_AFTER_COMPACTION, abs=2)
+    assert rows[COMPACT].uncached_tokens == rows[COMPACT].tokens_after - SHARED
+    # One request a turn: its own context, and 100 tokens more each time.
+    assert rows[GO_ON].next_turn_cost == round(110_300 * 0.1)
+    assert rows[HANDOFF].next_turn_cost == round(SHARED * 0.1 + rows[HANDOFF].uncached_tokens * 2)
+    read, answer = 110_300 * 0.1, COMPACTION_SUMMARY_TOKENS * 5
+    assert rows[COMPACT].next_turn_cost == pytest.approx(
+        read + answer + SHARED * 0.1 + rows[COMPACT].uncached_tokens * 2, abs=1
+    )
+    assert 0 < (rows[HANDOFF].turns_to_pay_off or 0) < (rows[ROLLOVER].turns_to_pay_off or 0)
 
 
 def test_cold(config_home: ConfigHome) -> None:
     """Without the cache each way sends everything, and a smaller way pays with its first turn."""
     found = compare_at(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
     rows = by_name(found)
-    assert not found.warm
+    assert not found.is_cache_warm
     for name in (GO_ON, TRIM, HANDOFF):
-        assert rows[name].uncached == rows[name].after
-    assert rows[GO_ON].next_turn == 220_600
-    assert [rows[name].pays_after for name in (GO_ON, TRIM, HANDOFF)] == [None, 1, 1]
+        assert rows[name].uncached_tokens == rows[name].tokens_after
+    assert rows[GO_ON].next_turn_cost == 220_600
+    assert [rows[name].turns_to_pay_off for name in (GO_ON, TRIM, HANDOFF)] == [None, 1, 1]
     # The compaction sends the whole once more, and what it leaves stands behind what it has just
     # cached.
-    assert rows[COMPACT].uncached == 110_300 + rows[COMPACT].after - SHARED
+    assert rows[COMPACT].uncached_tokens == 110_300 + rows[COMPACT].tokens_after - SHARED
 
 
 def test_a_cold_cache_recommends_the_way_that_pays_first(config_home: ConfigHome) -> None:
@@ -171,7 +178,7 @@ def test_a_cold_cache_recommends_the_way_that_pays_first(config_home: ConfigHome
     """
     found = compare_at(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
     assert found.context.max_percent < NEARLY_FULL_PERCENT
-    assert (found.recommendation, found.advice and found.advice.why) == (TRIM, COLD_CACHE_REASON)
+    assert (found.recommendation, found.advice and found.advice.reason) == (TRIM, COLD_CACHE_REASON)
     assert compare_at(config_home, bulky(), 200).advice is None
     assert compare_at(config_home, bulky(30), 105 + LONG_CACHE_SECONDS).advice is None
     talk = [row for row in bulky(0) if row["uuid"] != "a"]
@@ -186,7 +193,7 @@ def test_a_cold_cache_recommends_the_way_that_pays_first(config_home: ConfigHome
 def test_a_compaction_leaves_no_more_than_there_is(config_home: ConfigHome) -> None:
     """In a new session the usual size would be larger than the session."""
     found = compare_at(config_home, bulky(0), 200)
-    assert by_name(found)[COMPACT].after <= found.context.tokens
+    assert by_name(found)[COMPACT].tokens_after <= found.context.tokens
 
 
 def test_the_last_compaction_shows_of_the_next(config_home: ConfigHome) -> None:
@@ -200,31 +207,36 @@ def test_the_last_compaction_shows_of_the_next(config_home: ConfigHome) -> None:
     ]
     compact = compare_at(config_home, rows, 310)
     found = by_name(compact)
-    assert found[COMPACT].after == 42_000
-    assert found[GO_ON].after == 42_000
+    assert found[COMPACT].tokens_after == 42_000
+    assert found[GO_ON].tokens_after == 42_000
     # A summary reads what was said before it, too.
-    assert found[ROLLOVER].uncached == found[ROLLOVER].after - SHARED + round(compact.ends.size / 4)
+    assert found[ROLLOVER].uncached_tokens == found[ROLLOVER].tokens_after - SHARED + round(
+        compact.ends.size / 4
+    )
 
 
 @pytest.mark.parametrize("record", [user("hello", uuid="u"), custom_title("nothing")])
 def test_a_session_that_was_never_counted(config_home: ConfigHome, record: Record) -> None:
     """Cold, with one request per turn; no estimate is negative, and an empty trim has none."""
     found = compare_at(config_home, [record], 10)
-    assert (found.warm, found.age) == (False, None)
+    assert (found.is_cache_warm, found.age) == (False, None)
     fresh = {HANDOFF, ROLLOVER} if record["type"] == "user" else set()
     assert set(by_name(found)) == {GO_ON, COMPACT} | fresh, (
         "where nobody asked anything there is nothing to hand off"
     )
-    assert bool(found.dial) is bool(fresh)
-    assert all(min(row.after, row.uncached, row.next_turn) >= 0 for row in found.estimates)
-    assert found.trim_estimated
+    assert bool(found.handoff_sizes) is bool(fresh)
+    assert all(
+        min(row.tokens_after, row.uncached_tokens, row.next_turn_cost) >= 0
+        for row in found.estimates
+    )
+    assert found.is_trim_estimated
 
 
 def test_a_large_live_part_has_no_trim_estimate(config_home: ConfigHome) -> None:
     """A prompt has no time to estimate a trim; the shell has."""
     assert TRIM not in by_name(compare_at(config_home, bulky(), 200, limit=1_000))
-    assert not compare_at(config_home, bulky(), 200, limit=1_000).trim_estimated
-    assert not compare_at(config_home, bulky(), 200, limit=1_000).planned
+    assert not compare_at(config_home, bulky(), 200, limit=1_000).is_trim_estimated
+    assert not compare_at(config_home, bulky(), 200, limit=1_000).is_handoff_planned
     assert TRIM in by_name(compare_at(config_home, bulky(), 200, limit=10_000_000))
 
 
@@ -344,11 +356,14 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
     )
     for found in (cold, warm):
         assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(by_name(found))
-        assert all(min(row.after, row.uncached, row.next_turn) >= 0 for row in found.estimates)
-        assert by_name(found)[GO_ON].after == found.context.tokens
-    assert warm.warm is bool(answered and warm.traffic.lifetime)
-    if warm.warm and warm.traffic.cached:
-        assert by_name(warm)[GO_ON].next_turn <= by_name(cold)[GO_ON].next_turn
+        assert all(
+            min(row.tokens_after, row.uncached_tokens, row.next_turn_cost) >= 0
+            for row in found.estimates
+        )
+        assert by_name(found)[GO_ON].tokens_after == found.context.tokens
+    assert warm.is_cache_warm is bool(answered and warm.traffic.lifetime)
+    if warm.is_cache_warm and warm.traffic.cached:
+        assert by_name(warm)[GO_ON].next_turn_cost <= by_name(cold)[GO_ON].next_turn_cost
 
 
 def test_a_receipt_matches_the_card(config_home: ConfigHome, real_session: RealSession) -> None:
@@ -380,5 +395,5 @@ def test_content_after_the_last_count(config_home: ConfigHome) -> None:
         config_home.where,
         make_options(),
     )
-    assert found.context == trimmed.before
+    assert found.context == trimmed.context_before
     assert found.context.tokens > compare_at(config_home, rows[:-1], 300).context.tokens

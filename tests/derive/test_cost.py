@@ -83,8 +83,14 @@ def test_turns_by_hand() -> None:
         # eleven more.
         (TRIM, WARM, LONG_CACHE_SECONDS, ONE, 12),
         # Cold: going on writes 100,000 itself, so that the first request pays already.
-        (TRIM._replace(cached=0, uncached=50_000), COLD, DEFAULT_CACHE_SECONDS, ONE, 1),
-        (TRIM._replace(cached=0, uncached=50_000), COLD, 0, ONE, 1),
+        (
+            TRIM._replace(cached_tokens=0, uncached_tokens=50_000),
+            COLD,
+            DEFAULT_CACHE_SECONDS,
+            ONE,
+            1,
+        ),
+        (TRIM._replace(cached_tokens=0, uncached_tokens=50_000), COLD, 0, ONE, 1),
         # As large as before, or larger: whatever is written anew is never earned back.
         (Strategy("trim", 100_000, 20_000, 80_000), WARM, DEFAULT_CACHE_SECONDS, ONE, None),
         (

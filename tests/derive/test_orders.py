@@ -276,5 +276,5 @@ def test_an_untrim_states_the_size_that_the_trim_in_place_stated(tmp_path: Path)
     client.add(system("informational", content=remark, **client.place()))
     session = session_file(str(client.path))
     decided = untrim.plan_untrim(scan_trimmed_session(session), client.where)
-    assert (decided.sizes.before, decided.sizes.after) == (61_234, 90_000)
+    assert (decided.sizes.tokens_before, decided.sizes.tokens_after) == (61_234, 90_000)
     assert plan.scan_session(session).context.tokens == 61_234

@@ -56,7 +56,7 @@ def dial_of(
         SESSION, write_session(home.project(), SESSION, talk_and_work(turns)), 0, 0
     )
     found = compare_strategies(session, home.where, instant(1_000), **fields)
-    return session, {each.measured_size.size: each for each in found.dial}
+    return session, {each.measured_size.size: each for each in found.handoff_sizes}
 
 
 def test_the_contents_of_each_size(config_home: ConfigHome) -> None:
@@ -67,15 +67,15 @@ def test_the_contents_of_each_size(config_home: ConfigHome) -> None:
     _, dial = dial_of(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
     assert dial["1k"].measured_size.is_lists
-    cut = [each.measured_size.cut for each in dial.values()]
+    cut = [each.measured_size.cut_tokens for each in dial.values()]
     assert all(isinstance(count, int) for count in cut)
     assert cut == sorted(cut, key=lambda count: -(count or 0))
-    assert (dial["4k"].measured_size.cut or 0) + 4_000 == pytest.approx(
-        dial["4k"].measured_size.whole, abs=200
+    assert (dial["4k"].measured_size.cut_tokens or 0) + 4_000 == pytest.approx(
+        dial["4k"].measured_size.whole_tokens, abs=200
     )
-    assert (dial["24k"].measured_size.cut, dial["24k"].measured_size.has_calls) == (0, True)
+    assert (dial["24k"].measured_size.cut_tokens, dial["24k"].measured_size.has_calls) == (0, True)
     assert not dial["4k"].measured_size.has_calls
-    assert all(each.warm <= each.cold for each in dial.values())
+    assert all(each.warm_cost <= each.cold_cost for each in dial.values())
 
 
 @pytest.mark.parametrize("turns", [1, 5, 14, 40])
@@ -87,14 +87,14 @@ def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> Non
             build_digest(session, config_home.where), tokens=int(size.removesuffix("k")) * 1_000
         )
         planned = agents.plan_fresh(session, config_home.where, kind="handoff", contents=contents)
-        assert estimate.measured_size.after == pytest.approx(
-            planned.sizes.after, rel=0 if size == "12k" else 0.1
+        assert estimate.measured_size.tokens_after == pytest.approx(
+            planned.sizes.tokens_after, rel=0 if size == "12k" else 0.1
         )
-    left = [estimate.measured_size.after for estimate in list(dial.values())[:-1]]
+    left = [estimate.measured_size.tokens_after for estimate in list(dial.values())[:-1]]
     assert left == sorted(left)
     found = compare_strategies(session, config_home.where, instant(1_000))
-    assert found.tokens_after_strategy(HANDOFF) == dial["12k"].measured_size.after
-    assert found.context.tokens == dial["all"].measured_size.after
+    assert found.tokens_after_strategy(HANDOFF) == dial["12k"].measured_size.tokens_after
+    assert found.context.tokens == dial["all"].measured_size.tokens_after
 
 
 def test_the_usual_size_is_among_them(
@@ -109,8 +109,8 @@ def test_the_usual_size_is_among_them(
 def test_a_session_that_is_not_read(config_home: ConfigHome) -> None:
     """Each size has its tokens as a maximum, and no statement on omissions."""
     _, dial = dial_of(config_home, 5, limit=1_000)
-    assert [each.measured_size.cut for each in dial.values()] == [None, None, None, None, 0]
-    assert dial["4k"].measured_size.after - dial["1k"].measured_size.after == 3_000
+    assert [each.measured_size.cut_tokens for each in dial.values()] == [None, None, None, None, 0]
+    assert dial["4k"].measured_size.tokens_after - dial["1k"].measured_size.tokens_after == 3_000
 
 
 def test_where_nothing_was_asked(config_home: ConfigHome) -> None:
@@ -118,4 +118,4 @@ def test_where_nothing_was_asked(config_home: ConfigHome) -> None:
     session = SessionFile(
         SESSION, write_session(config_home.project(), SESSION, [custom_title("nothing")]), 0, 0
     )
-    assert compare_strategies(session, config_home.where, instant(10)).dial == ()
+    assert compare_strategies(session, config_home.where, instant(10)).handoff_sizes == ()

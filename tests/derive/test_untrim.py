@@ -211,7 +211,7 @@ def test_a_trim_of_its_untrim_saves_the_same(config_home: ConfigHome) -> None:
     first = plan.plan_trim(plan.scan_session(session_file(path)), config_home.where, DEFAULTS)
     back = untrimmed(write_trimmed_child(path, config_home, DEFAULTS), config_home).file
     again = plan.plan_trim(plan.scan_session(session_file(back)), config_home.where, DEFAULTS)
-    assert again.before.tokens == first.before.tokens
+    assert again.context_before.tokens == first.context_before.tokens
     assert again.savings.tokens == pytest.approx(first.savings.tokens, rel=0.02)
 
 
@@ -278,7 +278,12 @@ def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
     """The plan has no child."""
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(parent)), config_home.where)
     shown = make_planned_receipt(decided)
-    assert (decided.restored, shown.session_id, shown.file, shown.written) == ((), "", "", False)
+    assert (decided.restored_records, shown.session_id, shown.file, shown.written) == (
+        (),
+        "",
+        "",
+        False,
+    )
     assert shown.tokens_before == shown.tokens_after
 
 
@@ -302,9 +307,11 @@ def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     os.unlink(second)
     reading = scan_trimmed_session(session_file(third))
     decided = untrim.plan_untrim(reading, config_home.where)
-    originals = [row.original for row in decided.restored if isinstance(row, untrim.Restoration)]
+    originals = [
+        row.original for row in decided.restored_records if isinstance(row, untrim.Restoration)
+    ]
     assert {original.session_id for original in originals} == {SESSION, Path(first).stem}
-    lost = {row.record for row in decided.missing}
+    lost = {row.record for row in decided.missing_originals}
     assert lost == {
         node.number for node in reading.trimmed_nodes if node.uuid in {"u0", "a1", "a4", "t6", "a7"}
     }
@@ -346,7 +353,9 @@ def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> 
     ]
     write_session(os.path.dirname(parent), SESSION, changed)
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), config_home.where)
-    assert [row.why for row in decided.missing] == [f"{SESSION}:3 contains something else"]
+    assert [row.reason for row in decided.missing_originals] == [
+        f"{SESSION}:3 contains something else"
+    ]
 
 
 def test_many_warnings_are_counted(config_home: ConfigHome) -> None:

@@ -85,7 +85,7 @@ def test_the_turn_continues_without_a_summary(
     assert summaries(tui) == []
     tui.wait_for(rf"shrunk in place \(compaction {chosen}\)(.*\n)+?.*/untrim")
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(parent))), tui.home.where)
-    assert decided.sizes.after > decided.sizes.before
+    assert decided.sizes.tokens_after > decided.sizes.tokens_before
     request = tui.api.main_requests()[-1]
     assert_valid(request)
     assert message_texts_of_request(request).count(FACTS) == 1

@@ -193,7 +193,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     assert_read_alike(modern.home, modern.api, parent, before, live)
     assert_counted_once(parent, before, where)
     undoing = untrim.plan_untrim(scan_trimmed_session(locate.session_file(str(parent))), where)
-    assert abs(undoing.sizes.after - size) < size // 20
+    assert abs(undoing.sizes.tokens_after - size) < size // 20
     whole = write_child(undoing, where)
     modern.api.clear()
     done = run_print(

@@ -80,7 +80,7 @@ def trims_well(
     )
     for setting in settings:
         decided = plan.plan_trim(reading, home.where, SETTINGS[setting])
-        if not decided.pays:
+        if not decided.is_worthwhile:
             continue
         trimmed = resume_request(client, home, api, write_child(decided, home.where).session_id)
         assert LINEAGE in message_texts_of_request(trimmed)

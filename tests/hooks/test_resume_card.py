@@ -65,7 +65,9 @@ def comparison(home: ConfigHome, **fields: Any) -> Comparison:
         "base": FirstRequest(30_000, 18_000), "trim_estimated": True, "planned": True, "prompts_left": None,
         "advice": None, **fields,
     }  # fmt: skip
-    return Comparison(**own, warm=own["age"] is not None and own["age"] < own["traffic"].lifetime)
+    return Comparison(
+        **own, is_cache_warm=own["age"] is not None and own["age"] < own["traffic"].lifetime
+    )
 
 
 @pytest.mark.parametrize("copied", WAYS)
@@ -156,11 +158,13 @@ def test_a_trim_that_was_not_told(
 
 def test_when_a_way_pays(config_home: ConfigHome) -> None:
     """Only ways that pay are named, on two lines if necessary; or that none pays."""
-    late = tuple(row._replace(pays_after=100 + at) if at else row for at, row in enumerate(FIGURES))
+    late = tuple(
+        row._replace(turns_to_pay_off=100 + at) if at else row for at, row in enumerate(FIGURES)
+    )
     lines = build_ways_table(comparison(config_home, estimates=late))
     assert "pays off after prompts: trim 101, handoff 102," in lines
     assert "  rollover 103, compact 104" in lines
-    never = tuple(row._replace(pays_after=None) for row in FIGURES)
+    never = tuple(row._replace(turns_to_pay_off=None) for row in FIGURES)
     assert "none pays off within 200 prompts" in build_ways_table(
         comparison(config_home, estimates=never)
     )

@@ -130,7 +130,7 @@ def test_nothing_close() -> None:
     )
     assert "nothing close" not in result_text(result_with_hits(weak, fair))
     assert "nothing close" not in result_text(result_with_hits(weak, query=""))
-    unread = result_with_hits(weak)._replace(unread=1)
+    unread = result_with_hits(weak)._replace(unindexed_count=1)
     assert result_text(unread).startswith("resume-hooks search: nothing close so far · linter · ")
 
 

@@ -106,7 +106,7 @@ def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
         (session_id(1), True),
         (session_id(2), False),
     }
-    assert (found.total, found.helpers) == (4, 0)
+    assert (found.total, found.omitted_run_count) == (4, 0)
     assert result_text(found).count("headless run") == 2
     assert search(config_home, "linter", sessions=ids([1])).total == 2
 
@@ -139,7 +139,7 @@ def test_many_helper_runs_hide_nothing(config_home: ConfigHome) -> None:
     found = search(config_home, "review linter")
     assert sum(hit.headless for hit in found.hits) == 3
     assert session_id(400) in {hit.session_id for hit in found.hits}
-    assert found.helpers > 3
+    assert found.omitted_run_count > 3
     assert "headless runs of one question left out: --helpers" in result_text(found)
     assert len(search(config_home, "review linter", include_helpers=True).hits) == 10
 
@@ -157,7 +157,7 @@ def test_a_helper_run_that_was_continued_elsewhere_is_not_a_helper(config_home: 
         entrypoint="sdk-cli",
     )
     found = search(config_home, "formatter")
-    assert ([hit.session_id for hit in found.hits], found.helpers) == ([session_id(1)], 0)
+    assert ([hit.session_id for hit in found.hits], found.omitted_run_count) == ([session_id(1)], 0)
 
 
 @pytest.fixture(scope="module")

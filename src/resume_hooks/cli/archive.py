@@ -192,9 +192,9 @@ def _list_remedies(failed_outcomes: Sequence[ArchiveOutcome]) -> list[str]:
 
 def _describe_failure(outcome: ArchiveOutcome) -> str:
     path = outcome.session.path
-    if path in outcome.why:
-        return outcome.why
-    return f"{path}: {outcome.why}"
+    if path in outcome.reason:
+        return outcome.reason
+    return f"{path}: {outcome.reason}"
 
 
 def _describe_report(report: ArchiveReport) -> str:
@@ -231,7 +231,7 @@ def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions
     data = EMPTY_ARCHIVE_DATA | {
         "vault": sessions,
         "dropped": [
-            DroppedSession(session.session_id, "", session.stored, session.why)
+            DroppedSession(session.session_id, "", session.stored_bytes, session.reason)
             for session in removed_sessions
         ],
     }
@@ -248,7 +248,7 @@ def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions
         removed_lines = []
         for session in removed_sessions:
             removed_lines.append(
-                f"{session.session_id} was removed on {clock.format_minute(session.at)}: {session.why}."
+                f"{session.session_id} was removed on {clock.format_minute(session.at)}: {session.reason}."
             )
         return "\n".join([*rows, total_line, *removed_lines])
 

@@ -216,7 +216,7 @@ def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
 def _describe_ways(comparison: Comparison, *, is_fork_smaller: bool) -> dict[str, str]:
     tokens_text = {}
     for row in comparison.estimates:
-        tokens_text[row.name] = f"about {row.after:,} tokens"
+        tokens_text[row.name] = f"about {row.tokens_after:,} tokens"
     model = settings.load_settings()["summary_model"].value
     if comparison.context.compacts_at_once:
         full_text = ", which would compact at once"

@@ -67,11 +67,13 @@ def _make_json_data(result: SearchResult, scope: str) -> CompleteData:
             "how": result.how,
             "nothing_close": result.nothing_close,
             "total": result.total,
-            "more": result.more,
+            "more": result.has_more,
             "hits": [_make_json_hit(hit) for hit in result.hits],
-            "helpers_left_out": result.helpers,
-            "provisional": [_make_json_provisional(session) for session in result.provisional],
-            "unread": result.unread,
+            "helpers_left_out": result.omitted_run_count,
+            "provisional": [
+                _make_json_provisional(session) for session in result.provisional_sessions
+            ],
+            "unread": result.unindexed_count,
         }
     )
 

@@ -124,7 +124,9 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
     old_sessions = _find_deleted_before(options)
     complete_sessions = [entry for entry in old_sessions if entry.complete]
     stray_folders = trash.list_stray_folders(options.where)
-    removable_folders = [stray for stray in stray_folders if stray.gone or options.damaged]
+    removable_folders = [
+        stray for stray in stray_folders if stray.is_half_removed or options.damaged
+    ]
     description = _describe_removal(complete_sessions, removable_folders)
     if is_asking and description:
         rows = []
@@ -181,7 +183,7 @@ def _find_deleted_before(options: DeleteOptions) -> list[ArchivedSession]:
 def _describe_removal(
     entries: Sequence[ArchivedSession], stray_folders: Sequence[StrayFolder]
 ) -> str:
-    damaged_count = sum(not stray.gone for stray in stray_folders)
+    damaged_count = sum(not stray.is_half_removed for stray in stray_folders)
     half_removed_count = len(stray_folders) - damaged_count
     parts = []
     if entries:
@@ -305,7 +307,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
 
 def describe_stray_folders(stray_folders: Sequence[StrayFolder]) -> list[str]:
     """Return lines about the other folders in the trash: how many were partly removed, and each unknown folder."""
-    half_removed_folders = [stray for stray in stray_folders if stray.gone]
+    half_removed_folders = [stray for stray in stray_folders if stray.is_half_removed]
     size = format_bytes(sum(stray.size for stray in half_removed_folders))
     if half_removed_folders:
         lines = [
@@ -319,7 +321,7 @@ def describe_stray_folders(stray_folders: Sequence[StrayFolder]) -> list[str]:
             f"{stray.folder}"
         )
         for stray in stray_folders
-        if not stray.gone
+        if not stray.is_half_removed
     ]
 
 

@@ -104,15 +104,15 @@ def untrim_session(options: UntrimOptions) -> None:
 
 def _describe_untrim(outcome: OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan]) -> str:
     plan, receipt = outcome.plan, outcome.receipt
-    if isinstance(outcome, NothingWritten) and outcome.why is not None:
-        paragraphs = [f"{outcome.why.message}."]
-        if outcome.why.remedy:
-            paragraphs.append(f"  {outcome.why.remedy}")
+    if isinstance(outcome, NothingWritten) and outcome.reason is not None:
+        paragraphs = [f"{outcome.reason.message}."]
+        if outcome.reason.remedy:
+            paragraphs.append(f"  {outcome.reason.remedy}")
         return "\n\n".join([*paragraphs, "Nothing was written."])
     facts = [
         *(("restored", fact) for fact in plan.facts),
         ("characters", f"{plan.characters:,} more"),
     ]
-    if plan.after.compacts_at_once:
+    if plan.context_after.compacts_at_once:
         facts.append(("note", "Resuming would compact at once: restore less (--record)."))
     return receipt_text(receipt, facts)

@@ -54,21 +54,21 @@ OUTPUT_RATE = 5.0  # the cost of an output token
 class Rates(NamedTuple):
     """The cost of a token read from the cache, and of one written to it, in input tokens."""
 
-    read: float
-    write: float
+    read_rate: float
+    write_rate: float
 
 
 class Strategy(NamedTuple):
-    """A strategy's context size (``after``), and the ``cached`` and ``uncached`` tokens of its first request.
+    """A strategy's context size (``tokens_after``), and the tokens of its first request: cached and uncached.
 
     If a compaction or a summary needs a separate request first, ``separate_tokens`` is the number
     of that request's uncached tokens and ``separate_cost`` its whole cost in input tokens.
     """
 
     name: str
-    after: int
-    cached: int
-    uncached: int
+    tokens_after: int
+    cached_tokens: int
+    uncached_tokens: int
     separate_tokens: int = 0
     separate_cost: float = 0.0
 
@@ -85,7 +85,11 @@ def rates_for_lifetime(lifetime: int) -> Rates:
 
 def first_request_cost(strategy: Strategy, rates: Rates) -> float:
     """Return the cost of a strategy up to its first request, without the answer."""
-    return strategy.separate_cost + strategy.cached * rates.read + strategy.uncached * rates.write
+    return (
+        strategy.separate_cost
+        + strategy.cached_tokens * rates.read_rate
+        + strategy.uncached_tokens * rates.write_rate
+    )
 
 
 def turns_cost(strategy: Strategy, turns: int, traffic: RecentRequests, rates: Rates) -> float:
@@ -96,13 +100,13 @@ def turns_cost(strategy: Strategy, turns: int, traffic: RecentRequests, rates: R
     more_requests = turns * traffic.requests - 1
     growth_per_request = traffic.growth / traffic.requests
     read_tokens = (
-        more_requests * strategy.after
+        more_requests * strategy.tokens_after
         + growth_per_request * more_requests * (more_requests - 1) / 2
     )
     return (
         first_request_cost(strategy, rates)
-        + read_tokens * rates.read
-        + more_requests * growth_per_request * rates.write
+        + read_tokens * rates.read_rate
+        + more_requests * growth_per_request * rates.write_rate
     )
 
 
@@ -114,7 +118,7 @@ def break_even_turns(
     Return None if it never costs less.
     """
     extra_first_cost = first_request_cost(strategy, rates) - first_request_cost(baseline, rates)
-    saved_per_request = (baseline.after - strategy.after) * rates.read
+    saved_per_request = (baseline.tokens_after - strategy.tokens_after) * rates.read_rate
     if extra_first_cost < (traffic.requests - 1) * saved_per_request:
         return 1
     if saved_per_request <= 0:
@@ -159,38 +163,38 @@ FRESH_STRATEGIES = frozenset({HANDOFF, ROLLOVER})
 class Estimate(NamedTuple):
     """A strategy's context tokens, and the uncached tokens of its next turn.
 
-    ``next_turn`` is that turn's cost in input tokens, without the answers. ``pays_after`` is the
+    ``next_turn_cost`` is that turn's cost in input tokens, without the answers. ``turns_to_pay_off`` is the
     number of turns after which the strategy pays off. It is None if the strategy never pays off,
-    and for continuing the session. ``warm`` and ``cold`` are the costs of the strategy's first
+    and for continuing the session. ``warm_cost`` and ``cold_cost`` are the costs of the strategy's first
     request, in input tokens, with a warm and with a cold cache. They include the cost of a model's
     request before it.
     """
 
     name: str
-    after: int
-    uncached: int
-    next_turn: int
-    pays_after: int | None
-    warm: int
-    cold: int
+    tokens_after: int
+    uncached_tokens: int
+    next_turn_cost: int
+    turns_to_pay_off: int | None
+    warm_cost: int
+    cold_cost: int
 
 
 class SizeEstimate(NamedTuple):
     """The estimate for a handoff of one size, or for a fork (the size ``all``).
 
-    ``warm`` and ``cold`` are the costs of its first request with a warm and with a cold cache.
+    ``warm_cost`` and ``cold_cost`` are the costs of its first request with a warm and with a cold cache.
     """
 
     measured_size: HandoffSize
-    warm: int
-    cold: int
+    warm_cost: int
+    cold_cost: int
 
 
 class Advice(NamedTuple):
     """The recommended strategy, and the reason in a few words."""
 
     strategy: str
-    why: str
+    reason: str
 
 
 class Comparison(NamedTuple):
@@ -198,8 +202,8 @@ class Comparison(NamedTuple):
 
     A trim has no estimate if nothing can be trimmed.
 
-    ``dial`` lists the possible sizes of a handoff, the smallest first. It is empty if no handoff is
-    possible. ``trim_estimated`` is false if the live part is too large for an estimate. ``planned``
+    ``handoff_sizes`` lists the possible sizes of a handoff, the smallest first. It is empty if no handoff is
+    possible. ``is_trim_estimated`` is false if the live part is too large for an estimate. ``is_handoff_planned``
     is false if the size of the handoff is an upper bound. ``age`` is in seconds, or None if no
     request was counted. ``prompts_left`` is None if there are too few turns to estimate it.
     ``advice`` is None if there is enough space and the next prompt costs little.
@@ -212,11 +216,11 @@ class Comparison(NamedTuple):
     traffic: RecentRequests
     base: FirstRequest
     age: int | None
-    warm: bool
+    is_cache_warm: bool
     estimates: tuple[Estimate, ...]
-    dial: tuple[SizeEstimate, ...]
-    trim_estimated: bool
-    planned: bool
+    handoff_sizes: tuple[SizeEstimate, ...]
+    is_trim_estimated: bool
+    is_handoff_planned: bool
     prompts_left: int | None
     advice: Advice | None
 
@@ -229,7 +233,7 @@ class Comparison(NamedTuple):
 
     def tokens_after_strategy(self, name: str) -> int:
         """Return the number of context tokens after a strategy, or 0 if the strategy has no estimate."""
-        return next((each.after for each in self.estimates if each.name == name), 0)
+        return next((each.tokens_after for each in self.estimates if each.name == name), 0)
 
 
 class _Measurements(NamedTuple):
@@ -250,8 +254,8 @@ class _Measurements(NamedTuple):
 class _TrimEstimate(NamedTuple):
     """The context that a resume sends for ``chain``, and the context after a trim, or None if a trim does not pay."""
 
-    before: ContextSize
-    after: ContextSize | None
+    context_before: ContextSize
+    context_after: ContextSize | None
     chain: list[Node]
 
 
@@ -270,7 +274,7 @@ def compare_strategies(
     else:
         trim_estimated = is_live_part_within(session.file, limit)
     trim_estimate = _estimate_trim(session, where) if trim_estimated else None
-    context = trim_estimate.before if trim_estimate else session.context
+    context = trim_estimate.context_before if trim_estimate else session.context
     traffic_so_far = traffic.read_recent_requests(session.file)
     base = traffic.read_session_base(ends, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
@@ -278,7 +282,7 @@ def compare_strategies(
     has_handoff_plan = ends.size <= limit
     if has_handoff_plan:
         handoff_plan = _plan_default_handoff(session, where)
-        fresh_tokens = handoff_plan.sizes.after if handoff_plan else base.tokens
+        fresh_tokens = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
         # An uncounted context is the conversation alone.
         conversation_tokens = context.tokens - (base.tokens if context.measured else 0)
         dial_sizes = measure_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
@@ -310,7 +314,7 @@ def compare_strategies(
             estimate for estimate in estimates if estimate.name not in FRESH_STRATEGIES
         )
     chosen_advice = advice_for_context(
-        context, trim_estimate.after if trim_estimate else None, remaining_prompts
+        context, trim_estimate.context_after if trim_estimate else None, remaining_prompts
     )
     if (
         chosen_advice is None
@@ -327,11 +331,11 @@ def compare_strategies(
         traffic=traffic_so_far,
         base=base,
         age=traffic_so_far.seconds_since(now_ms),
-        warm=warm,
+        is_cache_warm=warm,
         estimates=estimates,
-        dial=_estimate_sizes(() if ends.is_blank else dial_sizes, measurements),
-        trim_estimated=trim_estimated,
-        planned=has_handoff_plan,
+        handoff_sizes=_estimate_sizes(() if ends.is_blank else dial_sizes, measurements),
+        is_trim_estimated=trim_estimated,
+        is_handoff_planned=has_handoff_plan,
         prompts_left=remaining_prompts,
         advice=chosen_advice,
     )
@@ -340,7 +344,7 @@ def compare_strategies(
 def recommend_strategy(path: str, where: Where) -> Advice:
     """Return the best strategy for a session, regardless of the remaining space."""
     trim_estimate = _estimate_quick_trim(path, where)
-    return _choose_strategy(trim_estimate.after if trim_estimate else None)
+    return _choose_strategy(trim_estimate.context_after if trim_estimate else None)
 
 
 class FreedTokens(NamedTuple):
@@ -422,10 +426,13 @@ def _advice_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) 
         return None
     worthwhile = {}
     for estimate in estimates:
-        if estimate.pays_after == 1 and context.tokens - estimate.after >= MIN_WORTHWHILE_SAVINGS:
+        if (
+            estimate.turns_to_pay_off == 1
+            and context.tokens - estimate.tokens_after >= MIN_WORTHWHILE_SAVINGS
+        ):
             worthwhile[estimate.name] = estimate
     if TRIM in worthwhile and (
-        HANDOFF not in worthwhile or worthwhile[TRIM].after <= context.tokens / 2
+        HANDOFF not in worthwhile or worthwhile[TRIM].tokens_after <= context.tokens / 2
     ):
         return Advice(TRIM, COLD_CACHE_REASON)
     if HANDOFF in worthwhile:
@@ -457,7 +464,9 @@ def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
     decision = plan.decide_trim(scanned_session, options, where)
     pays = decision.savings.tokens >= options.min_savings
     return _TrimEstimate(
-        decision.before, decision.after if pays else None, scanned_session.transcript.chain
+        decision.context_before,
+        decision.context_after if pays else None,
+        scanned_session.transcript.chain,
     )
 
 
@@ -513,8 +522,8 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
     return [
         baseline,
         *(
-            [fresh_strategy(TRIM, trim_estimate.after.tokens)]
-            if trim_estimate and trim_estimate.after
+            [fresh_strategy(TRIM, trim_estimate.context_after.tokens)]
+            if trim_estimate and trim_estimate.context_after
             else []
         ),
         fresh_strategy(HANDOFF, fresh_tokens),
@@ -530,9 +539,9 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
             compacted_tokens,
             base.shared,
             compacted_tokens - base.shared,
-            baseline.uncached,
-            cached_tokens * rates.read
-            + baseline.uncached * rates.write
+            baseline.uncached_tokens,
+            cached_tokens * rates.read_rate
+            + baseline.uncached_tokens * rates.write_rate
             + summary_tokens * OUTPUT_RATE,
         ),
     ]
@@ -571,7 +580,9 @@ def _estimate_sizes(
 
     def size_cost(size: HandoffSize, cached_tokens: int) -> int:
         return round(
-            first_request_cost(_new_session_strategy(size.size, size.after, cached_tokens), rates)
+            first_request_cost(
+                _new_session_strategy(size.size, size.tokens_after, cached_tokens), rates
+            )
         )
 
     return tuple(
@@ -610,12 +621,12 @@ def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Es
         estimates.append(
             Estimate(
                 name=strategy.name,
-                after=strategy.after,
-                uncached=strategy.separate_tokens + strategy.uncached,
-                next_turn=round(turns_cost(strategy, 1, traffic_so_far, rates)),
-                pays_after=pays_after,
-                warm=round(first_request_cost(warm_strategy, rates)),
-                cold=round(first_request_cost(cold_strategy, rates)),
+                tokens_after=strategy.tokens_after,
+                uncached_tokens=strategy.separate_tokens + strategy.uncached_tokens,
+                next_turn_cost=round(turns_cost(strategy, 1, traffic_so_far, rates)),
+                turns_to_pay_off=pays_after,
+                warm_cost=round(first_request_cost(warm_strategy, rates)),
+                cold_cost=round(first_request_cost(cold_strategy, rates)),
             )
         )
     return tuple(estimates)

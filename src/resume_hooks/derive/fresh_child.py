@@ -193,7 +193,9 @@ def make_opening(
         tokens_before, base_tokens + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN)
     )
     size = ChildSize(
-        sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.large_window(parent.file, tokens_before)
+        sizes.tokens_after,
+        tokens.CHARACTERS_PER_TOKEN,
+        tokens.large_window(parent.file, tokens_before),
     )
     opening_tokens = contents.tokens if contents.digest else 0
     head = child.make_first_line(

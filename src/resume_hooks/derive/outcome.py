@@ -24,7 +24,7 @@ Plan_co = TypeVar("Plan_co", bound="ChildPlan | None", covariant=True)
 class OpenedSession(NamedTuple, Generic[Plan_co]):
     """A session to continue: a new session, or an earlier one if ``receipt.written`` is false.
 
-    ``plan`` is the plan, or None if an earlier session was found without one. ``done`` names the
+    ``plan`` is the plan, or None if an earlier session was found without one. ``action`` names the
     action in a few words. ``facts`` describe the contents, one line each. If the user saw nothing else, ``remark``
     is the first line to show in the session. ``next_step`` belongs in the session's input box.
     ``files`` are the files that were written in addition to the session. ``summary`` is the outcome
@@ -33,7 +33,7 @@ class OpenedSession(NamedTuple, Generic[Plan_co]):
 
     receipt: Receipt
     plan: Plan_co
-    done: str
+    action: str
     facts: tuple[str, ...] = ()
     remark: str = ""
     next_step: str = ""
@@ -45,12 +45,12 @@ class NothingWritten(NamedTuple, Generic[Plan_co]):
     """An outcome without a written session, because of a dry run or because the plan would not pay.
 
     ``receipt`` does not name a session. ``files`` are the files that a real run would write. If
-    there was nothing to do from the start, ``why`` is the reason.
+    there was nothing to do from the start, ``reason`` is the reason.
     """
 
     receipt: Receipt
     plan: Plan_co
-    why: ResumeHooksError | None = None
+    reason: ResumeHooksError | None = None
     files: AccompanyingFiles = AccompanyingFiles()
 
 
@@ -69,21 +69,22 @@ class Question(NamedTuple):
 class Report(NamedTuple):
     """A text for the user. It may depend on whether ``to_copy`` was copied to the clipboard.
 
-    ``more`` has the lines that a key press shows instead of the text's last line.
+    ``further_lines`` has the lines that a key press shows instead of the text's last line.
     """
 
     text: Callable[[CopyResult], str]
     to_copy: str = ""
-    more: tuple[str, ...] = ()
+    further_lines: tuple[str, ...] = ()
 
 
 class PendingAnswer(NamedTuple):
-    """An answer that takes longer than a prompt may wait. ``shown`` is the text to show until the answer is ready.
+    """An answer that takes longer than a prompt may wait.
 
-    ``prompt`` is a request for the session's own model, or ``""``.
+    ``waiting_text`` is shown until the answer is ready. ``prompt`` is a request for the session's
+    own model, or ``""``.
     """
 
-    shown: str
+    waiting_text: str
     prompt: str = ""
 
 

@@ -27,18 +27,18 @@ MAX_LIST_TOKENS = 1_000
 
 
 class HandoffSize(NamedTuple):
-    """A ``size`` such as ``12k``, and the context tokens ``after`` a handoff of that size.
+    """A ``size`` such as ``12k``, and the context tokens ``tokens_after`` a handoff of that size.
 
-    ``whole`` is the size in tokens of an opening without a limit, and ``cut`` the number of tokens
+    ``whole_tokens`` is the size in tokens of an opening without a limit, and ``cut_tokens`` the number of tokens
     that are left out of it, or None if that was not measured. ``has_calls`` means that nothing is
     left out and that the latest calls fit. ``is_lists`` means that the opening contains little
     except the lists and the last answer.
     """
 
     size: str
-    after: int
-    cut: int | None = None
-    whole: int = 0
+    tokens_after: int
+    cut_tokens: int | None = None
+    whole_tokens: int = 0
     has_calls: bool = False
     is_lists: bool = False
 
@@ -57,7 +57,7 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
         format_opening,
     )
 
-    contents, default_after = plan.contents, plan.sizes.after
+    contents, default_after = plan.contents, plan.sizes.tokens_after
     digest, default_tokens = contents.digest or Digest(), contents.tokens
     opening_lengths = {}
     for tokens in _list_sizes(default_tokens):
@@ -97,9 +97,9 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
         sizes.append(
             HandoffSize(
                 size=format_size(tokens),
-                after=tokens_after,
-                cut=cut_tokens,
-                whole=unlimited_length // TOKEN_CHARACTERS,
+                tokens_after=tokens_after,
+                cut_tokens=cut_tokens,
+                whole_tokens=unlimited_length // TOKEN_CHARACTERS,
                 has_calls=not cut_tokens and call_characters > 0,
                 is_lists=cut_tokens > 0 and tokens <= MAX_LIST_TOKENS,
             )

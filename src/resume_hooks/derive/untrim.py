@@ -285,7 +285,7 @@ class MissingOriginal(NamedTuple):
     """A trimmed record that cannot be restored (its line number in the session), and the reason."""
 
     record: int
-    why: str
+    reason: str
 
 
 class Restoration(NamedTuple):
@@ -301,35 +301,37 @@ class Restoration(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntrimPlan(ChildPlan):
-    """An untrim: the ``restored`` records, the ``missing`` originals, and the number of ``trimmed`` records.
+    """An untrim: the restored records, the missing originals, and the number of trimmed records.
 
-    ``after`` is the context that the client would send for the child, ``characters`` the number of
-    characters that return to that context. ``undone`` is the number of the running client's trims
+    ``context_after`` is the context that the client would send for the child, ``characters`` the number of
+    characters that return to that context. ``undone_trim_count`` is the number of the running client's trims
     that are undone. ``digests`` has the expected digest of each restored record, by uuid.
     """
 
-    restored: Sequence[object]
-    missing: tuple[MissingOriginal, ...]
-    trimmed: int
-    after: ContextSize
+    restored_records: Sequence[object]
+    missing_originals: tuple[MissingOriginal, ...]
+    trimmed_count: int
+    context_after: ContextSize
     characters: int
-    undone: int = 0
+    undone_trim_count: int = 0
     digests: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def facts(self) -> list[str]:
         """The restored contents, described in words."""
         facts = []
-        if self.undone:
+        if self.undone_trim_count:
             facts.append("the conversation from before the trim in place is back")
-        if self.trimmed:
-            facts.append(f"{len(self.restored):,} of {self.trimmed:,} trimmed records are back")
+        if self.trimmed_count:
+            facts.append(
+                f"{len(self.restored_records):,} of {self.trimmed_count:,} trimmed records are back"
+            )
         return facts
 
     @property
     def is_pointless(self) -> bool:
         """Whether nothing can be restored."""
-        return not (self.restored or self.undone)
+        return not (self.restored_records or self.undone_trim_count)
 
     def watchers(self) -> Sequence[Watcher]:
         """Return a check that the restored contents equal the originals."""
@@ -409,14 +411,14 @@ def plan_untrim(
         body=body,
         sizes=Sizes(context_before.tokens, context_after.tokens),
         remarks=tuple(list_losses(missing)),
-        restored=restorations,
-        missing=missing,
-        trimmed=len(trimmed_session.trimmed_nodes),
-        after=context_after,
+        restored_records=restorations,
+        missing_originals=missing,
+        trimmed_count=len(trimmed_session.trimmed_nodes),
+        context_after=context_after,
         characters=trimmed_session.restored_characters
         + sum(restoration.characters for restoration in restorations),
         digests=digests,
-        undone=trimmed_session.undone_trim_count,
+        undone_trim_count=trimmed_session.undone_trim_count,
     )
 
 
@@ -618,7 +620,7 @@ def describe_loss(missing: Sequence[MissingOriginal], count: int) -> str:
     first = missing[0]
     return (
         f"{len(missing):,} of {count:,} records can't be restored; record {first.record}: "
-        f"{first.why}"
+        f"{first.reason}"
     )
 
 
@@ -626,7 +628,7 @@ def list_losses(missing: Sequence[MissingOriginal]) -> list[str]:
     """Return a warning for each record that stays trimmed."""
     sentences = []
     for row in missing[:MAX_LISTED_RECORDS]:
-        sentences.append(f"Record {row.record} stays trimmed: {row.why}.")
+        sentences.append(f"Record {row.record} stays trimmed: {row.reason}.")
     if len(missing) <= MAX_LISTED_RECORDS:
         return sentences
     return [*sentences, f"{len(missing) - MAX_LISTED_RECORDS:,} more records stay trimmed."]

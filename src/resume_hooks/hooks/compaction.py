@@ -153,7 +153,7 @@ def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) 
             f"A trim would save about {plan_in_place.decision.savings.tokens:,} tokens, too few"
         )
     return _compaction_reply(
-        session.session_id, plan_in_place, plan_in_place.decision.after.tokens, ""
+        session.session_id, plan_in_place, plan_in_place.decision.context_after.tokens, ""
     )
 
 
@@ -313,7 +313,7 @@ def _shrink_conversation(
         )
     dropped_tokens = _count_tokens_of_messages(scan, messages[: rebuilt_range.start])
     tokens_after = round(
-        plan_in_place.decision.after.tokens - dropped_tokens + len(facts) / scan.scale.ratio
+        plan_in_place.decision.context_after.tokens - dropped_tokens + len(facts) / scan.scale.ratio
     )
     if (
         tokens_after > scan.context.tokens * MAX_RESULT_FRACTION
@@ -387,7 +387,7 @@ def _compaction_reply(
 
     Also write a note that we answered this compaction, so that no later hook restores anything.
     """
-    tokens_before = plan_in_place.decision.before.tokens
+    tokens_before = plan_in_place.decision.context_before.tokens
     hook_state.write_note(hook_state.compaction_note_name(session_id), {"at": time.time()})
     return {
         "opening": [opening] if opening else [],

@@ -127,7 +127,7 @@ def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
     has_sessions_to_copy = (
         pending.list_pending_sessions(where)
         or any(links_without_client_file(where))
-        or expiring.forecast_expiry(folder, where).unarchived
+        or expiring.forecast_expiry(folder, where).unarchived_count
     )
     if not has_sessions_to_copy or not permission.claim_first_notice(where):
         return ""

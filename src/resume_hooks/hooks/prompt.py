@@ -179,7 +179,7 @@ def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_sl
     )
 
     match outcome:
-        case OpenedSession(receipt=receipt, plan=plan, done=action, facts=facts):
+        case OpenedSession(receipt=receipt, plan=plan, action=action, facts=facts):
             # only a new child needs this import
             from resume_hooks.hooks.child_cards import child_card
 
@@ -193,8 +193,8 @@ def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_sl
         case PendingAnswer(status):
             return status
         case NothingWritten():
-            if outcome.why is not None:
-                raise outcome.why
+            if outcome.reason is not None:
+                raise outcome.reason
             return ""
 
 

@@ -87,7 +87,7 @@ def answer_request(request: Request) -> Report:
         return resume_card(comparison, copied, trigger_without_option, with_table=with_table)
 
     table_lines = () if trigger.text else tuple(build_ways_table(comparison))
-    return Report(draw_card, to_copy=session_id, more=table_lines)
+    return Report(draw_card, to_copy=session_id, further_lines=table_lines)
 
 
 def _has_turns(request: Request) -> bool:
@@ -148,7 +148,7 @@ def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -
         comparison.tokens_after_strategy(HANDOFF),
         comparison.tokens_after_strategy(TRIM),
     )
-    at_most_text = "" if comparison.planned else "at most "
+    at_most_text = "" if comparison.is_handoff_planned else "at most "
     if 0 < after_handoff < context.tokens:
         result_texts = [
             f"{command(HANDOFF)} leaves {at_most_text}{format_rounded_tokens(after_handoff)} tokens"
@@ -163,8 +163,8 @@ def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -
     if advice is None:
         recommendation = _advise_to_continue(comparison, prompts_text, command)
     else:
-        if advice.why == COLD_CACHE_REASON:
-            reason = advice.why
+        if advice.reason == COLD_CACHE_REASON:
+            reason = advice.reason
         else:
             reason = _reason_to_shrink(context, remaining_prompts, prompts_text)
         recommendation = f"{command(advice.strategy)} fits best: {reason}"
@@ -195,17 +195,17 @@ def _advise_to_continue(
         return "going on is fine"
     cheaper_ways = []
     for way in comparison.estimates:
-        is_worthwhile = comparison.context.tokens - way.after >= MIN_WORTHWHILE_SAVINGS
+        is_worthwhile = comparison.context.tokens - way.tokens_after >= MIN_WORTHWHILE_SAVINGS
         if (
             way.name in {HANDOFF, TRIM}
             and is_worthwhile
-            and 0 < (way.pays_after or 0) <= remaining_prompts
+            and 0 < (way.turns_to_pay_off or 0) <= remaining_prompts
         ):
             cheaper_ways.append(way)
     if not cheaper_ways:
         return f"going on is fine for {prompts_text}"
-    way = min(cheaper_ways, key=lambda candidate: candidate.pays_after or 0)
-    count_text = format_count(way.pays_after or 0, "prompt")
+    way = min(cheaper_ways, key=lambda candidate: candidate.turns_to_pay_off or 0)
+    count_text = format_count(way.turns_to_pay_off or 0, "prompt")
     return f"there is room for {prompts_text}; {command(way.name)} costs less after {count_text}"
 
 
@@ -259,20 +259,20 @@ def build_ways_table(comparison: Comparison) -> list[str]:
     rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  carries"]
     tokens_now = comparison.context.tokens
     for way in comparison.estimates:
-        if way.name == HANDOFF and comparison.dial:
+        if way.name == HANDOFF and comparison.handoff_sizes:
             shown_sizes = []
-            for size in comparison.dial:
+            for size in comparison.handoff_sizes:
                 if (
-                    size.measured_size.after < tokens_now
+                    size.measured_size.tokens_after < tokens_now
                     or size.measured_size.size == WHOLE_SESSION
                 ):
                     shown_sizes.append(size)
             for size in shown_sizes:
                 rows.append(_format_size_row(size))
-        elif way.name not in FRESH_STRATEGIES or way.after < tokens_now:
-            rows.append(_format_way_row(way.name, way.after, way, _WAY_CONTENTS[way.name]))
+        elif way.name not in FRESH_STRATEGIES or way.tokens_after < tokens_now:
+            rows.append(_format_way_row(way.name, way.tokens_after, way, _WAY_CONTENTS[way.name]))
     if not any(way.name == TRIM for way in comparison.estimates):
-        if comparison.trim_estimated:
+        if comparison.is_trim_estimated:
             reason = "nothing to trim"
         else:
             reason = "too large for an estimate; try a trim"
@@ -291,7 +291,7 @@ def build_ways_table(comparison: Comparison) -> list[str]:
 def _format_size_row(size: SizeEstimate) -> str:
     return _format_way_row(
         f"{HANDOFF} {size.measured_size.size}",
-        size.measured_size.after,
+        size.measured_size.tokens_after,
         size,
         _describe_size_content(size.measured_size),
     )
@@ -300,7 +300,7 @@ def _format_size_row(size: SizeEstimate) -> str:
 def _format_way_row(
     name: str, tokens_after: int, costs: Estimate | SizeEstimate, content: str
 ) -> str:
-    after, warm, cold = map(_format_short_number, (tokens_after, costs.warm, costs.cold))
+    after, warm, cold = map(_format_short_number, (tokens_after, costs.warm_cost, costs.cold_cost))
     return f"{name:<11}{after:>6}{warm:>5}{cold:>5}  {content}"
 
 
@@ -327,12 +327,13 @@ def _describe_size_content(size: HandoffSize) -> str:
     """Describe the content of a handoff of a given size in words that fit the table."""
     if size.size == WHOLE_SESSION:
         return "everything, a copy"
-    if size.cut is None:
+    if size.cut_tokens is None:
         return "as much as fits"
     if size.is_lists:
         return "lists, last answer"
-    if size.cut:
-        return f"{_format_short_number(size.whole - size.cut)} of {_format_short_number(size.whole)} tokens"
+    if size.cut_tokens:
+        loaded_text = _format_short_number(size.whole_tokens - size.cut_tokens)
+        return f"{loaded_text} of {_format_short_number(size.whole_tokens)} tokens"
     if size.has_calls:
         return "talk, latest calls"
     return "the whole talk"
@@ -340,7 +341,7 @@ def _describe_size_content(size: HandoffSize) -> str:
 
 def _describe_payoff(comparison: Comparison) -> str:
     """Return the number of prompts after which each way costs less than continuing."""
-    counts = ((way.name, way.pays_after or 0) for way in comparison.estimates)
+    counts = ((way.name, way.turns_to_pay_off or 0) for way in comparison.estimates)
     pay_texts = []
     for name, count in counts:
         if 0 < count <= MAX_COUNTED_PROMPTS:
@@ -354,7 +355,7 @@ def _cache_and_prompt_lines(comparison: Comparison) -> list[str]:
     traffic, cache_text = comparison.traffic, "cold"
     if not traffic.lifetime:
         cache_text = "unused"
-    elif comparison.warm and comparison.age is not None:
+    elif comparison.is_cache_warm and comparison.age is not None:
         cache_text = f"{format_duration(traffic.lifetime - comparison.age)} left"
     plural_ending = "s" if traffic.requests != 1 else ""
     if traffic.growth:

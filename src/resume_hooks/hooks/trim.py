@@ -122,12 +122,12 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
         trim_plan = _plan_trim_of_request(parent, request.text, request)
     if (
         not (request.text or trim_plan.choices)
-        and trim_plan.before.max_percent < MIN_PERCENT_TO_SHRINK
+        and trim_plan.context_before.max_percent < MIN_PERCENT_TO_SHRINK
     ):
         raise NothingToTrim("There is nothing to trim yet")
     # a yes to this question must not answer an older question
     confirmations.consume_question(parent.session_id)
-    if not trim_plan.pays:
+    if not trim_plan.is_worthwhile:
         return report_on_text(
             not_worthwhile_card(format_card(trim_plan), request.trigger.name("handoff"))
         )
@@ -180,7 +180,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
     )
     if isinstance(outcome, OpenedSession):
         return add_savings(outcome, question.options)
-    if not plan.pays:
+    if not plan.is_worthwhile:
         confirmations.consume_question(parent.session_id)
         return report_on_text(
             not_worthwhile_card(format_card(plan), request.trigger.name("handoff"))
@@ -313,7 +313,7 @@ def short_question(trim_plan: TrimPlan, in_place: Decision | None) -> str:
         difference = "thinking and pictures of the last turns go, too"
         if in_place.savings.tokens < trim_plan.savings.tokens:
             difference = "pasted and attached text stays"
-        in_place_lines.append(f"in place about {in_place.after.tokens:,}: {difference}")
+        in_place_lines.append(f"in place about {in_place.context_after.tokens:,}: {difference}")
     return "\n".join([*format_totals(trim_plan), *in_place_lines, *list_remarks(trim_plan)[-1:]])
 
 

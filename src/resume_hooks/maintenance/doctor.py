@@ -373,24 +373,31 @@ def _check_expiry(cwd: str) -> Finding:
     forecast = (
         f"sessions are deleted {format_count(retention, 'day')} after their last write ({source})"
     )
-    if expiry.first is None:
+    if expiry.earliest_deletion is None:
         return ok_finding(f"{forecast}; none within seven days")
-    forecast += f"; {format_count(expiry.sessions, 'session')} in {format_count(expiry.projects, 'project')}"
-    forecast += f", and files of {expiry.younger:,} younger ones," if expiry.younger else ""
+    forecast += f"; {format_count(expiry.session_count, 'session')} in {format_count(expiry.project_count, 'project')}"
     forecast += (
-        f" expire{'s' if expiry.sessions == 1 and not expiry.younger else ''} within seven days"
+        f", and files of {expiry.younger_session_count:,} younger ones,"
+        if expiry.younger_session_count
+        else ""
     )
-    forecast += f", from {clock.format_minute(clock.timestamp_from_epoch(expiry.first))} UTC on"
+    is_single = expiry.session_count == 1 and not expiry.younger_session_count
+    forecast += f" expire{'s' if is_single else ''} within seven days"
+    forecast += (
+        f", from {clock.format_minute(clock.timestamp_from_epoch(expiry.earliest_deletion))} UTC on"
+    )
     is_allowed, reason = permission.check_archiving_allowed(Where())
     if not is_allowed:
         return note_finding(f"{forecast}; none is archived: {reason}", code="unkept")
-    if expiry.unarchived:
+    if expiry.unarchived_count:
         remedy = (
             "The next session of each project archives its own; now, and all: resume-hooks "
             "archive --all"
         )
         return note_finding(
-            f"{forecast}; {expiry.unarchived:,} of them are not in the vault yet", remedy, "soon"
+            f"{forecast}; {expiry.unarchived_count:,} of them are not in the vault yet",
+            remedy,
+            "soon",
         )
     return ok_finding(f"{forecast}; the vault has all of them", code="kept")
 
@@ -576,7 +583,7 @@ def _check_index(_: str) -> Finding:
 
 def _check_trash(_: str) -> Finding:
     entries, stray_folders = list_deleted(Where()), list_stray_folders(Where())
-    half_removed_count = sum(stray.gone for stray in stray_folders)
+    half_removed_count = sum(stray.is_half_removed for stray in stray_folders)
     problems = []
     if not all(entry.complete for entry in entries):
         problems.append("a delete was interrupted")

@@ -25,28 +25,28 @@ class ProvisionalSession(NamedTuple):
 class SearchResult(NamedTuple):
     """The result of a search.
 
-    ``hits`` are the best hits, and ``total`` is the number of matching turns. If ``more`` is true,
+    ``hits`` are the best hits, and ``total`` is the number of matching turns. If ``has_more`` is true,
     there may be others. ``how`` is a sentence on how the queries were interpreted, and ``notes``
-    are sentences on the index. ``helpers`` is the number of matching headless runs of one question
-    that were omitted. ``provisional`` lists sessions that are not indexed yet and contain some of
-    the words. ``unread`` is the number of files that are not indexed yet and may contain similar
+    are sentences on the index. ``omitted_run_count`` is the number of matching headless runs of one question
+    that were omitted. ``provisional_sessions`` lists sessions that are not indexed yet and contain some of
+    the words. ``unindexed_count`` is the number of files that are not indexed yet and may contain similar
     words.
     """
 
     queries: tuple[Query, ...]
     hits: list[Hit]
     total: int
-    more: bool
+    has_more: bool
     how: str
     notes: list[str]
-    helpers: int
-    provisional: list[ProvisionalSession]
-    unread: int
+    omitted_run_count: int
+    provisional_sessions: list[ProvisionalSession]
+    unindexed_count: int
 
     @property
     def is_complete(self) -> bool:
         """Whether every file that may contain the words was searched."""
-        return not self.provisional and not self.unread
+        return not self.provisional_sessions and not self.unindexed_count
 
     @property
     def wordings(self) -> list[str]:

@@ -225,7 +225,7 @@ def count_sentence(result: SearchResult, no_hits_text: str, max_interpretation: 
     """
     sentence = no_hits_text
     if result.hits:
-        at_least = "at least " if result.more else ""
+        at_least = "at least " if result.has_more else ""
         sentence = f"{at_least}{format_count(result.total, 'turn')}"
     if not result.how:
         return sentence
@@ -275,11 +275,9 @@ def _lines_about_remaining_hits(result: SearchResult, shown_count: int, command:
 
 def _lines_about_omitted_results(result: SearchResult) -> list[str]:
     """Return notes on omitted runs, and on sessions with the words that are not indexed yet."""
-    runs_line = (
-        f"{format_count(result.helpers, 'headless run')} of one question left out: --helpers"
-    )
+    runs_line = f"{format_count(result.omitted_run_count, 'headless run')} of one question left out: --helpers"
     session_lines = []
-    for row in result.provisional:
+    for row in result.provisional_sessions:
         session_lines.append(
             f"  {row.session_id} · {collapse_line(plain_line(row.title), 60)} · "
             f"has {', '.join(map(plain_line, row.words))}"
@@ -287,9 +285,12 @@ def _lines_about_omitted_results(result: SearchResult) -> list[str]:
     heading = (
         "Not indexed yet, provisional, by the words in their files; the same search again has more:"
     )
-    unread_line = f"{format_count(result.unread, 'file')} not indexed yet may hold more: search again in a minute."
+    file_count_text = format_count(result.unindexed_count, "file")
+    unindexed_line = (
+        f"{file_count_text} not indexed yet may contain more: search again in a minute."
+    )
     return [
-        *([runs_line] if result.helpers else []),
+        *([runs_line] if result.omitted_run_count else []),
         *([heading, *session_lines] if session_lines else []),
-        *([unread_line] if result.unread else []),
+        *([unindexed_line] if result.unindexed_count else []),
     ]

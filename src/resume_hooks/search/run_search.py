@@ -63,7 +63,7 @@ class Searcher:
         # Files that are not indexed yet, except those of the asking session, because they contain
         # the question.
         unread_files = []
-        for file in self._index.unread:
+        for file in self._index.unindexed_files:
             if _session_id_of_file(file) != self._scope.asking_session:
                 unread_files.append(file)
         terms: list[Term] = []
@@ -76,20 +76,20 @@ class Searcher:
         notes = [*self._index.notes]
         if not best_hits.hits:
             notes += notes_on_unknown_values(self._index.words, self._scope)
-        files = len(self._files_in_scope.files) + len(self._index.unread)
+        files = len(self._files_in_scope.files) + len(self._index.unindexed_files)
         notes += notes_on_unsearched_folders(files, self._unlistable_folders)
         return SearchResult(
             queries=tuple(queries),
             hits=best_hits.hits,
             total=best_hits.total,
-            more=best_hits.more,
+            has_more=best_hits.more,
             how=interpretation,
             notes=notes,
-            helpers=len(best_hits.omitted_runs),
-            provisional=list(
+            omitted_run_count=len(best_hits.omitted_runs),
+            provisional_sessions=list(
                 islice(_provisional_sessions(unread_files, terms), MAX_PROVISIONAL_SESSIONS)
             ),
-            unread=self._count_unchecked_files(unread_files, terms, unindexed_terms),
+            unindexed_count=self._count_unchecked_files(unread_files, terms, unindexed_terms),
         )
 
     def _search_all_files(
@@ -142,7 +142,7 @@ class Searcher:
             # A file without any of the terms may still contain the correct form of a misspelled
             # term.
             checked_files = [file for file in checked_files if file.term_numbers]
-        return len(self._index.unread) - len(checked_files)
+        return len(self._index.unindexed_files) - len(checked_files)
 
     def _search_files(
         self,

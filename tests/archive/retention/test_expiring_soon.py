@@ -23,8 +23,13 @@ def test_doctor_counts_expiring_sessions_of_all_projects(config_home: ConfigHome
     session_of_age(config_home, 4, 1)
     archive_session(first, config_home.where)
     found = forecast_expiry(CWD, config_home.where)
-    assert (found.sessions, found.projects, found.younger, found.unarchived) == (2, 2, 1, 2)
-    assert found.first == first.mtime + 30 * 86_400
+    assert (
+        found.session_count,
+        found.project_count,
+        found.younger_session_count,
+        found.unarchived_count,
+    ) == (2, 2, 1, 2)
+    assert found.earliest_deletion == first.mtime + 30 * 86_400
     finding = _check_expiry(CWD)
     assert (finding.level, finding.code) == ("note", "soon")
     assert (

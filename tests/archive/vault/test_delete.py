@@ -638,7 +638,7 @@ def test_emptying_the_trash_completes_an_interrupted_removal(
                     trash.list_stray_folders(config_home.where),
                 )
         (stray,) = trash.list_stray_folders(config_home.where)
-        assert (stray.folder, stray.gone, stray.files) == (
+        assert (stray.folder, stray.is_half_removed, stray.file_count) == (
             entries[0].folder + REMOVED_SUFFIX,
             True,
             8,
@@ -663,7 +663,7 @@ def test_a_delete_killed_before_its_first_move_changes_nothing(
     assert client_files_with_times(config_home) == before
     assert trash.list_deleted(config_home.where) == []
     (stray,) = trash.list_stray_folders(config_home.where)
-    assert stray.gone
+    assert stray.is_half_removed
     deletion.empty_trash([], config_home.where, [stray])
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
@@ -683,7 +683,7 @@ def test_a_folder_without_a_session_id_is_not_an_entry(config_home: ConfigHome) 
         os.unlink(stored_path(entry.folder, part))
     assert trash.list_deleted(config_home.where) == [entry]
     (stray,) = trash.list_stray_folders(config_home.where)
-    assert (stray.folder, stray.gone) == (str(other), False)
+    assert (stray.folder, stray.is_half_removed) == (str(other), False)
 
 
 @pytest.mark.parametrize("note", [None, b"{", b"{}"])
@@ -695,7 +695,11 @@ def test_an_entry_without_a_readable_manifest_is_counted(
     path = Path(entry.folder) / MANIFEST
     path.unlink() if note is None else path.write_bytes(note)
     (stray,) = trash.list_stray_folders(config_home.where)
-    assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 7 + (note is not None))
+    assert (stray.folder, stray.is_half_removed, stray.file_count) == (
+        entry.folder,
+        False,
+        7 + (note is not None),
+    )
     assert stray.size >= entry.size
     deletion.empty_trash([entry], config_home.where, [])
     assert not os.path.exists(entry.folder)

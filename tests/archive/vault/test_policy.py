@@ -182,8 +182,12 @@ def test_an_employer_limits_the_age_of_copies(
     note.write_text(json.dumps({"version": 1, "since": {old: int(time.time() - DAY)}}))
     (gone,) = policy.apply_policy(config_home.where)
     (told,) = policy.read_removed_sessions(config_home.where)
-    assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
-    assert (gone.session_id, "after 30 days" in gone.why) == (old, True)
+    assert (told.session_id, told.stored_bytes, told.reason) == (
+        old,
+        gone.stored_bytes,
+        gone.reason,
+    )
+    assert (gone.session_id, "after 30 days" in gone.reason) == (old, True)
     assert archived_ids(config_home) == {young}
 
 
@@ -244,7 +248,7 @@ def test_an_employers_retention_forbids_copies(
     may, why = permission.check_archiving_allowed(config_home.where)
     assert (may, "20 days" in why, str(managed) in why) == (False, True, True)
     (gone,) = policy.apply_policy(config_home.where)
-    assert (gone.session_id, str(managed) in gone.why) == (old, True)
+    assert (gone.session_id, str(managed) in gone.reason) == (old, True)
     assert archived_ids(config_home) == {young}
 
 

@@ -194,5 +194,5 @@ def test_a_search_for_a_phrase_reads_few_records(home_with_talk: ConfigHome) -> 
         searcher = Searcher(index, Scope(), home_with_talk.where)
         query = parse_query(['"exit code"'])
         assert FEWER < MAX_READ_RECORDS
-        assert searcher.search([query], 20, max_reads=FEWER).more
-        assert not searcher.search([query], 20).more
+        assert searcher.search([query], 20, max_reads=FEWER).has_more
+        assert not searcher.search([query], 20).has_more

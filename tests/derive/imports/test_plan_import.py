@@ -249,7 +249,12 @@ def test_damaged_lines_are_counted(config_home: ConfigHome, here: str) -> None:
         [*rows[:2], b"garbage", b"\xff\xfe", b"", *rows[2:], b'{"type":"us']
     )
     plan = importing.plan_import(source(config_home, content), here, config_home.where)
-    assert (plan.lines, plan.damaged, plan.records, plan.hidden) == (8, 3, 4, 0)
+    assert (plan.line_count, plan.damaged_line_count, plan.records, plan.hidden_record_count) == (
+        8,
+        3,
+        4,
+        0,
+    )
     write_child(plan, config_home.where)
 
 

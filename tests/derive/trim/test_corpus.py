@@ -61,7 +61,7 @@ def assert_trimmed_well(home: ConfigHome, scanned: SessionScan, how: Options) ->
     assert thoughts_of(child) <= thoughts_of(scanned.transcript)
     again = plan.plan_trim(plan.scan_session(session_file(decided.draft.path)), home.where, how)
     assert again.choices == ()
-    assert not again.pays
+    assert not again.is_worthwhile
 
 
 def test_a_real_session_trimmed_at_three_settings(

@@ -339,7 +339,12 @@ def test_a_useless_trim_is_reported(config_home: ConfigHome) -> None:
     """Below the minimum saving the receipt names no file, and both sizes are equal."""
     decided = planned(config_home, session(config_home), min_savings=5_000)
     shown = make_planned_receipt(decided)
-    assert (decided.pays, shown.written, shown.file, shown.session_id) == (False, False, "", "")
+    assert (decided.is_worthwhile, shown.written, shown.file, shown.session_id) == (
+        False,
+        False,
+        "",
+        "",
+    )
     assert shown.tokens_after == shown.tokens_before
 
 
@@ -396,7 +401,7 @@ def test_numbers_add_up(config_home: ConfigHome) -> None:
         assert abs(sum(row.tokens_before - row.tokens_after for row in rows) - saved.tokens) <= len(
             rows
         )
-    assert decided.before.tokens - decided.after.tokens == saved.tokens
+    assert decided.context_before.tokens - decided.context_after.tokens == saved.tokens
     receipt = write_child(decided, config_home.where)
     assert (receipt.tools_trimmed, receipt.chars_saved) == (4, saved.characters)
     assert (

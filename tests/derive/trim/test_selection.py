@@ -178,14 +178,14 @@ def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome)
     Once it fits nothing more goes.
     """
     chain = session_with_counts(6)
-    total = plan(config_home, chain).before.tokens
+    total = plan(config_home, chain).context_before.tokens
     assert calls(plan(config_home, chain, target_tokens=total - 500)) == ["t0"]
     two = plan(config_home, chain, target_tokens=total - 1_500)
     assert [(choice.piece.call, choice.rule) for choice in two.choices] == [
         ("t0", "superseded"),
         ("t1", "results"),
     ]
-    assert two.after.tokens <= total - 1_500
+    assert two.context_after.tokens <= total - 1_500
     assert plan(config_home, chain, target_tokens=total).choices == ()
 
 

@@ -89,7 +89,7 @@ def test_only_a_caller_that_reuses_is_given_the_same_child(
     first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     again = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     assert isinstance(again, OpenedSession)
-    assert (again.done, again.plan, again.receipt.written) == ("already handed off", None, False)
+    assert (again.action, again.plan, again.receipt.written) == ("already handed off", None, False)
     assert again.receipt.session_id == first.receipt.session_id
     handoff(session, spec, Caller(config_home.where))
     assert len(children(parent)) == 2
@@ -124,6 +124,6 @@ def test_an_untrim_of_a_whole_session_gives_a_reason(config_home: ConfigHome) ->
         Session.open_path(str(path), config_home.where), EVERYTHING, Caller(config_home.where)
     )
     assert isinstance(outcome, NothingWritten)
-    assert outcome.why is not None
-    assert "Nothing in this session is trimmed" in outcome.why.message
+    assert outcome.reason is not None
+    assert "Nothing in this session is trimmed" in outcome.reason.message
     assert children(path) == []

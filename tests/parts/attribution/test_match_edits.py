@@ -67,7 +67,7 @@ def test_trivial_lines_need_their_neighbours() -> None:
     assert [who(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
     assert [who(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
     verdict = find_writing_edit(text.split("\n"), 6, [edits])
-    assert (verdict.record, verdict.why) == (None, OTHER_NEIGHBOURS_REASON)
+    assert (verdict.record, verdict.reason) == (None, OTHER_NEIGHBOURS_REASON)
     assert find_writing_edit(text.split("\n"), 5, [edits]) == (None, NO_EDIT_REASON)
 
 

@@ -349,7 +349,7 @@ def test_files_that_are_not_indexed_yet(repo: Repository, monkeypatch: pytest.Mo
         patch.setattr(connect, "lock_descriptor", lambda *_: False)  # another command is at it
         patch.setattr(connect, "index_in_background", lambda *_: None)
         early = search_line(repo, "sums.py:2", limit=0)
-    assert (early.hits, early.unread, early.is_complete) == ([], 1, False)
+    assert (early.hits, early.unindexed_count, early.is_complete) == ([], 1, False)
     assert "Nothing found in what is indexed" in result_text(early)
     assert "1 file not indexed yet may hold more: search again in a minute." in result_text(early)
     assert [hit.session_id for hit in search_line(repo, "sums.py:2").hits] == [session_id(1)]

@@ -53,7 +53,7 @@ def test_a_file_that_came_later_is_deleted_and_one_that_went_created(project: Pr
     project.put("sub/a", "new\n")
     assert only(project, {"sub/a": backup(None)}).action == "delete"
     change = only(project, {"sub/deep/a": project.keep("a", "old\n", mode=0o755)})
-    assert (change.action, change.after and change.after.mode) == ("create", 0o755)
+    assert (change.action, change.new_version and change.new_version.mode) == ("create", 0o755)
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -69,8 +69,8 @@ def test_a_mode_alone_is_a_difference(project: Project) -> None:
     project.put("a", "old\n", 0o600)
     change = only(project, {"a": project.keep("a", "old\n", mode=0o4755)})
     assert (change.action, change.difference.lines) == ("restore", ())
-    assert change.after is not None
-    assert change.after.mode == 0o755
+    assert change.new_version is not None
+    assert change.new_version.mode == 0o755
 
 
 def test_a_file_tracked_later_is_as_before_its_first_edit(project: Project) -> None:
@@ -100,7 +100,7 @@ def test_a_file_whose_beginning_is_not_known_is_left(project: Project) -> None:
         ]
     )
     (change,) = project.plan(session, "1").changes
-    assert (change.is_missing, "no copy of it" in change.why) == (True, True)
+    assert (change.is_missing, "no copy of it" in change.reason) == (True, True)
 
 
 def test_an_absolute_path_is_the_same_file(project: Project) -> None:
@@ -114,7 +114,7 @@ def test_an_absolute_path_is_the_same_file(project: Project) -> None:
         ]
     )
     (change,) = project.plan(session, "1").changes
-    assert (change.place.path, change.action) == ("a", "restore")
+    assert (change.project_path.path, change.action) == ("a", "restore")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_special_file_is_refused(
     make(project.path(path.partition("/")[0]), project.put("real/b", "x\n").parent)
     change = only(project, {path: project.keep(path, None if gone else "old\n")})
     assert (change.action, change.is_missing) == ("none", False)
-    assert why in change.why
+    assert why in change.reason
 
 
 def test_a_file_that_is_too_large_is_refused(
@@ -154,14 +154,14 @@ def test_a_file_that_is_too_large_is_refused(
     project.put("b", "1234")
     session = project.simple({"a": project.keep("a", "x"), "b": project.keep("b", "12345")})
     large, kept = project.plan(session).changes
-    assert "larger than 4 bytes" in large.why
-    assert (kept.is_missing, "too large" in kept.why) == (True, True)
+    assert "larger than 4 bytes" in large.reason
+    assert (kept.is_missing, "too large" in kept.reason) == (True, True)
 
 
 def test_a_name_that_no_file_system_takes_is_refused(project: Project) -> None:
     """Only this file is refused, with one sentence."""
     change = only(project, {"x" * 300: project.keep("a", "old\n")})
-    assert "too long" in change.why
+    assert "too long" in change.reason
 
 
 def test_a_backup_that_is_gone_is_missing(project: Project) -> None:
@@ -192,7 +192,7 @@ def test_a_folder_that_was_a_link_then_is_refused(project: Project) -> None:
     project.put("sub/a", "new\n")
     assert (
         "behind a link"
-        in only(project, {"sub/a": project.keep("a", "old\n") | {"realParentDir": "/else"}}).why
+        in only(project, {"sub/a": project.keep("a", "old\n") | {"realParentDir": "/else"}}).reason
     )
 
 
@@ -291,14 +291,16 @@ def test_a_folder_that_takes_no_files_is_refused(
         project.put(name, f"{name}\n")
     protected_path(monkeypatch, os.curdir)
     changes = {
-        change.place.path: change for change in project.plan(project.simple(tracked)).changes
+        change.project_path.path: change for change in project.plan(project.simple(tracked)).changes
     }
-    assert {name for name, change in changes.items() if "nothing can be written" in change.why} == {
+    assert {
+        name for name, change in changes.items() if "nothing can be written" in change.reason
+    } == {
         "a",
         "b",
         "c/d",
     }
-    assert changes["same"].why == ""
+    assert changes["same"].reason == ""
 
 
 def test_a_project_behind_a_link_of_the_users_own(project: Project, tmp_path: Path) -> None:
@@ -412,7 +414,7 @@ def test_hostile_paths(path: str) -> None:
     """Each is refused with its reason, before any access to the disk."""
     place = ProjectRoot("/p", "/p").resolve_path(path)
     assert place.parts == ()
-    assert REFUSED[path] in place.why
+    assert REFUSED[path] in place.refusal_reason
 
 
 @pytest.mark.parametrize(
@@ -433,7 +435,7 @@ def test_hostile_paths(path: str) -> None:
 def test_paths_below_the_project(path: str, inner: str) -> None:
     """Relative ones, and absolute ones by either name of the project."""
     place = ProjectRoot("/named", "/real").resolve_path(path)
-    assert (place.path, place.parts, place.why) == (inner, tuple(inner.split("/")), "")
+    assert (place.path, place.parts, place.refusal_reason) == (inner, tuple(inner.split("/")), "")
 
 
 def test_the_root_is_its_links_end(tmp_path: Path) -> None:
@@ -450,8 +452,8 @@ def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
     root = ProjectRoot.from_folder(
         str(tmp_path), Where({"HOME": str(tmp_path), "RESUME_HOOKS_HOME": f"{tmp_path}/state"})
     )
-    assert "client" in root.resolve_path(path).why
-    assert not root.resolve_path(".claude.md").why
+    assert "client" in root.resolve_path(path).refusal_reason
+    assert not root.resolve_path(".claude.md").refusal_reason
 
 
 @pytest.mark.parametrize(

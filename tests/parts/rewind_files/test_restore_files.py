@@ -134,7 +134,7 @@ def test_an_undo_marks_files_that_were_changed_by_hand(project: Project) -> None
     restore_files.write_files(planned(project), project.home.where)
     project.put("a", "by hand\n")
     undo = restore_files.plan_undo(SESSION, project.home.where)
-    assert {change.place.path: change.changed_since for change in undo.changes_to_write} == {
+    assert {change.project_path.path: change.changed_since for change in undo.changes_to_write} == {
         "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
     }  # fmt: skip
     kept = restore_files.write_files(undo, project.home.where)

@@ -180,7 +180,7 @@ def test_once_is_enough(config_home: ConfigHome) -> None:
     _, receipt = write_plan(config_home, session(config_home), everything())
     what = offered(receipt.file, config_home)
     assert (what.candidates, what.rule_choices) == ((), ())
-    assert not decided(what, everything(), config_home).trim.pays
+    assert not decided(what, everything(), config_home).trim.is_worthwhile
 
 
 def test_a_session_that_continued_meanwhile(config_home: ConfigHome) -> None:

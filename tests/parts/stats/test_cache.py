@@ -140,7 +140,7 @@ def test_a_childs_saving_is_measured_at_both_ends(config_home: ConfigHome) -> No
     write_session(project, OTHER, [*a_child("handoff", SESSION, 4), *own])
     (saving,) = everything(gather_counts(config_home.where)).savings
     assert (saving.kind, saving.made, saving.used, saving.measured) == ("handoff", 1, 1, 1)
-    assert (saving.before, saving.after, saving.saved) == (1_300, 390, 910)
+    assert (saving.tokens_before, saving.tokens_after, saving.saved_tokens) == (1_300, 390, 910)
 
 
 def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> None:
@@ -148,14 +148,14 @@ def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> No
     write_session(config_home.project(), SESSION, conversation(3))
     write_session(config_home.project(), OTHER, a_child("handoff", SESSION, 9))
     (saving,) = everything(gather_counts(config_home.where)).savings
-    assert (saving.made, saving.used, saving.measured, saving.saved) == (1, 0, 0, 0)
+    assert (saving.made, saving.used, saving.measured, saving.saved_tokens) == (1, 0, 0, 0)
     write_session(
         config_home.project(),
         session_id(3),
         [*a_child("handoff", session_id(9), 9), *conversation(1, start=20)],
     )
     (saving,) = everything(gather_counts(config_home.where)).savings
-    assert (saving.made, saving.used, saving.measured, saving.saved) == (2, 1, 0, 0)
+    assert (saving.made, saving.used, saving.measured, saving.saved_tokens) == (2, 1, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_hooks_and_children_from_a_day_on() -> None:
         )
     found = make_statistics(rows, "2026-01-02")
     assert [(*row,) for row in found.hooks] == [("Stop", False, 3, 9, 9), ("Stop", True, 4, 3, 70)]
-    assert [(row.month, row.kind, row.saved) for row in found.savings] == [
+    assert [(row.month, row.kind, row.saved_tokens) for row in found.savings] == [
         ("2026-01", "fork", 6),
         ("2026-01", "trim", 6),
         ("2026-02", "fork", 6),
@@ -303,4 +303,4 @@ def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:
     write_session(project, OTHER, [{**row, "sessionId": OTHER} for row in own])
     (row,) = everything(gather_counts(where)).savings
     assert (row.kind, row.made, row.used) == ("handoff", 1, 1)
-    assert row.saved == pytest.approx(60_000, abs=100)
+    assert row.saved_tokens == pytest.approx(60_000, abs=100)

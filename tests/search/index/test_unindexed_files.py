@@ -199,10 +199,10 @@ def test_the_file_with_most_words_is_read_first(
     sessions(config_home)
     result = search_unindexed(config_home, "redis", "queue", monkeypatch=monkeypatch)
     assert [hit.session_id for hit in result.hits] == [session_id(3)]
-    assert [(row.session_id, row.words, row.missing) for row in result.provisional] == [
+    assert [(row.session_id, row.words, row.missing) for row in result.provisional_sessions] == [
         (session_id(2), ("redis",), ("queue",))
     ]
-    assert (result.unread, result.is_complete) == (0, False)
+    assert (result.unindexed_count, result.is_complete) == (0, False)
     again = search_index(["redis", "queue"], Scope(), config_home.where)
     assert ({hit.session_id for hit in again.hits}, again.is_complete) == (
         {session_id(2), session_id(3)},
@@ -219,11 +219,11 @@ def test_never_said_is_not_said_too_early(
     """
     sessions(config_home)
     result = search_unindexed(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
-    assert (result.hits, result.provisional, result.is_complete) == ([], [], True)
+    assert (result.hits, result.provisional_sessions, result.is_complete) == ([], [], True)
     assert alone == [True]
     monkeypatch.setattr(RawWordSearch, "find_words_in_file", lambda *_: None)
     result = search_unindexed(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
-    assert (result.unread > 0, result.is_complete) == (True, False)
+    assert (result.unindexed_count > 0, result.is_complete) == (True, False)
 
 
 def test_a_misspelled_word(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +232,11 @@ def test_a_misspelled_word(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as patch:
         patch.setattr(connect, "lock_descriptor", lambda *_: False)
         result = search_index(["quaue"], Scope(), config_home.where, max_seconds=0)
-    assert (result.provisional, result.unread, result.is_complete) == ([], 4, False)
+    assert (result.provisional_sessions, result.unindexed_count, result.is_complete) == (
+        [],
+        4,
+        False,
+    )
     assert "nothing found yet" in result_text(result)
     assert "4 files not indexed yet may hold more: search again in a minute." in result_text(result)
     assert [hit.session_id for hit in search_index(["quaue"], Scope(), config_home.where).hits] == [
@@ -248,7 +252,7 @@ def test_nothing_is_indexed_yet(config_home: ConfigHome, monkeypatch: pytest.Mon
     sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(["queue"], Scope(), config_home.where, max_seconds=0)
-    assert [row.session_id for row in result.provisional] == [session_id(3)]
+    assert [row.session_id for row in result.provisional_sessions] == [session_id(3)]
     assert NO_SESSION not in result.notes
     text = result_text(result)
     assert "nothing found yet" in text
@@ -263,7 +267,11 @@ def test_the_session_that_asks(config_home: ConfigHome, monkeypatch: pytest.Monk
     result = search_index(
         ["queue"], Scope(asking_session=session_id(3)), config_home.where, max_seconds=0
     )
-    assert (result.provisional, result.unread > 0, result.is_complete) == ([], True, False)
+    assert (result.provisional_sessions, result.unindexed_count > 0, result.is_complete) == (
+        [],
+        True,
+        False,
+    )
 
 
 def test_another_project_is_not_meant(
@@ -274,7 +282,7 @@ def test_another_project_is_not_meant(
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     scope = Scope(folders=("/another/place",), root_folders=("/another/place",))
     result = search_index(["redis"], scope, config_home.where, max_seconds=0)
-    assert (result.hits, result.provisional, result.unread) == ([], [], 0)
+    assert (result.hits, result.provisional_sessions, result.unindexed_count) == ([], [], 0)
 
 
 def test_another_process_continues(
@@ -285,5 +293,5 @@ def test_another_process_continues(
     sessions(config_home)
     monkeypatch.setattr(connect, "LARGE_UPDATE_BYTES", 0)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
-    assert search_index(["redis"], Scope(), config_home.where, max_seconds=0).provisional
+    assert search_index(["redis"], Scope(), config_home.where, max_seconds=0).provisional_sessions
     assert wait_until(lambda: not index_status(config_home.where).behind)

@@ -38,13 +38,13 @@ MAX_LOCK_SECONDS = 0.02
 class ArchiveOutcome(NamedTuple):
     """The outcome for one session: kept, renewed, unchanged or failed.
 
-    ``why`` is the reason for a failure, and ``remedy`` says what the user can do about it.
+    ``reason`` is the reason for a failure, and ``remedy`` says what the user can do about it.
     """
 
     session: SessionFile
     archived: ArchivedSession | None
     result: str
-    why: str = ""
+    reason: str = ""
     remedy: str = ""
 
 

@@ -32,18 +32,19 @@ RETRY_SECONDS = 60 * 60
 class ExpiryForecast(NamedTuple):
     """A forecast of the sessions that the client will delete.
 
-    ``sessions`` is the number of sessions that are deleted whole, ``projects`` the number of their
-    projects, and ``younger`` the number of sessions that lose single files. ``unarchived`` is how many
-    of all these sessions are not in the vault in their current state. ``first`` is the earliest
-    deletion, in seconds since the epoch, or None. ``retention`` is the setting that decides.
+    ``session_count`` is the number of sessions that are deleted whole, ``project_count`` the number of their
+    projects, and ``younger_session_count`` the number of sessions that lose single files.
+    ``unarchived_count`` of all these sessions are not in the vault in their current state.
+    ``earliest_deletion`` is the earliest deletion, in seconds since the epoch, or None. ``retention`` is the
+    setting that decides.
     """
 
     retention: Retention
-    sessions: int
-    projects: int
-    younger: int
-    unarchived: int
-    first: float | None
+    session_count: int
+    project_count: int
+    younger_session_count: int
+    unarchived_count: int
+    earliest_deletion: float | None
 
 
 def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
@@ -66,11 +67,11 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
             unarchived += 1
     return ExpiryForecast(
         retention=retention,
-        sessions=complete,
-        projects=len(projects),
-        younger=len(endings_in_time) - complete,
-        unarchived=unarchived,
-        first=min((ending.deletion_time for ending in endings_in_time), default=None),
+        session_count=complete,
+        project_count=len(projects),
+        younger_session_count=len(endings_in_time) - complete,
+        unarchived_count=unarchived,
+        earliest_deletion=min((ending.deletion_time for ending in endings_in_time), default=None),
     )
 
 

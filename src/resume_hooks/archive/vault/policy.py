@@ -64,19 +64,19 @@ MAX_DUE = 5_000
 
 
 class DroppedSession(NamedTuple):
-    """An archived session that was or must be removed. ``why`` is the reason as the end of a sentence."""
+    """An archived session that was or must be removed. ``reason`` is the reason as the end of a sentence."""
 
     session_id: str
     title: str
-    stored: int
-    why: str
+    stored_bytes: int
+    reason: str
 
     @property
     def sentence(self) -> str:
         """A sentence for the user."""
         return (
-            f"{self.title} ({self.session_id}, {format_bytes(self.stored)}) went from the "
-            f"vault: {self.why}."
+            f"{self.title} ({self.session_id}, {format_bytes(self.stored_bytes)}) went from the "
+            f"vault: {self.reason}."
         )
 
 
@@ -85,8 +85,8 @@ class RemovedSession(NamedTuple):
 
     session_id: str
     at: str
-    stored: int
-    why: str
+    stored_bytes: int
+    reason: str
 
 
 def find_due_sessions(
@@ -179,7 +179,7 @@ def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> lis
         else:
             remaining_since = {}
         rows = [
-            RemovedSession(each.session_id, clock.now(), each.stored, each.why)
+            RemovedSession(each.session_id, clock.now(), each.stored_bytes, each.reason)
             for each in removed_sessions
         ]
         _write_policy(where, remaining_since, [*read_removed_sessions(where), *rows])

@@ -32,15 +32,16 @@ from resume_hooks.system.text import replace_surrogates
 
 
 class StrayFolder(NamedTuple):
-    """A folder in the trash without a session. ``gone`` means that the folder was being removed, or was still empty.
+    """A folder in the trash without a session.
 
-    If it is false, the folder has no readable manifest.
+    ``is_half_removed`` means that the folder was being removed, or was still empty. If it is false,
+    the folder has no readable manifest.
     """
 
     folder: str
-    files: int
+    file_count: int
     size: int
-    gone: bool
+    is_half_removed: bool
 
 
 def create_trash_folder(session_id: str, instant: str, where: Where) -> str:

@@ -53,10 +53,10 @@ class StrayFolder(StrictModel):
     """
 
     folder: str = stray_field(lambda stray: stray.folder)
-    files: int = stray_field(lambda stray: stray.files)
+    files: int = stray_field(lambda stray: stray.file_count)
     size: int = stray_field(lambda stray: stray.size, "bytes")
     gone: bool = stray_field(
-        lambda stray: stray.gone,
+        lambda stray: stray.is_half_removed,
         "true: half removed, emptying finishes it; false: its manifest is missing or damaged",
     )
 
@@ -101,7 +101,7 @@ class ArchivingResult(StrictModel):
         lambda outcome: outcome.result,
         "kept (archived for the first time), renewed, unchanged or failed",
     )
-    why: str = outcome_field(lambda outcome: outcome.why, "why it failed")
+    why: str = outcome_field(lambda outcome: outcome.reason, "why it failed")
     packed: bool = outcome_field(
         lambda outcome: outcome.result in {"kept", "renewed"},
         "its pack was written by this archive",
@@ -134,8 +134,8 @@ class DroppedSession(StrictModel):
 
     session_id: str = dropped_session_field(lambda session: session.session_id)
     title: str = dropped_session_field(lambda session: session.title)
-    stored: int = dropped_session_field(lambda session: session.stored)
-    why: str = dropped_session_field(lambda session: session.why)
+    stored: int = dropped_session_field(lambda session: session.stored_bytes)
+    why: str = dropped_session_field(lambda session: session.reason)
 
 
 class ArchiveSchema(StrictModel):

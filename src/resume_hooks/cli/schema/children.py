@@ -167,16 +167,18 @@ trim_field = FieldDeclarer[TrimPlan]()
 class SavingsSchema(StrictModel):
     """The savings of a trim, in tokens of the client's request."""
 
-    pays: bool = trim_field(lambda trim: trim.pays)
+    pays: bool = trim_field(lambda trim: trim.is_worthwhile)
     tokens_saved: int = trim_field(lambda trim: trim.savings.tokens)
     measured: bool = trim_field(
-        lambda trim: trim.before.measured, "the size before was counted by the API; else estimated"
+        lambda trim: trim.context_before.measured,
+        "the size before was counted by the API; else estimated",
     )
-    window: int = trim_field(lambda trim: trim.before.window)
-    percent_before: int | None = trim_field(lambda trim: trim.before.percent)
-    percent_after: int | None = trim_field(lambda trim: trim.after.percent)
+    window: int = trim_field(lambda trim: trim.context_before.window)
+    percent_before: int | None = trim_field(lambda trim: trim.context_before.percent)
+    percent_after: int | None = trim_field(lambda trim: trim.context_after.percent)
     compacts_at_once: bool = trim_field(
-        lambda trim: trim.after.compacts_at_once, "the client would compact the child on resume"
+        lambda trim: trim.context_after.compacts_at_once,
+        "the client would compact the child on resume",
     )
     rollover_tokens: int = trim_field(
         lambda trim: trim.rollover_tokens, "the tokens of a fresh child instead"
@@ -239,7 +241,7 @@ class MissingOriginal(StrictModel):
     """A trimmed record that cannot be restored (its line number in the session), and the reason."""
 
     record: int = missing_field(lambda missing: missing.record, "0-based line in the parent's file")
-    why: str = missing_field(lambda missing: missing.why)
+    why: str = missing_field(lambda missing: missing.reason)
 
 
 untrim_field = FieldDeclarer[untrim.UntrimPlan]()
@@ -249,13 +251,13 @@ class RestoredRecords(StrictModel):
     """The records that an untrim restores."""
 
     trimmed: int = untrim_field(
-        lambda plan: plan.trimmed, "trimmed records of the parent's conversation"
+        lambda plan: plan.trimmed_count, "trimmed records of the parent's conversation"
     )
-    restored: int = untrim_field(lambda plan: len(plan.restored))
+    restored: int = untrim_field(lambda plan: len(plan.restored_records))
     characters: int = untrim_field(
         lambda plan: plan.characters, "the additional characters that the client sends"
     )
-    missing: list[MissingOriginal] = untrim_field(lambda plan: plan.missing)
+    missing: list[MissingOriginal] = untrim_field(lambda plan: plan.missing_originals)
 
 
 class UntrimSchema(ReceiptSchema):

@@ -20,7 +20,7 @@ comparison_field = FieldDeclarer[compare.Comparison]()
 class Cache(StrictModel):
     """The API's cache of the session's last request."""
 
-    warm: bool = comparison_field(lambda comparison: comparison.warm)
+    warm: bool = comparison_field(lambda comparison: comparison.is_cache_warm)
     lifetime_seconds: int = comparison_field(
         lambda comparison: comparison.traffic.lifetime,
         "300 or 3600, as its requests specify; 0 without a cache",
@@ -29,7 +29,7 @@ class Cache(StrictModel):
         lambda comparison: comparison.age, "since its last counted request; null without one"
     )
     tokens: int = comparison_field(
-        lambda comparison: comparison.traffic.cached if comparison.warm else 0,
+        lambda comparison: comparison.traffic.cached if comparison.is_cache_warm else 0,
         "the tokens that going on would read from it",
     )
 
@@ -54,9 +54,9 @@ class RateTable(StrictModel):
     """The rates behind the costs: the price of each kind of token, in input tokens."""
 
     input: float = rates_field(lambda _: 1.0)
-    cache_read: float = rates_field(lambda rates: rates.read)
+    cache_read: float = rates_field(lambda rates: rates.read_rate)
     uncached: float = rates_field(
-        lambda rates: rates.write,
+        lambda rates: rates.write_rate,
         "a token that is not cached, written to the cache if the session has one",
     )
     output: float = rates_field(lambda _: compare.OUTPUT_RATE)
@@ -73,22 +73,22 @@ class SizeRow(StrictModel):
         "the value for `handoff --size`; `all` is a fork",
     )
     after: int = size_field(
-        lambda estimate: estimate.measured_size.after, "tokens of context after it"
+        lambda estimate: estimate.measured_size.tokens_after, "tokens of context after it"
     )
     whole: int = size_field(
-        lambda estimate: estimate.measured_size.whole,
+        lambda estimate: estimate.measured_size.whole_tokens,
         "tokens of an opening without a limit; 0 if not measured",
     )
     cut: int | None = size_field(
-        lambda estimate: estimate.measured_size.cut,
+        lambda estimate: estimate.measured_size.cut_tokens,
         "tokens of these that are cut; null if not measured",
     )
     has_calls: bool = size_field(
         lambda estimate: estimate.measured_size.has_calls,
         "nothing is cut, and the latest calls fit, too",
     )
-    warm: int = size_field(lambda estimate: estimate.warm, "while the session's cache is warm")
-    cold: int = size_field(lambda estimate: estimate.cold, "once it is cold")
+    warm: int = size_field(lambda estimate: estimate.warm_cost, "while the session's cache is warm")
+    cold: int = size_field(lambda estimate: estimate.cold_cost, "once it is cold")
 
 
 base_field = FieldDeclarer[tokens.FirstRequest]()
@@ -120,24 +120,28 @@ class Estimate(StrictModel):
     name: Literal["go on", "trim", "handoff", "rollover", "compact"] = estimate_field(
         lambda estimate: estimate.name
     )
-    after: int = estimate_field(lambda estimate: estimate.after, "tokens of context after it")
+    after: int = estimate_field(
+        lambda estimate: estimate.tokens_after, "tokens of context after it"
+    )
     uncached: int = estimate_field(
-        lambda estimate: estimate.uncached,
+        lambda estimate: estimate.uncached_tokens,
         "uncached tokens: of the next turn, and of the text that a model reads before it",
     )
     next_turn: int = estimate_field(
-        lambda estimate: estimate.next_turn,
+        lambda estimate: estimate.next_turn_cost,
         "the cost of the next turn in input tokens, without its answers",
     )
     pays_after: int | None = estimate_field(
-        lambda estimate: estimate.pays_after,
+        lambda estimate: estimate.turns_to_pay_off,
         "turns after which it has cost less than going on; null for never, and for going on",
     )
     warm: int = estimate_field(
-        lambda estimate: estimate.warm,
+        lambda estimate: estimate.warm_cost,
         "the cost of its first request while the session's cache is warm, in input tokens",
     )
-    cold: int = estimate_field(lambda estimate: estimate.cold, "the same once the cache is cold")
+    cold: int = estimate_field(
+        lambda estimate: estimate.cold_cost, "the same once the cache is cold"
+    )
 
 
 advice_field = FieldDeclarer[compare.Advice]()
@@ -146,7 +150,7 @@ advice_field = FieldDeclarer[compare.Advice]()
 class Advice(StrictModel):
     """The recommended strategy, and the reason in a few words."""
 
-    why: str = advice_field(lambda advice: advice.why)
+    why: str = advice_field(lambda advice: advice.reason)
     way: Literal["trim", "handoff"] = advice_field(lambda advice: advice.strategy)
 
 
@@ -167,10 +171,11 @@ class ResumeSchema(StrictModel):
     )
     estimates: list[Estimate] = comparison_field(lambda comparison: comparison.estimates)
     dial: list[SizeRow] = comparison_field(
-        lambda comparison: comparison.dial, "the sizes that a handoff can have, the smallest first"
+        lambda comparison: comparison.handoff_sizes,
+        "the sizes that a handoff can have, the smallest first",
     )
     trim_estimated: bool = comparison_field(
-        lambda comparison: comparison.trim_estimated,
+        lambda comparison: comparison.is_trim_estimated,
         (
             "false if the live conversation is too large to estimate a trim; else a missing estimate means "
             "that there is nothing to trim"

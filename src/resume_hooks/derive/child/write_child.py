@@ -42,8 +42,8 @@ SCRUB_KIND: Final = "scrub"  # the kind of a child without secrets; no ancestors
 class Sizes(NamedTuple):
     """The number of tokens that the client would send for the parent and for the child, and the savings of a trim."""
 
-    before: int
-    after: int
+    tokens_before: int
+    tokens_after: int
     chars_saved: int = 0
     tools_trimmed: int = 0
 
@@ -180,7 +180,7 @@ def make_planned_receipt(plan: ChildPlan) -> Receipt:
     """Return the receipt for a plan that is not written. For an idle plan it does not name a child."""
     if plan.is_pointless:
         idle_receipt = make_receipt(plan, title="")
-        tokens_before = plan.sizes.before
+        tokens_before = plan.sizes.tokens_before
         return idle_receipt._replace(
             session_id="", file="", written=False, tokens_after=tokens_before, warnings=()
         )
@@ -205,8 +205,8 @@ def make_receipt(
         agent=draft.agent,
         written=True,
         folder=draft.attributes.cwd,
-        tokens_before=sizes.before,
-        tokens_after=sizes.after,
+        tokens_before=sizes.tokens_before,
+        tokens_after=sizes.tokens_after,
         chars_saved=sizes.chars_saved,
         tools_trimmed=sizes.tools_trimmed,
         checks=tuple(checks),

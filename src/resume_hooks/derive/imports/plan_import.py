@@ -78,16 +78,16 @@ class ImportPlan(ChildPlan):
     """The plan of an import.
 
     ``existing`` is an earlier import of the same bytes in this project, unless the import is forced.
-    The counts: ``lines`` of the source, ``damaged`` lines, imported ``records``, and ``hidden``
-    records among them.
+    ``line_count`` and ``damaged_line_count`` are lines of the source. ``records`` is the number of
+    imported records, of which ``hidden_record_count`` are not on the screen.
     """
 
     source: ImportSource
     existing: SessionFile | None
-    lines: int
-    damaged: int
+    line_count: int
+    damaged_line_count: int
     records: int
-    hidden: int
+    hidden_record_count: int
 
     def watchers(self) -> Sequence[Watcher]:
         """Return checks that the session contains only the conversation."""
@@ -176,10 +176,10 @@ def plan_import(
         else (),
         source=source,
         existing=None if force else _find_existing_import(folder, source.sha256),
-        lines=transcript.line_count,
-        damaged=len(transcript.bad_lines),
+        line_count=transcript.line_count,
+        damaged_line_count=len(transcript.bad_lines),
         records=len(kept_numbers),
-        hidden=len(collector.hidden.intersection(kept_numbers)),
+        hidden_record_count=len(collector.hidden.intersection(kept_numbers)),
     )
 
 

@@ -155,7 +155,7 @@ class WholePlan(ChildPlan):
         )
         written = scan_transcript(path, observers=(names,))
         return [
-            Check("no line is missing", written.line_count == self.bundled.sums.lines),
+            Check("no line is missing", written.line_count == self.bundled.checksums.lines),
             Check(
                 "all records are there, in order",
                 tuple(node.uuid for node in written.nodes) == self.uuids,

@@ -66,16 +66,16 @@ class BundledSession(NamedTuple):
     """A session from a bundle.
 
     ``path`` is the file with its records. ``files`` pairs the name of each file in the session's
-    own folder with a local path. ``size`` is in bytes. ``refused`` is the number of files with an
+    own folder with a local path. ``size`` is in bytes. ``refused_file_count`` is the number of files with an
     invalid name.
     """
 
     head: BundleHead
-    sums: BundleSums
+    checksums: BundleSums
     path: str
     size: int
     files: tuple[tuple[str, str], ...]
-    refused: int
+    refused_file_count: int
 
 
 def is_bundle(path: str) -> bool:

@@ -65,7 +65,7 @@ class SpokenMessage(NamedTuple):
     position: int
     speaker: str
     text: str
-    first: str
+    beginning: str
 
 
 class Trimmable(Protocol):
@@ -102,15 +102,15 @@ class Trimmable(Protocol):
 class Decision(NamedTuple):
     """The choices of a trim and their figures.
 
-    ``before`` and ``after`` are the numbers of tokens that the client would send. ``thoughts`` are
+    ``context_before`` and ``context_after`` are the numbers of tokens that the client would send. ``thoughts`` are
     digests of the remaining thinking. ``unknown_tools`` are the tools in the options that were
     never called.
     """
 
     choices: tuple[Choice, ...]
     savings: Savings
-    before: ContextSize
-    after: ContextSize
+    context_before: ContextSize
+    context_after: ContextSize
     thoughts: frozenset[int]
     origins: Origins
     unknown_tools: tuple[str, ...]
@@ -135,17 +135,17 @@ class TrimPlan(ChildPlan):
         return self.decision.savings
 
     @property
-    def before(self) -> ContextSize:
+    def context_before(self) -> ContextSize:
         """The number of tokens that the client would send for the session."""
-        return self.decision.before
+        return self.decision.context_before
 
     @property
-    def after(self) -> ContextSize:
+    def context_after(self) -> ContextSize:
         """The number of tokens that the client would send for the child."""
-        return self.decision.after
+        return self.decision.context_after
 
     @property
-    def pays(self) -> bool:
+    def is_worthwhile(self) -> bool:
         """Whether the trim saves enough to justify a new session."""
         return bool(self.options.screen) or (
             bool(self.choices) and self.savings.tokens >= self.options.min_savings
@@ -154,7 +154,7 @@ class TrimPlan(ChildPlan):
     @property
     def is_pointless(self) -> bool:
         """Whether the trim would not pay."""
-        return not self.pays
+        return not self.is_worthwhile
 
     @property
     def rollover_tokens(self) -> int:
@@ -195,8 +195,8 @@ def count_decision(
     return Decision(
         choices=tuple(choices),
         savings=savings,
-        before=before,
-        after=before._replace(tokens=before.tokens - savings.tokens),
+        context_before=before,
+        context_after=before._replace(tokens=before.tokens - savings.tokens),
         thoughts=frozenset(thoughts),
         origins=origins,
         unknown_tools=tuple(unknown_tools),
@@ -236,17 +236,17 @@ def plan_chosen_trim(
         "method": method,
     }
     stats = {
-        "original_tokens": decision.before.tokens,
-        "trimmed_tokens": decision.after.tokens,
+        "original_tokens": decision.context_before.tokens,
+        "trimmed_tokens": decision.context_after.tokens,
         "tools_trimmed": tools,
         "assistant_trimmed": sum(choice.piece.kind == TEXT_PIECE for choice in decision.choices),
         "chars_saved": decision.savings.characters,
     }
     head = child.make_first_line(
         ChildSize(
-            decision.after.tokens,
+            decision.context_after.tokens,
             decision.savings.ratio,
-            tokens.large_window(scanned.session.file, decision.before.tokens),
+            tokens.large_window(scanned.session.file, decision.context_before.tokens),
         ),
         trim=TrimRecord(parameters, stats),
     )
@@ -254,7 +254,10 @@ def plan_chosen_trim(
         draft=child,
         body=scanned.body(child, head, options, decision),
         sizes=Sizes(
-            decision.before.tokens, decision.after.tokens, decision.savings.characters, tools
+            decision.context_before.tokens,
+            decision.context_after.tokens,
+            decision.savings.characters,
+            tools,
         ),
         options=options,
         decision=decision,
@@ -443,7 +446,7 @@ def format_totals(plan: TrimPlan) -> list[str]:
 
     The context before it may exceed the current usage.
     """
-    before, after, savings = plan.before, plan.after, plan.savings
+    before, after, savings = plan.context_before, plan.context_after, plan.savings
     estimate_word = "about " if before.is_estimate else ""
     sent_text = f"a resume sends {estimate_word}{before.tokens:,} tokens ({before.share_text})"
     percent_text = "" if after.percent is None else f" ({after.percent} %)"
@@ -459,17 +462,17 @@ def list_remarks(plan: TrimPlan) -> list[str]:
     sentences = []
     for name in plan.decision.unknown_tools:
         sentences.append(f"No tool of this conversation is called {name}.")
-    if not plan.pays:
+    if not plan.is_worthwhile:
         sentences.append(
             f"Trimming would not pay: it would save less than {plan.options.min_savings:,} tokens."
         )
-    elif plan.after.compacts_at_once:
+    elif plan.context_after.compacts_at_once:
         sentences.append(
             "It would still be compacted at once: trim more (--target-tokens, "
             "--keep-recent 0), or hand off."
         )
     target = plan.options.target_tokens
-    if target and plan.after.tokens > target:
+    if target and plan.context_after.tokens > target:
         sentences.append(
             f"The target of {target:,} tokens is not reached: these options allow no further trim."
         )

@@ -217,11 +217,11 @@ def _modification_time_ms(path: str) -> float:
 class OfferedPiece(NamedTuple):
     """A piece that a rule offers.
 
-    ``why`` is the reason in its placeholder, if the kind of the piece does not explain it.
+    ``reason`` is the reason in its placeholder, if the kind of the piece does not explain it.
     """
 
     piece: Piece
-    why: str = ""
+    reason: str = ""
 
 
 Rule = Callable[[TrimMaterial, Options], Iterator[OfferedPiece]]

@@ -167,7 +167,7 @@ def make_choice(
 ) -> Choice | None:
     """Return the choice of a piece, or None if its placeholder would not be shorter."""
     piece, tool = pick.piece, material.find_tool(pick.piece)
-    text = _make_placeholder(piece, tool, origins, pick.why)
+    text = _make_placeholder(piece, tool, origins, pick.reason)
     kept_characters = {
         PROMPT_PIECE: KEPT_PROMPT_CHARACTERS,
         INPUT_PIECE: KEPT_COMMAND_CHARACTERS if tool == "Bash" else 0,

@@ -42,17 +42,17 @@ class ImportSpec(NamedTuple):
 
 
 class ImportedSession(NamedTuple):
-    """A session imported from a bundle, with the number of its other ``files``.
+    """A session imported from a bundle, with the number of its other ``file_count``.
 
-    ``existing`` means that the session was imported before. ``hidden`` is the number of records
+    ``existing`` means that the session was imported before. ``hidden_record_count`` is the number of records
     that the model reads but the screen does not show.
     """
 
     head: BundleHead
     receipt: Receipt
     existing: bool
-    files: int
-    hidden: int
+    file_count: int
+    hidden_record_count: int
 
     @property
     def session_id(self) -> str:
@@ -122,12 +122,16 @@ def _import_session(
         plan = plan_whole_session(bundled, spec.home, new_ids, caller.where, force=spec.force)
         files = len(bundled.files)
     else:
-        source = ImportSource(bundled.path, name, bundled.sums.sha256, bundled.size)
+        source = ImportSource(bundled.path, name, bundled.checksums.sha256, bundled.size)
         plan = plan_import(source, spec.home, caller.where, force=spec.force)
-        hidden = plan.hidden
+        hidden = plan.hidden_record_count
     receipt = _write_unless_existing(plan, caller)
     return ImportedSession(
-        bundled.head, receipt, existing=plan.existing is not None, files=files, hidden=hidden
+        bundled.head,
+        receipt,
+        existing=plan.existing is not None,
+        file_count=files,
+        hidden_record_count=hidden,
     )
 
 

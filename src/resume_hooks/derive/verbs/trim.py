@@ -48,7 +48,7 @@ def write_trim(
     confirmed: by the options of a command, by an answer in a terminal, or by a yes to the question
     that a prompt left open.
     """
-    is_to_be_written = plan.pays and not caller.dry_run
+    is_to_be_written = plan.is_worthwhile and not caller.dry_run
     if not is_to_be_written or (confirm is not None and not confirm(plan)):
         return NothingWritten(write_if_worthwhile(plan, caller.where, dry_run=True), plan)
     receipt = write_plan(plan, caller.where)

@@ -90,7 +90,7 @@ def trim_in_place(
     ):
         scanned = scan_session(session._replace(path=backup), whole=True)
         plan = plan_trim(replace(scanned, session=session), where, options)
-        if not plan.pays:
+        if not plan.is_worthwhile:
             return NothingWritten(_make_receipt(plan, []), plan)
         origins = scanned.find_origins(where)
         edits = make_edits(plan.choices, origins)
@@ -189,11 +189,11 @@ def _count_thoughts(pieces: PieceCollector) -> Counter[int]:
 
 
 def _list_notes(plan: TrimPlan) -> list[str]:
-    if not plan.pays:
+    if not plan.is_worthwhile:
         return []
     parent = plan.draft.parent
     notes = [OTHER_CLIENT_NOTE.format(id=parent.session_id), OLD_COUNTS_NOTE]
-    if plan.before.compacts_at_once:
+    if plan.context_before.compacts_at_once:
         return [*notes, COMPACTION_NOTE]
     return notes
 
@@ -201,7 +201,7 @@ def _list_notes(plan: TrimPlan) -> list[str]:
 def _make_receipt(plan: TrimPlan, notes: Sequence[str]) -> Receipt:
     """Return the receipt of a plan that is not written yet."""
     receipt, parent = make_planned_receipt(plan), plan.draft.parent
-    if not plan.pays:
+    if not plan.is_worthwhile:
         return receipt._replace(warnings=tuple(notes))
     return receipt._replace(
         session_id=parent.session_id,

@@ -55,10 +55,10 @@ def untrim(
     receipt = caller.write(plan)
     if not receipt.written:
         return NothingWritten(
-            receipt, plan, why=trimmed_session.nothing_error if plan.is_pointless else None
+            receipt, plan, reason=trimmed_session.nothing_error if plan.is_pointless else None
         )
     facts = [*plan.facts]
-    if plan.after.compacts_at_once:
+    if plan.context_after.compacts_at_once:
         facts.append("note: it would be compacted at once")
     remark = format_first_line(receipt)
     return OpenedSession(receipt, plan, "untrimmed", tuple(facts), remark)

@@ -364,7 +364,7 @@ def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[Turn
             max_seconds=UPDATE_SECONDS,
             file_search=file_search_for_queries([parse_query([pane.words])], scope, where),
         ) as index:
-            partial_matches = sum(bool(file.term_numbers) for file in index.unread)
+            partial_matches = sum(bool(file.term_numbers) for file in index.unindexed_files)
             if index.outcome.remaining_files:
                 unindexed_text = f" · {index.outcome.remaining_files:,} files not indexed yet"
             else:

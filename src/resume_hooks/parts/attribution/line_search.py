@@ -205,21 +205,22 @@ def _search_edits_of_line(
     else:
         hits = []
     unread_files = []
-    for file in index.unread:
+    for file in index.unindexed_files:
         if file.term_numbers != frozenset():
             unread_files.append(file)
     notes = [
         *index.notes,
         *([] if hits else notes_on_unknown_values(index.words, scope)),
         *notes_on_unsearched_folders(
-            len(files_in_scope.files) + len(index.unread), unlistable_folders_in_scope(scope, where)
+            len(files_in_scope.files) + len(index.unindexed_files),
+            unlistable_folders_in_scope(scope, where),
         ),
     ]
     is_capped = candidates.has_too_many_calls
     if is_capped and not hits:
-        explanation = f"{verdict.why}; older edits were not searched"
+        explanation = f"{verdict.reason}; older edits were not searched"
     else:
-        explanation = verdict.why
+        explanation = verdict.reason
     return SearchResult(
         (query,), hits, len(hits), is_capped, explanation, notes, 0, [], len(unread_files)
     )

@@ -51,10 +51,10 @@ class FileEdit(NamedTuple, Generic[EditRecord]):
 
 
 class Verdict(NamedTuple, Generic[EditRecord]):
-    """The record of the edit that wrote a line, or None if there is no proof; ``why`` is the explanation."""
+    """The record of the edit that wrote a line, or None if there is no proof; ``reason`` is the explanation."""
 
     record: EditRecord | None
-    why: str
+    reason: str
 
 
 class _EditEffect(NamedTuple, Generic[EditRecord]):

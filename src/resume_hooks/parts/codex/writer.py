@@ -308,10 +308,10 @@ class CodexWriter:
             body=parent.child_body(child, head, edited_items),
             sizes=Sizes(context.tokens, restored_context.tokens),
             remarks=tuple(list_losses(missing_originals)),
-            restored=tuple(edited_items),
-            missing=tuple(missing_originals),
-            trimmed=len(trimmed_origins),
-            after=restored_context,
+            restored_records=tuple(edited_items),
+            missing_originals=tuple(missing_originals),
+            trimmed_count=len(trimmed_origins),
+            context_after=restored_context,
             characters=restored_size,
         )
 

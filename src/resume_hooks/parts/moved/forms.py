@@ -14,7 +14,7 @@ class LeftOutRow(StrictModel):
     """A session that was not copied."""
 
     session_id: str = left_out_field(lambda row: row.session_id)
-    why: str = left_out_field(lambda row: row.why)
+    why: str = left_out_field(lambda row: row.reason)
 
 
 class RehomeSchema(StrictModel):

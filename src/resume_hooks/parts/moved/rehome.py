@@ -48,7 +48,7 @@ class NotCopied(NamedTuple):
     """A session that was not copied, and the reason."""
 
     session_id: str
-    why: str
+    reason: str
 
 
 def find_former_folder(new_folder: str, where: Where, max_seconds: float = float("inf")) -> str:

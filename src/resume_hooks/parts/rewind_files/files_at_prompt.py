@@ -321,7 +321,7 @@ def _build_target_files(
         if backup_at_prompt is None or backup_at_prompt.name == "":
             yield TargetFile(
                 place,
-                why=NO_EARLY_COPY_REASON
+                reason=NO_EARLY_COPY_REASON
                 if backup_at_prompt is None
                 else "its backup has an invalid name",
             )

@@ -37,14 +37,14 @@ class FileRow(StrictModel):
     """A tracked file."""
 
     path: str = change_field(
-        lambda change: change.place.path,
+        lambda change: change.project_path.path,
         "relative to the project; the transcript's own path if it was refused",
     )
     action: Literal["restore", "create", "delete", "none"] = change_field(
         lambda change: change.action
     )
     status: Literal["planned", "written", "unchanged", "missing", "refused"]
-    why: str = change_field(lambda change: change.why, "why it is left alone, or empty")
+    why: str = change_field(lambda change: change.reason, "why it is left alone, or empty")
     changed_since: bool | None = change_field(
         lambda change: change.changed_since,
         "differs from the last state that the session knew; null if unknown",
@@ -54,7 +54,7 @@ class FileRow(StrictModel):
     )
     removed: int | None = change_field(lambda change: change.difference.removed)
     mode: str | None = change_field(
-        lambda change: f"{change.after.mode:o}" if change.after else None,
+        lambda change: f"{change.new_version.mode:o}" if change.new_version else None,
         "octal, after the change; null if there is no file",
     )
     backup: str | None = change_field(

@@ -126,14 +126,14 @@ class ExpectedFile(NamedTuple):
 class TargetFile(NamedTuple):
     """The target state of a file: the content of its ``source``, or no file without a source.
 
-    If ``mode`` is None, the source's mode is used. ``why`` explains why there is no source, or is
+    If ``mode`` is None, the source's mode is used. ``reason`` explains why there is no source, or is
     ``""``. If ``expected_file`` is None, the last known state is unknown.
     """
 
-    place: ProjectPath
+    project_path: ProjectPath
     source: StoredContent | None = None
     mode: int | None = None
-    why: str = ""
+    reason: str = ""
     expected_file: ExpectedFile | None = None
     folder: str = ""
 
@@ -149,18 +149,18 @@ class FileVersion(NamedTuple):
 class FileChange(NamedTuple):
     """The change of one file in a plan.
 
-    ``action`` is restore, create, delete, or none. ``why`` is a sentence's end that explains why
+    ``action`` is restore, create, delete, or none. ``reason`` is a sentence's end that explains why
     the file is left alone: its backup is missing, or the change was refused.
     ``changed_since`` is true if the file differs from the last state that the session knew.
     """
 
-    place: ProjectPath
+    project_path: ProjectPath
     action: str
-    why: str = ""
+    reason: str = ""
     is_missing: bool = False
     source: StoredContent | None = None
-    before: FileVersion | None = None
-    after: FileVersion | None = None
+    old_version: FileVersion | None = None
+    new_version: FileVersion | None = None
     replaced_status: os.stat_result | None = None
     changed_since: bool | None = None
     difference: Difference = Difference(0, 0)
@@ -168,7 +168,7 @@ class FileChange(NamedTuple):
     @property
     def is_refused(self) -> bool:
         """Whether the file cannot be restored."""
-        return bool(self.why)
+        return bool(self.reason)
 
 
 @dataclass(frozen=True)
@@ -268,22 +268,22 @@ def measure_version(content: bytes, mode: int) -> FileVersion:
 
 
 def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) -> FileChange:
-    place = target.place
-    if place.why or root.was_behind_link(place, target.folder):
-        return FileChange(place, "none", why=place.why or "it was behind a link")
-    if target.why:
-        return FileChange(place, "none", why=target.why, is_missing=True)
+    place = target.project_path
+    if place.refusal_reason or root.was_behind_link(place, target.folder):
+        return FileChange(place, "none", reason=place.refusal_reason or "it was behind a link")
+    if target.reason:
+        return FileChange(place, "none", reason=target.reason, is_missing=True)
     try:
         current_content, state = read_project_file(root, root_descriptor, place)
     except WriteFailed as error:
-        return FileChange(place, "none", why=failure_reason(error))
+        return FileChange(place, "none", reason=failure_reason(error))
     try:
         content, mode = _read_source(target.source)
     except (OSError, WriteFailed) as error:
         return FileChange(
             place,
             "none",
-            why=f"its backup can't be read ({failure_reason(error)})",
+            reason=f"its backup can't be read ({failure_reason(error)})",
             is_missing=True,
         )
     current_version = (
@@ -299,12 +299,16 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
     changed_since = _has_changed(current_content, target.expected_file)
     if current_version == target_version:
         return FileChange(
-            place, "none", before=current_version, after=target_version, changed_since=changed_since
+            place,
+            "none",
+            old_version=current_version,
+            new_version=target_version,
+            changed_since=changed_since,
         )
     try:
         check_folder_writable(root_descriptor, place)
     except (OSError, WriteFailed) as error:
-        return FileChange(place, "none", why=failure_reason(error))
+        return FileChange(place, "none", reason=failure_reason(error))
     action = (
         "create" if current_version is None else "delete" if target_version is None else "restore"
     )
@@ -312,8 +316,8 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
         place,
         action,
         source=target.source,
-        before=current_version,
-        after=target_version,
+        old_version=current_version,
+        new_version=target_version,
         replaced_status=state,
         changed_since=changed_since,
         difference=compare_texts(current_content, content),

@@ -74,7 +74,7 @@ def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> 
         parent_folders = []
         for change in files_plan.changes_to_write:
             if change.action == "create":
-                parent_folders.append(change.place.parts[:-1])
+                parent_folders.append(change.project_path.parts[:-1])
         created_folders: dict[str, None] = {}
         for folder_descriptor in parent_folders:
             for parts in safe_tree.missing_folders(root_descriptor, folder_descriptor):
@@ -180,17 +180,17 @@ def _copy_file(
 
     A file that will be created has no copy.
     """
-    plan.check_folder_writable(root_descriptor, change.place)
-    content, state = plan.read_project_file(root, root_descriptor, change.place)
+    plan.check_folder_writable(root_descriptor, change.project_path)
+    content, state = plan.read_project_file(root, root_descriptor, change.project_path)
     if content is not None and state:
         current_version = plan.measure_version(content, state.st_mode)
     else:
         current_version = None
-    if current_version != change.before or not project_files.is_same_state(
+    if current_version != change.old_version or not project_files.is_same_state(
         state, change.replaced_status
     ):
         raise WriteFailed(
-            f"{change.place.path} changed while it was read",
+            f"{change.project_path.path} changed while it was read",
             "No file was changed. Run the command again.",
         )
     name = None
@@ -198,9 +198,9 @@ def _copy_file(
         name = str(copy_number)
         state_file.create_file(os.path.join(folder, name), [content])
     return {
-        "path": change.place.path,
-        "before": _format_version_row(change.before, name),
-        "after": _format_version_row(change.after, None),
+        "path": change.project_path.path,
+        "before": _format_version_row(change.old_version, name),
+        "after": _format_version_row(change.new_version, None),
     }
 
 
@@ -266,7 +266,7 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
     written_count = 0
     with catch_ending_signals() as stop_request:
         for folder in {
-            os.path.dirname(os.path.join(root, change.place.path))
+            os.path.dirname(os.path.join(root, change.project_path.path))
             for change in files_plan.changes_to_write
         }:
             remove_stale_temporaries(folder)
@@ -299,21 +299,23 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
 
 
 def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
-    path = os.path.join(root, change.place.path)
+    path = os.path.join(root, change.project_path.path)
     with safe_tree.open_folder(
-        root_descriptor, change.place.parts[:-1], create=change.action == "create"
+        root_descriptor, change.project_path.parts[:-1], create=change.action == "create"
     ) as folder_descriptor:
-        if change.source is None or change.after is None:
+        if change.source is None or change.new_version is None:
             if change.replaced_status is not None:
                 project_files.remove_project_file(path, change.replaced_status, folder_descriptor)
             return
         content, _ = plan.read_stored(change.source)
-        if plan.measure_version(content, change.after.mode) != change.after:
-            raise WriteFailed(f"The backup of {change.place.path} changed while it was read")
-        has_same_mode = change.before is not None and change.before.mode == change.after.mode
+        if plan.measure_version(content, change.new_version.mode) != change.new_version:
+            raise WriteFailed(f"The backup of {change.project_path.path} changed while it was read")
+        has_same_mode = (
+            change.old_version is not None and change.old_version.mode == change.new_version.mode
+        )
         # None keeps the file's own mode, including its set-group-id and similar bits, which a
         # backup lacks.
-        mode = None if has_same_mode else change.after.mode
+        mode = None if has_same_mode else change.new_version.mode
         project_files.write_project_file(
             path, content, change.replaced_status, mode=mode, dir_fd=folder_descriptor
         )

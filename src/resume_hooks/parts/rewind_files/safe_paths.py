@@ -20,11 +20,11 @@ _WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 class ProjectPath(NamedTuple):
-    """A tracked path: ``parts`` relative to the root, or ``why`` it is refused, as the end of a sentence."""
+    """A tracked path: ``parts`` relative to the root, or ``refusal_reason`` it is refused, as the end of a sentence."""
 
     path: str
     parts: tuple[str, ...]
-    why: str = ""
+    refusal_reason: str = ""
 
 
 class ProjectRoot(NamedTuple):

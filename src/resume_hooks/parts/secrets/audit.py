@@ -96,7 +96,7 @@ class Audit(NamedTuple):
     """
 
     leaks: list[Leak]
-    files: int
+    file_count: int
     total_bytes: int
     bytes_read: int
     unreadable_files: list[str]

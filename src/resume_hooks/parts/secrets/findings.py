@@ -166,12 +166,12 @@ class ScrubReach(NamedTuple):
 
 
 class PlaceWithSecrets(NamedTuple):
-    """A place with its secrets by kind; ``state`` is one of the four states above, ``why`` is a sentence or ``""``."""
+    """A place with its secrets by kind, its state, one of the four above, and a sentence as ``reason``, or ``""``."""
 
-    place: Location
+    location: Location
     kinds: dict[str, int]
     state: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,9 @@ class ScrubFindings:
     def places_to_change(self) -> list[PlaceWithSecrets]:
         """The places to change, without the index."""
         return [
-            row for row in self.rows if row.state == UNCHANGED_STATE and row.place.kind != INDEXED
+            row
+            for row in self.rows
+            if row.state == UNCHANGED_STATE and row.location.kind != INDEXED
         ]
 
     def choose_cleaner(self, location: Location) -> Cleaner:
@@ -298,7 +300,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
     ]
     # Another agent's session is searched in its copy, but the user needs the path of the original.
     rows = [
-        row._replace(place=row.place._replace(path=original_path(row.place.path, where)))
+        row._replace(location=row.location._replace(path=original_path(row.location.path, where)))
         for row in rows
     ]
     if not os.path.lexists(session.path):

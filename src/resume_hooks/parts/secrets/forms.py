@@ -55,7 +55,7 @@ class SecretList(StrictModel):
         "secrets by kind, the most frequent first",
     )
     files: int = audit_field(
-        lambda audit: audit.files, "files searched now, or unchanged since an earlier search"
+        lambda audit: audit.file_count, "files searched now, or unchanged since an earlier search"
     )
     bytes: int = audit_field(lambda audit: audit.total_bytes, "of these files")
     bytes_read: int = audit_field(lambda audit: audit.bytes_read, "read this time")
@@ -68,15 +68,15 @@ class ScrubPlace(StrictModel):
     """A place that contains secrets, or that contained them before the scrub, without their text."""
 
     kind: str = place_field(
-        lambda row: row.place.kind,
+        lambda row: row.location.kind,
         "transcript, sub-agent, sidecar, backup, trash, vault, index, client ...",
     )
-    path: str = place_field(lambda row: row.place.path)
+    path: str = place_field(lambda row: row.location.path)
     session_id: str = place_field(
-        lambda row: row.place.session_id, "the session that it belongs to; empty if none"
+        lambda row: row.location.session_id, "the session that it belongs to; empty if none"
     )
     relation: str = place_field(
-        lambda row: row.place.relation,
+        lambda row: row.location.relation,
         "that session's relation to the scrubbed one: own, child, parent, other",
     )
     secrets: dict[str, int] = place_field(lambda row: row.kinds, "how many, by kind")
@@ -87,7 +87,7 @@ class ScrubPlace(StrictModel):
             "says how to"
         ),
     )
-    why: str = place_field(lambda row: row.why)
+    why: str = place_field(lambda row: row.reason)
 
 
 class ScrubResult(StrictModel):

@@ -82,31 +82,31 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
     rewritten_rows: dict[Location, PlaceWithSecrets] = {}
     place_order: dict[Location, None] = {}
     for _ in range(MAX_ROUNDS):
-        place_order |= dict.fromkeys(row.place for row in findings.rows)
+        place_order |= dict.fromkeys(row.location for row in findings.rows)
         # the index is changed after its source files, and the session's own transcript last
         rows = sorted(
             findings.rows,
             key=lambda row: (
-                (row.place.kind, row.place.relation) == (TRANSCRIPT, OWN_SESSION),
-                row.place.kind == INDEXED,
+                (row.location.kind, row.location.relation) == (TRANSCRIPT, OWN_SESSION),
+                row.location.kind == INDEXED,
             ),
         )
         for row in rows:
             if _must_rewrite(row, rewritten_rows):
-                rewritten_rows[row.place] = _rewrite_place(row, findings, where)
+                rewritten_rows[row.location] = _rewrite_place(row, findings, where)
         busy_rows = _wait_for_archiving(findings, where)
         findings = search_known_secrets(findings, where)
         if findings.open_reason or not any(
             _must_rewrite(row, rewritten_rows) for row in findings.places_to_change
         ):
             break
-    last_states = {row.place: row for row in (*findings.rows, *busy_rows)}
+    last_states = {row.location: row for row in (*findings.rows, *busy_rows)}
     final_states = (
         _choose_final_state(rewritten_rows.get(location), last_states.get(location))
         for location in place_order | dict.fromkeys(last_states)
     )
     return [
-        _rebuild_index(row, where) if row.place.kind == INDEXED else row
+        _rebuild_index(row, where) if row.location.kind == INDEXED else row
         for row in final_states
         if row
     ]
@@ -117,7 +117,7 @@ def _must_rewrite(
 ) -> bool:
     """Check whether a place must be rewritten. A place that failed is not tried again."""
     return row.state == UNCHANGED_STATE and (
-        row.place not in rewritten_rows or rewritten_rows[row.place].state == REMOVED_STATE
+        row.location not in rewritten_rows or rewritten_rows[row.location].state == REMOVED_STATE
     )
 
 
@@ -128,7 +128,7 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWith
     """
     seen_ids: set[str] = set()
     busy_rows = []
-    for location in (row.place for row in findings.rows if row.state == UNCHANGED_STATE):
+    for location in (row.location for row in findings.rows if row.state == UNCHANGED_STATE):
         if location.session_id and location.session_id not in seen_ids:
             seen_ids.add(location.session_id)
             try:
@@ -157,10 +157,10 @@ def _choose_final_state(
     """
     if rewritten_row is not None and rewritten_row.state == REMAINING_STATE:
         return rewritten_row
-    if latest_row is None or latest_row.place.kind == INDEXED:
+    if latest_row is None or latest_row.location.kind == INDEXED:
         return rewritten_row or latest_row
     if latest_row.state == UNCHANGED_STATE:
-        return latest_row._replace(state=REMAINING_STATE, why=APPEARED_REASON)
+        return latest_row._replace(state=REMAINING_STATE, reason=APPEARED_REASON)
     return latest_row
 
 
@@ -184,31 +184,31 @@ def remove_scrub_leftovers(where: Where) -> None:
 def _rewrite_place(
     row: PlaceWithSecrets, findings: ScrubFindings, where: Where
 ) -> PlaceWithSecrets:
-    cleaner = findings.choose_cleaner(row.place)
-    remove_stale_temporaries(os.path.dirname(row.place.path))
-    if not os.path.lexists(row.place.path):
+    cleaner = findings.choose_cleaner(row.location)
+    remove_stale_temporaries(os.path.dirname(row.location.path))
+    if not os.path.lexists(row.location.path):
         return row._replace(state=REMOVED_STATE)
     try:
-        _remove_from_place(row.place, cleaner, where)
-        if os.path.lexists(row.place.path):
-            remaining_contents = find_secrets_in_file(row.place, cleaner, where)
+        _remove_from_place(row.location, cleaner, where)
+        if os.path.lexists(row.location.path):
+            remaining_contents = find_secrets_in_file(row.location, cleaner, where)
         else:
             remaining_contents = None
     except ResumeHooksError as error:
         return row._replace(
-            state=REMAINING_STATE, why=f"{error.message.rstrip('.')}. {error.remedy}".strip()
+            state=REMAINING_STATE, reason=f"{error.message.rstrip('.')}. {error.remedy}".strip()
         )
     except OSError as error:
         return row._replace(
             state=REMAINING_STATE,
-            why=f"{error.filename or row.place.path}: {error.strerror or error}.",
+            reason=f"{error.filename or row.location.path}: {error.strerror or error}.",
         )
     if remaining_contents is not None and remaining_contents.secrets:
         return row._replace(
-            state=REMAINING_STATE, why="It still contains secrets. Run the command again."
+            state=REMAINING_STATE, reason="It still contains secrets. Run the command again."
         )
     if remaining_contents is not None and remaining_contents.has_unremovable_secret:
-        return row._replace(state=REMAINING_STATE, why=STUCK_REASON)
+        return row._replace(state=REMAINING_STATE, reason=STUCK_REASON)
     return row._replace(state=REMOVED_STATE)
 
 
@@ -248,13 +248,13 @@ def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
     try:
         forget_index(where)
     except ResumeHooksError as error:
-        return row._replace(state=REMAINING_STATE, why=f"{error.message}. {error.remedy}")
+        return row._replace(state=REMAINING_STATE, reason=f"{error.message}. {error.remedy}")
     row = row._replace(state=REMOVED_STATE)
     try:
         with opened_index(where):
             return row
     except ResumeHooksError as error:
-        return row._replace(why=f"The next search will rebuild it: {error.message}")
+        return row._replace(reason=f"The next search will rebuild it: {error.message}")
 
 
 def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> None:

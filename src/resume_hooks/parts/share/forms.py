@@ -47,11 +47,11 @@ class ImportFacts(StrictModel):
     source: str = import_field(lambda plan: plan.source.name, "the path, or: the standard input")
     bytes: int = import_field(lambda plan: plan.source.size, "unpacked")
     sha256: str = import_field(lambda plan: plan.source.sha256)
-    lines: int = import_field(lambda plan: plan.lines)
-    damaged: int = import_field(lambda plan: plan.damaged, "lines without a record")
+    lines: int = import_field(lambda plan: plan.line_count)
+    damaged: int = import_field(lambda plan: plan.damaged_line_count, "lines without a record")
     records: int = import_field(lambda plan: plan.records, "imported records of the conversation")
     hidden: int = import_field(
-        lambda plan: plan.hidden,
+        lambda plan: plan.hidden_record_count,
         "the imported records that the model reads and the screen does not show",
     )
     existing: str | None = Field(
@@ -72,7 +72,7 @@ class BundleRow(StrictModel):
         lambda each: each.existing, "the same session existed already, so none was created"
     )
     files: int = session_field(
-        lambda each: each.files, "imported files of large outputs and sub-agents"
+        lambda each: each.file_count, "imported files of large outputs and sub-agents"
     )
 
 

@@ -107,9 +107,11 @@ def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
             MAX_SUMMARY_CHARACTERS if spoken.speaker == BEFORE else MAX_MESSAGE_CHARACTERS
         )
         if spoken.speaker == USER:
-            words = spoken.first
+            words = spoken.beginning
         else:
-            words = collapse_line(plain_line(spoken.first[: 10 * max_characters]), max_characters)
+            words = collapse_line(
+                plain_line(spoken.beginning[: 10 * max_characters]), max_characters
+            )
         if words:
             yield _MessageExcerpt(
                 spoken.position,

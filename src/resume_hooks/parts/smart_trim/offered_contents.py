@@ -204,7 +204,7 @@ def _build_candidates(
     outcome_notes = {}
     for rule in hints:
         for pick in rule(material, options):
-            outcome_notes[build_content_key(pick.piece)] = pick.why
+            outcome_notes[build_content_key(pick.piece)] = pick.reason
     call_positions: dict[
         str, list[int]
     ] = {}  # maps a tool with its file, command or address to the indexes of its calls

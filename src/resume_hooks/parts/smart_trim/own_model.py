@@ -152,7 +152,7 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
     smart_plan = smart.plan_smart_trim(
         offer, [*build_rule_verdicts(offer), *result.verdicts], request.where
     )
-    if not smart_plan.trim.pays:
+    if not smart_plan.trim.is_worthwhile:
         return report_on_text(
             not_worthwhile_card(
                 "\n".join([format_card(smart_plan.trim), *usage_notes]),

@@ -87,7 +87,7 @@ def smart_trim(options: Any) -> Receipt:
     else:
         smart_plan, result = _ask_model(trimmable, options)
     plan_text = f"{preview.format_preview(smart_plan)}\n\n{preview.format_spent(result.spent)}"
-    should_write = smart_plan.trim.pays and not options.dry_run
+    should_write = smart_plan.trim.is_worthwhile and not options.dry_run
     is_asking = should_write and not options.yes and options.is_interactive
 
     def write(_: TrimPlan, where: Where) -> Receipt:

@@ -44,12 +44,12 @@ class SavingSummary(StrictModel):
         lambda saving: saving.measured, "the number with both sizes known; the sums cover these"
     )
     before: int = saving_field(
-        lambda saving: saving.before, "tokens of the parents' contexts when they were left"
+        lambda saving: saving.tokens_before, "tokens of the parents' contexts when they were left"
     )
     after: int = saving_field(
-        lambda saving: saving.after, "tokens of the children's own first requests"
+        lambda saving: saving.tokens_after, "tokens of the children's own first requests"
     )
-    saved: int = saving_field(lambda saving: saving.saved)
+    saved: int = saving_field(lambda saving: saving.saved_tokens)
 
 
 stretch_field = FieldDeclarer[totals.StretchSummary]()

@@ -34,7 +34,7 @@ class SavingSummary(NamedTuple):
     """The children of a kind that were made in a month; ``used`` is the number of children that were continued.
 
     For ``measured`` children both sizes are known: the parent's context when it was left, and the
-    child's own first request. ``saved`` is the difference of their sums.
+    child's own first request. ``saved_tokens`` is the difference of their sums.
     """
 
     month: str
@@ -42,13 +42,13 @@ class SavingSummary(NamedTuple):
     made: int
     used: int
     measured: int
-    before: int
-    after: int
+    tokens_before: int
+    tokens_after: int
 
     @property
-    def saved(self) -> int:
+    def saved_tokens(self) -> int:
         """The number of saved tokens. It is negative if the children began larger than their parents ended."""
-        return self.before - self.after
+        return self.tokens_before - self.tokens_after
 
 
 class HookSummary(NamedTuple):
@@ -150,8 +150,8 @@ def _sum_savings(transcripts: list[TranscriptCounts], since: str) -> list[Saving
             made=row.made + 1,
             used=row.used + bool(child.first_request_tokens),
             measured=row.measured + is_measured,
-            before=row.before + child.parent_tokens * is_measured,
-            after=row.after + child.first_request_tokens * is_measured,
+            tokens_before=row.tokens_before + child.parent_tokens * is_measured,
+            tokens_after=row.tokens_after + child.first_request_tokens * is_measured,
         )
     return [rows[key] for key in sorted(rows)]
 

@@ -110,9 +110,9 @@ def resume_team_session(
         notes = [
             f"It is {owner_text}: only the conversation was imported, and its words are unverified."
         ]
-        if imported_sessions[0].hidden:
+        if imported_sessions[0].hidden_record_count:
             notes.append(
-                f"The model sees {format_count(imported_sessions[0].hidden, 'record')} of it that the "
+                f"The model sees {format_count(imported_sessions[0].hidden_record_count, 'record')} of it that the "
                 "screen does not show."
             )
         if _is_own(team_session.session_id, db, where):

@@ -74,7 +74,7 @@ class OpenIndex(NamedTuple):
 
     ``notes`` report problems with the index, and ``was_rebuilt`` means that the index was rebuilt.
 
-    ``unread`` are the files in scope that are missing or outdated in the index.
+    ``unindexed_files`` are the files in scope that are missing or outdated in the index.
     """
 
     db: sqlite3.Connection
@@ -82,7 +82,7 @@ class OpenIndex(NamedTuple):
     outcome: UpdateOutcome
     notes: list[str]
     was_rebuilt: bool = False
-    unread: tuple[UnindexedFile, ...] = ()
+    unindexed_files: tuple[UnindexedFile, ...] = ()
 
 
 @contextlib.contextmanager
@@ -276,7 +276,9 @@ class _UpdateTask:
         unread_files = (
             tuple(self._unread_files(remaining_work, words_by_path)) if self.file_search else ()
         )
-        return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread_files)
+        return index._replace(
+            outcome=outcome, notes=[*index.notes, note], unindexed_files=unread_files
+        )
 
     def _find_words_in_files(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
         """Return the sought words that each searchable file contains, by the file's path."""

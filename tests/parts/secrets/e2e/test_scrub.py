@@ -98,7 +98,7 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
     rows = purge_secrets(scan_idle_session(home, path), Where(environ_of(home)))
     assert [row for row in rows if row.state == REMAINING_STATE] == []
     assert str(path) not in {
-        row.place.path for row in scan_idle_session(home, path).places_to_change
+        row.location.path for row in scan_idle_session(home, path).places_to_change
     }
     assert resume_request(client, home, api, path.stem) == without(whole)
     messages = api.main_requests()[0]["messages"]  # the client's own that sets an effort is empty

@@ -77,8 +77,11 @@ def test_a_child_that_is_born_meanwhile(
     rows = scrub(path, environ)
     assert places_with(config_home, [*SECRETS, PASSWORD]) == {}
     assert {row.state for row in rows} == {REMOVED_STATE}
-    assert {row.place.path for row in rows if row.place.kind == TRANSCRIPT} == {str(path), *born}
-    assert "vault" in {row.place.kind for row in rows}
+    assert {row.location.path for row in rows if row.location.kind == TRANSCRIPT} == {
+        str(path),
+        *born,
+    }
+    assert "vault" in {row.location.kind for row in rows}
 
 
 def test_secrets_of_the_parent_are_known_in_a_child(
@@ -133,7 +136,7 @@ def test_a_session_that_is_kept_meanwhile(
     rows = scrub(path, environ.environ)
     assert not keeper.is_alive()
     assert places_with(config_home) == {}
-    assert ("vault", REMOVED_STATE) in {(row.place.kind, row.state) for row in rows}
+    assert ("vault", REMOVED_STATE) in {(row.location.kind, row.state) for row in rows}
 
 
 def test_a_session_that_somebody_keeps_for_long(
@@ -145,8 +148,8 @@ def test_a_session_that_somebody_keeps_for_long(
     with noting.lock_archived(SESSION, config_home.where):
         rows = scrub(path, config_home.environ)
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
-    assert left.place.kind == "vault"
-    assert "Another command" in left.why
+    assert left.location.kind == "vault"
+    assert "Another command" in left.reason
 
 
 def test_it_ends_where_others_do_not(
@@ -168,5 +171,5 @@ def test_it_ends_where_others_do_not(
     rows = scrub(path, config_home.environ)
     assert looks == [purging.MAX_ROUNDS]
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
-    assert left.why == purging.APPEARED_REASON
+    assert left.reason == purging.APPEARED_REASON
     assert UNCHANGED_STATE not in {row.state for row in rows}

@@ -105,14 +105,14 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
     (entry,) = trash.list_deleted(home.where)
     assert all(part.sha256 for part in entry.parts)
     assert not [secret for secret in SECRETS if secret in repr(rows)]
-    index = [row.place for row in rows if "/resume-hooks/index" in row.place.path]
+    index = [row.location for row in rows if "/resume-hooks/index" in row.location.path]
     assert [(place.kind, Path(place.path).name) for place in index] == [("index", "index.db")]
     assert list(places_with(home)) == [".claude/settings.json"]
-    assert [row.place.path for row in rows if row.state == EXCLUDED_STATE] == [
+    assert [row.location.path for row in rows if row.state == EXCLUDED_STATE] == [
         str(home.config / "settings.json")
     ]
     assert not [row for row in rows if row.state == REMAINING_STATE]
-    assert {row.place.kind for row in rows if row.state == REMOVED_STATE} == {
+    assert {row.location.kind for row in rows if row.state == REMOVED_STATE} == {
         "transcript",
         "sub-agent",
         "sidecar",
@@ -194,7 +194,7 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     plan = untrim.plan_untrim(
         scan_trimmed_session(session_file(str(planted.children[0]))), home.where
     )
-    assert [missing.record for missing in plan.missing] == [3], (
+    assert [missing.record for missing in plan.missing_originals] == [3], (
         "the thinking that told a secret is gone for good"
     )
 
@@ -217,7 +217,7 @@ def test_only_the_requested_places_are_scrubbed(planted: Planted) -> None:
         *(["docs/2026-01-31-token-11111111.md"] if seam.is_installed("documents") else []),
     }
     outside = {
-        str(Path(row.place.path).relative_to(home.root)): row.why
+        str(Path(row.location.path).relative_to(home.root)): row.reason
         for row in rows
         if row.state == EXCLUDED_STATE
     }
@@ -230,7 +230,7 @@ def test_children_alone_leave_the_parent(planted: Planted) -> None:
     """A scrub of a child names the parent, and reaches it with ``parents`` alone."""
     home, child = planted.home, planted.children[1]
     rows = scrub(home, child, ScrubReach())
-    assert str(planted.path) in {row.place.path for row in rows if row.state == EXCLUDED_STATE}
+    assert str(planted.path) in {row.location.path for row in rows if row.state == EXCLUDED_STATE}
     assert SECRETS[0].encode() in planted.path.read_bytes()
     scrub(home, planted.children[0], ScrubReach(ancestors=True))
     assert SECRETS[0].encode() not in planted.path.read_bytes()
@@ -245,7 +245,7 @@ def test_a_live_child_is_left_and_told(planted: Planted) -> None:
         )
     rows = scrub(planted.home, planted.path)
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
-    assert (left.place.path, f"scrub {live.stem}" in left.why) == (str(live), True)
+    assert (left.location.path, f"scrub {live.stem}" in left.reason) == (str(live), True)
     assert told_in(planted.home) == {
         str(live.relative_to(planted.home.root)),
         ".claude/settings.json",
@@ -267,8 +267,8 @@ def test_a_failed_place_does_not_stop_the_others(
         patch.setattr(os, "replace", refusing)
         rows = scrub(planted.home, planted.path)
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
-    assert left.place.path == broken
-    assert "No space left" in left.why
+    assert left.location.path == broken
+    assert "No space left" in left.reason
     scrub(planted.home, planted.path)
     assert list(places_with(planted.home)) == [".claude/settings.json"]
 
@@ -322,7 +322,7 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
         config_home.where,
     )
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
-    assert [row.place.kind for row in found.places_to_change] == ["unpacked", "vault"]
+    assert [row.location.kind for row in found.places_to_change] == ["unpacked", "vault"]
     purge_secrets(found, config_home.where)
     assert places_with(config_home) == {}
     assert not verify_archived(next(iter(manifest.list_archived(config_home.where))))
@@ -416,7 +416,7 @@ def scrubbed(home: ConfigHome) -> list[str]:
     remove_scrub_leftovers(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
     rows = purge_secrets(findings.search_everywhere(session, home.where, reach=WANTED), home.where)
-    return [f"{row.place.kind}: {row.why}" for row in rows if row.state == REMAINING_STATE]
+    return [f"{row.location.kind}: {row.reason}" for row in rows if row.state == REMAINING_STATE]
 
 
 def states(home: ConfigHome) -> dict[str, bytes]:
@@ -501,7 +501,7 @@ def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: 
     folder = archive_folder(KEPT, config_home.where)
     Path(folder, "manifest.json").write_bytes(note)
     (left,) = scrubbed_alone(config_home, path)
-    assert (left.place.kind, left.place.path, "could not be read" in left.why) == (
+    assert (left.location.kind, left.location.path, "could not be read" in left.reason) == (
         "vault",
         folder,
         True,
@@ -518,7 +518,7 @@ def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
     os.rename(home, config_home.root / "elsewhere")
     os.symlink(config_home.root / "elsewhere", home)
     (left,) = scrubbed_alone(config_home, path)
-    assert (left.place.path, "symbolic link" in left.why) == (home, True)
+    assert (left.location.path, "symbolic link" in left.reason) == (home, True)
     assert any(
         home in said
         for said in audit_sessions(config_home.where, sessions={SESSION}).unreadable_files
@@ -536,10 +536,10 @@ def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
     (note,) = (config_home.config / "resume-hooks" / "trash").rglob("*.json")
     note.write_text(json.dumps({**json.loads(note.read_text()), "version": 99}))
     left = scrubbed_alone(config_home, path)
-    assert {(row.place.kind, "manifest can't be read" in row.why) for row in left} == {
+    assert {(row.location.kind, "manifest can't be read" in row.reason) for row in left} == {
         ("trash", True)
     }
-    assert note.parent.name in left[0].place.path
+    assert note.parent.name in left[0].location.path
 
 
 @pytest.mark.parametrize("below", ["subagents", "tool-results", "."])
@@ -550,7 +550,7 @@ def test_a_folder_that_can_not_be_listed(
     closed = os.path.normpath(path.with_suffix("") / below)
     laid(Path(closed) / "a.txt", SECRETS[0].encode())
     refuse(monkeypatch, closed)
-    assert [row.place.path for row in scrubbed_alone(config_home, path)] == [closed]
+    assert [row.location.path for row in scrubbed_alone(config_home, path)] == [closed]
     assert any(
         closed in said
         for said in audit_sessions(config_home.where, sessions={SESSION}).unreadable_files
@@ -562,7 +562,7 @@ def test_a_linked_project_folder(config_home: ConfigHome, path: Path) -> None:
     linked = path.parent.with_name("-elsewhere")
     linked.symlink_to(config_home.root)
     (left,) = scrubbed_alone(config_home, path)
-    assert left.place.path == str(linked)
+    assert left.location.path == str(linked)
 
 
 def test_an_unrequested_place_is_not_a_failure(
@@ -574,7 +574,7 @@ def test_an_unrequested_place_is_not_a_failure(
     refuse(monkeypatch, str(closed))
     assert scrubbed_alone(config_home, path) == []
     found = findings.search_everywhere(session_file(str(path)), config_home.where)
-    assert [row.state for row in found.rows if row.place.path == str(closed)] == [EXCLUDED_STATE]
+    assert [row.state for row in found.rows if row.location.path == str(closed)] == [EXCLUDED_STATE]
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
@@ -595,7 +595,7 @@ def test_a_secret_in_a_folder_name_is_kept_and_reported(config_home: ConfigHome)
     rows = [{**user(f"use {secret}", uuid="u0", parent=None), "cwd": f"/x/{secret}"}]
     path = Path(write_session(config_home.project(), SESSION, rows))
     os.utime(path, (1_770_000_000,) * 2)
-    (row,) = [row for row in scrub(config_home, path) if row.place.path == str(path)]
-    assert (row.state, "folder's name" in row.why) == (REMAINING_STATE, True)
+    (row,) = [row for row in scrub(config_home, path) if row.location.path == str(path)]
+    assert (row.state, "folder's name" in row.reason) == (REMAINING_STATE, True)
     assert f"use {secret}" not in path.read_text()
     assert f"/x/{secret}" in path.read_text()

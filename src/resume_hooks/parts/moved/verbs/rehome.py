@@ -54,9 +54,9 @@ def rehome_folder(options: RehomeOptions) -> int:
     rows: list[tuple[str, object]] = []
     for row in receipts:
         rows.append((row.parent_session_id[:8], f"{row.session_id}  {row.title}"))
-    rows += ((row.session_id[:8], f"not copied: {row.why}") for row in not_copied)
+    rows += ((row.session_id[:8], f"not copied: {row.reason}") for row in not_copied)
     options.print_answer(data, lambda: f"{heading}\n\n{facts_table(rows)}", list(warnings))
-    return int(any(row.why != HAS_COPY_REASON for row in not_copied))
+    return int(any(row.reason != HAS_COPY_REASON for row in not_copied))
 
 
 def _resolve_folder(folder: str) -> str:

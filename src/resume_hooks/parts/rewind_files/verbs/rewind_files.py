@@ -105,7 +105,7 @@ def _check_complete(files_plan: FilesPlan, *, partial: bool) -> None:
     if not refused_changes or partial:
         return
     listed_text = "; ".join(
-        f"{plain_line(change.place.path)}: {change.why}"
+        f"{plain_line(change.project_path.path)}: {change.reason}"
         for change in refused_changes[:MAX_LISTED_FILES]
     )
     if len(refused_changes) > MAX_LISTED_FILES:
@@ -236,15 +236,15 @@ def _format_plan_header(request: _RequestedRewind) -> str:
 
 
 def _format_change(change: FileChange) -> str:
-    path, difference = plain_line(change.place.path), change.difference
+    path, difference = plain_line(change.project_path.path), change.difference
     if change.is_refused:
         word = "missing" if change.is_missing else "refused"
-        return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.why}"
+        return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.reason}"
     if difference.added is not None:
         sizes = f"  +{difference.added:,} -{difference.removed:,}"
     else:
         sizes = ""
-    before, after = change.before, change.after
+    before, after = change.old_version, change.new_version
     if before and after and before.mode != after.mode:
         modes = f"  mode {before.mode:o} -> {after.mode:o}"
     else:
@@ -265,7 +265,7 @@ def _format_differences(files_plan: FilesPlan) -> Iterator[str]:
         difference = change.difference
         if not difference.lines:
             continue
-        yield click.style(f"--- {plain_line(change.place.path)}", bold=True)
+        yield click.style(f"--- {plain_line(change.project_path.path)}", bold=True)
         for line in difference.lines[:remaining_lines]:
             shown_line = plain_text(line).replace("\n", " ")
             yield click.style(shown_line, fg=_COLOURS.get(line[:1]))

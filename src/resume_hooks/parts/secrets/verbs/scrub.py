@@ -96,7 +96,7 @@ def scrub_session(options: ScrubOptions) -> int:
 def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int:
     receipt = None
     # If this is false, the session itself has no secrets.
-    if any(row.place.relation == OWN_SESSION for row in scrub_findings.places_to_change):
+    if any(row.location.relation == OWN_SESSION for row in scrub_findings.places_to_change):
         plan = child.plan_scrubbed_child(
             scrub_findings.session,
             options.where,
@@ -145,7 +145,7 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
     rewritten_ids = []
     for row in scrub_findings.rows:
         if row.state == REMOVED_STATE:
-            rewritten_ids.append(row.place.session_id)
+            rewritten_ids.append(row.location.session_id)
     notes = _collect_part_notes(rewritten_ids, options.where) if is_done else []
     _print_scrub(scrub_findings, options, None, notes, is_done=is_done)
     was_tried = not options.dry_run and (is_done or not scrub_findings.places_to_change)
@@ -193,7 +193,7 @@ def _print_scrub(
 def _format_findings(scrub_findings: ScrubFindings) -> str:
     kinds: Counter[str] = Counter()
     for row in scrub_findings.rows:
-        kinds.update(row.kinds if row.place.relation == OWN_SESSION else ())
+        kinds.update(row.kinds if row.location.relation == OWN_SESSION else ())
     facts = [("session", scrub_findings.title), ("id", scrub_findings.session.session_id)]
     facts.append(("its secrets", _count_by_kind(kinds) or "none was found"))
     if scrub_findings.open_reason:
@@ -202,7 +202,7 @@ def _format_findings(scrub_findings: ScrubFindings) -> str:
     for state, heading in _STATE_HEADINGS.items():
         rows = []
         for row in scrub_findings.rows:
-            if row.state == state and (row.kinds or row.why or state == REMOVED_STATE):
+            if row.state == state and (row.kinds or row.reason or state == REMOVED_STATE):
                 rows.append(row)
         if rows:
             if len(rows) > MAX_LISTED_PLACES:
@@ -216,11 +216,11 @@ def _format_findings(scrub_findings: ScrubFindings) -> str:
 
 
 def _format_place(row: PlaceWithSecrets) -> str:
-    location = row.place
+    location = row.location
     owner = "" if location.relation in {"", OWN_SESSION} else f"{location.relation} "
     counts = _count_by_kind(row.kinds) or ("rebuilt" if location.kind == INDEXED else "")
     parts = "  ".join(part for part in (f"{owner}{location.kind}", counts, location.path) if part)
-    return f"  {parts}" + (f"\n    {row.why}" if row.why else "")
+    return f"  {parts}" + (f"\n    {row.reason}" if row.reason else "")
 
 
 def _count_by_kind(kinds: dict[str, int] | Counter[str]) -> str:
@@ -288,7 +288,7 @@ def list_secrets(options: ScrubOptions) -> int:
 
 def format_audit(audit_result: Audit, scope: str = "") -> str:
     """Return the list as text: secrets, oldest first, counts by kind, and next steps; ``scope`` names the sessions."""
-    searched_phrase = format_count(audit_result.files, "file") + scope
+    searched_phrase = format_count(audit_result.file_count, "file") + scope
     if not audit_result.leaks:
         return f"No secrets found in {searched_phrase}." + (
             " Some could not be read." if audit_result.unreadable_files else ""

@@ -140,12 +140,14 @@ def _format_import(outcome: ImportOutcome) -> str:
                 ("in a shell", receipt.shell),
             ]
         )
-    if plan.damaged:
-        damaged_phrase = f", {plan.damaged:,} damaged"
+    if plan.damaged_line_count:
+        damaged_phrase = f", {plan.damaged_line_count:,} damaged"
     else:
         damaged_phrase = ""
-    if plan.hidden:
-        hidden_phrase = f"; {plan.hidden:,} of them visible to the model but not on the screen"
+    if plan.hidden_record_count:
+        hidden_phrase = (
+            f"; {plan.hidden_record_count:,} of them visible to the model but not on the screen"
+        )
     else:
         hidden_phrase = ""
     return facts_table(
@@ -158,7 +160,7 @@ def _format_import(outcome: ImportOutcome) -> str:
                 "took over",
                 (
                     f"{format_count(plan.records, 'record')} of "
-                    f"{format_count(plan.lines, 'line')}{damaged_phrase}{hidden_phrase}"
+                    f"{format_count(plan.line_count, 'line')}{damaged_phrase}{hidden_phrase}"
                 ),
             ),
             ("tokens", f"about {receipt.tokens_after:,}"),
@@ -179,9 +181,9 @@ def _import_bundle(
     """Import all sessions of a bundle, and return them with notes about the bundle."""
     with unpack_bundle(source.path, caller.where) as bundled_sessions:
         imported_sessions = import_sessions(bundled_sessions, source.name, spec, caller)
-        damaged_count = sum(session.sums.damaged for session in bundled_sessions)
+        damaged_count = sum(session.checksums.damaged for session in bundled_sessions)
         missing_file_count = sum(
-            session.sums.left_out + session.refused for session in bundled_sessions
+            session.checksums.left_out + session.refused_file_count for session in bundled_sessions
         )
     if damaged_count:
         notes = [

@@ -165,7 +165,7 @@ def _format_savings(statistics: Statistics) -> str:
     for row in statistics.savings:
         counts = _format_numbers(row.made, row.used, row.measured)
         if row.measured:
-            sizes = _format_numbers(row.before, row.after, row.saved)
+            sizes = _format_numbers(row.tokens_before, row.tokens_after, row.saved_tokens)
         else:
             sizes = ["-", "-", "-"]
         cells.append((row.month, plain_line(row.kind), *counts, *sizes))
