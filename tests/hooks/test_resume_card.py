@@ -59,10 +59,11 @@ def comparison(home: ConfigHome, **fields: Any) -> Comparison:
     )
     own: dict[str, Any] = {
         "session_id": SESSION, "ends": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
-        "dial": DIAL,
+        "handoff_sizes": DIAL,
         "context": ContextSize(150_000, 200_000),
         "traffic": RecentRequests(1, DEFAULT_CACHE_SECONDS, 149_000, 3, 4_100),
-        "base": FirstRequest(30_000, 18_000), "trim_estimated": True, "planned": True, "prompts_left": None,
+        "base": FirstRequest(30_000, 18_000), "is_trim_estimated": True,
+        "is_handoff_planned": True, "prompts_left": None,
         "advice": None, **fields,
     }  # fmt: skip
     return Comparison(
@@ -104,7 +105,7 @@ def test_the_table(config_home: ConfigHome) -> None:
     """One line per way and size in 48 columns: the tokens after it, the costs warm and cold, the contents."""
     lines = build_ways_table(comparison(config_home))
     assert lines == [
-        "estimated  leaves warm cold  carries",
+        "estimated  leaves warm cold  contents",
         "go on        150k  15k 188k  everything",
         "trim          60k  54k  75k  less tool output",
         "handoff 1k    31k  18k  38k  lists, last answer",
@@ -152,7 +153,7 @@ def test_a_trim_that_was_not_told(
     """The line has the reason why there is no number."""
     without = tuple(row for row in FIGURES if row.name != TRIM)
     assert f"trim       {words}" in build_ways_table(
-        comparison(config_home, estimates=without, trim_estimated=trim_estimated)
+        comparison(config_home, estimates=without, is_trim_estimated=trim_estimated)
     )
 
 
@@ -174,7 +175,7 @@ def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
     """If a session takes too long to read, only the maximum of each size is known."""
     dial = (SizeEstimate(HandoffSize("12k", 42_000), 32_000, 53_000),)
     assert "handoff 12k   42k  32k  53k  as much as fits" in build_ways_table(
-        comparison(config_home, dial=dial)
+        comparison(config_home, handoff_sizes=dial)
     )
 
 
@@ -200,7 +201,7 @@ def context_of(tokens: int) -> ContextSize:
 
 def test_a_session_without_a_handoff_has_no_dial(config_home: ConfigHome) -> None:
     """Without a prompt one line replaces all sizes."""
-    lines = build_ways_table(comparison(config_home, dial=()))
+    lines = build_ways_table(comparison(config_home, handoff_sizes=()))
     assert [line for line in lines if line.startswith("handoff")] == [
         "handoff       31k  18k  39k  nothing was asked"
     ]

@@ -256,7 +256,7 @@ def build_ways_table(comparison: Comparison) -> list[str]:
 
     A way that does not shrink the session is omitted, unless the way is a copy.
     """
-    rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  carries"]
+    rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  contents"]
     tokens_now = comparison.context.tokens
     for way in comparison.estimates:
         if way.name == HANDOFF and comparison.handoff_sizes:
