@@ -148,8 +148,8 @@ def is_state_in_project(where: Where) -> bool:
 def make_private_folder(path: str, where: Where) -> str:
     """Create the folder ``path`` (mode 0700) if it is missing, and return it. Raise OSError on failure.
 
-    Also raise OSError if a folder on the way down from the state folder is a link or belongs to
-    another user: our files would end up elsewhere or in someone else's hands.
+    Also raise OSError if a folder on the way down from the state folder is a link or belongs to another user:
+    our files would be stored elsewhere, or others could read them.
     """
     steps = _steps_from(where.state, path)
     for step in [] if steps else _steps_from(where.config, path) or [path]:
@@ -240,7 +240,7 @@ def project_key(folder: str) -> str:
 def folder_name_from_variable(where: Where) -> List[str]:
     """Return the project folder's name set by ``CLAUDE_CODE_PROJECT_DIR_NAME``, as a list of at most one.
 
-    As in 2.1.329, it must be a plain name and requires ``CLAUDE_CONFIG_DIR``. Client Client 2.1.112 ignores the
+    As in 2.1.329, it must be a plain name and requires ``CLAUDE_CONFIG_DIR``. Client 2.1.112 ignores the
     variable.
     """
     name = where.environ.get(PROJECT_FOLDER_VARIABLE, "")

@@ -215,22 +215,22 @@ def check_handoff_option(options: Any, /) -> None:
 
 @declare_question
 def trim_by_option(options: Any, /) -> Receipt:
-    """Trim in place of the verb's own trim, and print the answer."""
+    """Trim instead of the verb's own code, and print the answer."""
 
 
 @declare_question
 def search_by_option(options: SearchOptions, /) -> None:
-    """Search in place of the verb's own search, and print the answer."""
+    """Search instead of the verb's own code, and print the answer."""
 
 
 @declare_question
 def list_by_option(options: SessionsOptions, /) -> None:
-    """List sessions in place of the verb's own list, and print the answer."""
+    """List sessions instead of the verb's own code, and print the answer."""
 
 
 @declare_question
 def delete_by_option(options: DeleteOptions, /) -> None:
-    """Delete in place of the verb's own deletion, and print the answer."""
+    """Delete instead of the verb's own code, and print the answer."""
 
 
 @declare_question

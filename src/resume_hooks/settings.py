@@ -199,7 +199,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
             "files, commands and failures."
         ),
         _pattern_parser(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
-        title="How much a handoff carries",
+        title="The size of a handoff",
     ),
     "handoff_sends": SettingDefinition(
         "off",

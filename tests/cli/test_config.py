@@ -75,7 +75,7 @@ def test_config_vault_reports_waiting_copies_and_removed_links(
     (found,) = [each for each in findings if each["name"] == "vault"]
     assert (found["code"], f"are made from {soon}" in found["detail"]) == ("vault-awaited", True)
     (goes,) = document("config", "vault", "off")["warnings"]
-    assert goes.startswith("The links that hold sessions are removed at the next start")
+    assert goes.startswith("The links that preserve sessions are removed at the next start")
     assert "no longer" not in goes
     os.unlink(path)
     (goes,) = document("config", "vault", "off")["warnings"]

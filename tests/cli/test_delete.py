@@ -121,7 +121,7 @@ def test_delete_asks_for_confirmation(old_parent: Path, config_home: ConfigHome)
         SESSION,
         "last written",
         "2023-11-14",
-        "1 session came from it",
+        "not deleted: 1 session",
         "The child",
         "untrim",
     ):

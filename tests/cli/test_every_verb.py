@@ -68,7 +68,7 @@ REFUSED = [
     (f"fork {S} --turn 9", "No turn 9"),
     (f"fork {S} --turn x", "not a valid integer"),
     (f"fork {S} --at parser", "neither a line number"),
-    (f"fork {S} --before 2020-01-01", "Nothing was said before 2020-01-01 00:00 UTC"),
+    (f"fork {S} --before 2020-01-01", "There is no message before 2020-01-01 00:00 UTC"),
     (f"fork {S} --at 99", "lines 0 to 6"),
     (f"fork {S} --start --output-dir /", "can't start a session in another folder"),
     (f"untrim {S} --record -1", ""),

@@ -271,12 +271,12 @@ def test_a_dry_run_of_a_purge_lists_the_removed_files(
     assert run(["install", "--remove", "--purge", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "These would run:\n  claude plugin uninstall" in said
-    assert all(f"Would go: {path}\n" in said for path in gone)
+    assert all(f"Would be removed: {path}\n" in said for path in gone)
     for number in range(2, 30):
         (state / "pending" / f"mark-{number}.json").touch()
     assert run(["install", "--remove", "--purge", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert f"Would go: 29 files in {state}/pending\n" in said
+    assert f"Would be removed: 29 files in {state}/pending\n" in said
     assert "mark-2" not in said
     assert not log.exists()
     assert set(purge_lists("--yes")[0]) > set(gone)

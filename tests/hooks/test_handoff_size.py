@@ -117,7 +117,7 @@ def test_all_is_a_fork(parent: Path) -> None:
     assert (reply["open"], reply["fill"]) == (child.stem, "")
     assert metadata_of(child)["continuation_type"] == "fork"
     assert "forked" in reply["by_hand"]
-    assert "carries the whole conversation" in reply["by_hand"]
+    assert "contains the whole conversation" in reply["by_hand"]
     assert "next step" not in reply["by_hand"]
 
 
@@ -125,12 +125,12 @@ def test_the_card_counts_included_and_omitted_messages(parent: Path) -> None:
     """The messages of the talk, and the omitted ones, if any."""
     small = ask("1k", screen=False)["text"]
     found = re.search(
-        r"carries (\d+) messages\n  leaves out (\d+) messages; a larger size includes more", small
+        r"contains (\d+) messages\n  leaves out (\d+) messages; a larger size includes more", small
     )
     assert found is not None
     assert int(found[1]) + int(found[2]) == 24
     whole = ask("24k", screen=False)["text"]
-    assert "carries 24 messages" in whole
+    assert "contains 24 messages" in whole
     assert "leaves out" not in whole
 
 
@@ -160,7 +160,7 @@ def test_a_models_request_has_no_size(parent: Path, monkeypatch: pytest.MonkeyPa
                 "tool", {"session_id": SESSION, "screen": True, "args": step, "said": said}
             )
             assert set(told) == {"text"}
-            assert "begin it with another word" in told["text"]
+            assert "begin with another word" in told["text"]
     assert "ask" in answer_module(
         "tool", {"session_id": SESSION, "screen": True, "args": "all tests have to pass"}
     )

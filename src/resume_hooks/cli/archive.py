@@ -171,7 +171,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     else:
         size = "-"
     facts = [
-        ("size", f"{format_bytes(session.size)} here; there {size}"),
+        ("size", f"{format_bytes(session.size)} ; the copy: {size}"),
         (
             "archived copy",
             outcomes[0].archived.folder

@@ -159,7 +159,7 @@ def failure_document(
 
 def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
     """Return facts in two columns, one fact on each line."""
-    from click import style  # see _put_text
+    from click import style  # see _print_or_fail
 
     width = max(len(name) for name, _ in pairs)
     return "\n".join(
@@ -174,7 +174,7 @@ def column_table(
     max_columns: int = 0,
 ) -> str:
     """Return a table of at most ``max_columns`` columns (0: no limit), with the first ``left_aligned`` aligned left."""
-    from click import style  # see _put_text
+    from click import style  # see _print_or_fail
 
     if not rows:
         return ""

@@ -131,7 +131,7 @@ def _vault_notes(where: Where) -> list[str]:
         keep_hint = ""
     return [
         (
-            "The links that hold sessions are removed at the next start of Claude Code, or "
+            "The links that preserve sessions are removed at the next start of Claude Code, or "
             f"by restore{lost_text}{keep_hint}"
         )
     ]
@@ -317,7 +317,9 @@ def _list_removed_paths(paths: Sequence[str]) -> list[str]:
     for folder, group in itertools.groupby(paths, os.path.dirname):
         paths_in_folder = list(group)
         if len(paths_in_folder) > MAX_LISTED_PATHS:
-            lines.append(f"Would go: {format_count(len(paths_in_folder), 'file')} in {folder}")
+            lines.append(
+                f"Would be removed: {format_count(len(paths_in_folder), 'file')} in {folder}"
+            )
         else:
-            lines += [f"Would go: {path}" for path in paths_in_folder]
+            lines += [f"Would be removed: {path}" for path in paths_in_folder]
     return lines

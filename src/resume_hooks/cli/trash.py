@@ -218,7 +218,7 @@ def _describe_children(deletion: Deletion, where: Where) -> str:
     if not deletion.descendants:
         return ""
     count = len(deletion.descendants)
-    lines = [f"\n\n{format_count(count, 'session')} came from it and will miss it:"]
+    lines = [f"\n\nMade from it, and not deleted: {format_count(count, 'session')}"]
     for child in deletion.descendants[:MAX_SHOWN_CHILDREN]:
         lines.append(
             f"  {child.row.session_id}  {displayed_kind(child.row.kind)}  {child.row.title}"
@@ -226,12 +226,12 @@ def _describe_children(deletion: Deletion, where: Where) -> str:
     lines += [f"  and {count - MAX_SHOWN_CHILDREN:,} more"] if count > MAX_SHOWN_CHILDREN else []
     is_archived = find_archived(deletion.session.session_id, where) is not None
     lines.append(
-        f"Their lineage will say {'(archived copy): the vault has one' if is_archived else '(file gone)'}."
+        f"Their lineage will show it as {'(archived copy): the vault has one' if is_archived else '(file gone)'}."
     )
     if any(child.row.derivation_type == "trimmed" for child in deletion.descendants):
         lines.append(
             "It has the originals of their trimmed contents: until it is restored, read and "
-            "untrim can't find that."
+            "untrim can't find them."
         )
     return "\n".join(lines)
 
@@ -299,7 +299,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
                 return locate_archived.find_archived(
                     locator, where, candidates, by_part=by_title_part
                 )
-    message = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
+    message = f"Neither the trash nor the vault has a session '{locator.strip()}'"
     if not (deleted_sessions or list_archived(where)):
         raise SessionNotFound(f"{message}: both are empty", "See: resume-hooks sessions")
     raise SessionNotFound(message, "See what can be restored: resume-hooks restore --list")

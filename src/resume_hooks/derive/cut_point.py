@@ -137,7 +137,9 @@ class CutAtRecord(NamedTuple):
             return CutTarget(_require_talk_node(earlier_nodes[-1:], self.description))
         last_node = _find_last_talk_node(earlier_nodes)
         if last_node is None:
-            return _refuse_missing_record(transcript, f"Nothing was said up to {self.description}")
+            return _refuse_missing_record(
+                transcript, f"There is no message up to {self.description}"
+            )
         remark = (
             f"{self.description.capitalize()} is not a message, so the message before it counts."
         )
@@ -210,7 +212,9 @@ class CutBeforeInstant(NamedTuple):
                 if start_line
                 else ""
             )
-            raise UsageError(f"Nothing was said {self.description}", f"{hint}{EARLIEST_CUT_ADVICE}")
+            raise UsageError(
+                f"There is no message {self.description}", f"{hint}{EARLIEST_CUT_ADVICE}"
+            )
         return CutTarget(last_node, keeps_results=False)
 
 

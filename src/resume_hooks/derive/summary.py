@@ -210,30 +210,29 @@ MAX_POINT_REFERENCES = 4  # the maximum number of references for a point
 MAX_SUMMARY_CHARACTERS = 8_000
 
 SUMMARY_TASK = """\
-Write the summary of a working session of a coding assistant for the assistant that goes on with the work in a fresh \
-session. It has not seen this session, but can read any record of it by its number. Say what it needs to know and \
-nothing that it does not: goal, where the work stands, what the user demanded or ruled out (verbatim where it is \
+Write the summary of a working session of a coding assistant for the assistant that continues the work in a fresh \
+session. It has not seen this session, but can read any record of it by its number. Include only what it needs to \
+know: goal, where the work stands, what the user demanded or ruled out (verbatim where it is \
 short), decisions with their reasons, what was done, how things are here, what failed and why, what is open, what \
-remains. The latest counts most; what was overtaken later is left out. Be concrete: names, paths, commands, values. \
+remains. The latest counts most; leave out what was superseded later. Be concrete: names, paths, commands, values. \
 At most {most} points in a list, one sentence each, the most useful first; give with each the numbers of the records \
 that show it. Invent nothing: where the material does not say, leave it out. Write in the user's language."""
 
-PART_INTRODUCTION = (
-    "The material is part {number} of {count} of the session; say what this part tells."
-)
+PART_INTRODUCTION = "The material is part {number} of {count} of the session; summarize this part."
 NOTES_INTRODUCTION = (
-    "The material is what {count} parts of the session came to, oldest first, and a digest made without a model. Join "
-    "them into one summary of the whole, in which later parts overrule earlier ones. Keep the numbers of the records."
+    "The material is the summaries of {count} parts of the session, oldest first, and a digest made without a model. "
+    "Join them into one summary of the whole, in which later parts override earlier ones. Keep the "
+    "numbers of the records."
 )
 CONVERSATION_INTRODUCTION = (
     "The session is the conversation above, all of it; the material is a digest of it, made without a model, with the "
-    "numbers of records. Say what the conversation shows, also where the digest does not."
+    "numbers of records. Summarize the conversation, including what the digest lacks."
 )
 WISH_INTRODUCTION = "The user who asked for the summary wrote:"
 MAX_POINTS_IN_PROMPT = 8
 
 _SECTION_LABELS = {
-    "next": "what remains, the first thing first", "constraints": "what the user demanded or ruled out",
+    "next": "what remains, the next task first", "constraints": "what the user demanded or ruled out",
     "decisions": "decided", "open": "open", "failed": "tried in vain", "facts": "how things are here", "done": "done",
 }  # fmt: skip
 """The sections and their labels, the most useful first.
@@ -249,7 +248,7 @@ class Point(BaseModel):
         description="one concrete sentence, with the names, paths and values that it needs"
     )
     records: list[int | str] = Field(
-        default=[], description="numbers of the records that show it, as they stand there"
+        default=[], description="numbers of the records that show it, as in the material"
     )
 
 
@@ -275,13 +274,13 @@ class Summary(BaseModel):
         default=[], description="how things are here: commands that work, places, versions"
     )
     failed: list[Point] = Field(
-        default=[], description="what was tried in vain, and why it did not work"
+        default=[], description="what was tried without success, and why it failed"
     )
     open: list[Point] = Field(
         default=[], description="errors that are not solved, questions that nobody answered"
     )
     next: list[Point] = Field(
-        default=[], description="what remains to be done, the first thing first"
+        default=[], description="what remains to be done, the next task first"
     )
 
 

@@ -340,8 +340,7 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
     if step and not _is_plain_step(step):
         return {
             "text": (
-                "next_step begins with what /handoff takes for a size or an option: begin it "
-                "with another word."
+                "next_step begins with a word that /handoff reads as a size or an option: begin with another word."
             )
         }
     if user_answer == QUESTION_CHOICES["handoff"][0][1]:

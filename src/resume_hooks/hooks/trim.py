@@ -310,7 +310,7 @@ def short_question(trim_plan: TrimPlan, in_place: Decision | None) -> str:
     if in_place is not None and in_client.savings_differ(
         trim_plan.savings.tokens, in_place.savings.tokens
     ):
-        difference = "thinking and pictures of the last turns go, too"
+        difference = "thinking and pictures of the last turns are removed, too"
         if in_place.savings.tokens < trim_plan.savings.tokens:
             difference = "pasted and attached text stays"
         in_place_lines.append(f"in place about {in_place.context_after.tokens:,}: {difference}")

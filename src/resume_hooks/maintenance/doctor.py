@@ -169,12 +169,9 @@ def _check_policy(_: str) -> Finding:
     path = find_policy_file(Where())
     if not path:
         return ok_finding("none: no organization's settings apply to this machine")
-    cost = (
-        "no /trim here, no effect of the setting compaction; no line of ours above the "
-        "prompt at a start"
-    )
+    disabled = "/trim here, the setting compaction, and our lines above the prompt at a start"
     return note_finding(
-        f"{path} is in force, and costs: {cost}",
+        f"{path} is in force, and disables {disabled}",
         "Trimmed copies, handoffs and everything else work.",
         "managed",
     )
@@ -511,7 +508,7 @@ def _find_full_disk(folder: str) -> Finding | None:
     return problem_finding(
         f"the disk of {folder} has {format_bytes(free_bytes)} free: sessions, marks, settings and "
         "the index can't be written",
-        f"Make room on it, then see: df -h {shlex.quote(place)}",
+        f"Free some space on it, then check: df -h {shlex.quote(place)}",
         "full",
     )
 
@@ -619,7 +616,7 @@ def _check_vault(_: str) -> Finding:
     if detail := permission.format_waiting_notice(Where()):
         return note_finding(
             f"{sizes_text}. {detail}",
-            "To have them made sooner: resume-hooks config vault on",
+            "To make them sooner: resume-hooks config vault on",
             "awaited",
         )
     max_size, stored_size = settings.vault_limit(), sum(session.stored for session in archived)

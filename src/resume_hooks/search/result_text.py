@@ -283,7 +283,7 @@ def _lines_about_omitted_results(result: SearchResult) -> list[str]:
             f"has {', '.join(map(plain_line, row.words))}"
         )
     heading = (
-        "Not indexed yet, provisional, by the words in their files; the same search again has more:"
+        "Not indexed yet, found by the words in their files; repeat the search for better results:"
     )
     file_count_text = format_count(result.unindexed_count, "file")
     unindexed_line = (

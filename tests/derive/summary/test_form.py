@@ -45,7 +45,7 @@ def test_the_whole() -> None:
         "summary by haiku-9, from the session's records (not instructions; :N is record 11111111:N)\n"
         "goal: Mend it.\n"
         "where the work stands: Nearly there.\n"
-        "what remains, the first thing first:\n"
+        "what remains, the next task first:\n"
         "  - Run the tests.\n"
         "  - Tag it.\n"
         "decided:\n"

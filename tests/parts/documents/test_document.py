@@ -120,7 +120,7 @@ def test_the_sections_of_the_document(config_home: ConfigHome) -> None:
         "Open",
         "Talk, oldest first",
         "Commands to run again",
-        "How to go on",
+        "How to continue",
     ]
     for part in (
         "- to do: write docs (pending, :4)\n- to do: and tests (:7)\n- to do: (4 more)\n",

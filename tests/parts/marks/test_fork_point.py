@@ -200,7 +200,7 @@ def test_a_parent_that_continued(parent: Path, document: Document) -> None:
     go_on(parent, "MEANWHILE", prefix="m", at=2)
     found = document("back", fork.stem)
     (warning,) = found["warnings"]
-    assert "The parent went on after this fork left it" in warning
+    assert "The parent was continued after this fork left it" in warning
     assert f"/resume {SESSION}" in warning
     assert "MEANWHILE" not in Path(found["data"]["file"]).read_text()
 
@@ -224,7 +224,7 @@ def test_a_fork_up_to_a_turn(parent: Path, document: Document) -> None:
     go_on(fork, after="r1")
     found = document("back", fork.stem)
     assert live_texts(found["data"]["file"])[:-2] == live_texts(parent)[:2]
-    assert "The parent went on" in found["warnings"][0]
+    assert "The parent was continued" in found["warnings"][0]
 
 
 def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:

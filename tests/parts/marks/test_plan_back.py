@@ -263,7 +263,7 @@ def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome) -> None:
         > min(first.tokens if first else tokens.USUAL_BASE_TOKENS, made.tokens_before) + 100
     )
     assert (
-        "can't be found any more (its record is gone): the new session holds the report alone"
+        "can't be found any more (its record is gone): the new session has only the report"
         in made.warnings[0]
     )
     opening, card = chain(made)

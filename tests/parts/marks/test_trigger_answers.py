@@ -266,8 +266,8 @@ def test_while_the_model_works(say: Say, parent: Path) -> None:
     with parent.open("ab") as stream:
         stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
     text = say(">mark x")
-    assert "the mark stands after the last whole step" in text
-    assert text.endswith("\nSet. Go on once the answer ends.")
+    assert "the mark is after the last complete step" in text
+    assert text.endswith("\nSet. Continue once the answer ends.")
     found = state.find_mark(SESSION)
     assert found is not None
     assert found.uuid == "r3"
@@ -280,8 +280,7 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     text = say(">back it was slower")
     assert text.startswith("back")
     assert (
-        "can't be found any more (its record is gone): the new session holds the report alone"
-        in text
+        "can't be found any more (its record is gone): the new session has only the report" in text
     )
     assert "the report alone: not back to the mark" in text
     assert len(children(parent)) == 1

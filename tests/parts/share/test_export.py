@@ -43,7 +43,7 @@ def test_a_page_by_default(cli: Cli, file: Path, here: Path) -> None:
     path = here / "uploads-a-pool-that-closes-early-11111111.html"
     assert (done.returncode, done.stderr) == (0, b"")
     assert str(path).encode() in done.stdout
-    assert b"1 taken out (" in done.stdout
+    assert b"1 removed (" in done.stdout
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     page = path.read_text()
     assert page.startswith("<!doctype html>")
@@ -97,7 +97,7 @@ def test_the_standard_output(cli: Cli, file: Path, here: Path) -> None:
     done = cli("export", SESSION, "--format", "md", "-o", "-")
     assert done.returncode == 0
     assert done.stdout.startswith(b"# ")
-    assert b"1 taken out" in done.stderr
+    assert b"1 removed" in done.stderr
     assert list(here.iterdir()) == []
 
 

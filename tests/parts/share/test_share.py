@@ -84,7 +84,7 @@ def test_shared_and_continued(
     assert (data["folders"], data["images"], data["written"]) == (10, 1, True)
     page = path.read_text()
     assert (data["size"], page.count(BUNDLE_START)) == (len(page.encode()), 1)
-    assert page.index("2 secrets taken out") < page.index('class="turn')
+    assert page.index("2 secrets removed") < page.index('class="turn')
     assert not re.search(r"(?:src|href)=\"(?!#|data:image/)", page)
     for words in (GITHUB, home):
         assert words not in page
@@ -142,7 +142,7 @@ def test_who_is_not_asked(
     data = document("share", SESSION, "--dry-run")["data"]
     assert (data["written"], data["folders"], os.listdir(here)) == (False, 10, [])
     done = cli("share", SESSION, "--dry-run")
-    assert b"2 taken out (" in done.stdout
+    assert b"2 removed (" in done.stdout
     assert b"home folders" in done.stdout
     assert GITHUB.encode() not in done.stdout
     (here / "mine.html").write_text("mine")
@@ -166,7 +166,7 @@ def test_on_a_terminal(
 
     for answer, written in (("n", False), ("y", True)):
         with screen(config_home.environ, "share", SESSION, "-o", "x.html") as shown:
-            shown.wait_for("2 taken out")
+            shown.wait_for("2 removed")
             shown.wait_for("Write that to")
             shown.type(answer)
             shown.key("Enter")

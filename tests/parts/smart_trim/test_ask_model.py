@@ -197,7 +197,7 @@ def test_the_whole_text(config_home: ConfigHome) -> None:
         "HOW IT ENDS (this stays as it is):",
         "the user",
         "the assistant",
-        "PIECES, in order, with what was said between:",
+        "PIECES, in order, with the messages between them:",
         "turn 1 · the user",
         "turn 1 · the assistant",
         "#1 · turn 1 · output of Read /a.py · 1,700 characters, about 425 tokens",

@@ -412,7 +412,7 @@ def test_sessions_in_an_open_transaction_are_reported(
         db.run_statement("select team.share(%s, 't', '', null)", (CHILD,))
         said = admins.run("team", "member", "remove", "bob", "--yes")
     held = re.fullmatch(
-        r"bob is removed. Sessions: 1.\nAn open transaction holds 1 session: .* for '(bob \(left, \d+\))'.\n",
+        r"bob is removed. Sessions: 1.\nAn open transaction locks 1 session: .* for '(bob \(left, \d+\))'.\n",
         said,
     )
     assert held
@@ -508,7 +508,7 @@ def test_init(
     assert admin.team("join", "alice", code=1)["message"].startswith("The database has no team")
     assert "create schema team" in admin.team("init", "admin", "--sql")["sql"]
     assert admin.team("init", "admin")["login"] == "admin"
-    assert admin.team("init", "admin", code=2)["message"] == "admin is a team's already"
+    assert admin.team("init", "admin", code=2)["message"] == "admin is a team's database already"
     bob = Person(tmp_path / "other", "bob", fork_server)
     assert bob.team("join", "bob")["written"]
     assert admin.run("team", "init", "admin", "--upgrade").startswith(
@@ -603,7 +603,7 @@ def test_a_team_that_is_sent_nothing(
     file.write_text(json.dumps(team))
     assert (
         diagnosed(tmp_path).detail
-        == "work as alice; turns' ends push 1 project, last push never; the server was not asked"
+        == "work as alice; pushed after turns: 1 project, last push never; the server was not asked"
     )
     monkeypatch.setattr(answers, "find_spec", lambda _: None)
     assert "-m pip install" in diagnosed(tmp_path).remedy

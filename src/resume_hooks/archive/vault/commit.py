@@ -118,7 +118,7 @@ def lock_for_change(
             raise WriteFailed(
                 f"{archived.session_id} could not be {participle}: {describe_cause(error)}",
                 (
-                    "What was there before still is. Check free space; see what is wrong: "
+                    "The earlier copies are unchanged. Check free space; see what is wrong: "
                     "resume-hooks archive --verify"
                 ),
             ) from error

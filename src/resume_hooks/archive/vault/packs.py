@@ -83,7 +83,9 @@ class PackWriter:
             content = hash_and_yield(chunks, content_hash)
             placed_files[file] = self.add(file, change(file, content) if change else content)
             if file.sha256 and content_hash.hexdigest() != file.sha256:
-                raise OSError(None, "It is not what was stored: its hash differs", file.place)
+                raise OSError(
+                    None, "It has changed since it was stored: its hash differs", file.place
+                )
         return placed_files
 
     def finish(self) -> None:

@@ -74,9 +74,9 @@ class DroppedSession(NamedTuple):
     @property
     def sentence(self) -> str:
         """A sentence for the user."""
+        size = format_bytes(self.stored_bytes)
         return (
-            f"{self.title} ({self.session_id}, {format_bytes(self.stored_bytes)}) went from the "
-            f"vault: {self.reason}."
+            f"{self.title} ({self.session_id}, {size}) was removed from the vault: {self.reason}."
         )
 
 
@@ -128,7 +128,7 @@ def find_due_sessions(
             due_sessions.append(
                 (
                     session,
-                    f"archived copies take more than the {format_bytes(size_limit)} of the setting vault",
+                    f"archived copies exceed the {format_bytes(size_limit)} of the setting vault",
                     False,
                 )
             )
@@ -240,8 +240,8 @@ def claim_announcement(where: Where) -> str:
         format_count(len(oversize_sessions), "session"),
     )
     return (
-        f"archived copies take more than the setting vault ({limit_text}): from tomorrow on the "
-        f"oldest go, {session_count} in all, a tenth a day; to keep them, in a shell: "
+        f"archived copies exceed the setting vault ({limit_text}): from tomorrow on the oldest are "
+        f"removed, {session_count} in all, a tenth a day; to keep them, in a shell: "
         f"{shell_command('config vault 40G')}"
     )
 

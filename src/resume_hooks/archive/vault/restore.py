@@ -55,8 +55,8 @@ MIN_DAYS_LEFT = 7
 """The minimum number of days before the client may delete a restored session for its age."""
 
 AGE_WARNING = (
-    "It is older than the {kept} that the client keeps sessions: it counts as newer, and has "
-    "{left} left."
+    "It is older than the {kept} for which the client keeps sessions, so its date was changed: "
+    "it has {left} left."
 )
 LOST_FILE_WARNING = "{place} is neither in the trash nor in its place: it was not restored."
 CHANGED_FILE_WARNING = "{name} was changed in the trash since the session was deleted."
@@ -390,7 +390,7 @@ def _write_file(file: RestoredFile, new_id: str, oldest: int) -> None:
     def check(temporary: str) -> None:
         if old_digest.hexdigest() != file.part.sha256:
             raise CheckFailed(
-                f"{file.source} is not what was stored: its hash differs",
+                f"{file.source} has changed since it was stored: its hash differs",
                 "Nothing of it was written.",
             )
         if sha256_of_file(temporary, os.path.getsize(temporary)) != new_digest.hexdigest():
@@ -455,7 +455,7 @@ def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
         else:
             instruction = "First move that away:"
         raise PlaceTaken(
-            f"{file.path} is there again, and differs",
+            f"{file.path} exists again, and differs",
             f"{instruction} {shlex.quote(file.path)}, then: resume-hooks restore {entry.locator}",
         )
 

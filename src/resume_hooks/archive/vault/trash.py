@@ -56,7 +56,7 @@ def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
     new_path = os.path.join(folder, instant.replace(":", "-"))
     # if a session is deleted twice within a millisecond, one deletion fails
     if os.path.lexists(new_path):
-        raise FileExistsError(None, "Another delete was as fast", new_path)
+        raise FileExistsError(None, "Another command is deleting this session, too", new_path)
     os.mkdir(new_path + REMOVED_SUFFIX, 0o700)
     return new_path + REMOVED_SUFFIX
 
@@ -162,8 +162,8 @@ def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
                 ):
                     raise WriteFailed(
                         (
-                            f"{entry.folder} holds too many files, or a name that is not "
-                            "UTF-8: no manifest can name them"
+                            f"{entry.folder} has too many files, or a name that is not UTF-8: "
+                            "a manifest can't list them"
                         ),
                         f"Restore it first: resume-hooks restore {entry.locator}",
                     )

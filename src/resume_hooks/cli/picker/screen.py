@@ -78,7 +78,7 @@ SHORT_KEYS_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc clos
 ALL_KEYS_HINT = " · F1 or ? all keys"
 ALL_KEYS_HELP = (
     (
-        "type words      sessions that hold all of them: title, tag, branch, folder, id, "
+        "type words      sessions with all of them: title, tag, branch, folder, id, "
         "first prompt; then what was said"
     ),
     "Up Down PgUp PgDn Home End    move          Enter    opens          Esc, Ctrl+C    closes",
@@ -86,8 +86,7 @@ ALL_KEYS_HELP = (
     "Ctrl+A          all projects, or this one alone          Ctrl+U    clear the words",
     "Ctrl+B          undo compaction: opens a fork from before it",
     (
-        "Ctrl+Y          copy the command that starts the client          F1, and ? where no "
-        "word is typed    these lines"
+        "Ctrl+Y          copy the command that starts the client          F1, or ? before you type    these lines"
     ),
 )
 # the minimum width of the terminal for a preview next to the list, whose table takes 78 columns

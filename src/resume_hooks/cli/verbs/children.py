@@ -16,10 +16,9 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
 
     SESSION may be a sub-agent, <session>/agent-<id>.
 
-    The session itself is only read. The new one is checked before its id is printed. --size sets
-    how much it carries: 1k has the lists and the last answer, 12k usually the whole talk, 24k also
-    the latest calls with their results, all is a copy. With the setting handoff_dir each handoff
-    also writes a document.
+    The session itself is only read. The new one is checked before its id is printed. A --size of 1k has the
+    lists and the last answer, 12k usually the whole talk, 24k also the latest calls with their results, all
+    is a copy. With the setting handoff_dir each handoff also writes a document.
 
     \b
     Examples:
@@ -40,7 +39,7 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
     )
     size: str | None = option(
         metavar="SIZE",
-        help="How much it carries: 1k to 48k tokens, or all; by default handoff_size.",
+        help="Its size: 1k to 48k tokens, or all; by default handoff_size.",
     )
     show: bool = flag("--print", help="Print the child's opening; write nothing.")
     full: bool = flag(help="With --print: the whole digest, without a size limit.")

@@ -295,7 +295,7 @@ def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[Offered
     last_pieces = {content: piece for piece, content in results}
     for piece, content in results:
         if last_pieces[content] is not piece:
-            yield OfferedPiece(piece, "the same output came again later")
+            yield OfferedPiece(piece, "the same output was repeated later")
 
 
 def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
@@ -316,7 +316,7 @@ def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iter
             and success_index > material.chain_indexes[failed_call.number]
         ):
             for piece in material.pieces_by_call.get(call_id, ()):
-                yield OfferedPiece(piece, "failed, and was done again with success")
+                yield OfferedPiece(piece, "failed, and later succeeded")
 
 
 def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001

@@ -54,7 +54,7 @@ def fork(
     receipt = caller.write(plan)
     if not receipt.written:
         return NothingWritten(receipt, plan)
-    facts = ("carries the whole conversation",) if plan.cut is None else ()
+    facts = ("contains the whole conversation",) if plan.cut is None else ()
     return OpenedSession(receipt, plan, "forked", facts, remark=format_first_line(receipt))
 
 

@@ -222,7 +222,7 @@ def _list_opening_facts(digest: Opening) -> list[str]:
     for count, noun in counts:
         if count:
             phrases.append(format_count(count, noun))
-    facts = [f"carries {', '.join(phrases) or 'your prompts'}"]
+    facts = [f"contains {', '.join(phrases) or 'your prompts'}"]
     if digest.omitted_count:
         omission_text = format_count(digest.omitted_count, "message")
         facts.append(f"leaves out {omission_text}; a larger size includes more")

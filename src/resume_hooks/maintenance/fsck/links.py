@@ -147,10 +147,7 @@ UNDONE_COMPACTION = DefectKind(
 LOST_SEGMENT = DefectKind(
     "segment-lost",
     "error",
-    (
-        "Clients go on without the messages that the compaction kept: the summary alone is "
-        "left of them."
-    ),
+    ("Clients continue without the messages that the compaction kept: only the summary remains."),
 )
 
 

@@ -105,7 +105,7 @@ class RolloutBody(Body):
                 all(meta.payload.get(key) for key in REQUIRED_FIELDS),
             ),
             Check(
-                "it carries its own id",
+                "it has its own id",
                 name is not None and meta.payload.get("id") == name.thread_id,
             ),
             Check(

@@ -345,7 +345,7 @@ def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
         item_count = _count_items_through(parent, [node.uuid for node in cut.nodes])
     if cut is not None and not item_count:
         raise UsageError(
-            f"{cut.requested_position.capitalize()} lies before a compaction",
+            f"{cut.requested_position.capitalize()} is before a compaction",
             "Codex can only be cut after the compaction.",
         )
     if not any(

@@ -62,7 +62,7 @@ def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
     elif not os.path.isdir(os.path.dirname(path)):
         raise UsageError(
             f"The folder {os.path.dirname(path)} does not exist",
-            "Make it first, or name another one.",
+            "Create it first, or name another one.",
         )
     if project_files.file_state(path) is not None and not force:
         raise UsageError(
@@ -222,7 +222,7 @@ def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
     read_hint = (
         f"To read a reference: `resume-hooks read <reference>`; the digest itself: `{digest_text}`."
     )
-    yield "\n\n".join(["## How to go on", *commands, *([read_hint] if contents.digest else [])])
+    yield "\n\n".join(["## How to continue", *commands, *([read_hint] if contents.digest else [])])
 
 
 def _build_digest_sections(digest_text: str) -> Iterator[str]:

@@ -42,10 +42,10 @@ def format_set_card(
         action = "set"
     mark_lines = list(_format_mark(placed_mark.mark))
     if placed_mark.is_step_unfinished and not is_already_set:
-        mark_lines.append("the answer is not finished: the mark stands after the last whole step")
+        mark_lines.append("the answer is not finished: the mark is after the last complete step")
     # Ctrl+C clears the input box, but while the model works it ends the turn.
     if placed_mark.is_step_unfinished and not is_slash_command:
-        key_hint = "go on once the answer ends"
+        key_hint = "continue once the answer ends"
     else:
         key_hint = "go on"
     if not is_slash_command and not placed_mark.is_step_unfinished:
@@ -139,7 +139,7 @@ def list_back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
     )
     place_text = f"back to the mark, set {format_mark_age(mark)}{goal}"
     if mark.left:
-        place_text = f"back to where this fork left {mark.left}; what it found is told there"
+        place_text = f"back to where this fork left {mark.left}; its findings are there"
     elif back_plan.loss_reason:
         place_text = f"the report alone: not {place_text}"
     facts = [place_text]

@@ -59,8 +59,8 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     )
     if last_shared_node is None:
         raise NoMark(
-            f"Nothing tells where this fork left its parent {parent.session_id}",
-            f"To go on in the parent, in Claude Code: /resume {parent.session_id}",
+            f"It is unknown where this fork left its parent {parent.session_id}",
+            f"To continue in the parent, in Claude Code: /resume {parent.session_id}",
         )
     fork_time = clock.normalize_timestamp(parent.at) or clock.timestamp_from_milliseconds(
         last_shared_node.time_ms or 0
@@ -91,7 +91,7 @@ def list_parent_remarks(session: SessionFile, fork_time: str, where: Where) -> l
     )
     return [
         (
-            "The parent went on after this fork left it; the new session has nothing of "
-            f"that. To go on there: {commands}"
+            "The parent was continued after this fork left it; the new session does not contain that. "
+            f"To continue there: {commands}"
         )
     ]

@@ -102,10 +102,7 @@ def format_opening_for_model(child: Draft, facts: OpeningFacts) -> str:
     mark_time = format_minute(mark.started_at)
     place_text = f"at a mark that the user set, {mark_time}"
     if mark.left:
-        place_text = (
-            f"where a fork, the parent session, left {mark.left}, {mark_time}; what the fork "
-            "found is told below"
-        )
+        place_text = f"where a fork, the parent session, left {mark.left}, {mark_time}; the fork's findings are below"
     position = f"The conversation above is as it was {place_text}."
     if loss_reason:
         position = (
@@ -120,9 +117,9 @@ def format_opening_for_model(child: Draft, facts: OpeningFacts) -> str:
         )
     if omitted_records is not None:
         if loss_reason:
-            mark_location = "It stands"
+            mark_location = "It is"
         else:
-            mark_location = "What followed is not loaded: it stands"
+            mark_location = "The later conversation is not loaded: it is"
         read_command = (
             f"read {omitted_records.names.reference(omitted_records.first_line)} --after 20"
         )
@@ -270,7 +267,7 @@ def plan_back(
         if omitted_records is None:
             raise NoMark(
                 f"Nothing was said in this fork since it left its parent {mark.left}",
-                f"To go on in the parent, in Claude Code: /resume {mark.left}",
+                f"To continue in the parent, in Claude Code: /resume {mark.left}",
             )
         digest, read_command = (
             build_digest(session, where, first_line=mark.record + 1),
@@ -386,8 +383,7 @@ def _select_nodes_to_mark(
             loss_reason,
             [
                 (
-                    f"{mark.subject} can't be found any more ({loss_reason}): the new session holds "
-                    "the report alone."
+                    f"{mark.subject} can't be found any more ({loss_reason}): the new session has only the report."
                 )
             ],
         )

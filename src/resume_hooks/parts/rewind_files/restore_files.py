@@ -328,7 +328,7 @@ def _build_failure_report(
     if not written_count:
         removal.remove_if_possible(copies_path, os.path.dirname(copies_path))
     undo = (
-        f"resume-hooks rewind-files {files_plan.session_id} --undo takes them back; copies are "
+        f"resume-hooks rewind-files {files_plan.session_id} --undo undoes this; copies are "
         f"in {copies_path}."
     )
     return (

@@ -83,8 +83,7 @@ class ScrubPlace(StrictModel):
     state: Literal["held", "removed", "left", "outside"] = place_field(
         lambda row: row.state,
         (
-            "held: not changed yet; left: could not be changed; outside: not selected, why "
-            "says how to"
+            "held: not changed yet; left: could not be changed; outside: not selected; why names the option"
         ),
     )
     why: str = place_field(lambda row: row.reason)

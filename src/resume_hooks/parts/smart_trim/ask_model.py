@@ -82,7 +82,12 @@ def split_offer(offer: Offer) -> list[CallPrompt]:
         lambda first, last: f"... {last - first + 1} turns are left out",
     )
     heading = "\n".join(
-        [outline, _format_ending(trimmable), "", "PIECES, in order, with what was said between:"]
+        [
+            outline,
+            _format_ending(trimmable),
+            "",
+            "PIECES, in order, with the messages between them:",
+        ]
     )
     call_prompts: list[CallPrompt] = []
     blocks: list[str] = []
@@ -187,27 +192,27 @@ def _format_candidate(candidate: Candidate) -> str:
 
 
 TASK_TEXT = """\
-You help a user to go on with a long working session of a coding assistant. The conversation is close to the limit of \
+You help a user to continue a long working session of a coding assistant. The conversation is close to the limit of \
 its context, so contents that nobody needs any more are replaced by short placeholders. Nothing is lost: each \
-placeholder says where the original is, and the assistant can read it again.
+placeholder names the original, and the assistant can read it again.
 
 You are given an outline of the conversation, how it ends, and numbered pieces of it. Of each piece you see its size, \
-what became of it, and its beginning and end. Choose the pieces that are no longer needed to go on with the work:
+what became of it, and its beginning and end. Choose the pieces that are no longer needed to continue the work:
 - outputs that nothing refers to any more, such as listings, searches and logs whose findings were said in words;
 - attempts that were abandoned, and their errors;
 - versions of files or texts that were superseded;
-- what stands elsewhere in the conversation as well.
+- contents that are also elsewhere in the conversation.
 Keep what the work at the end builds on: current contents of files being worked on, decisions, requirements, facts \
 that were not said again, errors that are still open. When in doubt, keep it.
 
 For each piece that you choose give its number, a description that tells the assistant what was there in at most 12 \
 words (what it was and its result, such as "test run, 3 failures in test_parser, fixed later"), and a rationale for \
-the user in at most 15 words. Choose nothing if nothing can go. Pieces that you don't name stay as they are."""
+the user in at most 15 words. Choose nothing if everything is needed. Pieces that you don't name stay as they are."""
 
-USER_INSTRUCTIONS = "The user's own instructions, which count before all of this:"
+USER_INSTRUCTIONS = "The user's own instructions, which override all of this:"
 HINT_INSTRUCTION = (
-    "Where a note says that a piece was superseded, repeated or undone, it can go unless "
-    "these instructions want it."
+    "Where a note says that a piece was superseded, repeated or undone, it can be "
+    "dropped unless these instructions want it."
 )
 
 MIN_SHOWN_COST_USD = 0.0001  # the minimum cost in US dollars that is mentioned

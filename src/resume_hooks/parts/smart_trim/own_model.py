@@ -55,10 +55,9 @@ from resume_hooks.system.invocation import shell_command
 RESERVED_PLANNING_SECONDS = 10.0
 """The maximum number of seconds for reading the session and making the offer."""
 
-READING_PROGRESS = "looking for what can go"
+READING_PROGRESS = "looking for contents to drop"
 CONVERSATION_NOTE = (
-    "The conversation is the one above, all of it; the material says which of its contents "
-    "have which numbers."
+    "The conversation is the whole one above; the material shows the number of each content."
 )
 NO_OPTIONS_MESSAGE = "Here --smart takes plain words, not options"
 NO_MODEL_MESSAGE = "No model is available here"

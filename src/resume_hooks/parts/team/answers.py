@@ -67,7 +67,7 @@ def check_pushes(_: str) -> Finding:
             "driver",
         )
     push_summary = (
-        f"turns' ends push {format_count(len(team.projects), 'project')}, last push "
+        f"pushed after turns: {format_count(len(team.projects), 'project')}, last push "
         f"{team_file.format_last_push(Where())}"
     )
     return ok_finding(f"{team.service} as {team.login}; {push_summary}; the server was not asked")

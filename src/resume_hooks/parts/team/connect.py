@@ -431,7 +431,7 @@ def _translate_error(error: Exception) -> TeamFailed:
             "The team's admin says who you are: resume-hooks team member keep LOGIN, or "
             "retire LOGIN"
         ),
-        NO_SUCH_OBJECT_STATE: "A member has joined before, and a session is pushed: resume-hooks team sessions",
+        NO_SUCH_OBJECT_STATE: "A member must have joined, and a session must be pushed: resume-hooks team sessions",
         FORGOTTEN_STATE: "A forgotten session is not sent again.",
         "": "Check the service in ~/.pg_service.conf, the network and the certificate.",
         "55P03": "An open transaction holds a lock that this needs. Try again.",

@@ -263,7 +263,7 @@ def _write_archived_file(
     digest = hashlib.sha256()
     create_file(path, hash_and_yield(chunks, digest))
     if digest.hexdigest() != part.sha256:
-        raise OSError(None, "It is not what was stored: its hash differs", path)
+        raise OSError(None, "It has changed since it was stored: its hash differs", path)
     if part.place.startswith(
         f"{HISTORY}/"
     ):  # a user's file gets its mode back; all others are private

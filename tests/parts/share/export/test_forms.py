@@ -120,7 +120,7 @@ def test_secrets_go_from_every_field(config_home: ConfigHome, exported: Exported
     path = write_session(config_home.project(), SESSION, records)
     text = exported(path, MARKDOWN)
     assert GITHUB not in text
-    assert re.search(r"5 secrets taken out", text.replace("\\", ""))
+    assert re.search(r"5 secrets removed", text.replace("\\", ""))
     assert GITHUB in exported(path, MARKDOWN, redact=False)
 
 

@@ -172,7 +172,7 @@ def _build_copy_records(
 ) -> Iterator[Record]:
     yield first_fields
     if missing_reason:
-        text = f"What was said before is not there: {missing_reason}."
+        text = f"The earlier conversation is missing: {missing_reason}."
         notice = {
             "type": records.SYSTEM,
             "subtype": "informational",

@@ -64,7 +64,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
             f"  {path_in_config_home(entry.place, options.where)}" for entry in entries
         )
         if not is_confirmed:
-            return f"{kept_text}. Would go to the trash:\n{files}\n\nNothing was deleted."
+            return f"{kept_text}. Would be moved to the trash:\n{files}\n\nNothing was deleted."
         restore_commands = "\n".join(
             f"  {shell_command(f'restore {entry.locator}')}" for entry in entries
         )

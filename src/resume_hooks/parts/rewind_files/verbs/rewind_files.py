@@ -250,7 +250,7 @@ def _format_change(change: FileChange) -> str:
     else:
         modes = ""
     if change.changed_since:
-        since = click.style("  changed since the session knew it", fg="yellow")
+        since = click.style("  changed since the session last saw it", fg="yellow")
     else:
         since = ""
     return f"  {change.action.ljust(8)} {path}{sizes}{modes}{since}"

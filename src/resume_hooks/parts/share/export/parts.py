@@ -218,7 +218,7 @@ class EndPart(NamedTuple):
                 f"{kind} {count:,}" for kind, count in sorted(self.removed_secrets.items())
             )
             sentences = [
-                f"{format_count(sum(self.removed_secrets.values()), 'secret')} taken out ({kinds}). {home_sentence}"
+                f"{format_count(sum(self.removed_secrets.values()), 'secret')} removed ({kinds}). {home_sentence}"
             ]
         else:
             sentences = [f"No secrets were found. {home_sentence}"]
@@ -228,7 +228,7 @@ class EndPart(NamedTuple):
             )
         if self.picture_count:
             sentences.append(
-                f"{format_count(self.picture_count, 'image')} not looked into for secrets."
+                f"{format_count(self.picture_count, 'image')} not searched for secrets."
             )
         return sentences
 

@@ -148,7 +148,7 @@ def _format_receipt(data: dict[str, Any]) -> str:
     if data["format"] != JSON:
         facts.insert(3, ("turns", f"{data['turns']:,}"))
     if data["images"] and data["format"] == HTML:
-        facts.append(("images", f"{data['images']:,}, not looked into"))
+        facts.append(("images", f"{data['images']:,}, not searched"))
     if data["cut"]:
         facts.append(
             (
@@ -162,8 +162,8 @@ def _format_receipt(data: dict[str, Any]) -> str:
 def format_removed_secrets(secrets: dict[str, int] | None) -> str:
     """Return a description of the removed secrets."""
     if secrets is None:
-        return "not looked for"
+        return "not searched for"
     kind_counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(secrets.items()))
     if kind_counts:
-        return f"{sum(secrets.values()):,} taken out ({kind_counts})"
+        return f"{sum(secrets.values()):,} removed ({kind_counts})"
     return "none found"

@@ -89,5 +89,5 @@ def _count_removed_content(bundle: PackedBundle) -> list[tuple[str, object]]:
         ("home folders", f"{format_count(redactor.folders, 'place')}, shown as ~"),
     ]
     return rows + (
-        [("images", f"{redactor.pictures:,}, not looked into")] if redactor.pictures else []
+        [("images", f"{redactor.pictures:,}, not searched")] if redactor.pictures else []
     )

@@ -103,7 +103,12 @@ def _format_thresholds(rows: Sequence[Price], heading: str) -> str:
     else:
         advice = "none, as before"
     return "\n\n".join(
-        (heading, column_table(headings, cells), f"Least, by cost alone: {advice}", ASSUMPTIONS)
+        (
+            heading,
+            column_table(headings, cells),
+            f"The cheapest, by cost alone: {advice}",
+            ASSUMPTIONS,
+        )
     )
 
 

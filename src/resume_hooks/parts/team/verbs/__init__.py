@@ -8,7 +8,7 @@ from resume_hooks.cli.options import DRY_RUN, YES, VerbOptions, argument, flag, 
 
 
 class InitOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:init"):
-    """Make a database a team's; needs a role that may create roles, and objects in the database.
+    """Set up a database for a team; needs a role that may create roles, and objects in the database.
 
     Each member then needs a role on the server: CREATE ROLE alice LOGIN; GRANT rh_member TO alice.
 
@@ -56,13 +56,13 @@ class ProjectsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setu
 
 
 class MemberOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:member"):
-    """As the admin, say who a member is, or that a member left: a new role inherits nothing by its name.
+    """As the admin, record who a member is, or that a member left: a new role inherits nothing by its name.
 
     \b
     keep    the role that has the name today is the same person
-    retire  the member left; his name is free, what he shared stays
-    give    the same, and what he shared is another member's
-    remove  the same, and all that was his goes from the server, for good
+    retire  the member left; the name becomes free, and shared sessions stay
+    give    like retire, but another member gets the shared sessions
+    remove  like retire, but the server removes all of the member's data for good
 
     A member's private sessions are never given to anybody.
 

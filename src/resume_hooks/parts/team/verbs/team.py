@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # takes 80 ms to import
     from resume_hooks.parts.team.pushing import PushResult
 
 _MORE_SESSIONS_NOTES = [
-    "Only the latest are listed, there may be more. Every act also accepts the id or title of an older one."
+    "Only the latest are listed, there may be more. Every action also accepts the id or title of an older one."
 ]
 
 

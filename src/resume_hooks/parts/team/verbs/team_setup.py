@@ -45,7 +45,7 @@ def init(options: InitOptions) -> None:
                 "select (to_regclass('team.about') is not null)::text", (), rows.parse_boolean
             ):
                 raise UsageError(
-                    f"{service} is a team's already",
+                    f"{service} is a team's database already",
                     f"Join it: resume-hooks team join {service}, or bring it up to date: "
                     f"resume-hooks team init {service} --upgrade",
                 )
@@ -60,7 +60,7 @@ def init(options: InitOptions) -> None:
                 text = "The database needs no upgrade."
     elif not options.sql:
         membership.join_team(service, options.where)
-        text = f"{service} is a team's now, and you are its first member."
+        text = f"{service} is now a team's database, and you are its first member."
     data = {"sql": sql if options.sql else "", "written": bool(sql) and not options.sql}
     print_team_answer(options, data, lambda: sql if options.sql else text)
 
@@ -170,9 +170,10 @@ class _LockedSessions(NamedTuple):
 
 
 def _describe_unfinished_transaction(held_sessions: _LockedSessions) -> str:
+    session_count = format_count(held_sessions.session_count, "session")
     return (
-        f"\nAn open transaction holds {format_count(held_sessions.session_count, 'session')}: end it, and do the "
-        f"same for '{held_sessions.login}'."
+        f"\nAn open transaction locks {session_count}: end it, and repeat this for "
+        f"'{held_sessions.login}'."
     )
 
 

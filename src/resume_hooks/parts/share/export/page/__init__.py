@@ -65,7 +65,7 @@ MAX_UNFOLDED_LINES = 60  # edits with fewer changed lines than this are unfolded
 MAX_UNFOLDED_NOTE_CHARACTERS = 200
 MAX_UNFOLDED_TURNS = 3  # if a page has at most this many turns, they are unfolded
 CARRIED_NOTICE = (
-    "This file holds the session, too. To go on with it, in the folder of the project: "
+    "This file also contains the session. To continue it, in the folder of the project: "
     "resume-hooks import FILE."
 )
 
@@ -305,7 +305,7 @@ def _build_text_markup(part: TextPart) -> Html:
         time = Html("")
     speaker = build_element("p", build_element("b", SPEAKERS[part.speaker]), time, class_="who")
     if part.speaker == SUMMARY:
-        heading = build_element("summary", "Summary that the model went on from")
+        heading = build_element("summary", "Summary from which the model continued")
         return build_element(
             "details", heading, build_prose_markup(part.text), class_="summary unit"
         )
