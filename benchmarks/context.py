@@ -157,7 +157,7 @@ def window(use: ContextSize) -> int | None:
 def trimmed(session: SessionFile, where: Where) -> int:
     """Return the size before a trim according to its receipt, or 0 if no trim is possible."""
     try:
-        return plan_trim(session, where, make_options()).sizes.before
+        return plan_trim(session, where, make_options()).sizes.tokens_before
     except ResumeHooksError:
         return 0
 

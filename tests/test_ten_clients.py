@@ -102,7 +102,10 @@ def _all_is_counted(home: ConfigHome, folder: Path, sources: set[str]) -> None:
         assert index.notes == []
         index.words.verify_files()
         assert index.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert (index_status(home.where).state, index_status(home.where).behind) == ("ready", 0)
+    assert (index_status(home.where).state, index_status(home.where).outdated_file_count) == (
+        "ready",
+        0,
+    )
     left = [
         path.name
         for path in (home.config / "resume-hooks").rglob("*")

@@ -102,7 +102,9 @@ def part_table() -> str:
     verbs = {
         each.name: (name, each.about, each.before) for name, part in said for each in part.verbs
     }
-    former = {each.name: (name, each.now) for name, part in said for each in part.former}
+    former = {
+        each.name: (name, each.replacement) for name, part in said for each in part.former_verbs
+    }
     ways = {each.name: (name, each.about, each.before) for name, part in said for each in part.ways}
     checks = {
         each.name: (name, each.function, each.before) for name, part in said for each in part.checks
@@ -353,7 +355,7 @@ def settings_table() -> str:
         [
             f"`{name}`",
             f"`{settings.format_value(key.default)}`",
-            f"{key.about}{' *An option of the plugin.*' if key.title else ''}",
+            f"{key.description}{' *An option of the plugin.*' if key.title else ''}",
         ]
         for name, key in settings.KEYS.items()
     ]

@@ -73,7 +73,7 @@ def options() -> dict[str, Any]:
         name: {
             "type": _type(key),
             "title": key.title,
-            "description": f"{key.about} Default: {key.default}.",
+            "description": f"{key.description} Default: {key.default}.",
         }
         for name, key in settings.KEYS.items()
         if key.title
@@ -81,6 +81,6 @@ def options() -> dict[str, Any]:
 
 
 def _type(key: settings.SettingDefinition) -> str:
-    if key.read is settings.parse_switch:
+    if key.parse is settings.parse_switch:
         return "boolean"
     return "number" if isinstance(key.default, int) else "string"

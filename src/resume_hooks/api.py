@@ -227,7 +227,7 @@ def search_sessions(
                 time=hit.time,
                 snippet=hit.snippet,
                 words=hit.words,
-                missing=hit.missing,
+                missing=hit.missing_words,
                 sessions=hit.sessions,
                 score=hit.score,
                 confidence=hit.confidence,

@@ -26,7 +26,7 @@ class FormerVerb(NamedTuple):
     """A former verb and its replacement."""
 
     name: str
-    now: str
+    replacement: str
 
 
 class Way(NamedTuple):
@@ -54,15 +54,15 @@ class Option(NamedTuple):
 class Setting(NamedTuple):
     """A setting: its default, its line in the list, the parser of its values, and the next setting in the list.
 
-    ``form`` names a parser factory in ``settings.PARSER_FACTORIES``, called with the arguments ``given``, so
-    that reading settings loads no part.
+    ``parser_factory`` names a factory in ``settings.PARSER_FACTORIES``, which is called with
+    ``parser_arguments``, so that reading settings loads no part.
     """
 
     name: str
     default: Union[int, str]
     about: str
-    form: str
-    given: Tuple[object, ...]
+    parser_factory: str
+    parser_arguments: Tuple[object, ...]
     before: str
 
 
@@ -121,7 +121,7 @@ class Part(NamedTuple):
     """All contributions of a part."""
 
     verbs: Tuple[Verb, ...] = ()
-    former: Tuple[FormerVerb, ...] = ()
+    former_verbs: Tuple[FormerVerb, ...] = ()
     ways: Tuple[Way, ...] = ()
     options: Tuple[Option, ...] = ()
     settings: Tuple[Setting, ...] = ()

@@ -53,8 +53,8 @@ class SettingDefinition(NamedTuple):
     """
 
     default: Value
-    about: str
-    read: Callable[[object], Value]
+    description: str
+    parse: Callable[[object], Value]
     names_files: bool = False
     title: str = ""
     stored_only: bool = False
@@ -283,7 +283,7 @@ def load_settings(where: Where | None = None) -> dict[str, Setting]:
         settings[name] = Setting(key.default, "default")
     for name, source, raw in _raw_values(KEYS, where or Where()):
         try:
-            settings[name] = Setting(KEYS[name].read(raw), source)
+            settings[name] = Setting(KEYS[name].parse(raw), source)
         except ValueError:
             continue  # doctor reports the invalid value; triggers use the weaker source
     return settings
@@ -337,7 +337,7 @@ def describe_invalid_settings(where: Where | None = None) -> list[str]:
         sentences = []
     for name, source, raw in _raw_values(KEYS, where):
         try:
-            KEYS[name].read(raw)
+            KEYS[name].parse(raw)
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     if is_state_in_project(where):
@@ -371,7 +371,7 @@ def parse_setting(name: str, text: str) -> Value:
     if key is None:
         raise UsageError(f"There is no setting '{name}'", f"Settings: {', '.join(KEYS)}.")
     try:
-        return key.read(text)
+        return key.parse(text)
     except ValueError as error:
         raise UsageError(f"{name} must be {error}, not '{text}'") from error
 

@@ -362,7 +362,7 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
         )
         assert by_name(found)[GO_ON].tokens_after == found.context.tokens
     assert warm.is_cache_warm is bool(answered and warm.traffic.lifetime)
-    if warm.is_cache_warm and warm.traffic.cached:
+    if warm.is_cache_warm and warm.traffic.cached_tokens:
         assert by_name(warm)[GO_ON].next_turn_cost <= by_name(cold)[GO_ON].next_turn_cost
 
 
@@ -381,7 +381,7 @@ def test_a_receipt_matches_the_card(config_home: ConfigHome, real_session: RealS
         assert made.tokens_after == found.tokens_after_strategy(HANDOFF)
     if found.tokens_after_strategy(TRIM):
         decided = plan_trim(session, where, make_options())
-        if decided.pays:
+        if decided.is_worthwhile:
             assert write_child(decided, where).tokens_after == found.tokens_after_strategy(TRIM)
 
 

@@ -49,12 +49,12 @@ def test_a_search_reports_unindexed_files(
     first = search_without_update(config_home)
     assert len(first.hits) < 5
     assert any("Not indexed yet" in note for note in first.notes)
-    assert index_status(config_home.where).behind
+    assert index_status(config_home.where).outdated_file_count
     begun = int(time.time())
     background.update_index()
     done = search_without_update(config_home)
     assert (len(done.hits), done.notes) == (5, [])
-    assert not index_status(config_home.where).behind
+    assert not index_status(config_home.where).outdated_file_count
     made = stamp()["made"]
     assert isinstance(made, int)
     assert begun <= made <= time.time()
@@ -74,7 +74,7 @@ def test_another_command_is_at_it(config_home: ConfigHome) -> None:
         background.update_index()
         assert time.monotonic() - begun < 5
     assert stamp() == {}
-    assert index_status(config_home.where).behind == 1
+    assert index_status(config_home.where).outdated_file_count == 1
 
 
 def test_a_client_that_left_ends_it(
@@ -85,10 +85,10 @@ def test_a_client_that_left_ends_it(
         talk(config_home, number, f"tune the linter, {number}")
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     background.update_index()
-    assert (stamp(), index_status(config_home.where).behind) == ({}, 4)
+    assert (stamp(), index_status(config_home.where).outdated_file_count) == ({}, 4)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
     background.update_index()
-    assert index_status(config_home.where).behind == 0
+    assert index_status(config_home.where).outdated_file_count == 0
 
 
 def test_nothing_is_there(config_home: ConfigHome) -> None:
@@ -135,5 +135,5 @@ def test_the_hook_brings_it_up(config_home: ConfigHome, monkeypatch: pytest.Monk
         monkeypatch.setattr("sys.stdin", stream)
         monkeypatch.setattr(os, "nice", lambda _: 0)  # not the process of the tests
         background.main()
-    assert index_status(config_home.where).behind == 0
+    assert index_status(config_home.where).outdated_file_count == 0
     assert stamp()

@@ -75,10 +75,10 @@ def test_fair_shares(rows: list[tuple[int, int]], room: int) -> None:
 def test_a_huge_result_crowds_out_nothing() -> None:
     """Prompts and answers stay whole next to it; of it both ends are left."""
     result = TextPiece(
-        "r:2", indent_text("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", voice=False
+        "r:2", indent_text("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", is_spoken=False
     )
     voices = [
-        TextPiece(f"r:{number}", indent_text("said " * 40), f"read r:{number}", voice=True)
+        TextPiece(f"r:{number}", indent_text("said " * 40), f"read r:{number}", is_spoken=True)
         for number in (1, 3)
     ]
     text = fit_pieces("opening", [voices[0], result, voices[1]], 2_000, gap)
@@ -92,7 +92,7 @@ def test_a_huge_result_crowds_out_nothing() -> None:
 def test_voices_are_first() -> None:
     """Where not everything has room, what tools say goes, and the gap says what is missing."""
     pieces = [
-        TextPiece(f"r:{place}", indent_text("x" * 300), "read", voice=place in {0, 99})
+        TextPiece(f"r:{place}", indent_text("x" * 300), "read", is_spoken=place in {0, 99})
         for place in range(100)
     ]
     lines = fit_pieces("opening", pieces, 1_500, gap).split("\n")
@@ -108,13 +108,13 @@ def test_a_cut_text() -> None:
     Without room the notice stands alone.
     """
     body = indent_text("\n".join(f"line {number}" for number in range(500)))
-    voice, result = (TextPiece("h", body, "read r:1", voice=voice) for voice in (True, False))
+    voice, result = (TextPiece("h", body, "read r:1", is_spoken=voice) for voice in (True, False))
     assert cut_piece(voice, 300).endswith(": read r:1")
     assert cut_piece(result, 300).endswith("line 499")
     assert cut_piece(result, 10) == f"  … {len(body):,} characters: read r:1"
     assert cut_piece(result, len(body)) == body
     called = TextPiece(
-        "h", f"{body} (… 500 more characters of input: read r:1)", "read r:1", voice=False
+        "h", f"{body} (… 500 more characters of input: read r:1)", "read r:1", is_spoken=False
     )
     assert cut_piece(called, 300).count("read r:1") == 1
 
@@ -135,7 +135,7 @@ def test_a_cut_line_is_marked(text: str, limit: int) -> None:
 def test_a_budget_below_the_opening() -> None:
     """The opening is cut with a sign, whatever would have followed it."""
     opening = "resume-hooks read: Title · 11111111 · turn 12 of 40 · evidence"
-    piece = TextPiece("h", indent_text("body"), "resume-hooks read r:1", voice=True)
+    piece = TextPiece("h", indent_text("body"), "resume-hooks read r:1", is_spoken=True)
     assert (
         fit_pieces(opening, [piece], 50, gap) == "resume-hooks read: Title · 1111111… --max-chars 0"
     )

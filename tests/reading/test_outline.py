@@ -91,9 +91,14 @@ def test_a_turn(tmp_path: Path) -> None:
         "2026-01-31T09:30:00.000Z",
         "fix the parser",
     )
-    assert (first.tools, first.failed) == ({"Read": 1, "Edit": 1, "Bash": 1}, 1)
-    assert (first.files, first.edited) == (("/p/b.py", "/p/a.py"), ("/p/b.py",))
-    assert (first.tokens, first.growth, second.tokens, second.growth) == (1_500, None, 1_700, 200)
+    assert (first.tools, first.failure_count) == ({"Read": 1, "Edit": 1, "Bash": 1}, 1)
+    assert (first.files, first.edited_files) == (("/p/b.py", "/p/a.py"), ("/p/b.py",))
+    assert (first.tokens, first.added_tokens, second.tokens, second.added_tokens) == (
+        1_500,
+        None,
+        1_700,
+        200,
+    )
     assert (first.place, second.place) == (LIVE, LIVE)
 
 
@@ -125,9 +130,9 @@ def test_compactions(tmp_path: Path) -> None:
     ]
     found = outlined(tmp_path, lines)
     assert [turn.place for turn in found.turns] == [COMPACTED, COMPACTED, LIVE]
-    assert [turn.growth for turn in found.turns] == [None, None, None]
+    assert [turn.added_tokens for turn in found.turns] == [None, None, None]
     assert [
-        (one.turn, one.line, one.summary, one.trigger, one.tokens_before)
+        (one.turn, one.line, one.summary_line, one.trigger, one.tokens_before)
         for one in found.compactions
     ] == [
         (1, 2, 3, "auto", 150_000),
@@ -180,7 +185,7 @@ def test_a_compaction_that_an_answer_passed(tmp_path: Path) -> None:
         user("go on", uuid="u", parent="a", ts=14),
     ]
     found = outlined(tmp_path, lines)
-    assert [one.abandoned for one in found.compactions] == [True]
+    assert [one.is_abandoned for one in found.compactions] == [True]
     assert "abandoned branch, not sent" in format_outline(found, found.turns, NAMES, 0)
 
 
@@ -216,7 +221,7 @@ def test_a_plain_export(tmp_path: Path) -> None:
         {"type": "assistant", "message": {"content": [call("c", "Read", file_path="/x")]}},
     ]
     first, second = outlined(tmp_path, lines).turns
-    assert (first.tools, first.failed, first.place, first.line) == ({"Bash": 1}, 1, LIVE, 0)
+    assert (first.tools, first.failure_count, first.place, first.line) == ({"Bash": 1}, 1, LIVE, 0)
     assert (second.tools, second.files) == ({"Read": 1}, ("/x",))
 
 
@@ -255,7 +260,7 @@ def test_subagents(config_home: ConfigHome) -> None:
     for name in ("agent-a1", "agent-b2"):
         (own / f"{name}.jsonl").write_bytes(session_bytes(side))
     known, other = make_outline(locate.session_file(path)).subagents
-    assert (known.name, known.task, known.turn, known.records) == ("agent-b2", "look", 1, 2)
+    assert (known.name, known.task, known.turn, known.record_count) == ("agent-b2", "look", 1, 2)
     assert (other.name, other.task, other.turn) == ("agent-a1", "look around", None)
     found = make_outline(resolve_transcript(f"{SESSION}/agent-b2", CWD, config_home.where))
     (turn,) = found.turns
@@ -376,7 +381,7 @@ def test_every_real_session(config_home: ConfigHome, real_session: RealSession) 
             make_outline(
                 resolve_transcript(f"{names.full}/{agent.name}", "/", config_home.where)
             ).lines
-            == agent.records
+            == agent.record_count
         )
 
 

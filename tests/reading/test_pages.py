@@ -51,7 +51,7 @@ def page_through(entries: RecordLines, limit: int) -> list[int]:
         assert len(numbers) <= limit
         assert numbers == sorted(numbers)
         lines = [*numbers, *lines]
-        if not found.more:
+        if not found.has_earlier_records:
             return lines
         before = find_referenced_line(
             parse_reference(f"{SESSION}:{found.passages[0].record_name}"), entries
@@ -112,7 +112,7 @@ def test_around(tmp_path: Path) -> None:
     earlier, later = read_around(MIXED[0], NAMES, eighth, 3, 2)
     assert [one.entry.number for one in earlier] == [1, 2, 6, 7]
     assert [one.entry.number for one in later] == [9, 10]
-    assert [one.added for one in earlier] == [False, False, False, True]
+    assert [one.is_client_addition for one in earlier] == [False, False, False, True]
     assert read_around(MIXED[0], NAMES, first, 3, 0) == ([], [])
 
 
@@ -177,7 +177,7 @@ def test_growth_changes_no_page(
         ]  # fmt: skip
         found = read_page(first, NAMES, None, limit)
         seen = [one.entry.offset for one in found.passages]
-        while found.more:
+        while found.has_earlier_records:
             path.write_bytes(content[: data.draw(st.integers(first.size, len(content)))])
             now = RecordLines(str(path), SESSION)
             found = read_page(

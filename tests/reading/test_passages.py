@@ -91,14 +91,14 @@ def test_the_kinds_of_passages(name: str) -> None:
     """Each kind, with its speaker."""
     record, speaker, text, voice = TABLE[name]
     found = passage_of(record)
-    assert (found.speaker, found.text, found.voice) == (speaker, text, voice)
+    assert (found.speaker, found.text, found.is_spoken) == (speaker, text, voice)
 
 
 def test_a_subagents_own_file() -> None:
     """There its prompt is the user, its answers the assistant."""
     assert passage_of(user("look", uuid="u", isSidechain=True), subagent=True).speaker == "user"
     found = passage_of(assistant("seen", uuid="a", isSidechain=True), subagent=True)
-    assert (found.speaker, found.voice) == ("assistant", True)
+    assert (found.speaker, found.is_spoken) == ("assistant", True)
 
 
 def test_as_it_is_printed() -> None:
@@ -125,7 +125,9 @@ def test_a_huge_text() -> None:
     """
     piece = passage_of(user("word " * 100_000, uuid="u")).piece(NAMES, 1_000)
     assert len(piece.body) < 5_000
-    assert piece.missing + len(piece.body) == 500_000 + 2 - 1  # the margin; the blank at its end
+    assert (
+        piece.cut_characters + len(piece.body) == 500_000 + 2 - 1
+    )  # the margin; the blank at its end
 
 
 def test_hostile_heads() -> None:

@@ -112,7 +112,7 @@ def test_an_outline_counts_a_scripts_actions(config_home: ConfigHome) -> None:
     )
     (turn,) = make_outline(session_file(str(scripted(used, told).write(config_home)))).turns
     assert turn.tools == {"REPL": 1, "Read": 1, "Bash": 2, "Edit": 1}
-    assert (turn.edited, turn.files, turn.failed) == ((NOTES,), (NOTES,), 1)
+    assert (turn.edited_files, turn.files, turn.failure_count) == ((NOTES,), (NOTES,), 1)
 
 
 def test_nothing_is_trimmed_that_is_never_sent(tmp_path: Path) -> None:

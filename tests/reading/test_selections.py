@@ -94,7 +94,7 @@ def test_commands(tmp_path: Path) -> None:
         tool_use("r1", uuid="z", parent=None),
     ]
     found = reading(tmp_path, lines).commands_of_turns()
-    assert [(one.command, one.state, one.code, one.turn) for one in found] == [
+    assert [(one.command, one.state, one.exit_code, one.turn) for one in found] == [
         ("cmd 1", "ok", None, 1),
         ("cmd 2", "failed", 127, 1),
         ("cmd 3", "failed", None, 1),
@@ -103,7 +103,7 @@ def test_commands(tmp_path: Path) -> None:
         ("cmd 6", "interrupted", None, 1),
         ("cmd 7", "unanswered", None, 2),
     ]
-    assert [one.answer for one in found][-2:] == [12, -1]
+    assert [one.result_line for one in found][-2:] == [12, -1]
     assert [
         one.command for one in reading(tmp_path, lines).commands_of_turns(parse_turns("2"))
     ] == ["cmd 7"]
@@ -143,7 +143,7 @@ def test_a_plain_export(tmp_path: Path) -> None:
     ]
     found = reading(tmp_path, lines)
     assert [row.number for row in found.rows_of_turns(failed=True)] == [2, 3]
-    assert [(one.command, one.code) for one in found.commands_of_turns()] == [("ls", 2)]
+    assert [(one.command, one.exit_code) for one in found.commands_of_turns()] == [("ls", 2)]
     assert (
         found.passages_of_rows(found.rows_of_turns(failed=True), NAMES)[0].speaker
         == "failed result of Bash ls"
@@ -171,7 +171,7 @@ def test_the_budget_holds(limit: int) -> None:
     """Any budget holds for turns, for errors and for commands, notices included."""
     found = LONG[0]
     every = found.passages_of_rows(found.rows_of_turns(), NAMES)
-    failed = [one for one in every if one.failed]
+    failed = [one for one in every if one.is_failure]
     assert len(passages_text("all", every, NAMES, limit, records_gap(every, NAMES))) < limit
     assert len(passages_text("errors", failed, NAMES, limit, errors_gap(failed, NAMES))) < limit
     assert len(commands_text("commands", found.commands_of_turns(), NAMES, limit)) < limit
@@ -195,7 +195,7 @@ def test_omitted_turns_can_be_read() -> None:
 def test_one_error_or_command_left_out() -> None:
     """It is mentioned as one, by its turn alone."""
     found = LONG[0]
-    failed = [one for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.failed]
+    failed = [one for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.is_failure]
     assert (
         errors_gap(failed, NAMES)(4, 4)
         == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"

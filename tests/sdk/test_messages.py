@@ -163,7 +163,7 @@ def events(path: Path, limit: int) -> list[str]:
     entries = RecordLines(str(path), SESSION)
     found = read_page(entries, NAMES, None, limit)
     uuids = [one.uuid for one in found.passages]
-    while found.more:
+    while found.has_earlier_records:
         found = read_page(entries, NAMES, found.passages[0].entry, limit)
         uuids = [one.uuid for one in found.passages] + uuids
     return uuids

@@ -27,7 +27,7 @@ from tests.search.index.probe import uid
 
 HIT = Hit(
     reference=f"{SESSION}:4",
-    short="11111111:4",
+    short_reference="11111111:4",
     agent="claude",
     session_id=SESSION,
     session_file=f"/p/{SESSION}.jsonl",
@@ -42,9 +42,9 @@ HIT = Hit(
     snippet="the linter is tuned",
     marks=((4, 10),),
     words=("linter",),
-    missing=(),
+    missing_words=(),
     sessions=(SESSION,),
-    same=0,
+    repetition_count=0,
     score=1.0,
     confidence=0.7,
     strength="strong",
@@ -72,9 +72,9 @@ def test_a_hit() -> None:
     The first line marks the text as ours.
     """
     hit = HIT._replace(
-        missing=("typo",),
+        missing_words=("typo",),
         sessions=(SESSION, *map(session_id, range(1, 6))),
-        same=2,
+        repetition_count=2,
         tool="Bash",
         role="result",
     )
@@ -103,8 +103,10 @@ def test_missing_words_of_a_long_question() -> None:
         tuple(f"w{number}" for number in range(count))
         for count in (MAX_NAMED_WORDS - 1, MAX_NAMED_WORDS)
     )
-    assert " · lacks w0, w1, w2, w3\n" in result_text(result_with_hits(HIT._replace(missing=few)))
-    assert "lacks" not in result_text(result_with_hits(HIT._replace(missing=many)))
+    assert " · lacks w0, w1, w2, w3\n" in result_text(
+        result_with_hits(HIT._replace(missing_words=few))
+    )
+    assert "lacks" not in result_text(result_with_hits(HIT._replace(missing_words=many)))
 
 
 def test_several_wordings() -> None:
@@ -179,8 +181,8 @@ HITS = st.lists(
     st.builds(
         lambda number, title, words, many: HIT._replace(
             session_id=session_id(number), title=title, snippet=bare_text(words).displayed, marks=(), tool=title,
-            same=many, found_by=tuple(range(1, many)),
-            sessions=tuple(map(session_id, range(many))), missing=(bare_text(words).displayed[:60],),
+            repetition_count=many, found_by=tuple(range(1, many)),
+            sessions=tuple(map(session_id, range(many))), missing_words=(bare_text(words).displayed[:60],),
         ),
         st.integers(1, 3), ODD, ODD, st.integers(0, 9),
     ),

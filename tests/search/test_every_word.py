@@ -104,5 +104,5 @@ def test_a_phrase_is_strong(said: Said, text: int, word: int) -> None:
         return
     found = said.asked(f'"{phrase}"')
     assert found.hits, phrase
-    assert all(hit.missing == () for hit in found.hits)
+    assert all(hit.missing_words == () for hit in found.hits)
     assert found.hits[0].strength == "strong"

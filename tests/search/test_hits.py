@@ -82,7 +82,7 @@ def test_short_references_are_unique(config_home: ConfigHome) -> None:
     write_session(
         config_home.project(), alike, [user("tune the linter three", uuid=uid(3), session_id=alike)]
     )
-    found = {hit.session_id: hit.short for hit in search(config_home, "linter").hits}
+    found = {hit.session_id: hit.short_reference for hit in search(config_home, "linter").hits}
     assert found == {
         session_id(1): f"{session_id(1)}:0",
         session_id(2): "00000002:0",
@@ -115,7 +115,7 @@ def test_every_reference_is_read(many: ConfigHome) -> None:
     hits = search(many, "linter").hits
     assert len(hits) == 6
     for hit in hits:
-        for reference in (hit.reference, hit.short):
+        for reference in (hit.reference, hit.short_reference):
             done = CliRunner().invoke(cli, ["read", reference], catch_exceptions=False)
             assert hit.snippet in done.output, reference
 

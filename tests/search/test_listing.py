@@ -129,7 +129,7 @@ def test_the_facts_of_a_row(config_home: ConfigHome) -> None:
         1,
     )
     assert (row.kind, row.derivation_type, row.parent_id) == ("original", "original", None)
-    assert (not row.context.is_estimate, row.open, row.expires_days) == (True, False, 25)
+    assert (not row.context.is_estimate, row.is_open, row.expires_days) == (True, False, 25)
 
 
 def test_sessions_that_a_list_omits(config_home: ConfigHome) -> None:
@@ -335,9 +335,9 @@ def test_live_ones(config_home: ConfigHome) -> None:
     write_aged_session(config_home, 1)
     write_aged_session(config_home, 2, age=1)
     write_aged_session(config_home, 3, age=-1)
-    assert [row.open for row in rows(config_home)] == [True, False, False]
+    assert [row.is_open for row in rows(config_home)] == [True, False, False]
     list_client(config_home.config, session_id(2))
-    assert [(row.session_id, row.open) for row in rows(config_home)] == [
+    assert [(row.session_id, row.is_open) for row in rows(config_home)] == [
         (session_id(3), False),
         (session_id(1), False),
         (session_id(2), True),

@@ -102,7 +102,7 @@ def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
         said = user(f"linter helper {number}", uuid=uid(f"agent {number}"), **fields)
         write_session(path.with_suffix("") / "subagents", "agent-a1", [said])
     found = search(config_home, "linter")
-    assert {(hit.session_id, hit.headless) for hit in found.hits} == {
+    assert {(hit.session_id, hit.is_headless) for hit in found.hits} == {
         (session_id(1), True),
         (session_id(2), False),
     }
@@ -122,7 +122,7 @@ def test_helper_runs_come_by_their_strength(config_home: ConfigHome) -> None:
     )
     talk(config_home, 2, "the formatter", "It skips nothing.")
     found = search(config_home, "linter skip generated files")
-    assert [(hit.session_id, hit.headless) for hit in found.hits] == [
+    assert [(hit.session_id, hit.is_headless) for hit in found.hits] == [
         (session_id(1), True),
         (session_id(2), False),
     ]
@@ -137,7 +137,7 @@ def test_many_helper_runs_hide_nothing(config_home: ConfigHome) -> None:
         talk(config_home, number, "review the linter", "The linter is fine.", entrypoint="sdk-cli")
     talk(config_home, 400, "the linter of the parser, which somebody may review some day", "ok")
     found = search(config_home, "review linter")
-    assert sum(hit.headless for hit in found.hits) == 3
+    assert sum(hit.is_headless for hit in found.hits) == 3
     assert session_id(400) in {hit.session_id for hit in found.hits}
     assert found.omitted_run_count > 3
     assert "headless runs of one question left out: --helpers" in result_text(found)

@@ -37,7 +37,7 @@ def home(config_home: ConfigHome) -> ConfigHome:
 def test_all_that_was_requested(home: ConfigHome, query: str) -> None:
     """A phrase, a few words, a sentence: where one record has it all, it is the first hit, and strong."""
     hit = search(home, query).hits[0]
-    assert (hit.session_id[:8], hit.strength, hit.missing) == ("00000001", "strong", ())
+    assert (hit.session_id[:8], hit.strength, hit.missing_words) == ("00000001", "strong", ())
 
 
 def test_one_common_word_of_eight(home: ConfigHome) -> None:

@@ -72,7 +72,7 @@ def test_a_hit_is_shown_by_the_wording_that_it_fits_best(home: ConfigHome) -> No
     hits = search(
         home, "redis", also=["why no backoff limit"], sessions=frozenset({session_id(3)})
     ).hits
-    assert [(hit.words, hit.missing, hit.found_by) for hit in hits] == [
+    assert [(hit.words, hit.missing_words, hit.found_by) for hit in hits] == [
         (("backoff", "limit"), (), (2,))
     ]
     assert {hits[0].snippet[start:end] for start, end in hits[0].marks} == {"backoff", "limit"}

@@ -198,7 +198,7 @@ def test_two_phrases_of_one_turn(config_home: ConfigHome) -> None:
         "no",
     )
     (hit,) = search(config_home, '"connection pool" "retry policy"').hits
-    assert (hit.turn, hit.missing) == (1, ())
+    assert (hit.turn, hit.missing_words) == (1, ())
 
 
 def test_own_words_and_calls_of_one_turn(config_home: ConfigHome) -> None:
@@ -225,7 +225,7 @@ def test_repeated_messages_are_one_hit(config_home: ConfigHome) -> None:
     write_session(config_home.project(), session_id(1), again)
     talk(config_home, 2, "please run the linter now")
     hits = search(config_home, "linter").hits
-    assert sorted((hit.session_id, hit.same) for hit in hits) == [
+    assert sorted((hit.session_id, hit.repetition_count) for hit in hits) == [
         (session_id(1), 3),
         (session_id(2), 0),
     ]

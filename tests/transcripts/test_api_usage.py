@@ -131,7 +131,7 @@ def test_its_age_decides_whether_it_is_warm(config_home: ConfigHome) -> None:
     found = traffic_of_records(
         config_home, [user("q", uuid="u"), counted_answer("a", "u", 60, usage_object(900, 100))]
     )
-    assert (found.last_ms, found.cached) == (START + 60_000, 1_000)
+    assert (found.last_ms, found.cached_tokens) == (START + 60_000, 1_000)
     for seconds, warm in ((-500, True), (60, True), (359, True), (360, False), (100_000, False)):
         assert found.is_warm(START + seconds * 1_000) is warm
     assert found.seconds_since(START) == 0
@@ -170,7 +170,7 @@ def test_a_typical_turn(config_home: ConfigHome) -> None:
         rows += turn(number, requests, grows, before)
         before += grows
     found = traffic_of_records(config_home, rows)
-    assert (found.requests, found.growth) == (3, 1_200)
+    assert (found.requests_per_turn, found.tokens_per_turn) == (3, 1_200)
 
 
 def test_a_turn_whose_beginning_is_out_of_reach_does_not_count(
@@ -182,11 +182,11 @@ def test_a_turn_whose_beginning_is_out_of_reach_does_not_count(
     size = sum(len(str(row)) for row in turn(2, 2, 500, 10_000))
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size * 9))
     assert (
-        read_recent_requests(path).requests == 9
+        read_recent_requests(path).requests_per_turn == 9
     )  # what a turn adds is worth the longer reach, which has both
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size + 501))
     found = read_recent_requests(path)
-    assert (found.requests, found.growth) == (2, 0)
+    assert (found.requests_per_turn, found.tokens_per_turn) == (2, 0)
 
 
 def test_the_whole_is_read_where_its_end_shows_nothing(
@@ -206,19 +206,19 @@ def test_branches_of_sub_agents_and_synthetic_answers_do_not_count(config_home: 
         counted_answer("t", "r1", 60, usage_object(9_000, 9_000), model="<synthetic>"),
     ]
     found = traffic_of_records(config_home, rows)
-    assert (found.last_ms, found.cached) == (START + 1_000, 1_087)
+    assert (found.last_ms, found.cached_tokens) == (START + 1_000, 1_087)
 
 
 def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> None:
     """Content that was cached before it is not sent again, and the smaller context is not growth."""
     rows = [*conversation(2), boundary(uuid="b", ts=10), summary("s", uuid="s", parent="b", ts=10)]
     found = traffic_of_records(config_home, rows)
-    assert (found.cached, found.lifetime) == (0, DEFAULT_CACHE_SECONDS)
+    assert (found.cached_tokens, found.lifetime) == (0, DEFAULT_CACHE_SECONDS)
     after = [
         user("q", uuid="q", parent="s", ts=11),
         counted_answer("z", "q", 12, usage_object(500, 100)),
     ]
-    assert traffic_of_records(config_home, [*rows, *after]).growth == 200
+    assert traffic_of_records(config_home, [*rows, *after]).tokens_per_turn == 200
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: 
 def test_a_number_without_end_is_not_a_count(config_home: ConfigHome) -> None:
     """Hostile counts stay within what a context may be."""
     rows = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(10**18, 10**18))]
-    assert traffic_of_records(config_home, rows).cached <= 2 * records.MAX_CONTEXT_TOKENS
+    assert traffic_of_records(config_home, rows).cached_tokens <= 2 * records.MAX_CONTEXT_TOKENS
     assert api_usage.MAX_TYPICAL_TURNS > 1
 
 

@@ -105,7 +105,7 @@ def model_of_option(name: str | None, session: SessionFile, where: Where) -> Hea
     """
     try:
         if name:
-            model_name = str(settings.KEYS["summary_model"].read(name))
+            model_name = str(settings.KEYS["summary_model"].parse(name))
         else:
             model_name = ""
     except ValueError as error:

@@ -95,8 +95,8 @@ def _index_text(status: IndexStatus, bytes_read: int) -> str:
         (
             "state",
             status.state
-            if not status.behind
-            else f"{status.state}, {format_count(status.behind, 'file')} behind",
+            if not status.outdated_file_count
+            else f"{status.state}, {format_count(status.outdated_file_count, 'file')} behind",
         ),
         (
             "transcripts",
@@ -107,8 +107,8 @@ def _index_text(status: IndexStatus, bytes_read: int) -> str:
             f"{format_count(status.sessions, 'session')}, {format_count(status.records, 'record')}",
         ),
         *(
-            [("vault", f"{status.vaulted:,} of the sessions are archived copies")]
-            if status.vaulted
+            [("vault", f"{status.archived_session_count:,} of the sessions are archived copies")]
+            if status.archived_session_count
             else []
         ),
         ("size", f"{format_bytes(status.size)}{fraction_text}"),

@@ -71,8 +71,8 @@ def _outline_data(
                     compaction,
                     {
                         "reference": reference(compaction.line),
-                        "summary": reference(compaction.summary)
-                        if compaction.summary >= 0
+                        "summary": reference(compaction.summary_line)
+                        if compaction.summary_line >= 0
                         else None,
                     },
                 )

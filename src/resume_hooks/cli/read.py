@@ -191,7 +191,9 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
                 command,
                 {
                     "reference": f"{names.full}:{command.number}",
-                    "result": f"{names.full}:{command.answer}" if command.answer >= 0 else None,
+                    "result": f"{names.full}:{command.result_line}"
+                    if command.result_line >= 0
+                    else None,
                 },
             )
         )
@@ -224,11 +226,11 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     data = {
         "events": [ValueWithFields(row, {"id": row.fields["reference"]}) for row in rows],
         "firstId": rows[0].fields["reference"] if rows else None,
-        "hasMore": page.more,
+        "hasMore": page.has_earlier_records,
         "size": entries.size,
     }
     first_reference = names.reference(page.passages[0].record_name) if rows else ""
-    if page.more:
+    if page.has_earlier_records:
         earlier_text = f"earlier: {shell_command(f'read {names.quoted_name} --page --before {first_reference}')}"
     else:
         earlier_text = "from the first record"
@@ -292,7 +294,7 @@ def _print_with_neighbours(
     middle_passage = middle_passage._replace(
         rendering=rendering,
         text=rendering.text,
-        voice=True,
+        is_spoken=True,
         speaker=f"{middle_passage.speaker}{original_text}",
     )
     passages = [*earlier_passages, middle_passage, *later_passages]

@@ -28,9 +28,9 @@ def passages_text(
     passage_runs: list[list[Passage]] = []
     for passage in passages:
         if (
-            passage.added
+            passage.is_client_addition
             and passage_runs
-            and passage_runs[-1][0].added
+            and passage_runs[-1][0].is_client_addition
             and passage_runs[-1][0].turn == passage.turn
         ):
             passage_runs[-1].append(passage)
@@ -42,7 +42,7 @@ def passages_text(
     ):
         text_pieces.append(
             _make_text_piece(run, names)
-            if run[0].added
+            if run[0].is_client_addition
             else run[0].piece(
                 names,
                 max_characters,
@@ -72,7 +72,7 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
         f"{reference}{end_text} · {description} · {format_count(size, 'character')}: {command}",
         "",
         command,
-        voice=False,
+        is_spoken=False,
     )
 
 
@@ -99,7 +99,7 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Describe
             return f"… {count:,} records left out, turns {span}: {command}"
         reference = names.reference(passages[first_index].entry.record_part)
         following_count = sum(
-            not passage.added for passage in passages[first_index + 1 : last_index + 1]
+            not passage.is_client_addition for passage in passages[first_index + 1 : last_index + 1]
         )
         after_option = f" --after {following_count}" if following_count else ""
         return f"… {format_count(count, 'record')} left out: {shell_command(f'read {reference}{after_option}')}"
@@ -137,14 +137,14 @@ def commands_text(
 
 
 def _command_line(command: ShellCall, names: TranscriptNames, max_characters: int) -> str:
-    if command.code is not None:
-        state = f"{command.state}, exit code {command.code}"
+    if command.exit_code is not None:
+        state = f"{command.state}, exit code {command.exit_code}"
     else:
         state = command.state
     command_text = collapse_line(plain_line(command.command), max_characters)
     # The reference names the answer, which contains the output. The call is directly above the
     # answer.
-    reference = names.reference(command.answer if command.answer >= 0 else command.number)
+    reference = names.reference(command.result_line if command.result_line >= 0 else command.number)
     return " · ".join(
         [
             reference,

@@ -153,8 +153,8 @@ def _format_marks(row: ListedSession, folder: str, *, with_expiry: bool) -> str:
     marks = (
         agent_with_name(row.agent, Where()).label.lower() if row.agent != CLAUDE_NAME else "",
         f"from {format_minute(row.expires_at)} UTC on" if with_expiry and row.expires_at else "",
-        "open" if row.open else "",
-        "archived" if row.kept else "",
+        "open" if row.is_open else "",
+        "archived" if row.is_archived else "",
         kind_text,
         f"#{row.tag}" if row.tag else "",
         agent_title,

@@ -79,7 +79,7 @@ def config(options: ConfigOptions) -> None:
                 )
         stored_settings.store_setting(options.key, options.value)
     rows_by_name = {
-        name: (row, settings.KEYS[name].about)
+        name: (row, settings.KEYS[name].description)
         for name, row in settings.load_settings().items()
         if options.key in {None, name}
     }

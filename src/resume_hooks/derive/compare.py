@@ -97,8 +97,8 @@ def turns_cost(strategy: Strategy, turns: int, traffic: RecentRequests, rates: R
 
     Each request reads the previous context from a warm cache.
     """
-    more_requests = turns * traffic.requests - 1
-    growth_per_request = traffic.growth / traffic.requests
+    more_requests = turns * traffic.requests_per_turn - 1
+    growth_per_request = traffic.tokens_per_turn / traffic.requests_per_turn
     read_tokens = (
         more_requests * strategy.tokens_after
         + growth_per_request * more_requests * (more_requests - 1) / 2
@@ -119,11 +119,13 @@ def break_even_turns(
     """
     extra_first_cost = first_request_cost(strategy, rates) - first_request_cost(baseline, rates)
     saved_per_request = (baseline.tokens_after - strategy.tokens_after) * rates.read_rate
-    if extra_first_cost < (traffic.requests - 1) * saved_per_request:
+    if extra_first_cost < (traffic.requests_per_turn - 1) * saved_per_request:
         return 1
     if saved_per_request <= 0:
         return None
-    return max(1, ceil((floor(extra_first_cost / saved_per_request) + 2) / traffic.requests))
+    return max(
+        1, ceil((floor(extra_first_cost / saved_per_request) + 2) / traffic.requests_per_turn)
+    )
 
 
 MAX_SHELL_LIVE_BYTES = (
@@ -389,7 +391,7 @@ def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int 
     if traffic.turns < MIN_COUNTED_TURNS or not context.measured:
         return None
     remaining_turns = (
-        max(0, context.window - OUTPUT_RESERVE_TOKENS - context.tokens) // traffic.growth
+        max(0, context.window - OUTPUT_RESERVE_TOKENS - context.tokens) // traffic.tokens_per_turn
     )
     if remaining_turns < 10:
         rounding_step = 1
@@ -503,7 +505,7 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
     context, recent_requests, base, trim_estimate, fresh_tokens, summary_input_tokens = measurements
     rates = rates_for_lifetime(recent_requests.lifetime)
     if warm:
-        cached_tokens = min(context.tokens, max(recent_requests.cached, base.shared))
+        cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared))
     else:
         cached_tokens = 0
 

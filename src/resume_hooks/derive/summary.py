@@ -150,13 +150,15 @@ def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[
     """Yield the records individually, so only one long output is in memory at a time."""
     for row in reader.rows:
         for passage in reader.passages_of_rows([row], names):
-            if not passage.added:
-                max_characters = MAX_MESSAGE_CHARACTERS if passage.voice else MAX_OUTPUT_CHARACTERS
+            if not passage.is_client_addition:
+                max_characters = (
+                    MAX_MESSAGE_CHARACTERS if passage.is_spoken else MAX_OUTPUT_CHARACTERS
+                )
                 piece = passage.piece(names, max_characters, with_turn=True)
                 yield _ShownRecord(
                     row.number,
                     row.turn,
-                    piece._replace(body=cut_piece(piece, max_characters), missing=0),
+                    piece._replace(body=cut_piece(piece, max_characters), cut_characters=0),
                 )
 
 

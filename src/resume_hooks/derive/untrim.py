@@ -296,7 +296,7 @@ class Restoration(NamedTuple):
     edit: Edit
     characters: int
     tokens: float
-    thoughts: frozenset[int]
+    thinking_digests: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,7 +398,7 @@ def plan_untrim(
         ),
         shrunk=True,
         allowed_thinking=frozenset(
-            thoughts.union(*(restoration.thoughts for restoration in restorations))
+            thoughts.union(*(restoration.thinking_digests for restoration in restorations))
         ),
     )
     digests = {}

@@ -357,10 +357,10 @@ def _cache_and_prompt_lines(comparison: Comparison) -> list[str]:
         cache_text = "unused"
     elif comparison.is_cache_warm and comparison.age is not None:
         cache_text = f"{format_duration(traffic.lifetime - comparison.age)} left"
-    plural_ending = "s" if traffic.requests != 1 else ""
-    if traffic.growth:
-        growth_text = f"adds {traffic.growth:,} tokens"
+    plural_ending = "s" if traffic.requests_per_turn != 1 else ""
+    if traffic.tokens_per_turn:
+        growth_text = f"adds {traffic.tokens_per_turn:,} tokens"
     else:
         growth_text = "added tokens unknown"
-    prompt = f"a prompt: about {traffic.requests:,} request{plural_ending}, {growth_text}"
+    prompt = f"a prompt: about {traffic.requests_per_turn:,} request{plural_ending}, {growth_text}"
     return [f"cache: {cache_text}", prompt]

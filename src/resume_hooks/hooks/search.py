@@ -118,7 +118,7 @@ def _hit_lines(hit: Hit) -> Sequence[str]:
             [
                 agent_label,
                 hit.strength,
-                "headless run" * hit.headless,
+                "headless run" * hit.is_headless,
                 f"turn {hit.turn}",
                 format_minute(hit.time)[:10],
             ],

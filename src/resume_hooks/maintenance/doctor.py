@@ -569,8 +569,8 @@ def _check_index(_: str) -> Finding:
         )
     if status.state != "ready":
         return note_finding(f"{status.state}; the next search rebuilds it", code=f"{status.state}")
-    if status.behind:
-        changed_text = f", {format_count(status.behind, 'file')} behind; the next search reads them"
+    if status.outdated_file_count:
+        changed_text = f", {format_count(status.outdated_file_count, 'file')} behind; the next search reads them"
     else:
         changed_text = ""
     return ok_finding(

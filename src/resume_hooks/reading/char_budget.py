@@ -39,15 +39,15 @@ DescribeGap = Callable[[int, int], str]
 class TextPiece(NamedTuple):
     """A ``head`` without indentation and an indented ``body``. ``command`` prints the whole piece.
 
-    A piece with ``voice`` is a message of the user or the model, and has priority over tool output.
-    ``missing`` is the number of characters that ``cut_middle`` removed from the body.
+    A piece with ``is_spoken`` is a message of the user or the model, and has priority over tool output.
+    ``cut_characters`` is the number of characters that ``cut_middle`` removed from the body.
     """
 
     head: str
     body: str
     command: str
-    voice: bool
-    missing: int = 0
+    is_spoken: bool
+    cut_characters: int = 0
 
     @property
     def length(self) -> int:
@@ -197,18 +197,17 @@ def cut_piece(piece: TextPiece, available_characters: int) -> str:
     body = piece.body
     if len(body) <= available_characters:
         return body
-    notice = (
-        f"{INDENT}… {format_count(len(body) + piece.missing, 'more character')}: {piece.command}"
-    )
+    notice = f"{INDENT}… {format_count(len(body) + piece.cut_characters, 'more character')}: {piece.command}"
     text_characters = available_characters - len(notice) - 2
     if text_characters < len(INDENT) + 20:
-        return f"{INDENT}… {format_count(len(body) + piece.missing, 'character')}: {piece.command}"
+        return f"{INDENT}… {format_count(len(body) + piece.cut_characters, 'character')}: {piece.command}"
     # A shortened call already ends with the command that the notice would contain.
-    if piece.voice or body.endswith(f"{piece.command})"):
+    if piece.is_spoken or body.endswith(f"{piece.command})"):
         tail_characters = 0
     else:
         tail_characters = text_characters // TAIL_DIVISOR
-    notice = f"{INDENT}… {format_count(len(body) - text_characters + piece.missing, 'more character')}: {piece.command}"
+    omitted_characters = len(body) - text_characters + piece.cut_characters
+    notice = f"{INDENT}… {format_count(omitted_characters, 'more character')}: {piece.command}"
     if tail_characters > len(INDENT):
         tail_text = f"{INDENT}{body[len(body) - tail_characters + len(INDENT) :].lstrip()}"
     else:
@@ -232,7 +231,7 @@ def _choose_pieces(pieces: Sequence[TextPiece], available_characters: int) -> li
     available_characters -= GAP_CHARACTERS
     for is_message in (True, False):
         for index, piece in enumerate(pieces):
-            if piece.voice is not is_message:
+            if piece.is_spoken is not is_message:
                 continue
             splits = (
                 index > 0
@@ -263,7 +262,7 @@ def _lay_out_pieces(
         if kept_flag:
             available_characters -= len(piece.head) + 2
             sizes.append(len(piece.body))
-            weights.append(MESSAGE_SPACE_WEIGHT if piece.voice else 1)
+            weights.append(MESSAGE_SPACE_WEIGHT if piece.is_spoken else 1)
     shares = iter(divide_characters(sizes, weights, available_characters))
     lines = []
     for index, piece in enumerate(pieces):

@@ -46,9 +46,9 @@ TRIM = "trim"  # the trigger of a compaction that is one of our trims in place
 
 
 class Compaction(NamedTuple):
-    """A compaction in or after turn ``turn``. ``summary`` is the line number of its summary, or -1.
+    """A compaction in or after turn ``turn``. ``summary_line`` is the line number of its summary, or -1.
 
-    ``abandoned`` means that the compaction is on a branch that is not sent, because the
+    ``is_abandoned`` means that the compaction is on a branch that is not sent, because the
     conversation continued from a record before it.
     """
 
@@ -57,20 +57,20 @@ class Compaction(NamedTuple):
     time: str
     trigger: str
     tokens_before: int
-    summary: int
-    abandoned: bool = False
+    summary_line: int
+    is_abandoned: bool = False
 
 
 class TurnScan:
     """A turn while the transcript is scanned.
 
-    ``before`` is the number of context tokens at the start of the turn, or 0 if it is unknown.
+    ``tokens_at_start`` is the number of context tokens at the start of the turn, or 0 if it is unknown.
     """
 
     def __init__(self, number: int, line: int, before: int) -> None:
         self.number = number
         self.line = line
-        self.before = before
+        self.tokens_at_start = before
         self.time = ""
         self.first_words = ""
         self.tools: dict[str, int] = {}
@@ -116,7 +116,7 @@ class OutlineScan:
             self.compactions.append(
                 Compaction(self.count, line.number, at, get_string(metadata, "trigger"), tokens, -1)
             )
-            self.turns[-1].before = self.turns[-1].tokens = (
+            self.turns[-1].tokens_at_start = self.turns[-1].tokens = (
                 0  # the last token count does not apply to the compacted context
             )
         if record.get("isSidechain") and not self.subagent:
@@ -129,8 +129,12 @@ class OutlineScan:
             turn.empty = False
             if not turn.number:
                 turn.time, turn.line = get_string(record, "timestamp"), line.number
-        if record.get("isCompactSummary") and self.compactions and self.compactions[-1].summary < 0:
-            self.compactions[-1] = self.compactions[-1]._replace(summary=line.number)
+        if (
+            record.get("isCompactSummary")
+            and self.compactions
+            and self.compactions[-1].summary_line < 0
+        ):
+            self.compactions[-1] = self.compactions[-1]._replace(summary_line=line.number)
         if self.compactions and tokens_after_trim(record):
             self.compactions[-1] = self.compactions[-1]._replace(trigger=TRIM)
         self._collect_work(turn, record, node)
@@ -182,8 +186,8 @@ class OutlineTurn(NamedTuple):
     """A turn.
 
     ``line`` is the line number of its prompt, or of the first record before any prompt (turn 0).
-    ``files`` are the files that tools read or wrote, ``edited`` the files that they wrote.
-    ``tokens`` is the context at the end of the turn as the API counted it, or 0. ``growth`` is the
+    ``files`` are the files that tools read or wrote, ``edited_files`` the files that they wrote.
+    ``tokens`` is the context at the end of the turn as the API counted it, or 0. ``added_tokens`` is the
     number of tokens that the turn added, or None if it is unknown.
     """
 
@@ -192,11 +196,11 @@ class OutlineTurn(NamedTuple):
     time: str
     first_words: str
     tools: dict[str, int]
-    failed: int
+    failure_count: int
     files: tuple[str, ...]
-    edited: tuple[str, ...]
+    edited_files: tuple[str, ...]
     tokens: int
-    growth: int | None
+    added_tokens: int | None
     place: str
 
 
@@ -207,7 +211,7 @@ class OutlineAgent(NamedTuple):
     kind: str
     task: str
     turn: int | None
-    records: int
+    record_count: int
     size: int
 
 
@@ -248,7 +252,9 @@ def make_outline(
         transcript
     )
     compactions = (
-        compaction._replace(abandoned=not observer.subagent and compaction.line not in live_lines)
+        compaction._replace(
+            is_abandoned=not observer.subagent and compaction.line not in live_lines
+        )
         for compaction in observer.compactions
     )
     return Outline(
@@ -276,15 +282,15 @@ def _make_turns(observer: OutlineScan, states: Sequence[str]) -> Iterator[Outlin
             time=turn.time,
             first_words=turn.first_words,
             tools=turn.tools,
-            failed=turn.failed,
+            failure_count=turn.failed,
             files=(
                 *edited_paths,
                 *(path for path, is_written in turn.files.items() if not is_written),
             ),
-            edited=edited_paths,
+            edited_files=edited_paths,
             tokens=turn.tokens,
-            growth=turn.tokens - turn.before
-            if turn.tokens and turn.before and turn.tokens > turn.before
+            added_tokens=turn.tokens - turn.tokens_at_start
+            if turn.tokens and turn.tokens_at_start and turn.tokens > turn.tokens_at_start
             else None,
             place=state,
         )
@@ -506,7 +512,7 @@ def _format_turn(
     tools = []
     for tool, count in turn.tools.items():
         tools.append(f"{plain_line(collapse_line(tool, 40))} {count}")
-    growth_note = f" (+{turn.growth:,})" if turn.growth else ""
+    growth_note = f" (+{turn.added_tokens:,})" if turn.added_tokens else ""
     facts = (
         f"{turn.number}",
         format_minute(turn.time)[5:],
@@ -515,7 +521,7 @@ def _format_turn(
         if turn.number
         else "before the first prompt",
         _join_first_items(tools, line_limits.tools),
-        f"{turn.failed} failed" if turn.failed else "",
+        f"{turn.failure_count} failed" if turn.failure_count else "",
         _format_files(turn, line_limits.files),
         f"{format_count(turn.tokens, 'token')}{growth_note}" if turn.tokens else "",
         names.reference(turn.line),
@@ -526,10 +532,10 @@ def _format_turn(
 def _format_files(turn: OutlineTurn, max_items: int) -> str:
     read_paths = []
     for path in turn.files:
-        if path not in turn.edited:
+        if path not in turn.edited_files:
             read_paths.append(path)
     parts = []
-    for label, paths in (("edited", turn.edited), ("read", read_paths)):
+    for label, paths in (("edited", turn.edited_files), ("read", read_paths)):
         if paths:
             short_paths = []
             for path in paths:
@@ -555,7 +561,7 @@ def _format_agents(
         facts = (
             f"   sub-agent {agent.kind}".rstrip(),
             f'"{collapse_line(agent.task, line_limits.words // 2)}"' if agent.task else "",
-            format_count(agent.records, "record"),
+            format_count(agent.record_count, "record"),
             shell_command(
                 f"outline {TranscriptNames('', f'{names.short}/{agent.name}').quoted_name}"
             ),
@@ -583,10 +589,12 @@ def _format_compaction(compaction: Compaction, names: TranscriptNames) -> str:
     facts = (
         "-- trimmed in place" if compaction.trigger == TRIM else f"-- compacted{trigger_note}",
         format_minute(compaction.time)[5:],
-        "abandoned branch, not sent" if compaction.abandoned else "",
+        "abandoned branch, not sent" if compaction.is_abandoned else "",
         f"{format_count(compaction.tokens_before, 'token')} before"
         if compaction.tokens_before
         else "",
-        f"summary {names.reference(compaction.summary)}" if compaction.summary >= 0 else "",
+        f"summary {names.reference(compaction.summary_line)}"
+        if compaction.summary_line >= 0
+        else "",
     )
     return " · ".join(fact for fact in facts if fact)

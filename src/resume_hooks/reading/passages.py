@@ -75,7 +75,7 @@ RecordWithLine = tuple[RecordLine, Record]
 class Passage(NamedTuple):
     """A record as text. ``turn`` is -1 if turns were not counted. ``speaker`` describes the author.
 
-    ``voice`` means that the user or the model speaks, ``added`` that the client itself added the
+    ``is_spoken`` means that the user or the model speaks, ``is_client_addition`` that the client itself added the
     record. ``text`` only mentions the inputs of calls and the client's additions.
     """
 
@@ -86,9 +86,9 @@ class Passage(NamedTuple):
     rendering: Rendering
     speaker: str
     text: str
-    voice: bool
-    failed: bool
-    added: bool
+    is_spoken: bool
+    is_failure: bool
+    is_client_addition: bool
 
     @property
     def record_name(self) -> str:
@@ -123,7 +123,7 @@ class Passage(NamedTuple):
         )
         text, missing = cut_middle(self.text, limit)
         command = format_read_command(reference, self.characters)
-        return TextPiece(head, indent_text(plain_text(text)), command, self.voice, missing)
+        return TextPiece(head, indent_text(plain_text(text)), command, self.is_spoken, missing)
 
 
 def format_read_command(reference: str, characters: int = 0) -> str:
@@ -325,11 +325,11 @@ def remove_reminders(text: str, reference: str = "") -> str:
 class PassagePage(NamedTuple):
     """A page of a transcript, oldest record first, without turn numbers.
 
-    ``more`` means that the transcript has earlier records.
+    ``has_earlier_records`` means that the transcript has earlier records.
     """
 
     passages: list[Passage]
-    more: bool
+    has_earlier_records: bool
 
 
 def read_page(
@@ -348,7 +348,7 @@ def read_page(
         )
         return PassagePage(
             _read_passages(rows[:max_records][::-1], entries, names, stream),
-            more=len(rows) > max_records,
+            has_earlier_records=len(rows) > max_records,
         )
 
 
@@ -433,13 +433,13 @@ class RecordRow(NamedTuple):
     offset: int
     length: int
     turn: int
-    failed: bool
+    is_failure: bool
 
 
 class ShellCall(NamedTuple):
     """A shell command. ``state`` is ok, failed, interrupted, rejected, background or unanswered.
 
-    ``code`` is the exit code, if the client recorded it. ``answer`` is the line number of the
+    ``exit_code`` is the exit code, if the client recorded it. ``result_line`` is the line number of the
     result, or -1.
     """
 
@@ -448,8 +448,8 @@ class ShellCall(NamedTuple):
     timestamp: str
     command: str
     state: str = "unanswered"
-    code: int | None = None
-    answer: int = -1
+    exit_code: int | None = None
+    result_line: int = -1
 
 
 class TurnReader:
@@ -497,7 +497,7 @@ class TurnReader:
                 if call in self._commands:
                     state, code = _find_command_outcome(record, block)
                     answered_command = self._commands[call]._replace(
-                        state=state, code=code, answer=row.number
+                        state=state, exit_code=code, result_line=row.number
                     )
                     self._commands[call] = answered_command
 
@@ -517,7 +517,7 @@ class TurnReader:
         turn_range = self._find_lines_of_turns(requested)
         rows = []
         for row in self.rows:
-            if row.turn in turn_range and (row.failed or not failed):
+            if row.turn in turn_range and (row.is_failure or not failed):
                 rows.append(row)
         return rows
 

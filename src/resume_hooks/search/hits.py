@@ -56,20 +56,20 @@ TYPED_FORM_BONUS = 0.5  # the bonus if every word occurs as typed, as a fraction
 class Hit(NamedTuple):
     """A turn that answers a search, with its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``, and ``short`` is the same with the shortest
+    ``reference`` is ``<session>[/agent-<id>]:<line>``, and ``short_reference`` is the same with the shortest
     unique id. A sub-agent whose session was deleted is named by its path. ``file`` contains the
     record, ``session_file`` is the transcript of its session, ``agent`` is its agent, and
     ``resume`` is the command that resumes the session. ``sessions`` are all sessions that contain
-    the record, the original first. ``same`` is the number of the session's other turns with the
-    same text. ``words`` are the query's words that were found in the turn, and ``missing`` are
+    the record, the original first. ``repetition_count`` is the number of the session's other turns with the
+    same text. ``words`` are the query's words that were found in the turn, and ``missing_words`` are
     those that were not. If the question had several wordings, ``found_by`` lists the numbers, from
     1, of the wordings that found the turn. ``confidence`` is the measured probability, 0 to 1, that
-    the turn answers the question; ``strength`` is the same as a word. ``headless`` is true if the
+    the turn answers the question; ``strength`` is the same as a word. ``is_headless`` is true if the
     session is a headless run of one question.
     """
 
     reference: str
-    short: str
+    short_reference: str
     agent: str
     session_id: str
     session_file: str
@@ -84,14 +84,14 @@ class Hit(NamedTuple):
     snippet: str
     marks: tuple[tuple[int, int], ...]
     words: tuple[str, ...]
-    missing: tuple[str, ...]
+    missing_words: tuple[str, ...]
     sessions: tuple[str, ...]
-    same: int
+    repetition_count: int
     score: float
     confidence: float
     strength: Literal["strong", "fair", "weak"]
     found_by: tuple[int, ...]
-    headless: bool = False
+    is_headless: bool = False
 
 
 class _ReadRecord(NamedTuple):
@@ -119,14 +119,14 @@ class _HitText(NamedTuple):
 
 
 class BestHits(NamedTuple):
-    """The best hits of ``total`` matching turns; ``more`` is true if some records could not be read.
+    """The best hits of ``total`` matching turns; ``has_unread_records`` is true if some records could not be read.
 
     ``omitted_runs`` are the headless runs whose matching turns are omitted.
     """
 
     hits: list[Hit]
     total: int
-    more: bool
+    has_unread_records: bool
     omitted_runs: frozenset[str] = frozenset()
 
 
@@ -334,7 +334,7 @@ class HitMaker:
             found_by = sorted(turn.wording + 1 for turn in text.wording_turns)
         return Hit(
             reference=reference,
-            short=short,
+            short_reference=short,
             agent=session.agent,
             session_id=file.session_id,
             session_file=session.file,
@@ -349,14 +349,14 @@ class HitMaker:
             snippet=clean_snippet.text,
             marks=tuple(clean_snippet.marks),
             words=tuple(found_names),
-            missing=tuple(missing_names),
-            same=repetition_count,
+            missing_words=tuple(missing_names),
+            repetition_count=repetition_count,
             sessions=tuple(dict.fromkeys(map(self._sources.session_id_of_record, text.copies))),
             score=round(text.score, 3),
             confidence=round(confidence, 2),
             strength=strength_of_confidence(confidence),
             found_by=tuple(found_by),
-            headless=original.file in self._headless,
+            is_headless=original.file in self._headless,
         )
 
     def _estimate_confidence(self, text: _HitText, title: str) -> float:

@@ -51,7 +51,7 @@ class ListedSession(NamedTuple):
     ``context`` is the use of the context, of kind ``UNKNOWN`` if the end of the file does not show
     it. ``kind`` is how the session was derived, or ``original``. ``expires_days`` is the number of
     whole days until the client may delete the session, 0 if it may do so today. ``expires_at`` is
-    the instant. Both are None if the client never deletes it. ``kept`` is true if the session is
+    the instant. Both are None if the client never deletes it. ``is_archived`` is true if the session is
     also in the vault. ``agent`` is the agent that the session belongs to, and ``commands`` are the
     ways to continue it.
     """
@@ -76,8 +76,8 @@ class ListedSession(NamedTuple):
     parent_id: str | None
     expires_days: int | None
     expires_at: str | None
-    kept: bool
-    open: bool
+    is_archived: bool
+    is_open: bool
     commands: ResumeCommands
 
     @property
@@ -293,8 +293,8 @@ class SessionLister:
             parent_id=(parent.session_id or None) if parent else None,
             expires_days=None if expiry is None else max(0, int((expiry - self._now) // DAY)),
             expires_at=None if expiry is None else clock.timestamp_from_epoch(expiry),
-            kept=is_archived(session.session_id, 0.0, self.where),
-            open=self._clients.is_listed_open(session)
+            is_archived=is_archived(session.session_id, 0.0, self.where),
+            is_open=self._clients.is_listed_open(session)
             if is_claude_session
             else bool(agent.describe_open_state(session)),
             commands=agent.resume_commands(session.session_id, folder),

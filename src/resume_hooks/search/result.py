@@ -19,7 +19,7 @@ class ProvisionalSession(NamedTuple):
     file: str
     title: str
     words: tuple[str, ...]
-    missing: tuple[str, ...]
+    missing_words: tuple[str, ...]
 
 
 class SearchResult(NamedTuple):

@@ -131,7 +131,11 @@ def _best_hit_line(heading: str, notes: list[str], hit: Hit, max_characters: int
     if max_length < MIN_CUT_HIT_CHARACTERS:
         return _cut_text(heading, max_characters)
     return "\n".join(
-        [heading, _cut_text(f"  {plain_line(hit.short)} · {hit.snippet}", max_length), *notes]
+        [
+            heading,
+            _cut_text(f"  {plain_line(hit.short_reference)} · {hit.snippet}", max_length),
+            *notes,
+        ]
     )
 
 
@@ -175,7 +179,7 @@ def _hit_text(
     strength_text = hit.strength if hit.words else ""
     facts = [
         strength_text,
-        plain_line(hit.short),
+        plain_line(hit.short_reference),
         role_text,
         f"turn {hit.turn}",
         format_minute(hit.time),
@@ -185,15 +189,15 @@ def _hit_text(
         f"  {' · '.join(filter(None, facts))}",
         f"    {_snippet_with_marks(hit, mark_style)}",
         # file names are hostile
-        f"    read: {shell_command(f'read {shlex.quote(plain_line(hit.short))}')}",
+        f"    read: {shell_command(f'read {shlex.quote(plain_line(hit.short_reference))}')}",
     ]
     return "\n".join(lines)
 
 
 def _hit_notes(hit: Hit) -> list[str]:
-    is_short = len(hit.words) + len(hit.missing) <= MAX_NAMED_WORDS
-    if is_short and hit.missing and hit.words:
-        notes = [f"lacks {', '.join(hit.missing)}"]
+    is_short = len(hit.words) + len(hit.missing_words) <= MAX_NAMED_WORDS
+    if is_short and hit.missing_words and hit.words:
+        notes = [f"lacks {', '.join(hit.missing_words)}"]
     else:
         notes = []
     if hit.found_by:
@@ -205,8 +209,8 @@ def _hit_notes(hit: Hit) -> list[str]:
         else:
             more_text = ""
         notes.append(f"also in {', '.join(other_sessions[:3])}{more_text}")
-    notes += ["headless run"] if hit.headless else []
-    return [*notes, *([f"said {hit.same + 1} times"] if hit.same else [])]
+    notes += ["headless run"] if hit.is_headless else []
+    return [*notes, *([f"said {hit.repetition_count + 1} times"] if hit.repetition_count else [])]
 
 
 def _snippet_with_marks(hit: Hit, mark_style: Style) -> str:

@@ -82,7 +82,7 @@ class Searcher:
             queries=tuple(queries),
             hits=best_hits.hits,
             total=best_hits.total,
-            has_more=best_hits.more,
+            has_more=best_hits.has_unread_records,
             how=interpretation,
             notes=notes,
             omitted_run_count=len(best_hits.omitted_runs),
@@ -108,14 +108,14 @@ class Searcher:
             queries,
             max_hits,
             max_reads,
-            ordinary_files | self._files_in_scope.headless,
+            ordinary_files | self._files_in_scope.headless_files,
             unindexed_terms,
         )
         if best_hits.omitted_runs and len(best_hits.hits) < max_hits:
             ordinary_hits, _ = self._search_files(
                 queries, max_hits, max_reads, ordinary_files, unindexed_terms
             )
-            hits = ordinary_hits.hits + [hit for hit in best_hits.hits if hit.headless]
+            hits = ordinary_hits.hits + [hit for hit in best_hits.hits if hit.is_headless]
             hits.sort(key=lambda hit: -hit.score)
             best_hits = ordinary_hits._replace(
                 hits=hits[:max_hits], omitted_runs=best_hits.omitted_runs
@@ -190,13 +190,15 @@ class Searcher:
             wordings.append(Wording(query, lookups))
             rankings.append(turns)
             is_capped = is_capped or ranking.has_unread_records
-        best_hits = HitMaker(sources, wordings, max_reads, self._files_in_scope.headless).best_hits(
-            combine_rankings(rankings), max_hits
-        )
+        best_hits = HitMaker(
+            sources, wordings, max_reads, self._files_in_scope.headless_files
+        ).best_hits(combine_rankings(rankings), max_hits)
         notes: dict[str, None] = {}
         for wording in wordings:
             notes.update(dict.fromkeys(_interpretation_notes(wording, best_hits, unindexed_terms)))
-        return best_hits._replace(more=best_hits.more or is_capped), "; ".join(notes)
+        return best_hits._replace(
+            has_unread_records=best_hits.has_unread_records or is_capped
+        ), "; ".join(notes)
 
 
 def search_index(
@@ -325,7 +327,7 @@ def _interpretation_notes(
         yield f"turns of {wording.query.period.text} first"
     if wording.query.excluded:
         yield f"without {_quote_words([term.name for term in wording.query.excluded])}"
-    if best_hits.more and not best_hits.hits:
+    if best_hits.has_unread_records and not best_hits.hits:
         yield "not all records could be read, so there may be matches"
 
 

@@ -110,12 +110,12 @@ def project_scope_of_folder(cwd: str, where: Where) -> Scope:
 class FilesInScope(NamedTuple):
     """The ids of the ``files`` in scope; ``file_count`` is the number of all files.
 
-    ``headless`` are the headless runs of one question, which are not in ``files``.
+    ``headless_files`` are the headless runs of one question, which are not in ``files``.
     """
 
     files: frozenset[int]
     file_count: int
-    headless: frozenset[int]
+    headless_files: frozenset[int]
 
 
 class ScopeConditions(NamedTuple):

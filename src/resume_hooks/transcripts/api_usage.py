@@ -38,16 +38,16 @@ class RecentRequests(NamedTuple):
     """The requests at the end of a session.
 
     ``last_ms`` is the time of the last answer, by ``model``, or None if there is no counted answer.
-    ``lifetime`` is the cache's lifetime in seconds, 0 if nothing is cached. ``cached`` is the
-    number of tokens in a warm cache. A typical turn has this number of ``requests`` and adds
-    ``growth`` tokens to the context (0 if unknown), according to ``turns`` turns.
+    ``lifetime`` is the cache's lifetime in seconds, 0 if nothing is cached. ``cached_tokens`` is the
+    number of tokens in a warm cache. A typical turn has this number of ``requests_per_turn`` and adds
+    ``tokens_per_turn`` tokens to the context (0 if unknown), according to ``turns`` turns.
     """
 
     last_ms: int | None
     lifetime: int
-    cached: int
-    requests: int
-    growth: int
+    cached_tokens: int
+    requests_per_turn: int
+    tokens_per_turn: int
     turns: int = 0
     model: str = ""
 
@@ -74,7 +74,7 @@ def read_recent_requests(file: str | SharedFile) -> RecentRequests:
         observer = _RequestObserver()
         tail = scan_transcript(file, tail_bytes, [observer])
         requests = observer.summarize(is_whole=tail.whole)
-        has_growth = bool(requests.growth) or tail_bytes != tokens.TAIL_SIZES_BYTES[0]
+        has_growth = bool(requests.tokens_per_turn) or tail_bytes != tokens.TAIL_SIZES_BYTES[0]
         if tail.whole or (observer.counted and has_growth):
             return requests
     raise AssertionError("a whole scan is whole")
@@ -108,13 +108,13 @@ class _TurnRequests:
 
     def __init__(self, before: int) -> None:
         self.answers: set[str] = set()
-        self.before = before
-        self.after = 0
+        self.tokens_before = before
+        self.tokens_after = 0
 
     @property
     def growth(self) -> int:
-        if self.before and self.after > self.before:
-            return self.after - self.before
+        if self.tokens_before and self.tokens_after > self.tokens_before:
+            return self.tokens_after - self.tokens_before
         return 0
 
 
@@ -135,13 +135,13 @@ class _RequestObserver:
             self.turns.append(_TurnRequests(0))
             self.last = self.last[0], 0  # the old cache is not sent again
         elif node.prompt:
-            self.turns.append(_TurnRequests(self.turns[-1].after))
+            self.turns.append(_TurnRequests(self.turns[-1].tokens_after))
         elif node.input_tokens and records.answering_model(record):
             self.counted = True
             self.model = records.answering_model(record)
             turn = self.turns[-1]
             turn.answers.add(node.message_id)
-            turn.after = node.context_tokens
+            turn.tokens_after = node.context_tokens
             counts = map(
                 records.token_usage(record).get,
                 ("cache_creation_input_tokens", "cache_read_input_tokens"),
@@ -166,9 +166,11 @@ class _RequestObserver:
         return RecentRequests(
             last_ms=last_ms,
             lifetime=default_lifetime if self.lifetime is None else self.lifetime,
-            cached=cached_tokens,
-            requests=max(1, _median([len(turn.answers) for turn in turns[-MAX_TYPICAL_TURNS:]])),
-            growth=_median(growths),
+            cached_tokens=cached_tokens,
+            requests_per_turn=max(
+                1, _median([len(turn.answers) for turn in turns[-MAX_TYPICAL_TURNS:]])
+            ),
+            tokens_per_turn=_median(growths),
             turns=len(growths),
             model=self.model,
         )

@@ -81,7 +81,7 @@ def test_a_listing_shows_expiry_dates_and_archived_copies(config_home: ConfigHom
     found = listing_page(
         SessionLister(CWD, config_home.where), None, max_rows=0, only_expiring=True
     )
-    assert [(row.session_id, row.kept) for row in found.rows] == [
+    assert [(row.session_id, row.is_archived) for row in found.rows] == [
         (soon.session_id, True),
         (late.session_id, False),
     ]

@@ -55,7 +55,7 @@ def test_columns_without_space_are_left_out() -> None:
     for fact in ("main", "trim", "11 %", "60 min"):
         assert fact in wide
     assert "turns" not in wide  # which its preview counts
-    assert "open" in session_line(one._replace(open=True), 40, NOW, is_chosen=False)
+    assert "open" in session_line(one._replace(is_open=True), 40, NOW, is_chosen=False)
 
 
 @given(st.text(max_size=60), st.text(max_size=300), st.integers(0, 300), st.integers(10, 160))

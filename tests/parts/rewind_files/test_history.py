@@ -216,7 +216,7 @@ def three() -> list[object]:
 def test_the_state_at_a_prompt(project: Project, to: str) -> None:
     """The prompt is named by turn, uuid or line."""
     found = aim(project, three(), to)
-    assert (found.prompt.turn, found.exact, found.state.backups["a"].name) == (2, True, A2)
+    assert (found.prompt.turn, found.is_exact, found.state.backups["a"].name) == (2, True, A2)
 
 
 def test_the_last_prompt(project: Project) -> None:
@@ -254,7 +254,7 @@ def with_an_edit(project: Project, prompts: int, *states: object) -> list[object
 def test_a_prompt_without_a_state_has_the_one_before(project: Project) -> None:
     """It is not exact if a tool wrote a file between."""
     found = aim(project, with_an_edit(project, 3, snapshot(prompt_id(1), {"a": backup(A1)})), "3")
-    assert (found.exact, found.state.backups["a"].name) == (False, A1)
+    assert (found.is_exact, found.state.backups["a"].name) == (False, A1)
 
 
 def test_a_state_counts_further_where_nothing_was_edited(project: Project) -> None:
@@ -264,7 +264,7 @@ def test_a_state_counts_further_where_nothing_was_edited(project: Project) -> No
         snapshot(prompt_id(3), {"a": backup(A3, 3)}),
     ]
     found = aim(project, with_an_edit(project, 3, *states), "2")
-    assert (found.exact, found.state.backups["a"].name) == (True, A3)
+    assert (found.is_exact, found.state.backups["a"].name) == (True, A3)
 
 
 def test_before_the_first_state_there_is_none(project: Project) -> None:

@@ -61,8 +61,8 @@ def test_deleted_sessions_still_count(config_home: ConfigHome) -> None:
     before = everything(gather_counts(config_home.where))
     os.unlink(path)
     after = everything(gather_counts(config_home.where))
-    assert (after.months, after.sessions, after.gone) == (before.months, 1, 1)
-    assert before.gone == 0
+    assert (after.months, after.sessions, after.deleted_count) == (before.months, 1, 1)
+    assert before.deleted_count == 0
 
 
 def test_counts_of_an_older_version(config_home: ConfigHome) -> None:
@@ -102,7 +102,7 @@ def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
     (folder / f"{OTHER}.jsonl").unlink()
     found = gather_counts(config_home.where)
     told = everything(found)
-    assert (told.sessions, told.agents, told.months[0].turns, told.months[0].requests) == (
+    assert (told.sessions, told.subagent_count, told.months[0].turns, told.months[0].requests) == (
         1,
         1,
         1,
@@ -139,7 +139,12 @@ def test_a_childs_saving_is_measured_at_both_ends(config_home: ConfigHome) -> No
     ]
     write_session(project, OTHER, [*a_child("handoff", SESSION, 4), *own])
     (saving,) = everything(gather_counts(config_home.where)).savings
-    assert (saving.kind, saving.made, saving.used, saving.measured) == ("handoff", 1, 1, 1)
+    assert (saving.kind, saving.made_count, saving.continued_count, saving.measured_count) == (
+        "handoff",
+        1,
+        1,
+        1,
+    )
     assert (saving.tokens_before, saving.tokens_after, saving.saved_tokens) == (1_300, 390, 910)
 
 
@@ -148,14 +153,24 @@ def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> No
     write_session(config_home.project(), SESSION, conversation(3))
     write_session(config_home.project(), OTHER, a_child("handoff", SESSION, 9))
     (saving,) = everything(gather_counts(config_home.where)).savings
-    assert (saving.made, saving.used, saving.measured, saving.saved_tokens) == (1, 0, 0, 0)
+    assert (
+        saving.made_count,
+        saving.continued_count,
+        saving.measured_count,
+        saving.saved_tokens,
+    ) == (1, 0, 0, 0)
     write_session(
         config_home.project(),
         session_id(3),
         [*a_child("handoff", session_id(9), 9), *conversation(1, start=20)],
     )
     (saving,) = everything(gather_counts(config_home.where)).savings
-    assert (saving.made, saving.used, saving.measured, saving.saved_tokens) == (2, 1, 0, 0)
+    assert (
+        saving.made_count,
+        saving.continued_count,
+        saving.measured_count,
+        saving.saved_tokens,
+    ) == (2, 1, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -302,5 +317,5 @@ def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:
     ]
     write_session(project, OTHER, [{**row, "sessionId": OTHER} for row in own])
     (row,) = everything(gather_counts(where)).savings
-    assert (row.kind, row.made, row.used) == ("handoff", 1, 1)
+    assert (row.kind, row.made_count, row.continued_count) == ("handoff", 1, 1)
     assert row.saved_tokens == pytest.approx(60_000, abs=100)

@@ -27,7 +27,7 @@ def session(
 
 def by_setting(found: list[Price]) -> dict[tuple[str, int], Price]:
     """The prices by way and line."""
-    return {(row.way, row.line): row for row in found}
+    return {(row.strategy, row.threshold_tokens): row for row in found}
 
 
 def test_without_a_line_the_price_is_the_actual_one() -> None:
@@ -48,17 +48,17 @@ def test_a_trim_frees_half_and_the_next_request_writes_it_again() -> None:
     row = found["trim", 100_000]
     size = 100_000 + 100
     left = size - (size - 30_000) // 2
-    assert (row.times, row.left) == (1, left)
+    assert (row.reduction_count, row.remaining_tokens) == (1, left)
     freed = size - left
-    assert row.written - paid.written == 100_000 - freed - 20_000
-    assert paid.read - row.read == (100_000 - 20_000)
-    assert found["trim", 150_000]._replace(line=0, way="") == paid
+    assert row.written_tokens - paid.written_tokens == 100_000 - freed - 20_000
+    assert paid.read_tokens - row.read_tokens == (100_000 - 20_000)
+    assert found["trim", 150_000]._replace(threshold_tokens=0, strategy="") == paid
 
 
 def test_a_handoff_leaves_the_base_a_digest_and_the_last_turns() -> None:
     """Those that fit in half of the line."""
     assert (
-        by_setting(price_thresholds([session(9)], ""))["12k", 100_000].left
+        by_setting(price_thresholds([session(9)], ""))["12k", 100_000].remaining_tokens
         == 30_000 + 12_000 + DEFAULT_KEEP_RECENT * STEP
     )
 
@@ -67,7 +67,7 @@ def test_a_handoff_leaves_the_base_a_digest_and_the_last_turns() -> None:
 def test_never_within_five_turns_nor_for_less_than_a_fifth(first: int, times: int) -> None:
     """However long a session stays above the line."""
     row = by_setting(price_thresholds([session(60, first=first)], ""))["trim", 100_000]
-    assert row.times <= times
+    assert row.reduction_count <= times
 
 
 def test_savings_start_again_after_a_compaction() -> None:
@@ -85,7 +85,7 @@ def test_only_from_a_day_on() -> None:
     """The session is gone through from its beginning all the same."""
     whole, part = (price_thresholds([session(20)], since) for since in ("", "2026-01-02"))
     assert part[0].cost < whole[0].cost
-    assert by_setting(part)["trim", 100_000].read < part[0].read
+    assert by_setting(part)["trim", 100_000].read_tokens < part[0].read_tokens
 
 
 def test_as_typed(config_home: ConfigHome, cli: Cli, document: Document) -> None:

@@ -187,8 +187,8 @@ def test_no_row_of_a_members_breaks_a_search(
     with connect_to_team("alice") as db:
         hits = search_team(["prompt"], db, max_hits=10).hits
         phrase = search_team(['"prompt 2"'], db, max_hits=10).hits
-    assert {hit.session_id for hit in hits if hit.mine} == {SESSION}
-    assert [hit.session_id for hit in phrase if hit.mine] == [SESSION]
+    assert {hit.session_id for hit in hits if hit.is_own} == {SESSION}
+    assert [hit.session_id for hit in phrase if hit.is_own] == [SESSION]
     assert not any("\x1b" in hit.title for hit in hits)
 
 
@@ -305,7 +305,7 @@ def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path)
             hits = search_team(words, db, max_hits=most).hits
             assert {hit.owner for hit in hits} == {"alice", "bob", "mallory"}, words
             assert len(hits) <= most
-        assert search_team(["prompt"], db, max_hits=1).hits[0].mine
+        assert search_team(["prompt"], db, max_hits=1).hits[0].is_own
     with connect_to_team("bob") as db:
         assert len(search_team(["settled"], db, max_hits=40).hits) == 40, (
             "where nobody else said it, there are as many as asked"

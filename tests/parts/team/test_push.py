@@ -102,11 +102,11 @@ def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
     path = write_on_machine(alice)
     assert has_unsent_data(session_file(str(path)), alice.where)
     first = push_from_machine(alice, path)
-    assert (first.result, first.records, first.title) == ("sent", len(TURNS), "Fix the parser")
+    assert (first.result, first.record_count, first.title) == ("sent", len(TURNS), "Fix the parser")
     assert not has_unsent_data(session_file(str(path)), alice.where)
     append(path, user("and the lexer?", uuid="late", ts=500))
     assert has_unsent_data(session_file(str(path)), alice.where)
-    assert push_from_machine(alice, path).records == 1
+    assert push_from_machine(alice, path).record_count == 1
     assert server_state(root) == {"laptop": expected_file(path)}
     write_cursor(SESSION, cursor.Cursor(), alice.where)
     assert push_from_machine(alice, path).result == "unchanged"
@@ -125,7 +125,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
     path = write_on_machine(alice)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    assert push_from_machine(alice, path).records == len(TURNS)
+    assert push_from_machine(alice, path).record_count == len(TURNS)
     assert server_state(root) == {"laptop": whole}
     assert not has_unsent_data(session_file(str(path)), alice.where)
     for more in (b"", b"\n"):
@@ -138,7 +138,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
     assert push_from_machine(alice, path).result == "unchanged"
     path.write_bytes(whole)
     append(path, user("and then?", uuid="late", ts=500))
-    assert (push_from_machine(alice, path).records, server_state(root)) == (
+    assert (push_from_machine(alice, path).record_count, server_state(root)) == (
         1,
         {"laptop": expected_file(path)},
     )

@@ -187,8 +187,8 @@ def test_shared_and_withdrawn(
     assert sees() == (1, 4)
     with connect_to_team("mallory") as db:
         assert (
-            list_team_sessions(db)[0].mine,
-            search_team(["prompt"], db, max_hits=1).hits[0].mine,
+            list_team_sessions(db)[0].is_own,
+            search_team(["prompt"], db, max_hits=1).hits[0].is_own,
         ) == (False, False)
         assert search_team(["prompt"], db, SearchScope(only_own=True), max_hits=1).hits == []
     root.execute("update team.grant_ set until = now() - interval '1 second'")

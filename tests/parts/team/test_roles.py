@@ -238,7 +238,7 @@ def test_a_role_rebuilt_inherits_nothing(carol: Machine, root: Connection) -> No
         db.connection.execute("select team.settle_member('carol', 'retire', '')")
     with connect_to_team("carol") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'fresh')")
-        assert [each.mine for each in list_team_sessions(db)] == [False], (
+        assert [each.is_own for each in list_team_sessions(db)] == [False], (
             "what was shared with the team is there, as another's"
         )
         assert {row[0] for row in db.connection.execute("select act from team.audit")} == {"enter"}
@@ -257,7 +257,7 @@ def test_the_same_person_is_kept(carol: Machine) -> None:
         db.connection.execute("select team.settle_member('carol', 'keep', '')")
     with connect_to_team("carol") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'laptop')")
-        assert [each.mine for each in list_team_sessions(db)] == [True, True]
+        assert [each.is_own for each in list_team_sessions(db)] == [True, True]
 
 
 def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Connection) -> None:
@@ -267,7 +267,9 @@ def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Conne
             single_value(db.connection, "select team.settle_member('carol', 'give', 'alice')") == 1
         )
     with connect_to_team("alice") as db:
-        assert [(each.mine, each.visible) for each in list_team_sessions(db)] == [(True, "team")]
+        assert [(each.is_own, each.visibility) for each in list_team_sessions(db)] == [
+            (True, "team")
+        ]
     gone = single_value(root, "select login from team.member where login::text like 'carol (left%'")
     with connect_to_team("admin") as db:
         assert (
@@ -326,8 +328,8 @@ def test_a_given_session_is_not_the_owners_own(
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     with connect_to_team("alice") as db:
         (session,) = list_team_sessions(db)
-        assert (session.mine, session.given) == (True, True)
-        assert {hit.mine for hit in search_team(["prompt"], db, max_hits=5).hits} == {False}
+        assert (session.is_own, session.is_transferred) == (True, True)
+        assert {hit.is_own for hit in search_team(["prompt"], db, max_hits=5).hits} == {False}
         wish = ImportSpec(str(alice.home.root), whole=True, force=True)
         came, notes = resume_team_session(session, wish, db, Caller(alice.where, dry_run=True))
     assert came[0].session_id != session.session_id
@@ -343,7 +345,7 @@ def test_a_given_session_shares_nothing_of_ones_own(
     given_id = str(single_value(root, "select session_id from team.session where given"))
     push_from_machine(alice, write_on_machine(alice, session=given_id))
     with connect_to_team("alice") as db:
-        assert {each.given: each.visible for each in list_team_sessions(db)} == {
+        assert {each.is_transferred: each.visibility for each in list_team_sessions(db)} == {
             True: "team",
             False: "private",
         }
@@ -363,7 +365,7 @@ def test_ones_own_is_named_before_a_twin(
     root.execute("update team.session set ended = '2090-01-01T00:00:00Z' where given or owner = 3")
     with connect_to_team("alice") as db:
         found = find_team_session(given_id, db)
-    assert (found.mine, found.given) == (True, False)
+    assert (found.is_own, found.is_transferred) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -770,6 +772,6 @@ def test_after_a_restore_names_are_bound_by_who_restored(
             db.execute(lines.encode())
             db.execute("revoke rh_owner from postgres")
         with connect_to_team("alice") as db:
-            assert [each.mine for each in list_team_sessions(db)] == [True]
+            assert [each.is_own for each in list_team_sessions(db)] == [True]
     finally:
         server.drop(copy)

@@ -199,9 +199,9 @@ def test_the_file_with_most_words_is_read_first(
     sessions(config_home)
     result = search_unindexed(config_home, "redis", "queue", monkeypatch=monkeypatch)
     assert [hit.session_id for hit in result.hits] == [session_id(3)]
-    assert [(row.session_id, row.words, row.missing) for row in result.provisional_sessions] == [
-        (session_id(2), ("redis",), ("queue",))
-    ]
+    assert [
+        (row.session_id, row.words, row.missing_words) for row in result.provisional_sessions
+    ] == [(session_id(2), ("redis",), ("queue",))]
     assert (result.unindexed_count, result.is_complete) == (0, False)
     again = search_index(["redis", "queue"], Scope(), config_home.where)
     assert ({hit.session_id for hit in again.hits}, again.is_complete) == (
@@ -294,4 +294,4 @@ def test_another_process_continues(
     monkeypatch.setattr(connect, "LARGE_UPDATE_BYTES", 0)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     assert search_index(["redis"], Scope(), config_home.where, max_seconds=0).provisional_sessions
-    assert wait_until(lambda: not index_status(config_home.where).behind)
+    assert wait_until(lambda: not index_status(config_home.where).outdated_file_count)

@@ -78,8 +78,8 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     ) == told
     kept = note_of(SESSION, config_home.where)
     assert kept is not None
-    assert index_status(config_home.where).vaulted == 1
-    assert index_status(config_home.where).behind == 0
+    assert index_status(config_home.where).archived_session_count == 1
+    assert index_status(config_home.where).outdated_file_count == 0
     restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
     os.utime(path, (OLD, OLD))
     read_index(config_home)

@@ -154,7 +154,9 @@ piece_field = FieldDeclarer[selection.LargestPiece]()
 class LargestPiece(StrictModel):
     """One of the largest pieces, with a reference to its original."""
 
-    original: str = piece_field(lambda piece: str(piece.original), "reference: session and record")
+    original: str = piece_field(
+        lambda piece: str(piece.original_reference), "reference: session and record"
+    )
     rule: str = piece_field(lambda piece: piece.rule)
     tool: str = piece_field(lambda piece: piece.tool)
     target: str = piece_field(lambda piece: piece.target)

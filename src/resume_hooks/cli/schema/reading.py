@@ -60,7 +60,7 @@ class PassageRow(StrictModel):
         lambda passage: passage.rendering.target, "the object of the call: a file, a command..."
     )
     failed: bool = passage_field(
-        lambda passage: passage.failed, "a failed result of a tool, or an error of the API"
+        lambda passage: passage.is_failure, "a failed result of a tool, or an error of the API"
     )
     calls: list[str] = Field(
         description="references of the calls that a failed record answers, with --errors"
@@ -96,7 +96,7 @@ class CommandRow(StrictModel):
         command_field(lambda call: call.state)
     )
     exit_code: int | None = command_field(
-        lambda call: call.code, "null if the client did not record it; it does for failures"
+        lambda call: call.exit_code, "null if the client did not record it; it does for failures"
     )
 
 
@@ -150,7 +150,8 @@ class OutlineCompaction(StrictModel):
     tokens_before: int = compaction_field(lambda compaction: compaction.tokens_before)
     summary: str | None = Field(description="reference of the summary")
     abandoned: bool = compaction_field(
-        lambda compaction: compaction.abandoned, "it is on an abandoned branch, which is not sent"
+        lambda compaction: compaction.is_abandoned,
+        "it is on an abandoned branch, which is not sent",
     )
 
 
@@ -172,16 +173,16 @@ class OutlineTurn(StrictModel):
     time: str = turn_field(lambda turn: turn.time)
     first_words: str = turn_field(lambda turn: turn.first_words)
     tools: dict[str, int] = turn_field(lambda turn: turn.tools, "calls by tool")
-    failed: int = turn_field(lambda turn: turn.failed, "results that are errors")
+    failed: int = turn_field(lambda turn: turn.failure_count, "results that are errors")
     files: tuple[str, ...] = turn_field(
         lambda turn: turn.files, "files that tools read or wrote, written ones first"
     )
-    edited: tuple[str, ...] = turn_field(lambda turn: turn.edited, "the written files")
+    edited: tuple[str, ...] = turn_field(lambda turn: turn.edited_files, "the written files")
     tokens: int = turn_field(
         lambda turn: turn.tokens, "the API's count of the context after the turn; 0 without one"
     )
     growth: int | None = turn_field(
-        lambda turn: turn.growth, "the tokens that the turn added; null if unknown"
+        lambda turn: turn.added_tokens, "the tokens that the turn added; null if unknown"
     )
     place: Literal["live", "compacted", "branch"] = turn_field(
         lambda turn: turn.place,
@@ -202,7 +203,7 @@ class OutlineAgent(StrictModel):
     turn: int | None = agent_field(
         lambda agent: agent.turn, "the turn that started it; null if unknown"
     )
-    records: int = agent_field(lambda agent: agent.records)
+    records: int = agent_field(lambda agent: agent.record_count)
     size: int = agent_field(lambda agent: agent.size, "bytes")
     locator: str = Field(description="the locator for outline and read")
 

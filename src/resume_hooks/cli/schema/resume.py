@@ -29,7 +29,7 @@ class Cache(StrictModel):
         lambda comparison: comparison.age, "since its last counted request; null without one"
     )
     tokens: int = comparison_field(
-        lambda comparison: comparison.traffic.cached if comparison.is_cache_warm else 0,
+        lambda comparison: comparison.traffic.cached_tokens if comparison.is_cache_warm else 0,
         "the tokens that going on would read from it",
     )
 
@@ -40,9 +40,9 @@ requests_field = FieldDeclarer[RecentRequests]()
 class TypicalTurn(StrictModel):
     """The medians of the session's last turns."""
 
-    requests: int = requests_field(lambda requests: requests.requests)
+    requests: int = requests_field(lambda requests: requests.requests_per_turn)
     tokens: int | None = requests_field(
-        lambda requests: requests.growth or None,
+        lambda requests: requests.tokens_per_turn or None,
         "tokens added to the context; null if too few turns were counted",
     )
 

@@ -123,8 +123,8 @@ class SessionRow(StrictModel):
         lambda row: row.expires_at,
         "the earliest time at which the client may delete it; null for never",
     )
-    kept: bool = listed_field(lambda row: row.kept, "the vault has it, too")
-    open: bool = listed_field(lambda row: row.open, "in a running client, or may be")
+    kept: bool = listed_field(lambda row: row.is_archived, "the vault has it, too")
+    open: bool = listed_field(lambda row: row.is_open, "in a running client, or may be")
     commands: Commands = listed_field(lambda row: row.commands)
 
 

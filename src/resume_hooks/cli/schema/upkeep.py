@@ -193,9 +193,12 @@ class IndexStatus(StrictModel):
     transcripts_size: int = index_field(lambda index: index.transcripts_size)
     sessions: int = index_field(lambda index: index.sessions)
     records: int = index_field(lambda index: index.records)
-    behind: int = index_field(lambda index: index.behind, "files to be read or dropped")
+    behind: int = index_field(
+        lambda index: index.outdated_file_count, "files to be read or dropped"
+    )
     vaulted: int = index_field(
-        lambda index: index.vaulted, "sessions in it of which only the vault has a copy"
+        lambda index: index.archived_session_count,
+        "sessions in it of which only the vault has a copy",
     )
     bytes_read: int = Field(description="bytes read by this command")
 

@@ -76,7 +76,7 @@ class ForkedModel(NamedTuple):
         is_same_model = self.name == traffic.model  # a newly selected model has no cache
         is_warm = is_same_model and traffic.is_warm(clock.to_milliseconds(clock.now()) or 0)
         if self.name and is_warm and settings.load_settings()["summary_model"].source == "default":
-            return traffic.cached
+            return traffic.cached_tokens
         return 0
 
     @property

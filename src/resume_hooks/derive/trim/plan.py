@@ -425,7 +425,7 @@ def preview_trim(plan: TrimPlan) -> str:
         lines += ["", "largest"]
         for piece in savings.largest[:MAX_LISTED_PIECES]:
             piece_name = format_cell(f"{piece.tool or piece.rule} {piece.target}")
-            lines.append(f"  {piece.tokens:>8,}  {piece_name}  {piece.original}")
+            lines.append(f"  {piece.tokens:>8,}  {piece_name}  {piece.original_reference}")
     return "\n".join([*lines, *(f"\n{sentence}" for sentence in list_remarks(plan))])
 
 

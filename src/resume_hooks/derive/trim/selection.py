@@ -303,7 +303,7 @@ class SavingsRow(NamedTuple):
 class LargestPiece(NamedTuple):
     """One of the largest pieces, with a reference to its original."""
 
-    original: OriginalReference
+    original_reference: OriginalReference
     rule: str
     tool: str
     target: str

@@ -98,7 +98,7 @@ def _wrap_neighbours(passages: list[Passage], columns: int) -> list[str]:
     """Return the lines of the records around a hit, without the client's additions."""
     lines: list[str] = []
     for passage in passages:
-        if not passage.added:
+        if not passage.is_client_addition:
             lines += _wrap_passage(passage, columns, MAX_OTHER_CHARACTERS)
     return lines
 

@@ -63,7 +63,7 @@ def fill_columns(text: str, columns: int, *, align_right: bool = False) -> str:
 
 def age_text(row: ListedSession, now: float) -> str:
     """Return the time since a session was last written, or ``open`` while a client may have it open."""
-    if row.open:
+    if row.is_open:
         return "open"
     return format_duration(max(0, int(now - row.mtime)))
 

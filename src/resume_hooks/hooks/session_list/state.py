@@ -88,7 +88,7 @@ class ListEntry(NamedTuple):
     """A session of the list: its row and its first prompt, which its title may not contain."""
 
     row: ListedSession
-    prompt: str = ""
+    first_prompt: str = ""
 
 
 class _SearchableEntry(NamedTuple):
@@ -148,7 +148,7 @@ class Choices:
                     new_entry.row,
                     _folded_title(new_entry.row),
                     _folded_fields(new_entry),
-                    new_entry.prompt,
+                    new_entry.first_prompt,
                 )
             )
         self._entries += entries
@@ -295,7 +295,7 @@ def _folded_fields(entry: ListEntry) -> str:
         row.branch,
         row.session_id,
         row.folder,
-        entry.prompt,
+        entry.first_prompt,
     )
     return "\n".join(part for part in fields if part).casefold()
 

@@ -20,7 +20,7 @@ PART = Part(
         ),
     ),
     answers=(Answer(questions.notes_after_delete, "state:remove_mark_after_delete"),),
-    former=(FormerVerb("checkpoint", "mark"), FormerVerb("rewind", "back")),
+    former_verbs=(FormerVerb("checkpoint", "mark"), FormerVerb("rewind", "back")),
     triggers=(
         Trigger(
             "mark",

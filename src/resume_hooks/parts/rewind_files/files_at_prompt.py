@@ -57,14 +57,14 @@ class RewindTarget(NamedTuple):
 class PromptState(NamedTuple):
     """A prompt with the state of the files.
 
-    If ``exact`` is false, files were edited between the state and the prompt.
+    If ``is_exact`` is false, files were edited between the state and the prompt.
 
     ``states`` are the states on the prompt's own branch and on branches that continue from it.
     """
 
     prompt: Prompt
     state: FilesAtPrompt
-    exact: bool
+    is_exact: bool
     states: tuple[FilesAtPrompt, ...]
 
 

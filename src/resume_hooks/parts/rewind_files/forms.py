@@ -25,7 +25,7 @@ class RewindTo(StrictModel):
     )
     words: str = prompt_field(lambda at: at.prompt.words)
     exact: bool = prompt_field(
-        lambda at: at.exact,
+        lambda at: at.is_exact,
         (
             "false: the client kept no state there; this is the last state before it, with "
             "edits between"

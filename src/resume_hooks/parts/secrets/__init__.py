@@ -12,5 +12,5 @@ PART = Part(
             before="doctor",
         ),
     ),
-    former=(FormerVerb("audit", "scrub --list"),),
+    former_verbs=(FormerVerb("audit", "scrub --list"),),
 )

@@ -20,10 +20,10 @@ class MonthSummary(StrictModel):
     turns: int = month_field(lambda month: month.turns)
     requests: int = month_field(lambda month: month.requests)
     sent: int = month_field(
-        lambda month: month.sent, "tokens of all requests, including cached ones"
+        lambda month: month.sent_tokens, "tokens of all requests, including cached ones"
     )
-    cached: int = month_field(lambda month: month.cached, "the cached ones among them")
-    answered: int = month_field(lambda month: month.answered)
+    cached: int = month_field(lambda month: month.cached_tokens, "the cached ones among them")
+    answered: int = month_field(lambda month: month.answer_tokens)
 
 
 saving_field = FieldDeclarer[totals.SavingSummary]()
@@ -38,10 +38,11 @@ class SavingSummary(StrictModel):
 
     month: str = saving_field(lambda saving: saving.month)
     kind: str = saving_field(lambda saving: saving.kind)
-    made: int = saving_field(lambda saving: saving.made)
-    used: int = saving_field(lambda saving: saving.used, "the number of continued ones")
+    made: int = saving_field(lambda saving: saving.made_count)
+    used: int = saving_field(lambda saving: saving.continued_count, "the number of continued ones")
     measured: int = saving_field(
-        lambda saving: saving.measured, "the number with both sizes known; the sums cover these"
+        lambda saving: saving.measured_count,
+        "the number with both sizes known; the sums cover these",
     )
     before: int = saving_field(
         lambda saving: saving.tokens_before, "tokens of the parents' contexts when they were left"
@@ -64,9 +65,10 @@ class StretchSummary(StrictModel):
     kind: str = stretch_field(
         lambda stretch: stretch.kind, "its beginning: start, compaction, or the kind of a child"
     )
-    times: int = stretch_field(lambda stretch: stretch.times, "stretches with a tool call")
+    times: int = stretch_field(lambda stretch: stretch.stretch_count, "stretches with a tool call")
     edited: int = stretch_field(
-        lambda stretch: stretch.edited, "the number with an edit; the other figures cover these"
+        lambda stretch: stretch.edited_count,
+        "the number with an edit; the other figures cover these",
     )
     median: int = stretch_field(lambda stretch: stretch.median, "calls before the first edit")
     p75: int = stretch_field(lambda stretch: stretch.p75)
@@ -108,12 +110,16 @@ class Price(StrictModel):
     Sessions reached the threshold and were reduced ``times`` times, to ``left`` tokens on average.
     """
 
-    line: int = price_field(lambda price: price.line, "tokens; 0 for no threshold, the actual cost")
-    way: str = price_field(lambda price: price.way, "trim, or handoff")
-    times: int = price_field(lambda price: price.times, "the number of reductions at the threshold")
-    left: int = price_field(lambda price: price.left, "tokens after that, on average")
-    read: int = price_field(lambda price: price.read)
-    written: int = price_field(lambda price: price.written)
+    line: int = price_field(
+        lambda price: price.threshold_tokens, "tokens; 0 for no threshold, the actual cost"
+    )
+    way: str = price_field(lambda price: price.strategy, "trim, or handoff")
+    times: int = price_field(
+        lambda price: price.reduction_count, "the number of reductions at the threshold"
+    )
+    left: int = price_field(lambda price: price.remaining_tokens, "tokens after that, on average")
+    read: int = price_field(lambda price: price.read_tokens)
+    written: int = price_field(lambda price: price.written_tokens)
     cost: int = price_field(lambda price: price.cost, "in input tokens, including answers")
 
 

@@ -37,17 +37,18 @@ ASSUMPTIONS = (
 
 
 class Price(NamedTuple):
-    """The cost of all requests, including answers, in input tokens, with a threshold of ``line`` tokens (0 for none).
+    """The cost of all requests, including answers, in input tokens, with a threshold (0 for none).
 
-    Sessions reached the threshold and were reduced ``times`` times, to ``left`` tokens on average.
+    Sessions reached the threshold and were reduced ``reduction_count`` times, on average to
+    ``remaining_tokens``.
     """
 
-    line: int
-    way: str
-    times: int
-    left: int
-    read: int
-    written: int
+    threshold_tokens: int
+    strategy: str
+    reduction_count: int
+    remaining_tokens: int
+    read_tokens: int
+    written_tokens: int
     cost: int
 
 
@@ -69,10 +70,10 @@ def price_thresholds(sessions: Iterable[Sequence[ApiRequest]], first_day: str) -
             Price(
                 line,
                 way,
-                times=len(sizes_left),
-                left=round(sum(sizes_left) / max(1, len(sizes_left))),
-                read=round(sum(each.read for each in replayed_sessions)),
-                written=round(sum(each.written for each in replayed_sessions)),
+                reduction_count=len(sizes_left),
+                remaining_tokens=round(sum(sizes_left) / max(1, len(sizes_left))),
+                read_tokens=round(sum(each.read for each in replayed_sessions)),
+                written_tokens=round(sum(each.written for each in replayed_sessions)),
                 cost=round(sum(each.cost for each in replayed_sessions)),
             )
         )

@@ -25,23 +25,23 @@ class MonthSummary(NamedTuple):
     sessions: int
     turns: int
     requests: int
-    sent: int
-    cached: int
-    answered: int
+    sent_tokens: int
+    cached_tokens: int
+    answer_tokens: int
 
 
 class SavingSummary(NamedTuple):
-    """The children of a kind that were made in a month; ``used`` is the number of children that were continued.
+    """The children of a kind that were made in a month; ``continued_count`` of them were continued.
 
-    For ``measured`` children both sizes are known: the parent's context when it was left, and the
-    child's own first request. ``saved_tokens`` is the difference of their sums.
+    For ``measured_count`` of them both sizes are known: the parent's context when it was left, and
+    the child's own first request. ``saved_tokens`` is the difference of their sums.
     """
 
     month: str
     kind: str
-    made: int
-    used: int
-    measured: int
+    made_count: int
+    continued_count: int
+    measured_count: int
     tokens_before: int
     tokens_after: int
 
@@ -67,22 +67,22 @@ class HookSummary(NamedTuple):
 class StretchSummary(NamedTuple):
     """The stretches of a kind: they began with a start, with a compaction, or as a child, and contain a call.
 
-    ``edited`` of them had an edit. ``median`` and ``p75`` are the numbers of calls before it.
+    ``edited_count`` of them had an edit. ``median`` and ``p75`` are the numbers of calls before it.
     """
 
     kind: str
-    times: int
-    edited: int
+    stretch_count: int
+    edited_count: int
     median: int
     p75: int
 
 
 class Statistics(NamedTuple):
-    """All statistics: ``sessions`` in range, the deleted ones among them (``gone``), and sub-agents' transcripts."""
+    """All statistics: the ``sessions`` in range, the number of deleted ones, and of sub-agents' transcripts."""
 
     sessions: int
-    gone: int
-    agents: int
+    deleted_count: int
+    subagent_count: int
     months: list[MonthSummary]
     savings: list[SavingSummary]
     stretches: list[StretchSummary]
@@ -98,14 +98,14 @@ def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Stat
         sessions=len(
             {transcript.session_id for transcript in active_transcripts if not transcript.agent}
         ),
-        gone=len(
+        deleted_count=len(
             {
                 transcript.session_id
                 for transcript in active_transcripts
                 if not transcript.agent and not transcript.exists
             }
         ),
-        agents=sum(bool(transcript.agent) for transcript in active_transcripts),
+        subagent_count=sum(bool(transcript.agent) for transcript in active_transcripts),
         months=_sum_months(active_transcripts, first_day),
         savings=_sum_savings(transcripts, first_day),
         stretches=_sum_stretches(transcripts, first_day),
@@ -147,9 +147,9 @@ def _sum_savings(transcripts: list[TranscriptCounts], since: str) -> list[Saving
         row = rows.get(key, SavingSummary(*key, 0, 0, 0, 0, 0))
         is_measured = bool(child.parent_tokens and child.first_request_tokens)
         rows[key] = row._replace(
-            made=row.made + 1,
-            used=row.used + bool(child.first_request_tokens),
-            measured=row.measured + is_measured,
+            made_count=row.made_count + 1,
+            continued_count=row.continued_count + bool(child.first_request_tokens),
+            measured_count=row.measured_count + is_measured,
             tokens_before=row.tokens_before + child.parent_tokens * is_measured,
             tokens_after=row.tokens_after + child.first_request_tokens * is_measured,
         )

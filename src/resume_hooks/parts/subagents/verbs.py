@@ -37,13 +37,13 @@ INLINE_VERSION_PREFIX = "1."  # the client versions that stored sub-agents in th
 
 
 class ListedSubagent(NamedTuple):
-    """A sub-agent: its locator, session, file, kind and task (``asked``); ``mtime`` is in seconds."""
+    """A sub-agent: its locator, session, file, kind and task (``task``); ``mtime`` is in seconds."""
 
     locator: str
     session_id: str
     session_file: str
     kind: str
-    asked: str
+    task: str
     mtime: float
     size: int
 
@@ -93,7 +93,7 @@ def _make_json_row(subagent: ListedSubagent) -> dict[str, object]:
         "session_id": subagent.session_id,
         "session_file": subagent.session_file,
         "kind": subagent.kind,
-        "asked": subagent.asked,
+        "asked": subagent.task,
         "ended": clock.timestamp_from_epoch(subagent.mtime),
         "size": subagent.size,
     }
@@ -161,7 +161,7 @@ def _format_subagents(subagents: list[ListedSubagent]) -> str:
                 clock.format_duration(max(0, int(now - subagent.mtime))),
                 format_bytes(subagent.size),
                 plain_line(subagent.kind),
-                plain_line(subagent.asked),
+                plain_line(subagent.task),
             )
         )
     table = column_table(

@@ -64,7 +64,7 @@ def _fetch_ancestors(
                 owner_sessions = []
             own_sessions = []
             for session in fetch_sessions_by_id(db, [session_id], only_own=True):
-                if not session.given:
+                if not session.is_transferred:
                     own_sessions.append(session)
             ancestor = next(iter([*owner_sessions, *own_sessions]), None)
             unseen_ancestor = Ancestor(
@@ -85,5 +85,5 @@ def _build_ancestor(session: TeamSession) -> Ancestor:
         derivation = "original"
     return Ancestor(
         session.session_id, "", session.title, derivation, session.kind or "original", None, session.parent or None,
-        TEAM_SOURCE, session.created, session.ended, session.raw, session.owner, session.machine,
+        TEAM_SOURCE, session.created, session.ended, session.raw_bytes, session.owner, session.machine,
     )  # fmt: skip

@@ -97,13 +97,13 @@ def resume_team_session(
     Raise ImportFailed, WriteFailed or TeamFailed.
     """
     where = caller.where
-    if not team_session.mine or team_session.given:
+    if not team_session.is_own or team_session.is_transferred:
         name = f"the team ({team_session.owner}, {team_session.machine}, {team_session.session_id})"
         with _unpack_session(team_session, db, where) as (bundled_session, _):
             imported_sessions = import_sessions(
                 [bundled_session], name, spec._replace(whole=False), caller
             )
-        if team_session.given:
+        if team_session.is_transferred:
             owner_text = "a member's who left"
         else:
             owner_text = f"{team_session.owner}'s"
@@ -155,7 +155,7 @@ def _is_own(session_id: str, db: Database, where: Where) -> bool:
     """Check whether a session with this id on this or another machine is yours, so that its lineage is also yours."""
     own_sessions = []
     for session in fetch_sessions_by_id(db, [session_id], only_own=True):
-        if not session.given:
+        if not session.is_transferred:
             own_sessions.append(session)
     return bool(own_sessions) or LineageFinder(where).has_session(session_id)
 
@@ -230,7 +230,7 @@ def _fetch_own_ancestors(
     while (parent := lineage[0].parent) and len(lineage) < MAX_ANCESTORS:
         own_sessions = []
         for session in fetch_sessions_by_id(db, [parent], only_own=True):
-            if not session.given:
+            if not session.is_transferred:
                 own_sessions.append(session)
         if not own_sessions:
             return lineage, [
@@ -409,7 +409,7 @@ def _fetch_chunks(
             if len(batch) == 1:
                 yield (
                     batch[0],
-                    fetch_slices(server_file.row, batch[0].first_record, batch[0].stored, db),
+                    fetch_slices(server_file.row, batch[0].first_record, batch[0].stored_bytes, db),
                 )
                 continue
             packed_by_address = fetch_small_chunks(

@@ -33,14 +33,14 @@ class TeamSession(StrictModel):
     parent: str = session_field(lambda session: session.parent)
     kind: str = session_field(lambda session: session.kind)
     visible: str = session_field(
-        lambda session: session.visible,
+        lambda session: session.visibility,
         "private, project or team; shared_with lists further members",
     )
-    records: int = session_field(lambda session: session.records)
-    raw: ByteCount = session_field(lambda session: session.raw)
-    mine: bool = session_field(lambda session: session.mine)
+    records: int = session_field(lambda session: session.record_count)
+    raw: ByteCount = session_field(lambda session: session.raw_bytes)
+    mine: bool = session_field(lambda session: session.is_own)
     given: bool = session_field(
-        lambda session: session.given,
+        lambda session: session.is_transferred,
         "true: transferred to you from a former member; its words are unverified",
     )
     shared_with: tuple[str, ...] = session_field(lambda session: session.shared_with)
@@ -67,10 +67,10 @@ class PushResult(StrictModel):
         lambda push: push.result,
         "sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), expired or busy",
     )
-    pieces: int = push_field(lambda push: push.pieces)
-    records: int = push_field(lambda push: push.records)
-    raw: ByteCount = push_field(lambda push: push.raw)
-    stored: ByteCount = push_field(lambda push: push.stored)
+    pieces: int = push_field(lambda push: push.piece_count)
+    records: int = push_field(lambda push: push.record_count)
+    raw: ByteCount = push_field(lambda push: push.raw_bytes)
+    stored: ByteCount = push_field(lambda push: push.stored_bytes)
     secrets: dict[str, int] = push_field(lambda push: push.secrets, "left out, by kind")
 
 
@@ -95,11 +95,11 @@ class TeamHit(StrictModel):
     snippet: str = hit_field(lambda hit: hit.snippet)
     words: tuple[str, ...] = hit_field(lambda hit: hit.words)
     missing: tuple[str, ...] = hit_field(
-        lambda hit: hit.missing, "words of the query that the turn lacks"
+        lambda hit: hit.missing_words, "words of the query that the turn lacks"
     )
     score: float = hit_field(lambda hit: hit.score)
     mine: bool = hit_field(
-        lambda hit: hit.mine, "false: another member's words, which are unverified"
+        lambda hit: hit.is_own, "false: another member's words, which are unverified"
     )
 
 

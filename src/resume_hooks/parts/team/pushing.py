@@ -75,8 +75,8 @@ _RESULTS_BY_SQLSTATE: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
 class PushResult(NamedTuple):
     """The result of a push; ``secrets`` is the number of removed secrets by kind.
 
-    ``records`` records with ``raw`` bytes were sent in ``pieces`` pieces, compressed to ``stored``
-    bytes.
+    ``record_count`` records with ``raw_bytes`` bytes were sent in ``piece_count`` pieces, which have
+    ``stored_bytes`` bytes after compression.
     """
 
     session_id: str
@@ -84,10 +84,10 @@ class PushResult(NamedTuple):
     result: Literal[
         "sent", "unchanged", "replaced", "shorter", "forgotten", "scrubbed", "expired", "busy"
     ]
-    pieces: int = 0
-    records: int = 0
-    raw: int = 0
-    stored: int = 0
+    piece_count: int = 0
+    record_count: int = 0
+    raw_bytes: int = 0
+    stored_bytes: int = 0
     secrets: dict[str, int] = {}  # noqa: RUF012 - as above
 
 

@@ -60,8 +60,8 @@ _ANY_ID = "00000000-0000-0000-0000-000000000000"
 class TeamSession(NamedTuple):
     """A session that one machine pushed, as recorded on the server.
 
-    ``row`` is the id of its row. ``visible`` is private, project or team. ``shared_with`` lists
-    single members who can also read it. ``given`` is true if an admin transferred the session to
+    ``row`` is the id of its row. ``visibility`` is private, project or team. ``shared_with`` lists
+    single members who can also read it. ``is_transferred`` is true if an admin transferred the session to
     you from a former member, so that its words are unverified. ``pushed`` is the time of the last
     push.
     """
@@ -77,11 +77,11 @@ class TeamSession(NamedTuple):
     ended: str
     parent: str
     kind: str
-    visible: str
-    records: int
-    raw: int
-    mine: bool
-    given: bool
+    visibility: str
+    record_count: int
+    raw_bytes: int
+    is_own: bool
+    is_transferred: bool
     shared_with: tuple[str, ...]
     pushed: str
 
@@ -197,12 +197,12 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
         sessions, locator = of_owner, remaining_part
     locator_text = locator.strip()
     matches = sorted(
-        _select_sessions_by_name(locator_text, sessions), key=lambda session: session.given
+        _select_sessions_by_name(locator_text, sessions), key=lambda session: session.is_transferred
     )
-    own_ids = {session.session_id for session in matches if session.mine}
+    own_ids = {session.session_id for session in matches if session.is_own}
     chosen: dict[tuple[str, str], TeamSession] = {}
     for session in reversed(matches):  # keep the first session with each id
-        if session.mine or session.session_id not in own_ids:
+        if session.is_own or session.session_id not in own_ids:
             chosen[session.owner, session.session_id] = session
     if not chosen:
         raise SessionNotFound(
@@ -255,6 +255,6 @@ def _prefer_own(sessions: list[TeamSession]) -> list[TeamSession]:
     """Return only your own sessions if there are any, or else all sessions."""
     own_sessions = []
     for session in sessions:
-        if session.mine and not session.given:
+        if session.is_own and not session.is_transferred:
             own_sessions.append(session)
-    return own_sessions or [session for session in sessions if session.mine] or sessions
+    return own_sessions or [session for session in sessions if session.is_own] or sessions

@@ -25,13 +25,13 @@ MAX_STORED_BYTES = MAX_LINE_BYTES + MAX_LINE_BYTES // 1000 + MAX_CHUNK_BYTES
 
 
 class StoredChunk(NamedTuple):
-    """Complete lines of a file on the server: ``raw_bytes`` bytes, compressed to ``stored`` bytes."""
+    """Complete lines of a file on the server: ``raw_bytes`` bytes, compressed to ``stored_bytes`` bytes."""
 
     first_record: int
     record_count: int
     raw_bytes: int
     sha256: bytes
-    stored: int
+    stored_bytes: int
 
 
 def parse_part_name(raw: bytes | None) -> str:
@@ -61,7 +61,7 @@ class _SizedChunk(Protocol):
     """An object with a known size on the server."""
 
     @property
-    def stored(self) -> int:
+    def stored_bytes(self) -> int:
         """The object's compressed size in bytes."""
 
 
@@ -73,11 +73,11 @@ def batch_chunks(chunks: Iterable[SomeSized]) -> Iterator[list[SomeSized]]:
     batch: list[SomeSized] = []
     batch_bytes = 0
     for chunk in chunks:
-        if batch and batch_bytes + chunk.stored > SLICE_BYTES:
+        if batch and batch_bytes + chunk.stored_bytes > SLICE_BYTES:
             yield batch
             batch, batch_bytes = [], 0
         batch.append(chunk)
-        batch_bytes += chunk.stored
+        batch_bytes += chunk.stored_bytes
     if batch:
         yield batch
 

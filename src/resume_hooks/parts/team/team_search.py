@@ -88,7 +88,7 @@ def search_team(
     queries = build_queries(query)
     search = _Search(query, db, scope, max_hits)
     result = search.run(queries)
-    has_enough_hits = len(result.hits) >= max_hits and not any(hit.mine for hit in result.hits)
+    has_enough_hits = len(result.hits) >= max_hits and not any(hit.is_own for hit in result.hits)
     if scope.only_own or not (search.stopped_early or has_enough_hits) or db.has_passed_deadline():
         return result
     own_result = _Search(query, db, scope._replace(only_own=True), max_hits).run(
@@ -165,7 +165,7 @@ class _Search:
                 end_time,
                 [login for login in turn_counts if turn_counts[login] >= self._most_per_member],
             )
-            turn_counts.update(turn.owner for turn in turns_before if not turn.mine)
+            turn_counts.update(turn.owner for turn in turns_before if not turn.is_own)
             new_turns = [
                 turn
                 for turn in sorted(turns_before, key=lambda turn: -turn.rank)
@@ -225,10 +225,10 @@ def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
 
 def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
     """Return the number of hits. For each other member, count at most one member's share."""
-    own_references = {hit.reference for hit in hits if hit.mine}
+    own_references = {hit.reference for hit in hits if hit.is_own}
     turns = set()
     for hit in hits:
-        if not hit.mine:
+        if not hit.is_own:
             turns.add((hit.owner, hit.reference))
     owner_counts = Counter(owner for owner, _ in turns)
     return len(own_references) + sum(

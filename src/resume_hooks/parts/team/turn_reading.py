@@ -63,7 +63,7 @@ _LOCATION_QUERY = (
 class TeamHit(NamedTuple):
     """A matching turn in the team's sessions. ``reference`` is ``<owner>:<session>[/agent]:<line>``.
 
-    ``mine`` is false for sessions of others, whose words are unverified.
+    ``is_own`` is false for sessions of others, whose words are unverified.
     """
 
     reference: str
@@ -75,9 +75,9 @@ class TeamHit(NamedTuple):
     time: str
     snippet: str
     words: tuple[str, ...]
-    missing: tuple[str, ...]
+    missing_words: tuple[str, ...]
     score: float
-    mine: bool
+    is_own: bool
 
 
 class MatchingTurn(NamedTuple):
@@ -89,7 +89,7 @@ class MatchingTurn(NamedTuple):
     start_time: datetime
     rank: float
     owner: str
-    mine: bool
+    is_own: bool
 
 
 class _TurnLocation(NamedTuple):
@@ -102,7 +102,7 @@ class _TurnLocation(NamedTuple):
     record_count: int
     raw_bytes: int
     sha256: bytes
-    stored: int
+    stored_bytes: int
 
 
 _LOCATION_FORMAT = RowFormat(
@@ -124,7 +124,7 @@ class _OwnedItem(Protocol):
         """The owner's login."""
 
     @property
-    def mine(self) -> bool:
+    def is_own(self) -> bool:
         """Whether you are the owner."""
 
 
@@ -144,7 +144,7 @@ def balance_members(sorted_items: Iterable[OwnedItem], max_items: int) -> list[O
             preferred_items.append(item)
         else:
             other_items.append(item)
-    return [*sorted(preferred_items, key=lambda item: not item.mine), *other_items]
+    return [*sorted(preferred_items, key=lambda item: not item.is_own), *other_items]
 
 
 def limit_per_member(max_items: int) -> int:
@@ -215,7 +215,7 @@ class TurnReader:
                 [
                     (chunk.part_row, chunk.first_record)
                     for chunk in batch
-                    if chunk.stored <= SLICE_BYTES
+                    if chunk.stored_bytes <= SLICE_BYTES
                 ],
                 self._db,
             )
@@ -225,7 +225,7 @@ class TurnReader:
                     packed_by_address.get((chunk.part_row, chunk.first_record)),
                 )
                 slices = (
-                    fetch_slices(chunk.part_row, chunk.first_record, chunk.stored, self._db)
+                    fetch_slices(chunk.part_row, chunk.first_record, chunk.stored_bytes, self._db)
                     if packed_chunk is None
                     else [packed_chunk]
                 )
@@ -250,7 +250,7 @@ class TurnReader:
         self._read[session.owner] += chunk.raw_bytes
         is_within_limits = (
             chunk.raw_bytes <= _MAX_CHUNK_BYTES
-            and chunk.stored <= _MAX_CHUNK_BYTES
+            and chunk.stored_bytes <= _MAX_CHUNK_BYTES
             and self._read[session.owner] <= _MAX_BYTES_PER_MEMBER
         )
         self._db.refused_row_count += not is_within_limits
@@ -339,7 +339,7 @@ class _HitBuilder:
             tuple(term for location, term in enumerate(names) if location in terms),
             tuple(term for location, term in enumerate(names) if location not in terms),
             round(len(terms) + snippet.nearness + min(max(turn.rank, 0.0), 1.0) / 2, 3),
-            session.mine and not session.given,
+            session.is_own and not session.is_transferred,
         )  # fmt: skip
 
     def _read_texts(

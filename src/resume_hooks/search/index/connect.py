@@ -493,12 +493,10 @@ _COUNT_QUERIES = (
 
 
 class IndexStatus(NamedTuple):
-    """The state of an index: ready, missing, damaged or newer; ``behind`` is the number of files to read or drop.
+    """The state of an index: ready, missing, damaged or newer. Sizes are in bytes.
 
-    Sizes are in bytes.
-
-    ``vaulted`` is the number of indexed sessions that only the vault contains; ``transcripts``
-    counts the client's files.
+    ``outdated_file_count`` is the number of files to read or drop. ``archived_session_count`` is the
+    number of indexed sessions that only the vault contains; ``transcripts`` counts the client's files.
     """
 
     file: str
@@ -508,8 +506,8 @@ class IndexStatus(NamedTuple):
     transcripts_size: int
     sessions: int
     records: int
-    behind: int
-    vaulted: int = 0
+    outdated_file_count: int
+    archived_session_count: int = 0
 
 
 def index_status(where: Where) -> IndexStatus:

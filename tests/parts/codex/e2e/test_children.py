@@ -122,7 +122,7 @@ def test_the_requests_of_children_of_every_rollout(every_codex: CodexHome, where
         parent = session(path, where)
         fork = child_receipt(plan_fork(parent, where), where)
         decided = plan_trim(parent, where, Options())
-        trim = child_receipt(decided, where) if decided.pays else None
+        trim = child_receipt(decided, where) if decided.is_worthwhile else None
         back = untrim_all(trim, where) if trim else None
         assert hashlib.sha256(path.read_bytes()).digest() == before, path.name
         sent = sent_or_none(client, parent.session_id)

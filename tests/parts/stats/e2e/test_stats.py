@@ -28,4 +28,4 @@ def test_hook_times_of_a_real_session(
     assert stops[False].median >= 200
     assert stops[True].median < 2_000
     assert (found.sessions, found.months[0].turns, found.months[0].requests) == (1, 1, 1)
-    assert found.months[0].sent == api.usage.input_tokens + api.usage.cache_read_input_tokens
+    assert found.months[0].sent_tokens == api.usage.input_tokens + api.usage.cache_read_input_tokens

@@ -124,7 +124,7 @@ def _check_complete(files_plan: FilesPlan, *, partial: bool) -> None:
 
 def _list_warnings(request: _RequestedRewind) -> list[str]:
     warnings = []
-    if request.prompt_state and not request.prompt_state.exact:
+    if request.prompt_state and not request.prompt_state.is_exact:
         warnings.append(
             "The client kept no state at this message: this is the last one before it, "
             "with edits between them."

@@ -70,8 +70,8 @@ def print_stats(options: StatsOptions) -> None:
         "since": day,
         "read": all_counts.read_count,
         "sessions": statistics.sessions,
-        "gone": statistics.gone,
-        "agents": statistics.agents,
+        "gone": statistics.deleted_count,
+        "agents": statistics.subagent_count,
         "months": statistics.months,
         "savings": statistics.savings,
         "stretches": statistics.stretches,
@@ -95,10 +95,12 @@ def _format_thresholds(rows: Sequence[Price], heading: str) -> str:
     headings = ("LINE", "TIMES", "LEFT", "READ", "WRITTEN", "COST", "OF NONE")
     cells = []
     for row in rows:
-        numbers = _format_numbers(row.times, row.left, row.read, row.written, row.cost)
+        numbers = _format_numbers(
+            row.reduction_count, row.remaining_tokens, row.read_tokens, row.written_tokens, row.cost
+        )
         cost_share = f"{100 * row.cost / actual_cost:.0f} %" if actual_cost else "-"
         cells.append((_format_price_setting(row), *numbers, cost_share))
-    if best_row.line:
+    if best_row.threshold_tokens:
         advice = shell_command(f"config compaction {_format_price_setting(best_row)}")
     else:
         advice = "none, as before"
@@ -113,8 +115,8 @@ def _format_thresholds(rows: Sequence[Price], heading: str) -> str:
 
 
 def _format_price_setting(row: Price) -> str:
-    if row.line:
-        return f"{row.way}@{row.line // 1_000}k"
+    if row.threshold_tokens:
+        return f"{row.strategy}@{row.threshold_tokens // 1_000}k"
     return "none"
 
 
@@ -158,9 +160,11 @@ def _format_stats(statistics: Statistics, state: Sequence[FolderSize], heading: 
 def _format_months(statistics: Statistics) -> str:
     cells = []
     for row in statistics.months:
-        numbers = _format_numbers(row.sessions, row.turns, row.requests, row.sent)
-        cached_share = f"{round(100 * row.cached / row.sent)} %" if row.sent else "-"
-        cells.append((row.month, *numbers, cached_share, f"{row.answered:,}"))
+        numbers = _format_numbers(row.sessions, row.turns, row.requests, row.sent_tokens)
+        cached_share = (
+            f"{round(100 * row.cached_tokens / row.sent_tokens)} %" if row.sent_tokens else "-"
+        )
+        cells.append((row.month, *numbers, cached_share, f"{row.answer_tokens:,}"))
     headings = ("MONTH", "SESSIONS", "TURNS", "REQUESTS", "SENT", "CACHED", "ANSWERED")
     return column_table(headings, cells)
 
@@ -168,8 +172,8 @@ def _format_months(statistics: Statistics) -> str:
 def _format_savings(statistics: Statistics) -> str:
     cells = []
     for row in statistics.savings:
-        counts = _format_numbers(row.made, row.used, row.measured)
-        if row.measured:
+        counts = _format_numbers(row.made_count, row.continued_count, row.measured_count)
+        if row.measured_count:
             sizes = _format_numbers(row.tokens_before, row.tokens_after, row.saved_tokens)
         else:
             sizes = ["-", "-", "-"]
@@ -182,7 +186,10 @@ def _format_stretches(statistics: Statistics) -> str:
     cells = []
     for row in statistics.stretches:
         cells.append(
-            (plain_line(row.kind), *_format_numbers(row.times, row.edited, row.median, row.p75))
+            (
+                plain_line(row.kind),
+                *_format_numbers(row.stretch_count, row.edited_count, row.median, row.p75),
+            )
         )
     return column_table(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), cells)
 

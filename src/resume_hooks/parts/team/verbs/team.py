@@ -147,7 +147,7 @@ def pull(options: PullOptions) -> None:
     data = {"files": paths, "gone": removed_ids, "written": bool(paths or removed_ids)}
     owner_notes = []
     for session in to_pull:
-        if session.given:
+        if session.is_transferred:
             owner_notes.append("It belonged to a former member, and its words are unverified.")
     print_team_answer(
         options, data, lambda: "\n".join(lines) or "Nothing to do.", [*owner_notes, *db.notes]

@@ -119,7 +119,7 @@ def _format_hits(hits: Sequence[TeamHit]) -> str:
         lines += [
             "",
             (
-                f"{hit.title} · {hit.owner} on {hit.machine}{'' if hit.mine else ' (not yours)'} · "
+                f"{hit.title} · {hit.owner} on {hit.machine}{'' if hit.is_own else ' (not yours)'} · "
                 f"{format_minute(hit.time)}"
             ),
             f"  {hit.snippet}",
@@ -151,7 +151,12 @@ def format_push_results(results: Sequence[PushResult], *, was_written: bool) -> 
     rows = []
     kinds: Counter[str] = Counter()
     for result in results:
-        numbers = (result.records, result.raw, result.stored, sum(result.secrets.values()))
+        numbers = (
+            result.record_count,
+            result.raw_bytes,
+            result.stored_bytes,
+            sum(result.secrets.values()),
+        )
         outcome = result.result if was_written else "would send"
         rows.append([result.title, outcome, *(f"{number:,}" for number in numbers)])
         kinds += Counter(result.secrets)
@@ -189,10 +194,10 @@ def format_sessions(sessions: Sequence[TeamSession]) -> str:
     """Return the team's sessions as text, one line each."""
     rows = []
     for session in sessions:
-        readers = " + ".join([session.visible, *session.shared_with])
+        readers = " + ".join([session.visibility, *session.shared_with])
         where = (session.title, session.owner, session.machine, readers)
         end_time = format_minute(session.ended)
-        rows.append([*where, end_time, session.session_id, f"{session.records:,}"])
+        rows.append([*where, end_time, session.session_id, f"{session.record_count:,}"])
     return (
         column_table(("title", "owner", "machine", "seen by", "ended", "id", "records"), rows, 6)
         or "No session yet."
