@@ -85,13 +85,18 @@ def print_child(
         text or (lambda: receipt_text(receipt)),
         receipt.warnings,
     )
+    start_on_request(options, receipt)
+    return receipt
+
+
+def start_on_request(options: VerbOptions, receipt: Receipt) -> None:
+    """Replace this process by the client in the new session, if ``--start`` was given and there is one."""
     if receipt.session_id and _is_start_requested(options):
         # release the verb's resources, because the client replaces this process
         click.get_current_context().close()
         replace_process_by_client(
             find_client_start(receipt.session_id, receipt.file, receipt.folder, options.where)
         )
-    return receipt
 
 
 def _is_start_requested(options: VerbOptions) -> bool:

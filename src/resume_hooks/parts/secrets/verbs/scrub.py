@@ -10,10 +10,14 @@ from dataclasses import replace
 import click
 
 from resume_hooks import clock, questions, seam
-from resume_hooks.cli.child import make_caller, receipt_text, refuse_start_in_other_folder
+from resume_hooks.cli.child import (
+    make_caller,
+    receipt_text,
+    refuse_start_in_other_folder,
+    start_on_request,
+)
 from resume_hooks.cli.options import current_folder, parse_time_option
 from resume_hooks.cli.output import facts_table, print_text, work_progress
-from resume_hooks.cli.start_client import find_client_start, replace_process_by_client
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
@@ -120,10 +124,8 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
     ):
         warnings.append(_FOLDER_NAME_NOTE)
     _print_scrub(scrub_findings, options, receipt, warnings)
-    if receipt is not None and receipt.written and options.start:
-        replace_process_by_client(
-            find_client_start(receipt.session_id, receipt.file, receipt.folder, options.where)
-        )
+    if receipt is not None:
+        start_on_request(options, receipt)
     return 0
 
 
