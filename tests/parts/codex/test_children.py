@@ -18,7 +18,7 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.cut_point import CutAtTurn
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import scan_trimmed_session
-from resume_hooks.derive.verbs.fork import plan_fork
+from resume_hooks.derive.verbs.fork import ForkSpec, plan_fork
 from resume_hooks.derive.verbs.trim import plan_trim
 from resume_hooks.derive.verbs.untrim import plan_untrim
 from resume_hooks.errors import ResumeHooksError, UsageError
@@ -227,7 +227,7 @@ def test_a_cut_ends_with_the_turn(where: Where) -> None:
     ]
     context = rollouts.line("turn_context", {"cwd": "/", "model": "gpt-5"})
     rollouts.write(codex_of(where), [rollouts.meta(), *talk[:2], context, *talk[2:]])
-    fork = write_child(plan_fork(thread(where), where, cut=CutAtTurn(2)), where)
+    fork = write_child(plan_fork(thread(where), where, ForkSpec(CutAtTurn(2))), where)
     assert [item["content"][0]["text"] for item in sent_of(fork.file)][-1] == "assistant 1"
     assert len(sent_of(fork.file)) == 4
     assert not any(line["type"] == "turn_context" for line in lines_of(fork.file))
@@ -266,7 +266,7 @@ def test_an_unreadable_summary_is_reported(where: Where) -> None:
         codex_of(where),
         [rollouts.meta(), rollouts.message_line("user", "begin"), rollouts.compacted(left), *talk],
     )
-    fork = write_child(plan_fork(thread(where), where, to="claude"), where)
+    fork = write_child(plan_fork(thread(where), where, ForkSpec(to="claude")), where)
     text = Path(fork.file).read_text("utf-8")
     assert fork.tokens_after > fork.tokens_before, (
         "what every request begins with is in it, and what is told"
@@ -285,9 +285,9 @@ def test_refused_children(where: Where) -> None:
     with pytest.raises(UsageError, match="sub-agent"):
         plan_fork(thread(where, other), where)
     with pytest.raises(UsageError, match="both a cut and another agent"):
-        plan_fork(thread(where), where, cut=CutAtTurn(1), to="claude")
+        plan_fork(thread(where), where, ForkSpec(CutAtTurn(1), to="claude"))
     with pytest.raises(UsageError, match="home"):
-        plan_fork(thread(where), where, home="/")
+        plan_fork(thread(where), where, ForkSpec(home="/"))
     with pytest.raises(UsageError, match="is not trimmed"):
         plan_untrim(scan_trimmed_session(thread(where)), where, (1,))
 

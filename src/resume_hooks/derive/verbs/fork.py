@@ -43,14 +43,7 @@ def fork(
 ) -> OpenedSession[ForkPlan] | NothingWritten[ForkPlan]:
     """Write a fork. Raises the errors of ``plan_fork`` and of writing a child."""
     with caller.time_limit():
-        plan = plan_fork(
-            session,
-            caller.where,
-            cut=spec.cut,
-            home=spec.home,
-            output_dir=caller.output_dir,
-            to=spec.to,
-        )
+        plan = plan_fork(session, caller.where, spec, output_dir=caller.output_dir)
     receipt = caller.write(plan)
     if not receipt.written:
         return NothingWritten(receipt, plan)
@@ -59,32 +52,26 @@ def fork(
 
 
 def plan_fork(
-    session: SessionFile,
-    where: Where,
-    *,
-    cut: CutSelector | None = None,
-    home: str | None = None,
-    output_dir: str | None = None,
-    to: str = "",
+    session: SessionFile, where: Where, spec: ForkSpec = WHOLE, *, output_dir: str | None = None
 ) -> ForkPlan:
-    """Plan a fork, as in ``derive.fork.plan_fork``.
+    """Plan a fork with the writer of its agent. A fork for another agent contains the conversation as text.
 
-    A fork for another agent contains the conversation as text.
+    Raises UsageError for contradictory options, NothingToFork, and the errors of the writer.
     """
     # only a fork needs this import
     from resume_hooks.derive.fork import ForkPlan, conversation_as_text
 
     require_complete(session)
     session = Session.from_file(session, where)  # read once for the draft and for the sizes
-    source_agent, target_agent = session.agent, to or session.agent
-    if home is not None and not source_agent == target_agent == CLAUDE_NAME:
+    source_agent, target_agent = session.agent, spec.to or session.agent
+    if spec.home is not None and not source_agent == target_agent == CLAUDE_NAME:
         raise UsageError(
             "Only a Claude Code session can get another home", "Leave out --here and --home."
         )
     writer = agents.load_writer(target_agent, where)
     if source_agent == target_agent:
-        return writer.plan_fork(session, cut, home, output_dir)
-    if cut is not None:
+        return writer.plan_fork(session, spec.cut, spec.home, output_dir)
+    if spec.cut is not None:
         raise UsageError(
             "A fork can't have both a cut and another agent",
             "Fork it with the cut, then the fork with --to.",
@@ -92,7 +79,7 @@ def plan_fork(
     messages = conversation_as_text(scan_transcript(session.file), session.session_id)
     if not messages:
         raise NothingToFork("There is nothing to fork: this session has no conversation")
-    draft = agents.draft_child(session, "fork", where, output_dir, to=to)
+    draft = agents.draft_child(session, "fork", where, output_dir, to=spec.to)
     introduction = (
         f"{draft.block}\n\n{agents.describe_parent_agent(draft, where)} The conversation follows as text, "
         "without its thinking."

@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import ChildContents
-from resume_hooks.derive.verbs.fork import plan_fork
+from resume_hooks.derive.verbs.fork import ForkSpec, plan_fork
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.lineage import LineageFinder
@@ -43,7 +43,7 @@ def where(home: ClientHome, codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -
 
 def handed_over(parent: SessionFile, where: Where, to: str) -> tuple[str, str]:
     """The ids of a fork and of a handoff for the other agent."""
-    fork = write_child(plan_fork(parent, where, to=to), where)
+    fork = write_child(plan_fork(parent, where, ForkSpec(to=to)), where)
     contents = ChildContents(build_digest(parent, where))
     handoff = agents.plan_fresh(
         parent, where, kind="handoff", next_step="write the tests", contents=contents, to=to
