@@ -686,20 +686,25 @@ def test_a_call_whose_result_is_old_says_so(config_home: ConfigHome) -> None:
     talk.runs("cargo fmt --check", "fine").runs("git status", "On branch main")
     talk.fails("git commit -m x", "no").runs("git branch --show-current", "main")
     talk.runs("git switch a", "Switched to branch 'a'").runs("git commit -qam x", "done")
+    talk.runs("grep -n x .lib/b.rs", "1:x").calls("Grep", {"pattern": "y", "path": "./.lib"}, "2:y")
+    talk.calls("Grep", {"pattern": "y", "path": f"{CWD}/bin"}, "3:y").edits(f"{CWD}/.lib/b.rs")
     talk.fails("npx knip", "bad").runs("cd src/check && cat y.rs", "y").runs("npx knip", "")
-    passed_at = talk.at - 17
+    passed_at = talk.at - 25
     assert [text for text in _latest_texts(talk, config_home) if "Edit" not in text] == [
         f"Bash: cargo fmt --check\n[it worked later, :{passed_at}]\ngot:\nExit code 1\nDiff in a.rs:1",
         "Bash: git log -3\n[since then: a commit, another branch]\ngot:\nx y",
-        "Bash: git diff a.rs\n[since then: 1 file edited, a commit, another branch]\ngot:\n-a",
-        "Bash: make x\n[since then: 1 file edited]\ngot:\nbuilt",
+        "Bash: git diff a.rs\n[since then: 2 files edited, a commit, another branch]\ngot:\n-a",
+        "Bash: make x\n[since then: 2 files edited]\ngot:\nbuilt",
         "Bash: git diff a..b\ngot:\n-c",
-        "Bash: cargo fmt --check\n[the latest of several such calls]\ngot:\nfine",
-        "Bash: git status\n[since then: a commit, another branch]\ngot:\nOn branch main",
+        "Bash: cargo fmt --check\n[the latest of several such calls]\n[since then: 1 file edited]\ngot:\nfine",
+        "Bash: git status\n[since then: 1 file edited, a commit, another branch]\ngot:\nOn branch main",
         "Bash: git commit -m x\n[since then: a commit]\ngot:\nExit code 1\nno",
         "Bash: git branch --show-current\n[since then: another branch]\ngot:\nmain",
         "Bash: git switch a\ngot:\nSwitched to branch 'a'",
         "Bash: git commit -qam x\ngot:\ndone",
+        "Bash: grep -n x .lib/b.rs\n[since then: 1 file edited]\ngot:\n1:x",
+        "Grep: y\n[since then: 1 file edited]\ngot:\n2:y",
+        "Grep: y\ngot:\n3:y",
         f"Bash: npx knip\n[it worked later, :{talk.at - 1}]\ngot:\nExit code 1\nbad",
         "Bash: cd src/check && cat y.rs\ngot:\ny",
     ]

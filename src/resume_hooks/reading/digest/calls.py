@@ -401,8 +401,12 @@ class _LaterCalls:
         return _ListedCall(candidate, number, key, "")
 
     def _find_age_note(self, key: _CallKey, inputs: Record, answer: _Answer) -> str:
-        """Return a note if later calls may have changed the result of a check or of a query of git, else ``""``."""
-        if key[0] != "Bash":
+        """Return a note if later calls may have changed what a call shows of files or of git, else ``""``."""
+        tool = key[0]
+        if tool == "Grep":
+            searched_paths = [get_string(inputs, "path")]
+            return _format_age_note([_count_edits(self._list_paths_in(searched_paths))])
+        if tool != "Bash":
             return ""
         parts = shell.parse_simple_commands(get_string(inputs, "command"))
         is_check = any(map(is_check_part, parts))
@@ -411,17 +415,30 @@ class _LaterCalls:
         if is_failure and passed_number is not None:
             return f"[it worked later, :{passed_number}]"
         git_verbs = _list_git_verbs(parts)
-        events = []
-        edited_paths = self._edit_counts.keys() | self._changing_commands.keys()
-        edit_count = sum(TEMPORARY_PATH.search(path) is None for path in edited_paths)
-        if edit_count and (is_check or not git_verbs.isdisjoint(_WORK_TREE_QUERIES)):
-            events.append(f"{format_count(edit_count, 'file')} edited")
+        if is_check or not git_verbs.isdisjoint(_WORK_TREE_QUERIES):
+            edited_paths = self._list_edited_paths()
+        else:
+            edited_paths = self._list_paths_in(_list_read_files(parts))
+        events = [_count_edits(edited_paths)]
         is_failed_commit = answer.is_error and "commit" in git_verbs
         if self._is_committed and (is_failed_commit or not git_verbs.isdisjoint(_COMMIT_QUERIES)):
             events.append("a commit")
         if self._has_switched and not git_verbs.isdisjoint(_BRANCH_QUERIES):
             events.append("another branch")
-        return f"[since then: {', '.join(events)}]" if events else ""
+        return _format_age_note(events)
+
+    def _list_edited_paths(self) -> list[str]:
+        """Return the files that later calls changed, without temporary files."""
+        edited_paths = self._edit_counts.keys() | self._changing_commands.keys()
+        return [path for path in edited_paths if TEMPORARY_PATH.search(path) is None]
+
+    def _list_paths_in(self, places: Iterable[str]) -> list[str]:
+        """Return the files that later calls changed and that are among some files, or in some folders."""
+        names = [place.removeprefix("./").strip("/") for place in places]
+        tails = [f"/{name}/" for name in names if name not in {"", "."}]
+        return [
+            path for path in self._list_edited_paths() if any(tail in f"/{path}/" for tail in tails)
+        ]
 
     def _register_changes(self, command: str, number: int) -> None:
         """Register the files that a command of the record ``number`` changed or removed, and a commit."""
@@ -543,6 +560,26 @@ class _LaterCalls:
     def count_equal_calls(self, key: _CallKey) -> int:
         """Return how many calls have a key."""
         return self._call_counts[key]
+
+
+def _list_read_files(parts: Sequence[shell.SimpleCommand]) -> list[str]:
+    """Return the files that a command shows or searches."""
+    names: list[str] = []
+    for words, _ in parts:
+        if words and words[0] in _FILE_READERS | _SEARCH_PROGRAMS:
+            operands = shell.select_operands(words[1:])
+            names += [word for word in operands if _FILE_NAME.search(word)]
+    return names
+
+
+def _count_edits(paths: Sequence[str]) -> str:
+    return f"{format_count(len(paths), 'file')} edited" if paths else ""
+
+
+def _format_age_note(events: Iterable[str]) -> str:
+    """Return a row about what happened after a call, or ``""`` if all events are empty."""
+    known_events = ", ".join(filter(None, events))
+    return f"[since then: {known_events}]" if known_events else ""
 
 
 _WORK_TREE_QUERIES = frozenset({"status", "diff"})
