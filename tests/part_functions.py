@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     fits(questions.delete_by_option)(
         resume_hooks.parts.moved.verbs.other_copies.delete_other_copies
     )
-    fits(questions.files_beside_handoff)(
+    fits(questions.files_with_handoff)(
         resume_hooks.parts.documents.requested_files.plan_requested_files
     )
     fits(questions.folder_of_documents)(

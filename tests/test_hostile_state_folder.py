@@ -82,7 +82,7 @@ def _store(home: ConfigHome) -> None:
 
 def _ask(home: ConfigHome) -> None:
     confirmations.store_question(StoredQuestion(SESSION, "", 2e9))
-    hook_state.sweep_notes("", 0.0)
+    hook_state.delete_old_notes("", 0.0)
     hook_state.consume_note(f"mark-{SESSION}.json")
     hook_state.claim_note("x")
     hook_state.release_note("x")

@@ -271,7 +271,7 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "needs_driver": [("team", "team_file:read_team")],
     "session_store": [("team", "sdk_store:PostgresSessionStore")],
     "note_on_lost_sessions": [("lost", "strategy:note_on_earlier_losses")],
-    "files_beside_handoff": [("documents", "requested_files:plan_requested_files")],
+    "files_with_handoff": [("documents", "requested_files:plan_requested_files")],
     "folder_of_documents": [("documents", "document_folders:find_document_folder")],
     "note_on_written_files": [("documents", "document_folders:note_on_written_files")],
     "subagent_as_session": [("subagents", "as_session:open_subagent_as_session")],

@@ -111,7 +111,7 @@ def plan_decided_trim(options: str, request: Request, /) -> TrimPlan | None:
 
 
 @declare_question
-def files_beside_handoff(
+def files_with_handoff(
     decided: FreshPlan, where: Where, options: Any, /
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that writes files next to a handoff into the user's project. Called before any file is made.

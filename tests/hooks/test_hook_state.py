@@ -111,5 +111,5 @@ def test_old_notes_of_a_kind_are_swept(note: Path) -> None:
     stays[2].mkdir()
     for path in (*gone, *stays[1:]):
         os.utime(path, (old, old))
-    hook_state.sweep_notes("trim-")
+    hook_state.delete_old_notes("trim-")
     assert set(folder.iterdir()) == set(stays)

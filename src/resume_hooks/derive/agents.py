@@ -17,10 +17,10 @@ from resume_hooks.derive.fresh_child import (
     ChildContents,
     FreshOpening,
     FreshPlan,
-    check_step,
     find_plan_note,
     make_opening,
     plan_fresh_opening,
+    validate_next_step,
 )
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
@@ -144,7 +144,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
         require_complete(parent)
     parent = Session.from_file(parent, where)
     ends, writer = parent.ends, load_child_writer(parent, to, where)
-    step = check_step(ends, next_step)
+    step = validate_next_step(ends, next_step)
     if child is None:
         child = writer.draft_child(parent, ends, kind, output_dir, about=step)
     notes = [describe_parent_agent(child, where)]

@@ -31,7 +31,7 @@ from resume_hooks.derive.child.rewrite_chain import (
     ChainRewrite,
     ParentScan,
     RecordWatcher,
-    lineage_if_needed,
+    make_lineage_if_needed,
     measure_session,
     plan_chain_rewrite,
     scan_parent,
@@ -146,7 +146,7 @@ def plan_fork(
         output_dir,
         home=move.new if move else "",
     )
-    lineage = child.block if move else lineage_if_needed(child, kept_transcript)
+    lineage = child.block if move else make_lineage_if_needed(child, kept_transcript)
     if move and move.old_home_names and move.new not in move.old_home_names:
         lineage += f"\n{describe_move(move.old, move.new)}"
     tokens_before, snapshots = (

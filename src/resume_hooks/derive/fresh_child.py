@@ -223,7 +223,7 @@ def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
         draft=child,
         body=body,
         sizes=opening.sizes,
-        remarks=warn_of_secrets(child.block, contents),
+        remarks=make_secrets_warning(child.block, contents),
         opening=opening.text,
         contents=contents,
         digest_opening=opening.digest_opening,
@@ -265,7 +265,7 @@ def digest_reference(session_id: str) -> str:
     return f"{session_id[:SHORT_ID_CHARACTERS]}:{DIGEST_LINE}"
 
 
-def warn_of_secrets(block: str, contents: ChildContents) -> tuple[str, ...]:
+def make_secrets_warning(block: str, contents: ChildContents) -> tuple[str, ...]:
     """Return a warning with the number of redacted secrets in the child's contents."""
     texts = entries.digest_texts(contents.digest) if contents.digest else ()
     count = count_placeholders([*texts, contents.summary, block])
@@ -277,7 +277,7 @@ def warn_of_secrets(block: str, contents: ChildContents) -> tuple[str, ...]:
     )
 
 
-def check_step(ends: HeadTail, next_step: str) -> str:
+def validate_next_step(ends: HeadTail, next_step: str) -> str:
     """Return the next step in the form in which the child shows it.
 
     Raises NothingToHandOff if the session has no prompt, UsageError if the step is too long.
@@ -374,9 +374,9 @@ def read_opening(path: str) -> object:
 def make_file_writer(
     plan: FreshPlan, where: Where, options: object = None
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
-    """Return the answer to ``questions.files_beside_handoff``, or a function that writes nothing."""
-    for files_beside_handoff in seam.find_answers(questions.files_beside_handoff):
-        return files_beside_handoff(plan, where, options)
+    """Return the answer to ``questions.files_with_handoff``, or a function that writes nothing."""
+    for files_with_handoff in seam.find_answers(questions.files_with_handoff):
+        return files_with_handoff(plan, where, options)
     return lambda _: AccompanyingFiles()
 
 

@@ -15,7 +15,7 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
-DIAL_SIZES = (1_000, 4_000, 12_000, 24_000)
+USUAL_SIZES = (1_000, 4_000, 12_000, 24_000)
 """The sizes in tokens that are always shown, in addition to the default size."""
 
 UNLIMITED_CHARACTERS = 10**9  # a number of characters larger than any session
@@ -129,4 +129,4 @@ def bound_sizes(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ..
 
 def _list_sizes(default_tokens: int) -> Iterator[int]:
     """Yield the sizes in tokens, in ascending order."""
-    yield from sorted({*DIAL_SIZES, default_tokens})
+    yield from sorted({*USUAL_SIZES, default_tokens})

@@ -185,7 +185,7 @@ class TrimmedSession:
     earlier_record_count: int = 0
 
     @property
-    def nothing_error(self) -> NothingToTrim:
+    def make_nothing_error(self) -> NothingToTrim:
         """The error for a session in which no content can be restored."""
         if not self.earlier_record_count:
             return NothingToTrim("Nothing in this session is trimmed")

@@ -310,7 +310,7 @@ def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     )
     if compaction.reason_for_client_compaction(event):
         return band
-    return band | compaction.choice_percent() | compaction.threshold_reply()
+    return band | compaction.alternatives_percent() | compaction.threshold_reply()
 
 
 def _offer_tools(_: dict[str, Any]) -> dict[str, Any]:
@@ -440,7 +440,7 @@ MODULE_QUESTIONS: dict[
     BAND_QUESTION: (_context_reply, _empty_reply),
     OFFER_QUESTION: (_offer_tools, _empty_reply),
     TOOL_QUESTION: (_answer_tool_call, _text_reply),
-    FULL_CONTEXT_QUESTION: (compaction.choice_reply, _empty_reply),
+    FULL_CONTEXT_QUESTION: (compaction.alternatives_reply, _empty_reply),
     NEW_FOLDER_QUESTION: (_new_folder_reply, _text_reply),
     ABANDONED_WAIT_QUESTION: (_abandoned_wait_reply, _empty_reply),
     COLD_CACHE_QUESTION: (_cold_cache_reply, _empty_reply),

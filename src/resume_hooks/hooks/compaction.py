@@ -57,7 +57,7 @@ MAX_RESULT_FRACTION = 0.8
 MAX_FACTS_CHARACTERS = 3_900
 # the name of the note which records that the user has seen the alternatives to the client's
 # compaction
-CHOICE_NOTE = "asked-compaction.json"
+ALTERNATIVES_NOTE = "asked-compaction.json"
 
 SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chosen}). "
 FREES_LITTLE_REMARK = (
@@ -73,7 +73,7 @@ TOO_SOON_TEXT = (
 FREES_LITTLE_AT_THRESHOLD = "{chosen} would free less than a fifth. /handoff starts afresh."
 """Messages about a compaction at the threshold; each fits a row of 80 columns."""
 
-CHOICE_TEXT = (
+ALTERNATIVES_TEXT = (
     "{percent} % of the context is used. Once it is full, Claude Code asks a model for a summary. To shrink it in "
     "place without a model, in a shell: {trim} (removes old tool output), or {size} instead of trim (keeps what was "
     "said and the last turns)"
@@ -171,17 +171,17 @@ def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]
     )
 
 
-def choice_reply(event: dict[str, Any]) -> dict[str, Any]:
+def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Show the alternatives to the client's compaction once, at the percentage in ``args``.
 
     Raise OSError.
     """
     percent = hook_replies.text_field(event, "args")
-    if not percent.isdigit() or int(percent) < choice_percent().get("tells", 101):
+    if not percent.isdigit() or int(percent) < alternatives_percent().get("tells", 101):
         return {}
-    hook_state.write_note(CHOICE_NOTE, {"at": time.time()})
+    hook_state.write_note(ALTERNATIVES_NOTE, {"at": time.time()})
     return {
-        "text": CHOICE_TEXT.format(
+        "text": ALTERNATIVES_TEXT.format(
             percent=percent,
             trim=shell_command(f"config {COMPACTION_SETTING} {TRIM_VALUE}"),
             size=settings.DEFAULT_HANDOFF_SIZE,
@@ -189,7 +189,7 @@ def choice_reply(event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def choice_percent() -> dict[str, Any]:
+def alternatives_percent() -> dict[str, Any]:
     """Return the percentage of the context at which to show the alternatives.
 
     Return ``{}`` if the alternatives were shown before, or if the user has chosen one.
@@ -197,7 +197,7 @@ def choice_percent() -> dict[str, Any]:
     percent = settings.read_number("notice_percent")
     is_decided = settings.load_settings()[
         COMPACTION_SETTING
-    ].source != "default" or hook_state.read_note(CHOICE_NOTE)
+    ].source != "default" or hook_state.read_note(ALTERNATIVES_NOTE)
     if not percent or is_decided:
         return {}
     return {"tells": percent}

@@ -51,7 +51,7 @@ def store_question(question: StoredQuestion) -> None:
 
     Raise OSError if the question cannot be written.
     """
-    hook_state.sweep_notes(f"{question.kind}-")
+    hook_state.delete_old_notes(f"{question.kind}-")
     hook_state.write_note(
         _question_note_name(question.session_id, question.kind), question._asdict()
     )

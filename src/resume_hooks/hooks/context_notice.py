@@ -79,7 +79,7 @@ def claim_notice(session_id: str, path: str) -> str:
     name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
     note = hook_state.read_note(name)
     noticed_window = positive_count(note.get("told"))
-    hook_state.sweep_notes(WINDOW_NOTE_PREFIX, NOTE_SECONDS)
+    hook_state.delete_old_notes(WINDOW_NOTE_PREFIX, NOTE_SECONDS)
     # The note is written first, so that later turns never wait for a session that is slow to read.
     hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
     percent, session = (

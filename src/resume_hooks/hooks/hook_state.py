@@ -129,7 +129,7 @@ def note_names(prefix: str) -> List[str]:
         return []
 
 
-def sweep_notes(prefix: str, lifetime: float = NOTE_SECONDS) -> None:
+def delete_old_notes(prefix: str, lifetime: float = NOTE_SECONDS) -> None:
     """Delete the notes with a prefix that are older than ``lifetime`` seconds."""
     # another process may delete the notes first
     with contextlib.suppress(OSError), os.scandir(_safe_note_path("")) as entries:

@@ -92,7 +92,7 @@ class PendingHandoff(NamedTuple):
 
 def store_handoff(handoff: PendingHandoff) -> None:
     """Store a handoff, replacing the client's last handoff. Raise OSError on failure."""
-    hook_state.sweep_notes(_PREFIX)
+    hook_state.delete_old_notes(_PREFIX)
     name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_NEW_SUFFIX}"
     hook_state.write_note(name, handoff._asdict())
     for other_name in hook_state.note_names(f"{_PREFIX}{handoff.pid}-"):

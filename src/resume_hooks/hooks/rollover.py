@@ -239,7 +239,7 @@ def _store_rollover_note(
             "until": time.time() + MODEL_SECONDS + MAX_CARD_SECONDS,
         }
     with contextlib.suppress(OSError):
-        hook_state.sweep_notes(_PREFIX)
+        hook_state.delete_old_notes(_PREFIX)
         hook_state.write_note(_rollover_note_name(request), note)
 
 

@@ -89,7 +89,7 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
         _mark_session_cleared(session_id)
     source = hook_replies.text_field(event, "source") if name == "SessionStart" else ""
     if source in ("clear", "compact"):
-        start_parts.sweep_start_notes()
+        start_parts.delete_old_start_notes()
         if source == "clear":
             return _start_after_clear(session_id, path)
         return _start_after_compaction(session_id, path)
@@ -244,7 +244,7 @@ def claim_cold_cache_line(event: Dict[str, Any]) -> str:
     else:
         line = ""
     if line:
-        hook_state.sweep_notes(_COLD_PREFIX, MAX_PAIR_SECONDS)
+        hook_state.delete_old_notes(_COLD_PREFIX, MAX_PAIR_SECONDS)
         hook_state.write_note(_cold_note_name(session_id), {"at": time.time()})
     return line
 

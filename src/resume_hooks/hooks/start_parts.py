@@ -54,9 +54,9 @@ def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
     return hook_replies.start_reply(last_part + missing_notice, message)
 
 
-def sweep_start_notes() -> None:
+def delete_old_start_notes() -> None:
     """Delete the notes of old starts."""
-    hook_state.sweep_notes(_PREFIX, NOTE_SECONDS)
+    hook_state.delete_old_notes(_PREFIX, NOTE_SECONDS)
 
 
 def remove_middle(text: str, max_units: int) -> str:

@@ -176,7 +176,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
         return confirmations.claim_question(question)
 
     outcome = write_trim(
-        plan, request.caller(), claim_in_time, partial(_write_and_settle, question)
+        plan, request.caller(), claim_in_time, partial(_write_confirmed_trim, question)
     )
     if isinstance(outcome, OpenedSession):
         return add_savings(outcome, question.options)
@@ -216,7 +216,7 @@ def _plan_trim_of_request(parent: Session, text: str, request: Request) -> TrimP
     return plan_trim(parent, request.where, options)
 
 
-def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) -> Receipt:
+def _write_confirmed_trim(question: StoredQuestion, plan: TrimPlan, where: Where) -> Receipt:
     """Create the child without a time limit, which could interrupt the write.
 
     The question stays stored, with its answer.

@@ -228,7 +228,7 @@ class SessionLister:
                     )
                 ) is not None:
                     if len(listed_ids) >= skip:
-                        row = self._listed_row(session, *ends_and_agent)
+                        row = self._make_row(session, *ends_and_agent)
                     else:
                         row = None
                     listed_ids.add(session.session_id)
@@ -243,7 +243,7 @@ class SessionLister:
         ends_and_agent = self._read_listed_ends(session, project, include_helpers=False)
         if ends_and_agent is None:
             return None
-        return self._listed_row(session, *ends_and_agent)
+        return self._make_row(session, *ends_and_agent)
 
     def _read_listed_ends(
         self, session: SessionFile, project: Project | None, *, include_helpers: bool
@@ -263,7 +263,7 @@ class SessionLister:
             return None
         return (ends, agent)
 
-    def _listed_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
+    def _make_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._lineage_finder.find_parent(session.path)
         is_claude_session, folder = agent.name == CLAUDE_NAME, home_folder(ends, self.where)
         context = self._context(session, ends)

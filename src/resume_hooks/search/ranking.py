@@ -304,7 +304,10 @@ class Ranking:
         for key, score in scores.items():
             hits.append(TurnHit(key, _sort_titles_last(by_turn[key]), score))
         hits.sort(key=lambda hit: -hit.score)
-        return [*self._add_terms(hits[:MAX_CHECKED_TURNS], lookups), *hits[MAX_CHECKED_TURNS:]]
+        return [
+            *self._find_terms_of_turns(hits[:MAX_CHECKED_TURNS], lookups),
+            *hits[MAX_CHECKED_TURNS:],
+        ]
 
     def latest_turns(self, max_turns: int) -> list[TurnHit]:
         """Return the turns that fulfil the conditions, newest first, for a question without words.
@@ -369,7 +372,9 @@ class Ranking:
             scores[key] = (records[key] + windows.get(key, 0.0)) * time_factor
         return scores
 
-    def _add_terms(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> list[TurnHit]:
+    def _find_terms_of_turns(
+        self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]
+    ) -> list[TurnHit]:
         """Return the turns with the positions of their terms in the query."""
         terms: dict[int, set[int]] = {hit.key: set() for hit in hits}
         keys = list(terms)

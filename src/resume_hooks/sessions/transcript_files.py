@@ -60,7 +60,7 @@ def subagents_of_session(session_file: str) -> list[Subagent]:
     session_id = os.path.splitext(name)[0]
     own_subagents = subagents_in_folder(os.path.join(folder, session_id), session_id)
     sibling_paths = (
-        path for path in _subagent_files_beside(folder) if owning_session(path) == session_id
+        path for path in _subagent_files_in_folder(folder) if owning_session(path) == session_id
     )
     subagents = [
         *own_subagents,
@@ -138,7 +138,7 @@ def title_of_transcript(path: str) -> str:
 def subagents_by_session(folder: str) -> dict[str, list[str]]:
     """Return the sub-agents' files next to a folder's sessions, by session, each followed by its note."""
     files_by_session: dict[str, list[str]] = {}
-    for path in sorted(_subagent_files_beside(folder)):
+    for path in sorted(_subagent_files_in_folder(folder)):
         meta_path = f"{path.removesuffix('.jsonl')}.meta.json"
         files_by_session.setdefault(owning_session(path), []).extend(
             [path, meta_path] if os.path.lexists(meta_path) else [path]
@@ -146,7 +146,7 @@ def subagents_by_session(folder: str) -> dict[str, list[str]]:
     return files_by_session
 
 
-def _subagent_files_beside(folder: str) -> Iterator[str]:
+def _subagent_files_in_folder(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             files = (entry for entry in entries if entry.is_file(follow_symlinks=False))

@@ -15,7 +15,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
 from resume_hooks.cli.picker.chooser_threads import ContentSearch, SearchAnswer
-from resume_hooks.cli.picker.screen import Chooser, KeyAction, OfferedSessions, find_preview_place
+from resume_hooks.cli.picker.screen import Chooser, KeyAction, OfferedSessions, find_preview_position
 from resume_hooks.cli.picker.sequences import KeyParser
 from resume_hooks.hooks.session_list.state import ListEntry, TurnHit
 from resume_hooks.paths import Where
@@ -337,4 +337,4 @@ def test_the_place_of_the_preview_depends_on_the_terminal(
     columns: int, rows: int, beside: bool, below: bool
 ) -> None:
     """The preview is next to a wide list, below a tall one, or hidden."""
-    assert find_preview_place(columns, rows) == (beside, below)
+    assert find_preview_position(columns, rows) == (beside, below)

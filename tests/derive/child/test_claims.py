@@ -50,7 +50,7 @@ def test_a_killed_forks_files_are_removed(config_home: ConfigHome, by: str) -> N
 
         purge.remove_scrub_leftovers(config_home.where)
     else:
-        claims.sweep_claims(config_home.where)
+        claims.clean_up_after_kills(config_home.where)
     assert not left[0].exists()
     assert (outputs / "x.txt").exists()
     assert not (config_home.config / "resume-hooks" / "making").exists() or by != "the next child"
@@ -68,7 +68,7 @@ def test_folders_that_the_cleanup_keeps(config_home: ConfigHome) -> None:
     write_session(project, session_id(2), conversation(1))
     (folder / f"{2**22 + 1}.{session_id(3)}...").touch()
     (folder / "odd").touch()
-    claims.sweep_claims(config_home.where)
+    claims.clean_up_after_kills(config_home.where)
     assert (project / session_id(1)).is_dir()
     assert (project / session_id(2)).is_dir()
     assert {path.name for path in folder.iterdir()} == {

@@ -95,7 +95,7 @@ def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
     )
 
 
-def moved_no_file(folder: str) -> bool:
+def has_moved_nothing(folder: str) -> bool:
     """Check whether a deletion was killed before it moved anything."""
     entry = _read_manifest(folder)
     trashed_paths = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()

@@ -142,7 +142,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
     except OSError as error:
         raise _make_read_error(error, client_path) from error
     if files:
-        warnings += _warn_of_age(archived, where)
+        warnings += _make_age_warning(archived, where)
     return RestorePlan(
         archived, session_id, path, tuple(files), (*warnings, *differences), tuple(differences)
     )
@@ -171,7 +171,7 @@ def _derive_session_id(archived: ArchivedSession) -> str:
 def _plan_from_trash(entry: ArchivedSession, where: Where) -> RestorePlan:
     """Plan a restore from the trash, for the missing files."""
     client_path = path_in_config_home(entry.place, where)
-    notes = _warn_of_age(entry, where)
+    notes = _make_age_warning(entry, where)
     try:
         folder, parts = os.path.dirname(client_path), (*entry.parts[1:], entry.transcript)
         source_folder = _find_source_folder(entry, where)
@@ -228,7 +228,7 @@ def _find_source_folder(entry: ArchivedSession, where: Where) -> str:
     return entry.folder
 
 
-def _warn_of_age(archived: ArchivedSession, where: Where) -> list[str]:
+def _make_age_warning(archived: ArchivedSession, where: Where) -> list[str]:
     """Return a warning if a session is so old that its file times must be changed."""
     days = read_retention_days(archived.cwd, where)
     if days is None:

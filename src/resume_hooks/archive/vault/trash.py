@@ -115,7 +115,7 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
                 yield entry
                 continue
             gone = folder != path and (
-                folder.endswith(REMOVED_SUFFIX) or former_trash_format.moved_no_file(folder)
+                folder.endswith(REMOVED_SUFFIX) or former_trash_format.has_moved_nothing(folder)
             )
             sizes = list(file_sizes(folder))
             if gone or sizes:

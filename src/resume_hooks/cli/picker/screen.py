@@ -90,7 +90,7 @@ ALL_KEYS_HELP = (
     ),
 )
 # the minimum width of the terminal for a preview next to the list, whose table takes 78 columns
-MIN_COLUMNS_BESIDE = 140
+MIN_COLUMNS_NEXT_TO_LIST = 140
 MIN_ROWS_BELOW = 18  # the minimum number of rows for a preview below the list
 MIN_COLUMNS_BELOW = 44  # the minimum number of columns for a preview below the list
 MIN_ROWS_FOR_HELP = 14  # the minimum number of rows for showing all keys below a list
@@ -386,18 +386,19 @@ def _is_terminal_open() -> bool:
     return True
 
 
-class PreviewPlace(NamedTuple):
+class PreviewPosition(NamedTuple):
     """The position of a preview in a terminal of a given size: next to the list, below it, or neither."""
 
-    is_beside: bool
-    is_below: bool
+    is_next_to_list: bool
+    is_below_list: bool
 
 
-def find_preview_place(columns: int, rows: int) -> PreviewPlace:
+def find_preview_position(columns: int, rows: int) -> PreviewPosition:
     """Return the position that has space for a preview."""
-    is_beside = columns >= MIN_COLUMNS_BESIDE and rows >= 8
-    return PreviewPlace(
-        is_beside, not is_beside and rows >= MIN_ROWS_BELOW and columns >= MIN_COLUMNS_BELOW
+    is_next_to_list = columns >= MIN_COLUMNS_NEXT_TO_LIST and rows >= 8
+    return PreviewPosition(
+        is_next_to_list,
+        not is_next_to_list and rows >= MIN_ROWS_BELOW and columns >= MIN_COLUMNS_BELOW,
     )
 
 
@@ -424,17 +425,17 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
         dont_extend_height=True,
     )
     preview_beside = _show_if(
-        lambda: find_preview_place(*chooser.terminal_size()).is_beside,
+        lambda: find_preview_position(*chooser.terminal_size()).is_next_to_list,
         _make_preview_window(chooser, width=Dimension.exact(PREVIEW_COLUMNS)),
     )
     preview_below = _show_if(
-        lambda: find_preview_place(*chooser.terminal_size()).is_below,
+        lambda: find_preview_position(*chooser.terminal_size()).is_below_list,
         _make_preview_window(
             chooser, height=lambda: Dimension.exact(chooser.terminal_size()[1] // 2)
         ),
     )
     divider = _show_if(
-        lambda: find_preview_place(*chooser.terminal_size()).is_beside,
+        lambda: find_preview_position(*chooser.terminal_size()).is_next_to_list,
         Window(width=1, char="│", style="class:aside"),
     )
     message = FormattedTextControl(lambda: [("class:message", chooser.message)])

@@ -311,7 +311,7 @@ class RecordWatcher:
         return [Check(self._name, self._sound)]
 
 
-def lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
+def make_lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
     """Return the lineage block, or ``""`` for a conversation that begins with the user's words."""
     first = next(node for node in transcript.chain if node.is_message)
     if first.kind == USER and not first.results:

@@ -315,7 +315,7 @@ def _build_pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: 
         draw_lines = partial(_single_line_row, row, None, pane.columns, now)
     entry = [row.session_id, draw_lines(is_chosen=False), draw_lines(is_chosen=True), hit]
     if pane.side_columns:
-        entry.append(_describe_row_beside(pane, hit_of_row, prompt))
+        entry.append(_describe_row_next_to_list(pane, hit_of_row, prompt))
     return entry
 
 
@@ -328,7 +328,9 @@ def _single_line_row(
     return [hit_line(row, hit, columns, is_chosen=is_chosen)]
 
 
-def _describe_row_beside(pane: PaneEvent, hit: TurnHit | None, first_prompt: str) -> list[str]:
+def _describe_row_next_to_list(
+    pane: PaneEvent, hit: TurnHit | None, first_prompt: str
+) -> list[str]:
     """Return the speaker of a row's hit and the text around it, or the session's first prompt."""
     columns, max_lines = pane.side_columns - 1, max(1, pane.lines - FIELD_AND_HEADING_LINES)
     if hit is None and not first_prompt:

@@ -30,7 +30,7 @@ def require_out_for_force(options: Any) -> None:
 def plan_requested_files(
     fresh_plan: FreshPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
-    """Answer ``questions.files_beside_handoff``."""
+    """Answer ``questions.files_with_handoff``."""
     out_option = options.out if options else None
     if not (out_option or settings.load_settings(where)["handoff_dir"].value):
         return lambda _: AccompanyingFiles()

@@ -21,7 +21,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import (
     Closing,
     ParentScan,
-    lineage_if_needed,
+    make_lineage_if_needed,
     plan_chain_rewrite,
     scan_parent,
 )
@@ -310,7 +310,7 @@ def plan_back(
             transcript_part,
             parent.survey,
             head=head,
-            lineage=lineage_if_needed(child, transcript_part),
+            lineage=make_lineage_if_needed(child, transcript_part),
             metadata_lines=copy_lines_after_chain(
                 transcript_part, parent.survey, parent.ends, child.session_id
             ),

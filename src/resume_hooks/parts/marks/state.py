@@ -125,7 +125,7 @@ def check_not_subagent(session: SessionFile) -> None:
 
 def save_mark(mark: Mark) -> None:
     """Save a mark as the session's only one. Raise WriteFailed."""
-    hook_state.sweep_notes(_NOTE_PREFIX, MARK_LIFETIME_SECONDS)
+    hook_state.delete_old_notes(_NOTE_PREFIX, MARK_LIFETIME_SECONDS)
     try:
         hook_state.write_note(_note_name(mark.session_id), mark._asdict())
     except OSError as error:

@@ -45,7 +45,7 @@ from resume_hooks.parts.secrets.locations import (
     find_archived_session,
     find_client_places,
     find_document_places,
-    find_family_relations,
+    find_related_sessions,
     find_session_places,
     find_state_places,
     list_regular_files,
@@ -240,7 +240,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
     An unchanged place without secrets is not read again.
     """
     session, reach = previous_findings.session, previous_findings.reach
-    relations = {**find_family_relations(session, where), **previous_findings.relations}
+    relations = {**find_related_sessions(session, where), **previous_findings.relations}
     locations = find_session_places(relations, where)
     if not is_archived_copy(session.path, where) and all(
         location.path != session.path for location in locations

@@ -294,7 +294,7 @@ def _parse_session_id_below(folder: str, path: str) -> str:
     return ""
 
 
-def find_family_relations(session: SessionFile, where: Where) -> dict[str, str]:
+def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
     """Return the session ids of the family with their relation to the scrubbed session."""
     lineage_finder = LineageFinder(where)
     ancestor_ids: list[str] = []
