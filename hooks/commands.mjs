@@ -3,8 +3,8 @@
 // Triggers without arguments.
 export const ANSWERED_TRIGGERS = [">handoff", ">rollover", ">resume", ">back", ">search", ">session", ">lineage", ">recall", ">help", ">rewind", ">recover-context", ">continue", ">session-id"]
 
-export const PROMPT_HELD_MESSAGE = "another session opens, and has these words in its box"
-export const PROMPT_IN_LIST_MESSAGE = "the list that opens has these words"
+export const PROMPT_HELD_MESSAGE = "another session is opening, with these words in its input box"
+export const PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
 
 export const NOT_ALONE = "a command runs only alone in the box; Enter again sends this as it is"
 
@@ -15,7 +15,7 @@ export const COMMANDS = [
   {"name": "untrim", "description": "Continue in a copy with the trimmed contents restored", "argumentHint": ""},
   {"name": "full", "description": "Show how full this session is and the best way to continue", "argumentHint": "[--table]", "immediate": true},
   {"name": "mark", "description": "Mark this place before you try something", "argumentHint": "[goal]"},
-  {"name": "back", "description": "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays", "argumentHint": "report"},
+  {"name": "back", "description": "Go back to the mark, or to where a fork left, in a new session that keeps only a report of the rest", "argumentHint": "report"},
   {"name": "search", "description": "Find what was said in this project; --all: in every project", "argumentHint": "[--all] words", "immediate": true},
   {"name": "sessions", "description": "List the newest sessions of this project; --all: of every project", "argumentHint": "[--all]", "immediate": true},
   {"name": "lineage", "description": "Show this session's ancestors, oldest first", "argumentHint": "", "immediate": true},

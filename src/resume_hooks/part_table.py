@@ -3,7 +3,7 @@
 from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {
-    "mark": ("marks", "Mark a place in a session to come back to.", "fork"),
+    "mark": ("marks", "Mark a point in a session, to return to it later.", "fork"),
     "back": (
         "marks",
         "Go back to the mark in a new session, with a report of what came after it.",
@@ -92,7 +92,7 @@ TRIGGERS: Dict[
     "back": (
         "marks",
         "report",
-        "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays",
+        "Go back to the mark, or to where a fork left, in a new session that keeps only a report of the rest",
         "trigger_answers",
         "search",
         "",

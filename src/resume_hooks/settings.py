@@ -215,14 +215,16 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
         "off",
         "Whether the model may request a handoff; the client asks you each time.",
         parse_switch,
-        title="Let the model ask for a handoff",
+        title="Let the model request a handoff",
     ),
     "vault": SettingDefinition(
         DEFAULT_VAULT_SIZE,
-        "Maximum size of the vault, for ancestors and for sessions that the client is about to delete, such as "
-        "500M or 40G; the oldest go first; 0 = no limit, off = archive nothing.",
+        (
+            "Maximum size of the vault, for ancestors and for sessions that the client is about to delete, such as "
+            "500M or 40G; the oldest are removed first; 0 = no limit, off = archive nothing."
+        ),
         _parse_vault,
-        title="Room for archived copies",
+        title="Maximum size of archived copies",
     ),
     "team_model_search": SettingDefinition(
         "off",

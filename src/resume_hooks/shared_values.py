@@ -30,8 +30,8 @@ PLUGIN = "resume-hooks"
 COLD_SENTENCE = "The prompt cache expired; your next prompt resends all"
 """The beginning of the notice in a session whose prompt cache expired. It concerns that session alone."""
 
-PROMPT_HELD_MESSAGE = "another session opens, and has these words in its box"
-PROMPT_IN_LIST_MESSAGE = "the list that opens has these words"
+PROMPT_HELD_MESSAGE = "another session is opening, with these words in its input box"
+PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
 """The module's answers to a prompt sent while a session or a list opens; nothing in this session may answer it."""
 
 SLASH = f"/{PLUGIN}:"

@@ -236,7 +236,7 @@ def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions
         ],
     }
 
-    def text() -> str:
+    def format_answer() -> str:
         rows = [archived_text(session, options.where) for session in sessions]
         total_size = format_bytes(sum(session.size for session in sessions))
         size_line = f"{format_count(len(sessions), 'session')}, {total_size}"
@@ -252,7 +252,7 @@ def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions
             )
         return "\n".join([*rows, total_line, *removed_lines])
 
-    options.print_answer(data, text, warnings)
+    options.print_answer(data, format_answer, warnings)
     return 0
 
 
@@ -276,7 +276,7 @@ def _verify_archived(sessions: Sequence[ArchivedSession], options: ArchiveOption
             findings += verify_archived(session, add_bytes)
     data = EMPTY_ARCHIVE_DATA | {"findings": findings, "verified": bytes_read, "vault": sessions}
 
-    def text() -> str:
+    def format_answer() -> str:
         lines = []
         for finding in findings:
             lines.append(f"{finding.session_id}: {finding.message}")
@@ -288,7 +288,7 @@ def _verify_archived(sessions: Sequence[ArchivedSession], options: ArchiveOption
             ]
         )
 
-    options.print_answer(data, text)
+    options.print_answer(data, format_answer)
     return int(bool(findings))
 
 

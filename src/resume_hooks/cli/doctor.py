@@ -51,14 +51,14 @@ def doctor(options: DoctorOptions) -> int:
         project_files.write_project_file(report_path, report_json + b"\n", None, mode=0o600)
     data = {"findings": findings, "report": report, "file": report_path, "index": None}
 
-    def text() -> str:
+    def format_answer() -> str:
         if report_path:
             return f"Written: {report_path}\nRead it before you send it to anyone."
         if options.bundle:
             return report_json.decode()
         return _findings_text(findings)
 
-    options.print_answer(data, text)
+    options.print_answer(data, format_answer)
     return int(not options.bundle and any(finding.level == "problem" for finding in findings))
 
 

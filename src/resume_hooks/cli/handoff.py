@@ -141,7 +141,7 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
     )
     opening = own_row.sub("", fresh_plan.opening.replace(reference_to_child, ""))
 
-    def text() -> str:
+    def format_answer() -> str:
         if not options.full:
             return opening
         return opening_text(
@@ -151,7 +151,7 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
         )
 
     data = {"opening": opening, "digest": digest, "full": full_text}
-    options.print_answer(data, text, fresh_plan.draft.warnings)
+    options.print_answer(data, format_answer, fresh_plan.draft.warnings)
 
 
 USUAL_EDITORS = ("vi", "nano")

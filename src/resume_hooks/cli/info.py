@@ -193,11 +193,11 @@ def rename_session(options: RenameOptions) -> None:
         "written": is_written,
     }
 
-    def text() -> str:
+    def format_answer() -> str:
         if not change.records:
             return f"Its {label} is {change.new or 'none'} already. Nothing was written."
         facts = [(f"new {label}", change.new or "none"), (f"old {label}", change.old or "none")]
         facts += [("id", change.session.session_id), ("file", change.session.path)]
         return facts_table(facts) + ("" if is_written else "\n\nNothing was written.")
 
-    options.print_answer(data, text, change.warnings)
+    options.print_answer(data, format_answer, change.warnings)

@@ -114,14 +114,14 @@ def _print_descendants(options: LineageOptions) -> None:
             if c.row.session_id in parents or not lineage_finder.is_row_superseded(c.row)
         ]
 
-    def text() -> str:
+    def format_answer() -> str:
         if not descendants:
             return f"{session.session_id} has no descendants yet."
         if options.tree:
             return _draw_descendants_tree(session.session_id, descendants)
         return _descendants_text(session.session_id, descendants)
 
-    options.print_answer({"rows": [child.row for child in descendants]}, text)
+    options.print_answer({"rows": [child.row for child in descendants]}, format_answer)
 
 
 def _descendants_text(root_id: str, descendants: list[Descendant]) -> str:

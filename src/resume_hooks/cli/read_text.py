@@ -79,7 +79,7 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
 def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return the text that describes a gap: whole turns by their numbers, records by the first record."""
 
-    def gap(first_index: int, last_index: int) -> str:
+    def describe_gap(first_index: int, last_index: int) -> str:
         count = last_index - first_index + 1
         starts_turn = (
             first_index == 0 or passages[first_index - 1].turn != passages[first_index].turn
@@ -104,18 +104,18 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Describe
         after_option = f" --after {following_count}" if following_count else ""
         return f"… {format_count(count, 'record')} left out: {shell_command(f'read {reference}{after_option}')}"
 
-    return gap
+    return describe_gap
 
 
 def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return the text that describes a gap between errors."""
 
-    def gap(first_index: int, last_index: int) -> str:
+    def describe_gap(first_index: int, last_index: int) -> str:
         span = format_span(passages[first_index].turn, passages[last_index].turn)
         command = shell_command(f"read {names.quoted_name} --errors --turns {span}")
         return f"… {format_count(last_index - first_index + 1, 'error')} left out: {command}"
 
-    return gap
+    return describe_gap
 
 
 def commands_text(
@@ -128,12 +128,14 @@ def commands_text(
         if not max_characters or sum(len(line) + 1 for line in lines) < max_characters - 300:
             break
 
-    def gap(first_index: int, last_index: int) -> str:
+    def describe_gap(first_index: int, last_index: int) -> str:
         span = format_span(commands[first_index].turn, commands[last_index].turn)
         command = shell_command(f"read {names.quoted_name} --commands --turns {span} --max-chars 0")
         return f"… {format_count(last_index - first_index + 1, 'command')} left out: {command}"
 
-    return fit_both_ends(format_first_output_line("read", heading), lines, max_characters, gap)
+    return fit_both_ends(
+        format_first_output_line("read", heading), lines, max_characters, describe_gap
+    )
 
 
 def _command_line(command: ShellCall, names: TranscriptNames, max_characters: int) -> str:

@@ -34,7 +34,7 @@ def print_search_result(
         max_characters = max(1, max_chars - 1)  # the text ends with a line feed
     command = _command_without_limits(arguments)
 
-    def text() -> str:
+    def format_answer() -> str:
         return result_text(
             result,
             max_characters,
@@ -45,7 +45,11 @@ def print_search_result(
         )
 
     print_answer(
-        "search", _make_json_data(result, scope), text, as_json=as_json, warnings=result.notes
+        "search",
+        _make_json_data(result, scope),
+        format_answer,
+        as_json=as_json,
+        warnings=result.notes,
     )
 
 

@@ -287,7 +287,7 @@ def _remove_plugin(options: InstallOptions) -> int:
         "stays": remaining_paths,
     }
 
-    def text() -> str:
+    def format_answer() -> str:
         if options.dry_run:
             heading = "These would run:"
         else:
@@ -307,7 +307,7 @@ def _remove_plugin(options: InstallOptions) -> int:
             )
         )
 
-    options.print_answer(data, text, [warning] if warning else [])
+    options.print_answer(data, format_answer, [warning] if warning else [])
     return int(bool(warning))
 
 

@@ -89,7 +89,7 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
     }
     data["derived"] = [child.row for child in deletion.descendants]
 
-    def text() -> str:
+    def format_answer() -> str:
         if is_confirmed:
             facts = [
                 ("deleted", entry.title),
@@ -97,7 +97,9 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
                 ("file", deletion.session.path),
             ]
             facts += [("project", entry.cwd or "unknown"), ("holds", describe_size(entry))]
-            return f"{facts_table(facts)}\n\nBring it back: {shell_command(f'restore {entry.locator}')}"
+            return (
+                f"{facts_table(facts)}\n\nRestore it: {shell_command(f'restore {entry.locator}')}"
+            )
         if is_asking:
             return "Nothing was deleted."
         return f"{describe_deletion(deletion, options.where)}\n\nNothing was deleted."
@@ -107,7 +109,7 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
         notes += _notes_on_archived_copies([entry], options.where)
         for notes_after_delete in seam.find_answers(questions.notes_after_delete):
             notes += notes_after_delete(entry.session_id, options.where)
-    options.print_answer(data, text, notes)
+    options.print_answer(data, format_answer, notes)
 
 
 def _notes_on_archived_copies(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
@@ -142,7 +144,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
         removed_sessions = complete_sessions
     data = EMPTY_DELETE_DATA | {"emptied": removed_sessions, "strays": removable_folders}
 
-    def text() -> str:
+    def format_answer() -> str:
         if is_confirmed:
             return (
                 "Removed for good: "
@@ -165,7 +167,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
         )
     if is_confirmed:
         notes += _notes_on_archived_copies(removed_sessions, options.where)
-    options.print_answer(data | {"written": is_confirmed}, text, notes)
+    options.print_answer(data | {"written": is_confirmed}, format_answer, notes)
 
 
 def _find_deleted_before(options: DeleteOptions) -> list[ArchivedSession]:
@@ -272,7 +274,7 @@ def restore_session(options: RestoreOptions) -> None:
         facts.append(("files", f"{piece_count:,}"))
     data["written"] = is_written
 
-    def text() -> str:
+    def format_answer() -> str:
         if options.dry_run:
             return f"{facts_table(facts)}\n\nNothing was written."
         shell = resume_command(archived.cwd, restore_plan.session_id)
@@ -284,7 +286,7 @@ def restore_session(options: RestoreOptions) -> None:
             ]
         )
 
-    options.print_answer(data, text, restore_plan.warnings)
+    options.print_answer(data, format_answer, restore_plan.warnings)
 
 
 def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
@@ -343,7 +345,7 @@ def _print_restorable(options: RestoreOptions) -> None:
     data = EMPTY_RESTORE_DATA | {"trash": deleted_sessions, "strays": stray_folders}
     data["vault"] = restorable_sessions
 
-    def text() -> str:
+    def format_answer() -> str:
         trash_text = (
             "\n".join(
                 [
@@ -364,7 +366,7 @@ def _print_restorable(options: RestoreOptions) -> None:
             else [trash_text]
         )
 
-    options.print_answer(data, text)
+    options.print_answer(data, format_answer)
 
 
 def _describe_deleted_session(entry: ArchivedSession) -> str:

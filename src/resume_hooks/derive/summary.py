@@ -601,7 +601,7 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
     path, session_id = plan.draft.path, plan.draft.session_id
     passed_checks: list[Check] = []
 
-    def check(temporary: str) -> None:
+    def check_file(temporary: str) -> None:
         passed_checks.extend(writing.check_child_file(plan, title, temporary))
         require_all_checks(passed_checks, path)
 
@@ -614,5 +614,5 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
                 "Run the command again.",
             )
         remove_links(path, where)
-        replace_session(path, original, copy, writing.list_child_lines(plan, title), check)
+        replace_session(path, original, copy, writing.list_child_lines(plan, title), check_file)
     return writing.make_receipt(plan, title, passed_checks)

@@ -47,7 +47,7 @@ def answer_request(request: Request) -> Report:
 
     cost_tokens = round(len(text) / CHARACTERS_PER_TOKEN)
 
-    def card(copied: CopyResult) -> str:
+    def make_card(copied: CopyResult) -> str:
         heading = f"resume-hooks · what was done here · {_COPY_RESULTS[copied.how]} · about {cost_tokens:,} tokens"
         hint = "To let the model search by itself, ask it for the missing facts."
         last_line = _paste_hint(
@@ -57,7 +57,7 @@ def answer_request(request: Request) -> Report:
         )
         return f"{heading}\n\n{text}\n\n{hint}\n\n{last_line}"
 
-    return Report(card, to_copy=f"{_PASTE_HEADING}\n{text}")
+    return Report(make_card, to_copy=f"{_PASTE_HEADING}\n{text}")
 
 
 def _paste_hint(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:

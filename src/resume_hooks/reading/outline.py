@@ -425,12 +425,14 @@ def format_outline(
     for block in _format_turn_blocks(outline, turns, names, LINE_LIMITS[-1]):
         blocks.append("\n".join(block))
 
-    def gap(first: int, last: int) -> str:
+    def describe_gap(first: int, last: int) -> str:
         span = format_span(turns[first].number, turns[last].number)
         command = shell_command(f"outline {names.quoted_name} --turns {span}{file_option}")
         return f"… {format_count(last - first + 1, 'turn')} left out: {command}"
 
-    return fit_both_ends("\n".join(_format_opening(outline, names)), blocks, max_characters, gap)
+    return fit_both_ends(
+        "\n".join(_format_opening(outline, names)), blocks, max_characters, describe_gap
+    )
 
 
 def format_span(first: int, last: int) -> str:

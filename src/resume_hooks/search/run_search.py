@@ -226,11 +226,11 @@ def search_index(
             "Give some words, or --file, --tool, --branch, --role or --since.",
         )
 
-    def search(index: OpenIndex) -> SearchResult:
+    def search_index_once(index: OpenIndex) -> SearchResult:
         return Searcher(index, scope, where).search(queries, max_hits)
 
     return search_updated_index(
-        search,
+        search_index_once,
         scope,
         where,
         file_search_for_queries(queries, scope, where),

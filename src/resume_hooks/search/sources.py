@@ -148,20 +148,22 @@ class Sources:
         If its session has several files, prefer a file in scope, then the newest.
         """
 
-        def source(posting: Posting) -> tuple[str, str]:
+        def find_source(posting: Posting) -> tuple[str, str]:
             file = self.indexed_file(posting)
             if file:
                 return (file.session_id, file.agent)
             return ("", "")
 
-        def preference(posting: Posting) -> tuple[bool, int]:
+        def rank_copy(posting: Posting) -> tuple[bool, int]:
             file = self.indexed_file(posting)
             return posting.file in self._files_in_scope, file.mtime if file else 0
 
         same_source = (
-            other for other in copies if other.digest and source(other) == source(copies[0])
+            other
+            for other in copies
+            if other.digest and find_source(other) == find_source(copies[0])
         )
-        return max(same_source, key=preference, default=copies[0])
+        return max(same_source, key=rank_copy, default=copies[0])
 
     def find_hit_session(self, session_id: str, path: str) -> HitSession:
         """Return a session, given the path of one of its files."""

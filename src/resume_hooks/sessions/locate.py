@@ -283,7 +283,7 @@ def _refuse_deleted_session(words: str, where: Where, *, match_parts: bool) -> N
         deleted = max(matches, key=lambda match: match.deleted_at)
         raise SessionDeleted(
             f"'{collapse_line(plain_line(deleted.title), 80)}' ({deleted.session_id}) is in the trash",
-            f"Bring it back: resume-hooks restore {deleted.locator}",
+            f"Restore it: resume-hooks restore {deleted.locator}",
         )
 
 

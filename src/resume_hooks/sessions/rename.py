@@ -184,9 +184,7 @@ def _normalize_tag(text: str) -> str:
 
 def _require_utf8(text: str) -> str:
     if text != replace_surrogates(text):
-        raise UsageError(
-            "That is not UTF-8 text", "Type it again, in a terminal that speaks UTF-8."
-        )
+        raise UsageError("That is not UTF-8 text", "Type it again, in a terminal that uses UTF-8.")
     return text
 
 
@@ -201,8 +199,7 @@ def _require_usable_label(text: str, label_name: str) -> str:
     if _LOCATOR_LIKE.fullmatch(text):
         raise UsageError(
             (
-                f"'{text}' can't be a {label_name}: as a locator it reads as an id, a path, an "
-                "option or something else"
+                f"'{text}' can't be a {label_name}: as a locator it means an id, a path, an option or something else"
             ),
             "Choose other words, or add one.",
         )

@@ -191,7 +191,7 @@ def _finish_replacement(path: str, carryover: AppendCarryover, target: int) -> b
     """Carry over late writes after the rename. Return whether a program still has the old file open."""
     with convert_os_error(
         f"{path} was rewritten, but a running client's new lines could not be carried over",
-        "Make room on the disk. The last lines may be missing; the backup has the trimmed contents.",
+        "Free some space on the disk. The last lines may be missing; the backup has the trimmed contents.",
     ):
         is_open = carryover.follow(target)
         os.fsync(target)

@@ -15,7 +15,12 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
 from resume_hooks.cli.picker.chooser_threads import ContentSearch, SearchAnswer
-from resume_hooks.cli.picker.screen import Chooser, KeyAction, OfferedSessions, find_preview_position
+from resume_hooks.cli.picker.screen import (
+    Chooser,
+    KeyAction,
+    OfferedSessions,
+    find_preview_position,
+)
 from resume_hooks.cli.picker.sequences import KeyParser
 from resume_hooks.hooks.session_list.state import ListEntry, TurnHit
 from resume_hooks.paths import Where

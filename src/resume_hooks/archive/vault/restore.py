@@ -387,7 +387,7 @@ def _write_file(file: RestoredFile, new_id: str, oldest: int) -> None:
             for body in [line.rstrip(b"\r\n")]
         )
 
-    def check(temporary: str) -> None:
+    def check_file(temporary: str) -> None:
         if old_digest.hexdigest() != file.part.sha256:
             raise CheckFailed(
                 f"{file.source} has changed since it was stored: its hash differs",
@@ -401,7 +401,7 @@ def _write_file(file: RestoredFile, new_id: str, oldest: int) -> None:
         os.chmod(temporary, file.part.mode & 0o777)
         os.utime(temporary, ns=(time.time_ns(), max(file.part.mtime_ns, oldest)))
 
-    create_session(file.path, hash_and_yield(content, new_digest), check)
+    create_session(file.path, hash_and_yield(content, new_digest), check_file)
 
 
 def _select_files(

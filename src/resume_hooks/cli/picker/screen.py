@@ -409,10 +409,10 @@ class _LinesControl(UIControl):
     def create_content(self, width: int, height: int) -> UIContent:
         lines = self._make_lines(width, height)
 
-        def line(number: int) -> StyleAndTextTuples:
+        def make_line(number: int) -> StyleAndTextTuples:
             return [lines[number]]
 
-        return UIContent(line, len(lines), show_cursor=False)
+        return UIContent(make_line, len(lines), show_cursor=False)
 
 
 def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:

@@ -22,8 +22,8 @@ from resume_hooks.cli.options import (
 class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
     """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
 
-    The trash is in the state folder; ``restore`` brings a session back unchanged. Only
-    --empty-trash removes anything for good.
+    The trash is in the state folder; ``restore`` restores a session unchanged. Only --empty-trash removes
+    anything for good.
 
     The client cannot resume a session that is in several project folders from another folder.
     --other-copies keeps the copy that contains all the others, or the one that SESSION names by its
@@ -58,9 +58,9 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
 class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
     """Archive sessions in the vault, with all their files, for longer than the client keeps them.
 
-    SESSION defaults to the latest session of this folder. A copy is compressed to about an eighth
-    of the size. ``restore`` brings a session back; the other verbs read it in the vault. With
-    --verify, --list and --forget, SESSION names an archived one.
+    SESSION defaults to the latest session of this folder. A copy is compressed to about an eighth of the
+    size. ``restore`` restores a session; the other verbs read it in the vault. With --verify, --list and
+    --forget, SESSION names an archived one.
 
     --slim is for a session so large that the client hangs. After its archived copy is verified, a
     child is made of its live conversation, with placeholders for images and for contents of 10,000
@@ -99,7 +99,7 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
 
 
 class RestoreOptions(SessionOptions, body="resume_hooks.cli.trash:restore_session"):
-    """Bring a session back, byte for byte, to its place: from the trash, else from the vault.
+    """Restore a session, byte for byte, to its path: from the trash, else from the vault.
 
     SESSION: its id or four or more of the first characters, its title or a part of one, its tag, a
     pull request, or its file's former path. For a session that was deleted more than once, or an

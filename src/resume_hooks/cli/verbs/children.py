@@ -12,7 +12,7 @@ from resume_hooks.shared_values import MODEL_SECONDS
 
 
 class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
-    """Make a new session that knows SESSION: what was said and done in it, and the next step.
+    """Make a new session with the context of SESSION: its messages and work, and the next step.
 
     SESSION may be a sub-agent, <session>/agent-<id>.
 

@@ -514,7 +514,7 @@ def _count_unlinked_answers(
 ) -> int:
     """Count the kept answers that follow another answer although the parent has no link between the two."""
 
-    def stays(node: Node) -> bool:
+    def is_kept(node: Node) -> bool:
         is_edited = (
             node.number in rewrite.linear.dropped_calls or node.number in survey.records_to_mend
         )
@@ -522,17 +522,17 @@ def _count_unlinked_answers(
 
     nodes_by_id = {node.uuid: node for node in rewrite.linear.nodes}
 
-    def parent(node: Node) -> Node | None:
+    def find_parent(node: Node) -> Node | None:
         return nodes_by_id.get(node.parent or "")
 
     def is_linked(previous: Node, node: Node) -> bool:
-        ancestors = iterate_ancestors(parent(node), parent)
+        ancestors = iterate_ancestors(find_parent(node), find_parent)
         return (
             next((node_above for node_above in ancestors if node_above.is_message), None)
             is previous
         )
 
-    kept_messages = [node for node in rewrite.linear.nodes if node.is_message and stays(node)]
+    kept_messages = [node for node in rewrite.linear.nodes if node.is_message and is_kept(node)]
     pairs = (
         (previous, node)
         for previous, node in pairwise(kept_messages)

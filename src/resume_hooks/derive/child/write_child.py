@@ -155,11 +155,11 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
                 yield title_line(draft.session_id, title) + b"\n"
             yield from body_lines
 
-        def check(path: str) -> None:
+        def check_file(path: str) -> None:
             passed_checks.extend(check_child_file(plan, title, path))
             invariants.require_all_checks(passed_checks, draft.path)
 
-        create_session(draft.path, lines(), check)
+        create_session(draft.path, lines(), check_file)
         _require_same_parent(draft, where)
     warnings = [*failures]
     if draft.parent is not NO_PARENT:

@@ -225,11 +225,11 @@ def _group_messages(
     """Yield the index of each kept message, and each group of answers or results that becomes one message."""
     rows = [index for index in indexes if shown[index].handle not in silent_handles]
 
-    def stays(message: ShownMessage) -> bool:
+    def is_kept(message: ShownMessage) -> bool:
         return message.is_user_message or (thinks and message.role == records.ASSISTANT)
 
     for (is_unchanged, _), group in groupby(
-        rows, key=lambda index: (stays(shown[index]), shown[index].role)
+        rows, key=lambda index: (is_kept(shown[index]), shown[index].role)
     ):
         if is_unchanged:
             yield from group

@@ -336,12 +336,12 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Offere
 def _make_length_rule(kind: str, threshold_multiple: int = 1) -> Rule:
     """Return a rule that offers contents longer than ``threshold_multiple`` times their tool's threshold."""
 
-    def rule(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
+    def offer_long_contents(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
         for piece in _select_kind(kind, material):
             if piece.characters > threshold_multiple * options.limit(material.find_tool(piece)):
                 yield OfferedPiece(piece)
 
-    return rule
+    return offer_long_contents
 
 
 def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:

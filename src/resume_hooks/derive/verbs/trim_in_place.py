@@ -96,13 +96,13 @@ def trim_in_place(
         edits = make_edits(plan.choices, origins)
         passed_checks: list[Check] = []
 
-        def check(path: str) -> None:
+        def check_file(path: str) -> None:
             passed_checks.extend(_check_in_place(scanned, edits, origins, path))
             invariants.require_all_checks(passed_checks, session.path)
 
         remove_links(session.path, where)
         still_open = replace_session(
-            session.path, original, backup, _edit_lines(backup, edits), check
+            session.path, original, backup, _edit_lines(backup, edits), check_file
         )
     notes = _list_notes(plan)
     if still_open:

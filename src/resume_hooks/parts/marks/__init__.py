@@ -12,7 +12,7 @@ from resume_hooks.seam import Trigger
 
 PART = Part(
     verbs=(
-        Verb("mark", "Mark a place in a session to come back to.", before="fork"),
+        Verb("mark", "Mark a point in a session, to return to it later.", before="fork"),
         Verb(
             "back",
             "Go back to the mark in a new session, with a report of what came after it.",
@@ -36,8 +36,7 @@ PART = Part(
             "back",
             "report",
             (
-                "Go back to the mark, or to where a fork left, in a new session; of what "
-                "came after, only a report stays"
+                "Go back to the mark, or to where a fork left, in a new session that keeps only a report of the rest"
             ),
             module="trigger_answers",
             before="search",

@@ -111,7 +111,7 @@ def smart_trim(options: Any) -> Receipt:
         "smart": {**preview.build_plan_data(smart_plan), "spent": result.spent},
     }
 
-    def text() -> str:
+    def format_answer() -> str:
         """Return the result, and the plan unless it was already shown."""
         outcome = "Nothing was written."
         if receipt.written:
@@ -122,7 +122,7 @@ def smart_trim(options: Any) -> Receipt:
             return outcome
         return f"{plan_text}\n\n{outcome}"
 
-    return print_child(options, receipt, extra_fields, text)
+    return print_child(options, receipt, extra_fields, format_answer)
 
 
 def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:

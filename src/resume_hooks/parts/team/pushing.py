@@ -187,17 +187,17 @@ def build_session_metadata(
     session_folder = home_folder(ends, where)
     redactor = redactor or find_secrets_in_ends(ends)
 
-    def clean(text: str) -> str:
+    def clean_text(text: str) -> str:
         return collapse_line(plain_line(replace_surrogates(redactor.redact(text))), 1_000)
 
     return {
-        "title": clean(ends.make_title(redactor.redact)),
-        "folder": clean(session_folder),
-        "project": clean(read_project_name(session_folder)),
-        "created": clean(ends.created),
-        "ended": clean(ends.ended),
-        "parent": clean(parent.session_id) if parent else "",
-        "kind": clean(parent.kind) if parent else "",
+        "title": clean_text(ends.make_title(redactor.redact)),
+        "folder": clean_text(session_folder),
+        "project": clean_text(read_project_name(session_folder)),
+        "created": clean_text(ends.created),
+        "ended": clean_text(ends.ended),
+        "parent": clean_text(parent.session_id) if parent else "",
+        "kind": clean_text(parent.kind) if parent else "",
     }
 
 

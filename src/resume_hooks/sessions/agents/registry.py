@@ -231,7 +231,7 @@ def is_foreign(path: str, where: Where) -> bool:
 def require_complete(session: SessionFile) -> None:
     """Raise UsageError for a session of which only the prompts exist."""
     if loss_note := row_of_agent(session.agent).loss_note:
-        remedy = f"Go on from them in a fresh session: resume-hooks handoff {session.session_id}"
+        remedy = f"Continue from them in a fresh session: resume-hooks handoff {session.session_id}"
         raise UsageError(f"{session.session_id} can't be used for this. {loss_note}", remedy)
 
 

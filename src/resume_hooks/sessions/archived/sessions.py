@@ -79,8 +79,7 @@ def only_archived_error(session_id: str) -> OnlyArchived:
     """Return the error for changing or resuming a session of which only the archived copy exists."""
     return OnlyArchived(
         (
-            f"The client's file of {session_id} is gone; only the archived copy is left, and "
-            "that stays as it is"
+            f"The client's file of {session_id} is gone; only the archived copy is left, and it is never changed"
         ),
         f"Restore it first: resume-hooks restore {session_id}",
     )

@@ -68,6 +68,6 @@ def delete_other_copies(options: DeleteOptions) -> None:
         restore_commands = "\n".join(
             f"  {shell_command(f'restore {entry.locator}')}" for entry in entries
         )
-        return f"{kept_text}. Moved to the trash:\n{files}\n\nBring it back:\n{restore_commands}"
+        return f"{kept_text}. Moved to the trash:\n{files}\n\nRestore it:\n{restore_commands}"
 
     options.print_answer(data, format_text)
