@@ -18,7 +18,7 @@ def row(number: int = 1, **fields: Any) -> ListedSession:
         "agent_name": "", "branch": "main", "folder": CWD, "created": instant(0), "ended": instant(10), "size": 4_100,
         "mtime": NOW - 3_600, "turns": 3, "turns_at_least": 3, "context": ContextSize(20_000, 200_000),
         "kind": "original", "derivation_type": "original", "parent_id": None, "expires_days": 20, "expires_at": None,
-        "kept": False, "open": False,
+        "is_archived": False, "is_open": False,
         "commands": ResumeCommands(f"/resume {name}", f"cd {CWD} && claude --resume {name}"),
     }  # fmt: skip
     return ListedSession(**{**usual, **fields})
