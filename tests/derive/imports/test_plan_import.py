@@ -20,6 +20,9 @@ from resume_hooks.derive.fresh_child import ChildContents, read_opening
 from resume_hooks.derive.imports import plan_import as importing
 from resume_hooks.derive.imports.plan_import import ImportSource
 from resume_hooks.derive.imports.record_filter import make_valid_id
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.import_ import ImportSpec, import_transcript
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key
 from resume_hooks.reading.digest.build import UNVERIFIED_ENTRY, build_digest
@@ -215,17 +218,21 @@ def test_instants_of_the_future(config_home: ConfigHome, here: str) -> None:
 
 
 def test_the_same_again(config_home: ConfigHome, here: str) -> None:
-    """Known by its bytes, within the project; the receipt leads to the session that is there."""
+    """Known by its bytes, within the project, unless forced; the receipt leads to the session that is there."""
     first = import_records(config_home, here, conversation(2))
-    again = importing.plan_import(
-        source(config_home, conversation(2), "another name"), here, config_home.where
-    )
-    assert again.existing is not None
-    assert again.existing.session_id == first.session_id
-    receipt = importing.existing_import_receipt(again, again.existing)
+    same, caller = source(config_home, conversation(2), "another name"), Caller(config_home.where)
+    again = import_transcript(same, ImportSpec(here), caller)
+    assert isinstance(again, OpenedSession)
+    assert again.action == "already imported"
+    receipt = again.receipt
     assert (receipt.session_id, receipt.file, receipt.written) == ("", "", False)
     assert (receipt.parent_session_id, receipt.parent_file) == (first.session_id, first.file)
     assert receipt.in_client == f"/resume {first.session_id}"
+    dry = import_transcript(same, ImportSpec(here, force=True), caller._replace(dry_run=True))
+    assert isinstance(dry, NothingWritten)
+    forced = import_transcript(same, ImportSpec(here, force=True), caller)
+    assert isinstance(forced, OpenedSession)
+    assert (forced.action, forced.receipt.written) == ("imported", True)
     assert (
         importing.plan_import(
             source(config_home, conversation(3)), here, config_home.where
@@ -239,7 +246,7 @@ def test_the_same_again(config_home: ConfigHome, here: str) -> None:
         ).existing
         is None
     )
-    assert write_child(again, config_home.where).title == "prompt 0 · import 2"
+    assert forced.receipt.title == "prompt 0 · import 2"
 
 
 def test_damaged_lines_are_counted(config_home: ConfigHome, here: str) -> None:
