@@ -71,8 +71,12 @@ def collect_todos(
     if last_commit_order > list_order:
         later_events.append("the last commit")
     answer = _find_overtaking_answer(facts, last_commit_order, last_check)
+    later_reports = [report for report in facts.reports if report.place.order > list_order]
     if answer is not None:
         later_events.append(f"the answer at :{answer.place.number}")
+    elif edit_count and later_reports:
+        later_events.append(f"a sub-agent's report at :{later_reports[-1].place.number}")
+    if answer is not None or (edit_count and later_reports):
         return TodoEntries(overtaken=(_make_overtaken_entry(todos, later_events),))
     return TodoEntries(tuple(_list_open_todos(facts, todos, later_events)))
 
