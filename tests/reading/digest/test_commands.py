@@ -153,6 +153,16 @@ def test_one_run_of_selected_tests_gives_way_to_a_wider_pass(
     assert selected in texts(again.digest(config_home), "commands")
 
 
+def test_a_command_on_a_temporary_file_is_not_listed_among_the_others(
+    config_home: ConfigHome,
+) -> None:
+    """The file may be gone. A check may write one."""
+    talk = Talk().prompt("go").runs("go tool trace -pprof=net /tmp/trace.out", "ok")
+    digest = talk.runs("go doc net", "package net").runs("go build -o /tmp/x .").digest(config_home)
+    assert texts(digest, "others") == ["go doc net"]
+    assert texts(digest, "commands") == ["go build -o /tmp/x ."]
+
+
 def test_a_probe_is_not_run_again(config_home: ConfigHome) -> None:
     """One run of selected tests whose output was searched, the help of a program, a new repository."""
     talk = Talk().prompt("go").runs("go test ./a -run One 2>&1 | grep -A 30 'Session B'", "x")

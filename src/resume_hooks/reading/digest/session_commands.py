@@ -157,9 +157,18 @@ def list_working_commands(
         )
         if is_check(command) and not _is_push(command):
             checks.append(entry)
-        elif not only_looks_up(command):
+        elif not only_looks_up(command) and not _names_temporary_file(command):
             others.append(entry)
     return CommandList(tuple(checks), tuple(others))
+
+
+def _names_temporary_file(command: ShellCommand) -> bool:
+    """Check whether a command names a temporary file, which may be gone."""
+    words = [word for part in command.parts for word in part.words[1:]]
+    return any(_TEMPORARY_FILE.match(word) for word in words)
+
+
+_TEMPORARY_FILE = compile_lazily(r"/(?:private/)?(?:tmp|var/folders)/")
 
 
 def _choose_commands(
