@@ -544,6 +544,7 @@ def test_a_statement_about_later_work_is_a_constraint(config_home: ConfigHome, s
         "/compact keep it short", "Leave a note that it is done", "I want to see the log of it",
         "i want to implement this.", "It should be added to the list", "yes, keep going",
         "the agent feels implausible? because we want the agent doing the driving of it",
+        "I'd like to add a log of it. As lightweight as possible please.",
         "While I think we must always have both, that one is nice",
         "While it works, there should be an option to always use tabs",
         "i kind of feel like we want either typescript or rust.",
@@ -861,6 +862,17 @@ def test_a_list_is_overtaken_by_edits(
     talk.says(words)
     assert bool(find_overtaken_rows(talk.digest(config_home))) is is_overtaken_later
     assert bool(texts(talk.digest(config_home), "todos")) is not is_overtaken_later
+
+
+def test_a_list_is_overtaken_by_the_report_of_a_sub_agent(config_home: ConfigHome) -> None:
+    """Which may have done what the list names, if files were edited."""
+    rows = [{"content": "write docs", "status": "pending"}]
+    talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows})
+    talk.calls("Task", {"description": "docs", "prompt": "write them"}, "I wrote the docs.")
+    assert texts(talk.digest(config_home), "todos") == ["write docs"]
+    report_at = talk.at
+    (row,) = find_overtaken_rows(talk.edits(f"{CWD}/a.md").digest(config_home))
+    assert row.startswith(f"{OVERTAKEN}before 1 edit and a sub-agent's report at :{report_at}; ")
 
 
 @pytest.mark.parametrize(

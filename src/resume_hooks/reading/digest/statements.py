@@ -256,7 +256,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
         sentences = list(prose.split_sentences(HEADING.sub("", _select_own_words(quote.text))))
         binding_indexes = []
         for index, sentence in enumerate(sentences):
-            if _is_binding(sentence) and not _continues_reply(sentences, index):
+            if _is_binding(sentence) and not _is_for_step_before(sentences, index):
                 binding_indexes.append(index)
         for index in reversed(binding_indexes):
             demands.append((_add_subject(sentences, index), quote.place))
@@ -337,6 +337,11 @@ def _without_assent(sentence: str) -> str:
     return sentence[assent.end() :]
 
 
+def _is_for_step_before(sentences: Sequence[str], index: int) -> bool:
+    """Check whether a sentence only adds to a reply or to a request before it."""
+    return _continues_reply(sentences, index) or _describes_task(sentences, index)
+
+
 def _continues_reply(sentences: Sequence[str], index: int) -> bool:
     """Check whether a short sentence continues a reply: "Yes, delete it.
 
@@ -345,6 +350,25 @@ def _continues_reply(sentences: Sequence[str], index: int) -> bool:
     if index == 0 or len(sentences[index].split()) >= MIN_DEMAND_WORDS:
         return False
     return _REPLY_START.match(sentences[index - 1]) is not None
+
+
+def _describes_task(sentences: Sequence[str], index: int) -> bool:
+    """Check whether a sentence says how a requested piece of work should be: "I'd like to add a log.
+
+    As small as possible, please" is not for other work.
+    """
+    if index == 0 or _AS_POSSIBLE.match(sentences[index]) is None:
+        return False
+    request = sentences[index - 1]
+    return _TASK_START.match(request) is not None or _WISH_START.match(request) is not None
+
+
+_AS_POSSIBLE = compile_lazily(r"\W*as\s+\w+\s+as\s+possible\b", re.IGNORECASE)
+_WISH_START = compile_lazily(
+    rf"\W*(?:(?:{_FILLER_WORDS})\b\W*)*(?:i(?:'d|\s+would)\s+like|i\s+want|we\s+(?:need|want)|let'?s)\s+(?:to\s+)?\w",
+    re.IGNORECASE,
+)
+"""The first words of a wish for a piece of work."""
 
 
 def _add_subject(sentences: Sequence[str], index: int) -> str:
