@@ -18,7 +18,7 @@ from tests.reading.digest.talk import Talk, lines, texts
         ),
         (
             "Done. Ready to commit if you'd like to have it in.",
-            'offered, and not taken up: "Ready to commit if you\'d like to have it in."',
+            'left to the user, and not taken up: "Ready to commit if you\'d like to have it in."',
         ),
         (
             "Fixed. Now let me run the tests.",

@@ -113,7 +113,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
         )
     elif request:
         yield make_entry(
-            f'offered, and not taken up: "{request}"',
+            f'left to the user, and not taken up: "{request}"',
             quote.place,
             max_characters=MAX_ROW_CHARACTERS,
         )
