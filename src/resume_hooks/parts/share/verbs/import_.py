@@ -140,39 +140,29 @@ def _format_import(outcome: ImportOutcome) -> str:
                 ("in a shell", receipt.shell),
             ]
         )
+    extent = f"{format_count(plan.records, 'record')} of {format_count(plan.line_count, 'line')}"
     if plan.damaged_line_count:
-        damaged_phrase = f", {plan.damaged_line_count:,} damaged"
-    else:
-        damaged_phrase = ""
+        extent += f", {plan.damaged_line_count:,} damaged"
     if plan.hidden_record_count:
-        hidden_phrase = (
+        extent += (
             f"; {plan.hidden_record_count:,} of them visible to the model but not on the screen"
         )
-    else:
-        hidden_phrase = ""
-    return facts_table(
-        [
-            ("imported" if receipt.written else "would import", receipt.title),
-            ("from", plain_line(plan.source.name)),
-            ("sha256", plan.source.sha256),
-            *([("id", receipt.session_id), ("file", receipt.file)] if receipt.written else []),
-            (
-                "took over",
-                (
-                    f"{format_count(plan.records, 'record')} of "
-                    f"{format_count(plan.line_count, 'line')}{damaged_phrase}{hidden_phrase}"
-                ),
-            ),
-            ("tokens", f"about {receipt.tokens_after:,}"),
-            ("checks", checks_text(receipt)),
-            ("note", UNVERIFIED_NOTE),
-            *(
-                [("in Claude Code", receipt.in_client), ("in a shell", receipt.shell)]
-                if receipt.written
-                else []
-            ),
-        ]
-    )
+    facts = [
+        ("imported" if receipt.written else "would import", receipt.title),
+        ("from", plain_line(plan.source.name)),
+        ("sha256", plan.source.sha256),
+    ]
+    if receipt.written:
+        facts += [("id", receipt.session_id), ("file", receipt.file)]
+    facts += [
+        ("took over", extent),
+        ("tokens", f"about {receipt.tokens_after:,}"),
+        ("checks", checks_text(receipt)),
+        ("note", UNVERIFIED_NOTE),
+    ]
+    if receipt.written:
+        facts += [("in Claude Code", receipt.in_client), ("in a shell", receipt.shell)]
+    return facts_table(facts)
 
 
 def _import_bundle(
@@ -185,18 +175,16 @@ def _import_bundle(
         missing_file_count = sum(
             session.checksums.left_out + session.refused_file_count for session in bundled_sessions
         )
+    notes = []
     if damaged_count:
-        notes = [
-            f"{format_count(damaged_count, 'damaged line')} left out: a bundle can't contain them."
-        ]
-    else:
-        notes = []
-    notes += (
-        [f"{format_count(missing_file_count, 'file')} of the sessions could not be imported."]
-        if missing_file_count
-        else []
-    )
-    return imported_sessions, notes + ([BACKUPS_NOTE] if spec.whole else [])
+        damaged_text = format_count(damaged_count, "damaged line")
+        notes.append(f"{damaged_text} left out: a bundle can't contain them.")
+    if missing_file_count:
+        files_text = format_count(missing_file_count, "file")
+        notes.append(f"{files_text} of the sessions could not be imported.")
+    if spec.whole:
+        notes.append(BACKUPS_NOTE)
+    return imported_sessions, notes
 
 
 def _format_bundle(
@@ -207,33 +195,23 @@ def _format_bundle(
         action = "brought in"
     else:
         action = "would bring in"
-    rows = []
+    facts: list[tuple[str, object]] = []
     for session in imported_sessions:
-        rows.append(
-            (
-                "known" if session.existing else action,
-                " · ".join(filter(None, (session.receipt.title, session.session_id))),
-            )
-        )
+        heading = "known" if session.existing else action
+        names = (session.receipt.title, session.session_id)
+        facts.append((heading, " · ".join(filter(None, names))))
     if is_whole:
         extent_phrase = "complete, with their files"
     else:
         extent_phrase = "only their conversations (--whole for your own bundles)"
     check_count = sum(len(session.receipt.checks) for session in imported_sessions)
-    return facts_table(
-        [
-            *rows,
-            ("from", plain_line(import_source.name)),
-            ("taken over", extent_phrase),
-            ("at home in", last_receipt.folder),
-            (
-                "checks",
-                f"{check_count} passed" if last_receipt.written else "not run: nothing was written",
-            ),
-            *(
-                [("in Claude Code", last_receipt.in_client), ("in a shell", last_receipt.shell)]
-                if imported_sessions[-1].session_id
-                else []
-            ),
-        ]
-    )
+    checks = f"{check_count} passed" if last_receipt.written else "not run: nothing was written"
+    facts += [
+        ("from", plain_line(import_source.name)),
+        ("taken over", extent_phrase),
+        ("at home in", last_receipt.folder),
+        ("checks", checks),
+    ]
+    if imported_sessions[-1].session_id:
+        facts += [("in Claude Code", last_receipt.in_client), ("in a shell", last_receipt.shell)]
+    return facts_table(facts)
