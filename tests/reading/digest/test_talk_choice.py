@@ -57,3 +57,23 @@ def test_a_whole_report_leaves_room_for_calls() -> None:
     assert len(shortened) < 4_100
     assert shortened.startswith("Row 0 of")
     assert shortened.endswith("Row 399 of the report.")
+
+
+def test_the_words_between_the_calls_of_long_turns_leave_room_for_calls() -> None:
+    """Of each turn the latest are shown, and all in a large opening."""
+    words = "what was found, and why it is so " * 5
+    talk = []
+    for turn in range(3):
+        talk.append(TalkMessage(MessageKind.REQUEST, f"s:{100 * turn}", "go on"))
+        for number in range(1, 50):
+            message = TalkMessage(MessageKind.NARRATION, f"s:{100 * turn + number}", words)
+            talk.append(message)
+
+    def show_talk(room: int) -> dict[int, str]:
+        return choose_talk(talk, room, lambda _, text: len(text), len(talk))
+
+    shown = show_talk(21_000)
+    assert sum(map(len, shown.values())) <= 21_000 * 0.7
+    assert {1 + 48, 51 + 48, 101 + 48} <= shown.keys()
+    assert not {1, 51} & shown.keys()
+    assert len(show_talk(60_000)) == len(talk)

@@ -4,12 +4,15 @@ The order is as follows. First come the messages since the last request, then th
 the latest first. Then come the assistant's last words before each prompt: the latest third whole,
 and the conclusions of the others. Then come the assistant's words between calls and the sub-agents'
 reports, both shortened. If there is still space, these reports and the other last words are shown
-whole. The client's summary replaces omitted messages. A large opening contains everything whole.
+whole, but leave room for the latest calls, as does the narration of long turns. The client's summary
+replaces omitted messages. A large opening contains everything whole.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import MessageKind, TalkMessage
@@ -20,10 +23,15 @@ MAX_RECENT_ANSWERS = 3  # the number of latest answers that are shown whole befo
 WHOLE_ANSWERS_DIVISOR = 3
 MAX_NARRATION_CHARACTERS = 600  # the maximum number of characters in words between two calls
 MIN_WHOLE_TALK_CHARACTERS = 56_000  # if this many characters are available, the whole talk is shown
+# if this many characters are available, older texts leave room for calls
+MIN_SHARED_CHARACTERS = 20_000
 # the maximum number of characters in a sub-agent's report that does not fit whole
 MAX_REPORT_CHARACTERS = 4_000
-# the fraction of the space that whole reports leave for the calls after the talk
+# the fraction of the space that whole reports, whole older answers and the narration of long turns
+# leave for the calls after the talk
 CALLS_FRACTION = 0.3
+# the fraction of the space for the words between the calls of one turn, before they must leave that
+TURN_NARRATION_FRACTION = 0.1
 # the maximum number of characters in a request that does not fit whole
 MAX_BEGINNING_CHARACTERS = 400
 CURRENT_FRACTION = 0.25  # the fraction of the space for messages since the last request
@@ -76,15 +84,41 @@ def choose_talk(
         choice.show_longest(index, first_texts[index], conclusion)
     for index in (*closings[: -(-len(closings) // WHOLE_ANSWERS_DIVISOR)], *requests):
         choice.show_message(index, messages[index].text)
-    for index in (
-        *choice.indexes_of_kind(MessageKind.NARRATION),
-        *choice.indexes_of_kind(MessageKind.REPORT),
-    ):
+    _add_narration(choice, messages, max_characters)
+    for index in choice.indexes_of_kind(MessageKind.REPORT):
         choice.show_message(
             index, talk.shorten_text(messages[index].text, MAX_NARRATION_CHARACTERS)
         )
     _add_whole_texts(choice, messages, closings, max_characters)
     return choice.texts
+
+
+def _add_narration(
+    choice: _TalkChoice, messages: Sequence[TalkMessage], max_characters: int
+) -> None:
+    """Show the assistant's words between calls, the latest first, and few of a long turn's if calls need the space."""
+    turn_numbers = list(accumulate(message.kind is MessageKind.REQUEST for message in messages))
+    turn_characters: Counter[int] = Counter()
+    later_texts: dict[int, str] = {}
+    for index in choice.indexes_of_kind(MessageKind.NARRATION):
+        text = talk.shorten_text(messages[index].text, MAX_NARRATION_CHARACTERS)
+        if turn_characters[turn_numbers[index]] <= max_characters * TURN_NARRATION_FRACTION:
+            choice.show_message(index, text)
+        else:
+            later_texts[index] = text
+        turn_characters[turn_numbers[index]] += len(text)
+    for index, text in later_texts.items():
+        choice.show_in_spare_space(index, text, _count_calls_characters(max_characters))
+
+
+def _count_calls_characters(max_characters: int) -> int:
+    """Return the number of characters that older texts leave for the calls.
+
+    It is 0 in a small opening, where the talk is more useful, and in a large one, where both fit.
+    """
+    if MIN_SHARED_CHARACTERS <= max_characters < MIN_WHOLE_TALK_CHARACTERS:
+        return round(max_characters * CALLS_FRACTION)
+    return 0
 
 
 def _add_whole_texts(
@@ -100,10 +134,12 @@ def _add_whole_texts(
     whole_indexes = list(closings)
     if max_characters >= MIN_WHOLE_TALK_CHARACTERS:
         whole_indexes += choice.indexes_of_kind(MessageKind.NARRATION)
+    reserved_characters = _count_calls_characters(max_characters)
     for index in whole_indexes:
-        choice.show_message(index, messages[index].text)
+        choice.show_in_spare_space(index, messages[index].text, reserved_characters)
+    reserved_characters = round(max_characters * CALLS_FRACTION)
     for index in reports:
-        choice.show_in_spare_space(index, round(max_characters * CALLS_FRACTION))
+        choice.show_in_spare_space(index, messages[index].text, reserved_characters)
 
 
 class _TalkChoice:
@@ -144,9 +180,8 @@ class _TalkChoice:
             if self._remaining_characters > min_remaining:
                 self.show_message(index, self._messages[index].text)
 
-    def show_in_spare_space(self, index: int, reserved_characters: int) -> None:
-        """Show a message whole if this many characters remain, for the calls after the talk."""
-        text = self._messages[index].text
+    def show_in_spare_space(self, index: int, text: str, reserved_characters: int) -> None:
+        """Show this text of a message if this many characters remain, for the calls after the talk."""
         added_characters = len(text) - len(self.texts.get(index, ""))
         if added_characters + reserved_characters < self._remaining_characters:
             self.show_message(index, text)
