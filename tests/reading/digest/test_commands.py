@@ -139,17 +139,19 @@ def test_a_check_that_passed_in_a_chain(config_home: ConfigHome) -> None:
 def test_one_run_of_selected_tests_gives_way_to_a_wider_pass(
     config_home: ConfigHome, selected: str, whole: str
 ) -> None:
-    """It stays while no later run covers it, and if it ran more than once."""
+    """It stays if no edit or no later run that covers it followed, and if it ran more than once."""
     talk = Talk().prompt("go").runs(whole).runs(selected)
     assert set(texts(talk.digest(config_home), "commands")) == {selected, whole}
     failed = Talk().prompt("go").runs(selected).fails(whole)
     assert texts(failed.digest(config_home), "commands") == [selected]
-    talk.runs(whole)
+    talk.edits(f"{CWD}/a.py").runs(whole)
     kept = whole == "pytest tests -q"  # the other tests with this name are elsewhere
     assert (selected in texts(talk.digest(config_home), "commands")) is kept
-    inspected = Talk().prompt("go").runs(selected).runs(f'echo "=== all ==="; {whole}')
+    inspected = (
+        Talk().prompt("go").runs(selected).edits(f"{CWD}/a.py").runs(f'echo "=== all ==="; {whole}')
+    )
     assert (selected in texts(inspected.digest(config_home), "commands")) is kept
-    again = Talk().prompt("go").runs(selected).runs(selected).runs(whole)
+    again = Talk().prompt("go").runs(selected).runs(selected).edits(f"{CWD}/a.py").runs(whole)
     assert selected in texts(again.digest(config_home), "commands")
 
 
@@ -171,7 +173,7 @@ def test_a_probe_is_not_run_again(config_home: ConfigHome) -> None:
     digest = talk.digest(config_home)
     assert texts(digest, "commands") == ["go vet ./..."]
     assert texts(digest, "others") == []
-    talk.runs("go test ./a | grep FAIL", "x").runs("go test ./...")
+    talk.runs("go test ./a | grep FAIL", "x").edits(f"{CWD}/a.go").runs("go test ./...")
     assert texts(talk.digest(config_home), "commands") == ["go test ./...", "go vet ./..."]
     talk.fails("pytest --x", "usage: pytest [options]\nerror: unrecognized arguments: --x", 4)
     assert len(texts(talk.digest(config_home), "errors")) == 1

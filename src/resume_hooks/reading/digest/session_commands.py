@@ -198,7 +198,8 @@ def _choose_commands(
             if _uses_removed_folder(good_run, commands, removals):
                 continue
             covering_pass = check_passes.find_covering_pass(_make_check_run(runs[-1]))
-            if _is_probe(runs, is_covered=covering_pass is not None):
+            is_replaced = covering_pass is not None and _is_outdated(runs[-1], edited_files)
+            if _is_probe(runs, is_replaced=is_replaced):
                 continue
             score = (
                 min(len(runs), MAX_COUNTED_RUNS)
@@ -572,15 +573,21 @@ def _make_check_run(command: ShellCommand) -> CheckRun:
     return CheckRun(command.run, command.parts, command.key, command.has_worked)
 
 
-def _is_probe(runs: Sequence[ShellCommand], *, is_covered: bool) -> bool:
+def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
+    """Check whether files were edited after a check."""
+    folder = find_run_folder(command.run, command.parts)
+    return bool(edited_files.describe_passed_check(command.run.result_place, folder))
+
+
+def _is_probe(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bool:
     """Check whether a check ran only once, to see whether a change of the moment works.
 
     It has two of these signs: it selects tests by their names, its output was searched, or a later
-    check covers it.
+    check covers it after edits.
     """
     parts = runs[0].parts
     is_searched = any(part.words[:1] in _SEARCHES for part in parts)
-    return len(runs) == 1 and selects_tests(parts) + is_searched + is_covered > 1
+    return len(runs) == 1 and selects_tests(parts) + is_searched + is_replaced > 1
 
 
 _SEARCHES = (("grep",), ("egrep",), ("rg",))
