@@ -1,4 +1,4 @@
-"""Rewrite: a session file is there whole or not at all, whatever fails or whoever else writes."""
+"""Tests of atomic writes: a session file is written completely or not at all, whatever fails or writes meanwhile."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ WHOLE = b"".join(CHUNKS)
 KILLED = 9
 
 
-def accept(path: str) -> None:
-    """A check that finds nothing to object to."""
+def accept_any_file(path: str) -> None:
+    """A check that raises no error."""
 
 
-def visible(folder: Path) -> list[str]:
+def session_files_in(folder: Path) -> list[str]:
     """Return the files that a client would read as sessions."""
     return sorted(
         path.name for path in folder.iterdir() if path.suffix == ".jsonl" and path.stat().st_size
     )
 
 
-def test_the_file_is_whole_and_private(tmp_path: Path) -> None:
-    """Bytes as given, mode 0600, nothing else left in the folder."""
-    create_session(str(tmp_path / NAME), CHUNKS, accept)
+def test_create_writes_a_complete_private_file(tmp_path: Path) -> None:
+    """The file has the given bytes and mode 0600, and the folder contains nothing else."""
+    create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
     assert (tmp_path / NAME).read_bytes() == WHOLE
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
     assert (tmp_path / NAME).stat().st_nlink == 1
 
 
 @pytest.mark.parametrize("mask", [0, 0o777, 0o022])
-def test_the_mode_is_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
-    """0600 under any umask, also for appended files where the umask allows it."""
+def test_the_umask_never_makes_a_file_public(tmp_path: Path, mask: int) -> None:
+    """The mode is 0600 under any umask. Appended files also keep group and others out."""
     before = os.umask(mask)
     try:
-        create_session(str(tmp_path / NAME), CHUNKS, accept)
+        create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
         append_line(str(tmp_path / "log"), b"x")
     finally:
         os.umask(before)
@@ -59,25 +59,27 @@ def test_the_mode_is_private_whatever_the_umask(tmp_path: Path, mask: int) -> No
     assert stat.S_IMODE((tmp_path / "log").stat().st_mode) & ~0o600 == 0
 
 
-def test_the_check_sees_the_whole_file_before_it_has_its_name(tmp_path: Path) -> None:
-    """While it is checked, the file is complete, on disk, and no session yet."""
+def test_the_check_reads_the_complete_file_before_the_rename(tmp_path: Path) -> None:
+    """During the check, the file is complete and on disk, but has a temporary name."""
     seen = []
 
     def check(path: str) -> None:
-        seen.append((Path(path).read_bytes() == WHOLE, Path(path).suffix, visible(tmp_path)))
+        seen.append(
+            (Path(path).read_bytes() == WHOLE, Path(path).suffix, session_files_in(tmp_path))
+        )
 
     create_session(str(tmp_path / NAME), iter(CHUNKS), check)
     assert seen == [(True, ".tmp", [])]
 
 
 def failing_chunks(error: BaseException) -> Iterator[bytes]:
-    """Some bytes, then ``error``."""
+    """Yield some bytes, then raise ``error``."""
     yield CHUNKS[0]
     raise error
 
 
 def failing_check(error: BaseException) -> Callable[[str], None]:
-    """A check that raises ``error``."""
+    """Return a check that raises ``error``."""
 
     def check(path: str) -> None:
         raise error
@@ -88,42 +90,42 @@ def failing_check(error: BaseException) -> Callable[[str], None]:
 @pytest.mark.parametrize(
     "error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), SystemExit(3)]
 )
-def test_a_failure_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
-    """A failed check, a bug, Ctrl+C: the error comes through and the folder is as it was."""
+def test_a_failed_write_leaves_no_file(tmp_path: Path, error: BaseException) -> None:
+    """A failed check, a bug and Ctrl+C each raise their error and leave the folder unchanged."""
     with pytest.raises(type(error)):
         create_session(str(tmp_path / NAME), CHUNKS, failing_check(error))
     with pytest.raises(type(error)):
-        create_session(str(tmp_path / NAME), failing_chunks(error), accept)
+        create_session(str(tmp_path / NAME), failing_chunks(error), accept_any_file)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_existing_name_is_never_written_over(tmp_path: Path) -> None:
-    """The file that has the name keeps its bytes; a link in its place is not followed."""
+def test_create_never_overwrites_an_existing_file(tmp_path: Path) -> None:
+    """The existing file keeps its bytes. A link with the name is not followed."""
     (tmp_path / NAME).write_bytes(b"mine\n")
     with pytest.raises(WriteFailed, match="File exists"):
-        create_session(str(tmp_path / NAME), CHUNKS, accept)
+        create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(NAME, b"mine\n")]
     link = tmp_path / "link.jsonl"
     link.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(WriteFailed):
-        create_session(str(link), CHUNKS, accept)
+        create_session(str(link), CHUNKS, accept_any_file)
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_missing_folder_is_a_sentence(tmp_path: Path) -> None:
-    """Where there is no folder, or a file in its place, the failure says what and where."""
+def test_a_write_to_a_missing_folder_raises_a_clear_error(tmp_path: Path) -> None:
+    """If the folder is missing or is a file, the error states the cause and the path."""
     (tmp_path / "file").write_bytes(b"")
     for folder in ("gone", "file"):
         with pytest.raises(WriteFailed, match=f"Could not write .*{folder}"):
-            create_session(str(tmp_path / folder / NAME), CHUNKS, accept)
+            create_session(str(tmp_path / folder / NAME), CHUNKS, accept_any_file)
 
 
-def test_a_read_only_folder() -> None:
-    """Without the right to write nothing is made, and the sentence says why."""
+def test_a_write_to_a_read_only_folder_fails() -> None:
+    """Without write permission no file is created, and the error states the reason."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o555)
         with an_ordinary_user(), pytest.raises(WriteFailed, match="Permission denied"):
-            create_session(os.path.join(folder, NAME), CHUNKS, accept)
+            create_session(os.path.join(folder, NAME), CHUNKS, accept_any_file)
         assert os.listdir(folder) == []
         os.chmod(folder, 0o700)
 
@@ -149,8 +151,8 @@ except WriteFailed as error:
 """
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
-    """A write that the system cuts short fails as a sentence, the folder is empty again, nothing half is appended."""
+def test_a_full_disk_leaves_no_partial_file(tmp_path: Path) -> None:
+    """A write on a full disk raises an error, leaves an empty folder and appends no partial line."""
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / NAME), str(tmp_path / "log")]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "src")}
@@ -163,56 +165,55 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_bytes() == b"next\n"
 
 
-def test_killed_at_any_step_leaves_nothing_or_the_whole(tmp_path: Path) -> None:
-    """Killed before each step of the writer in turn: no session, or the whole one.
-
-    The next writer cleans up.
-    """
+def test_a_killed_writer_leaves_a_complete_file_or_none(tmp_path: Path) -> None:
+    """A writer killed before any step leaves no session or a complete one. The next writer removes temporary files."""
     path, outcomes = tmp_path / NAME, []
 
     def prepare() -> Callable[[], object]:
         path.unlink(missing_ok=True)
-        return lambda: create_session(str(path), CHUNKS, accept)
+        return lambda: create_session(str(path), CHUNKS, accept_any_file)
 
     for killed in crashes(prepare):
         assert not path.exists() or path.read_bytes() == WHOLE
         outcomes.append((killed, path.exists()))
-        create_session(str(tmp_path / f"{session_id(len(outcomes))}.jsonl"), CHUNKS, accept)
+        create_session(
+            str(tmp_path / f"{session_id(len(outcomes))}.jsonl"), CHUNKS, accept_any_file
+        )
         assert not [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
     assert outcomes[0] == (True, False)
     assert outcomes[-1] == (False, True)
     assert (True, True) in outcomes  # killed after it had its name, too
 
 
-def test_without_hard_links_the_name_is_still_exclusive(
+def test_create_never_overwrites_a_file_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On volumes that know no hard links the file comes by a rename, and never over another one."""
+    """On volumes without hard links, the file is renamed into place and never replaces another one."""
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    create_session(str(tmp_path / NAME), CHUNKS, accept)
+    create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
     assert (tmp_path / NAME).read_bytes() == WHOLE
     with pytest.raises(WriteFailed, match="File exists"):
-        create_session(str(tmp_path / NAME), [b"other"], accept)
+        create_session(str(tmp_path / NAME), [b"other"], accept_any_file)
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(WriteFailed, match="not permitted"):
-        create_session(str(tmp_path / "other.jsonl"), CHUNKS, accept)
+        create_session(str(tmp_path / "other.jsonl"), CHUNKS, accept_any_file)
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
 
 
 def _create(path: str, mark: bytes, ready: object) -> None:
     ready.wait()  # type: ignore[attr-defined]
     try:
-        create_session(path, [mark * 50_000], accept)
+        create_session(path, [mark * 50_000], accept_any_file)
     except WriteFailed:
         os._exit(1)
 
 
-def test_of_two_creators_one_wins(tmp_path: Path) -> None:
-    """Several writers of one name: exactly one succeeds, its bytes are whole, nothing else is left."""
+def test_only_one_of_several_creators_succeeds(tmp_path: Path) -> None:
+    """If several processes create the same name, one succeeds, with complete bytes and no other files left."""
     fork = multiprocessing.get_context("fork")
     for turn in range(10):
         folder = tmp_path / str(turn)
@@ -232,16 +233,18 @@ def test_of_two_creators_one_wins(tmp_path: Path) -> None:
         assert [path.name for path in folder.iterdir()] == [NAME]
 
 
-def replaced(path: Path, chunks: list[bytes], check: Callable[[str], None] = accept) -> bool:
-    """Put ``chunks`` in place of what ``path`` holds now."""
+def replace_file(
+    path: Path, chunks: list[bytes], check: Callable[[str], None] = accept_any_file
+) -> bool:
+    """Replace the content of ``path`` with ``chunks``."""
     kept = path.with_name("kept")
     kept.write_bytes(path.read_bytes())
     with path.open("rb") as original:
         return replace_session(str(path), original.fileno(), str(kept), chunks, check)
 
 
-def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """New bytes, private, and what is appended while they are checked continues behind them."""
+def test_replace_writes_all_new_bytes(tmp_path: Path) -> None:
+    """The new file is private. Bytes that are appended during the check follow the new content."""
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
     os.chmod(path, 0o644)
@@ -251,35 +254,35 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
         assert path.read_bytes() == WHOLE
         append_line(str(path), b"late")
 
-    assert replaced(path, [b"new\n"], check) is False
+    assert replace_file(path, [b"new\n"], check) is False
     assert path.read_bytes() == b"new\nlate\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert sorted(found.name for found in tmp_path.iterdir()) == [NAME, "kept"]
 
 
-def test_an_abandoned_half_line_stays(tmp_path: Path) -> None:
-    """A last line without its end is nobody's any more: it stays as it is."""
+def test_replace_keeps_an_unfinished_last_line(tmp_path: Path) -> None:
+    """An unfinished last line that no process writes any more is kept unchanged."""
     path = tmp_path / NAME
     path.write_bytes(b'{"whole":1}\n{"torn":')
-    replaced(path, [b"new\n", b'{"torn":'])
+    replace_file(path, [b"new\n", b'{"torn":'])
     assert path.read_bytes() == b'new\n{"torn":'
 
 
 @pytest.mark.parametrize(
     "error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), OSError(28, "full")]
 )
-def test_a_replacement_that_fails_changes_nothing(tmp_path: Path, error: BaseException) -> None:
-    """A failed check, a bug, Ctrl+C, a full disk: the file is as it was, and nothing else is left."""
+def test_a_failed_replacement_keeps_the_old_file(tmp_path: Path, error: BaseException) -> None:
+    """A failed check, a bug, Ctrl+C or a full disk leaves the file unchanged and no other file."""
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
     with pytest.raises(WriteFailed if isinstance(error, OSError) else type(error)):
-        replaced(path, [b"new\n"], failing_check(error))
+        replace_file(path, [b"new\n"], failing_check(error))
     assert path.read_bytes() == WHOLE
     assert sorted(found.name for found in tmp_path.iterdir()) == [NAME, "kept"]
 
 
-def test_a_file_that_differs_from_the_copy_is_not_replaced(tmp_path: Path) -> None:
-    """It has the same name but belongs to another program, or its bytes differ."""
+def test_replace_refuses_a_file_that_differs_from_the_copy(tmp_path: Path) -> None:
+    """The file has the same name but another program replaced it or changed its bytes."""
     path = tmp_path / NAME
 
     def rename(_: str) -> None:
@@ -295,12 +298,12 @@ def test_a_file_that_differs_from_the_copy_is_not_replaced(tmp_path: Path) -> No
     for change in (rename, rewrite, shrink):
         path.write_bytes(WHOLE)
         with pytest.raises(WriteFailed, match="by another program meanwhile"):
-            replaced(path, [b"new\n"], change)
+            replace_file(path, [b"new\n"], change)
         assert b"new" not in path.read_bytes()
 
 
-def after_the_rename(path: Path, write: Callable[[int], object]) -> threading.Thread:
-    """Have ``write`` called with the old file's descriptor as soon as ``path`` is another file."""
+def call_after_rename(path: Path, write: Callable[[int], object]) -> threading.Thread:
+    """Call ``write`` with the old file's descriptor as soon as ``path`` is another file."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
     was = os.fstat(descriptor).st_ino
 
@@ -315,8 +318,8 @@ def after_the_rename(path: Path, write: Callable[[int], object]) -> threading.Th
     return thread
 
 
-def test_lines_written_to_the_old_file_are_carried_over(tmp_path: Path) -> None:
-    """Lines arrive whole and in order among other programs' lines, even one of 3 MB. A partial line is ended."""
+def test_replace_moves_lines_written_to_the_old_file(tmp_path: Path) -> None:
+    """Lines arrive complete and in order among other programs' lines, even one of 3 MB. A partial line gets an end."""
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
     long = b"l" * 3_000_000
@@ -327,8 +330,8 @@ def test_lines_written_to_the_old_file_are_carried_over(tmp_path: Path) -> None:
         time.sleep(0.02)
         os.write(descriptor, b" 2\n" + long + b"\nold 3")
 
-    thread = after_the_rename(path, write)
-    replaced(path, [b"new\n"])
+    thread = call_after_rename(path, write)
+    replace_file(path, [b"new\n"])
     thread.join()
     lines = path.read_bytes().split(b"\n")
     assert [found for found in lines if found != b"new 1"] == [
@@ -342,29 +345,26 @@ def test_lines_written_to_the_old_file_are_carried_over(tmp_path: Path) -> None:
     assert lines.count(b"new 1") == 1
 
 
-def test_a_replaced_file_keeps_its_times(tmp_path: Path) -> None:
-    """An old session stays old, to the nanosecond.
-
-    One that somebody wrote to meanwhile is as new as that.
-    """
+def test_replace_keeps_the_modification_time(tmp_path: Path) -> None:
+    """The time of an old session stays the same to the nanosecond, unless another program wrote to it meanwhile."""
     path, old = tmp_path / NAME, 1_600_000_000_123_456_789
     path.write_bytes(WHOLE)
     os.utime(path, ns=(old, old))
-    replaced(path, [b"new\n"])
+    replace_file(path, [b"new\n"])
     assert path.stat().st_mtime_ns == old
-    replaced(path, [b"newer\n"], lambda _: append_line(str(path), b"late"))
+    replace_file(path, [b"newer\n"], lambda _: append_line(str(path), b"late"))
     assert path.read_bytes() == b"newer\nlate\n"
     assert time.time() - path.stat().st_mtime < 60
     os.utime(path, ns=(old, old))
-    thread = after_the_rename(path, lambda descriptor: os.write(descriptor, b"later\n"))
-    replaced(path, [b"newest\n"])
+    thread = call_after_rename(path, lambda descriptor: os.write(descriptor, b"later\n"))
+    replace_file(path, [b"newest\n"])
     thread.join()
     assert path.read_bytes() == b"newest\nlater\n"
     assert time.time() - path.stat().st_mtime < 60
 
 
-def test_a_carried_over_record_never_splits_a_line(tmp_path: Path) -> None:
-    """If another program is writing a line of the new file, the old file's record waits and then follows."""
+def test_a_moved_record_never_splits_another_line(tmp_path: Path) -> None:
+    """While another program writes a line to the new file, a record from the old file waits for its end."""
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
 
@@ -378,8 +378,8 @@ def test_a_carried_over_record_never_splits_a_line(tmp_path: Path) -> None:
             stream.write(b"left")
             os.write(descriptor, b"old 2\n")
 
-    thread = after_the_rename(path, write)
-    replaced(path, [b"new\n"])
+    thread = call_after_rename(path, write)
+    replace_file(path, [b"new\n"])
     thread.join()
     assert path.read_bytes() == b"new\nhere\nold 1\nleft\nold 2\n"
 
@@ -389,14 +389,14 @@ import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
 from resume_hooks.errors import WriteFailed
-from tests.storage.test_atomic import replaced
+from tests.storage.test_atomic import replace_file
 path = Path(sys.argv[1])
 path.write_bytes(b"old\\n")
 print("ready", flush=True)
 sys.stdin.readline()
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 try:
-    replaced(path, [b"x" * 9_999 + b"\\n"] * int(sys.argv[2]))
+    replace_file(path, [b"x" * 9_999 + b"\\n"] * int(sys.argv[2]))
 except WriteFailed as error:
     print(error.message, error.remedy)
 """
@@ -405,8 +405,11 @@ except WriteFailed as error:
 @pytest.mark.parametrize(
     ("chunks", "said"), [(9, "Nothing was changed"), (5, "a running client's new lines")]
 )
-def test_a_full_disk_is_reported(tmp_path: Path, chunks: int, said: str) -> None:
-    """Before the rename nothing was changed; after it the message says what may be missing."""
+def test_replace_reports_a_full_disk(tmp_path: Path, chunks: int, said: str) -> None:
+    """If the disk is full before the rename, nothing changes.
+
+    After the rename, the message says what may be missing.
+    """
     path = tmp_path / NAME
     command = [sys.executable, "-c", NO_ROOM, str(path), str(chunks)]
     env = {"PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
@@ -416,7 +419,7 @@ def test_a_full_disk_is_reported(tmp_path: Path, chunks: int, said: str) -> None
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         thread = (
-            after_the_rename(path, lambda old: os.write(old, b"late\n")) if chunks == 5 else None
+            call_after_rename(path, lambda old: os.write(old, b"late\n")) if chunks == 5 else None
         )
         assert said in process.communicate("go\n")[0]
     if thread is not None:
@@ -429,8 +432,8 @@ def _append(path: str, mark: str) -> None:
         append_line(path, f"{mark}:{number}:{mark * 200}".encode())
 
 
-def test_appended_lines_never_mix(tmp_path: Path) -> None:
-    """Eight processes at once: every line is there once and whole."""
+def test_parallel_appends_never_mix_lines(tmp_path: Path) -> None:
+    """Eight processes append at the same time, and every line appears once and complete."""
     path = tmp_path / "links.jsonl"
     fork = multiprocessing.get_context("fork")
     writers = [fork.Process(target=_append, args=(str(path), mark)) for mark in "abcdefgh"]
@@ -442,8 +445,8 @@ def test_appended_lines_never_mix(tmp_path: Path) -> None:
     assert sorted(path.read_text().splitlines()) == sorted(expected)
 
 
-def test_a_torn_line_does_not_swallow_the_next(tmp_path: Path) -> None:
-    """A last line without its end is ended first."""
+def test_append_ends_an_unfinished_line_first(tmp_path: Path) -> None:
+    """A new line starts after the end of an unfinished line."""
     path = tmp_path / "links.jsonl"
     path.write_bytes(b'{"whole":1}\n{"torn":')
     append_line(str(path), b'{"next":1}')
@@ -451,16 +454,16 @@ def test_a_torn_line_does_not_swallow_the_next(tmp_path: Path) -> None:
     assert path.read_bytes() == b'{"whole":1}\n{"torn":\n{"next":1}\n{"last":1}\n'
 
 
-def test_append_follows_no_link(tmp_path: Path) -> None:
-    """A link in the place of our file leads nowhere."""
+def test_append_refuses_a_link(tmp_path: Path) -> None:
+    """A link with the file's name is not followed."""
     (tmp_path / "links.jsonl").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"):
         append_line(str(tmp_path / "links.jsonl"), b"x")
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_append_writes_to_no_pipe(tmp_path: Path) -> None:
-    """A pipe in the place of our file is refused, not waited for."""
+def test_append_refuses_a_pipe(tmp_path: Path) -> None:
+    """A pipe with the file's name raises an error at once."""
     os.mkfifo(tmp_path / "links.jsonl")
     with pytest.raises(OSError, match="regular"):
         append_line(str(tmp_path / "links.jsonl"), b"x")

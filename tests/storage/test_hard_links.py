@@ -1,4 +1,4 @@
-"""Second names of files: exclusive, never through a link; between file systems compared copies."""
+"""Tests of hard links to files: they never overwrite a file or follow a link, and fall back to verified copies."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ from resume_hooks.storage.hard_links import has_same_bytes, link_or_copy, list_f
 
 @pytest.fixture(params=["same", "other"])
 def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whether the two places are on one file system.
-
-    On two, neither a link nor a rename leads over.
-    """
+    """Say whether source and target are on the same file system. On two, links and renames fail."""
     if request.param == "other":
-        forbid_moves(monkeypatch)
+        forbid_moves_between_folders(monkeypatch)
     return str(request.param)
 
 
-def forbid_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+def forbid_moves_between_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every rename and link between two folders fail."""
 
     def only_within(call: str) -> None:
@@ -41,8 +38,8 @@ def forbid_moves(monkeypatch: pytest.MonkeyPatch) -> None:
         only_within(call)
 
 
-def a_folder(path: Path) -> Path:
-    """A folder with files, a deeper one, an empty one and a link that leads nowhere."""
+def create_filled_folder(path: Path) -> Path:
+    """Create a folder with files, a nested folder, an empty folder and a dangling link."""
     (path / "deep" / "er").mkdir(parents=True)
     (path / "empty").mkdir()
     (path / "a.txt").write_bytes(b"a" * 3_000_000)
@@ -53,16 +50,16 @@ def a_folder(path: Path) -> Path:
     return path
 
 
-def places(tmp_path: Path) -> tuple[Path, Path]:
-    """Source and target, in folders of their own."""
+def source_and_target(tmp_path: Path) -> tuple[Path, Path]:
+    """Return a source and a target path, each in its own folder."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     return tmp_path / "one" / "f", tmp_path / "two" / "f"
 
 
-def test_a_second_name_has_time_and_mode(tmp_path: Path, file_systems: str) -> None:
-    """It leads to the same file, or to one that is the same."""
-    source, target = places(tmp_path)
+def test_a_linked_file_keeps_its_time_and_mode(tmp_path: Path, file_systems: str) -> None:
+    """The target is the same file, or a copy with the same bytes."""
+    source, target = source_and_target(tmp_path)
     source.write_bytes(b"contents")
     os.chmod(source, 0o640)
     os.utime(source, (1, 1_600_000_000))
@@ -77,9 +74,9 @@ def test_a_second_name_has_time_and_mode(tmp_path: Path, file_systems: str) -> N
     assert os.path.samefile(source, target) is (file_systems == "same")
 
 
-def test_a_link_stays_a_link(tmp_path: Path, file_systems: str) -> None:
-    """Its target is not read."""
-    source, target = places(tmp_path)
+def test_a_symbolic_link_is_copied_as_a_link(tmp_path: Path, file_systems: str) -> None:
+    """The file behind the link is not read."""
+    source, target = source_and_target(tmp_path)
     source.symlink_to("/nowhere")
     link_or_copy(str(source), str(target))
     assert os.readlink(target) == "/nowhere", file_systems
@@ -89,8 +86,8 @@ def test_a_link_stays_a_link(tmp_path: Path, file_systems: str) -> None:
 def test_an_existing_file_is_never_overwritten(
     tmp_path: Path, file_systems: str, taken: str
 ) -> None:
-    """This applies to any kind of file; the source stays."""
-    source, target = places(tmp_path)
+    """Files of any kind are kept, and the source remains."""
+    source, target = source_and_target(tmp_path)
     source.write_bytes(b"mine")
     ways: dict[str, Callable[[], None]] = {"file": target.touch, "folder": target.mkdir}
     ways.get(taken, lambda: target.symlink_to("/nowhere"))()
@@ -99,12 +96,12 @@ def test_an_existing_file_is_never_overwritten(
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", ["f"]), file_systems
 
 
-def test_a_disk_that_fills_up_leaves_nothing(
+def test_a_full_disk_leaves_no_partial_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a copy goes again."""
-    forbid_moves(monkeypatch)
-    source, target = places(tmp_path)
+    """A partial copy is removed."""
+    forbid_moves_between_folders(monkeypatch)
+    source, target = source_and_target(tmp_path)
     source.write_bytes(b"mine")
 
     def full(old: str, new: str) -> None:
@@ -117,10 +114,10 @@ def test_a_disk_that_fills_up_leaves_nothing(
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", [])
 
 
-def test_a_copy_that_differs_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both are compared before it has its name."""
-    forbid_moves(monkeypatch)
-    source, target = places(tmp_path)
+def test_a_copy_that_differs_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Source and copy are compared before the copy gets its final name."""
+    forbid_moves_between_folders(monkeypatch)
+    source, target = source_and_target(tmp_path)
     source.write_bytes(b"mine")
     real = moving._copy_file
 
@@ -134,24 +131,24 @@ def test_a_copy_that_differs_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", [])
 
 
-def test_a_pipe_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody would ever write to it."""
-    forbid_moves(monkeypatch)
-    source, target = places(tmp_path)
+def test_a_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a pipe would wait forever."""
+    forbid_moves_between_folders(monkeypatch)
+    source, target = source_and_target(tmp_path)
     os.mkfifo(source)
     with pytest.raises(OSError, match="Not a regular file"):
         link_or_copy(str(source), str(target))
 
 
-def test_everything_inside_a_folder(tmp_path: Path) -> None:
-    """Files and links by their paths from there; what is not a folder is itself."""
-    folder = a_folder(tmp_path / "d")
+def test_list_files_below_a_folder(tmp_path: Path) -> None:
+    """Files and links are listed by relative path. For a path that is not a folder, the list has one empty path."""
+    folder = create_filled_folder(tmp_path / "d")
     assert list_files_below(str(folder)) == ["a.txt", "deep/er/b", "deep/link"]
     assert list_files_below(str(folder / "a.txt")) == [""]
 
 
-def test_the_same_bytes_and_the_same_kind(tmp_path: Path) -> None:
-    """A link is not the file that it leads to."""
+def test_a_link_differs_from_its_target(tmp_path: Path) -> None:
+    """Files are equal only if both their bytes and their kinds match."""
     one, two, link = tmp_path / "1", tmp_path / "2", tmp_path / "3"
     one.write_bytes(b"same")
     two.write_bytes(b"same")
@@ -163,7 +160,7 @@ def test_the_same_bytes_and_the_same_kind(tmp_path: Path) -> None:
 
 
 def run_after_digest(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:
-    """Run a function just after the ``at``-th digest, when a comparison is complete."""
+    """Run a function just after the digest number ``at``, when a comparison is complete."""
     real, calls = moving.hash_file, 0
 
     def then(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Files in a user's project: whole or not at all, never through a link, never over what somebody else wrote."""
+"""Tests of writes to a user's project: all or nothing, never through a link, never over another program's change."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from resume_hooks.storage import project_files
 from tests.needs import REPO, need
 
 
-def test_a_new_file_never_takes_another_ones_place(tmp_path: Path) -> None:
-    """Whoever was first keeps the name."""
+def test_a_new_file_never_replaces_an_existing_one(tmp_path: Path) -> None:
+    """A file that another program created first keeps its name."""
     path = tmp_path / "x.md"
     path.write_text("theirs")
     with pytest.raises(WriteFailed, match="File exists"):
@@ -23,8 +23,8 @@ def test_a_new_file_never_takes_another_ones_place(tmp_path: Path) -> None:
     assert (path.read_text(), os.listdir(tmp_path)) == ("theirs", ["x.md"])
 
 
-def test_a_file_that_changed_is_not_replaced(tmp_path: Path) -> None:
-    """The file differs from the one that was read."""
+def test_a_file_changed_since_the_read_is_not_replaced(tmp_path: Path) -> None:
+    """The file differs from the version that was read."""
     path = tmp_path / "x.md"
     path.write_text("theirs")
     _, state = project_files.read_file_and_state(str(path), 100)
@@ -34,8 +34,8 @@ def test_a_file_that_changed_is_not_replaced(tmp_path: Path) -> None:
     assert (path.read_text(), os.listdir(tmp_path)) == ("theirs, later", ["x.md"])
 
 
-def test_a_link_that_came_meanwhile_is_not_written_through(tmp_path: Path) -> None:
-    """Neither in the place of a file nor of none."""
+def test_a_link_created_meanwhile_is_not_followed(tmp_path: Path) -> None:
+    """The link replaced an existing file or appeared where there was no file."""
     path, target = tmp_path / "x.md", tmp_path / "target"
     path.write_text("theirs")
     target.write_text("elsewhere")
@@ -49,8 +49,8 @@ def test_a_link_that_came_meanwhile_is_not_written_through(tmp_path: Path) -> No
     assert target.read_text() == "elsewhere"
 
 
-def test_a_folder_that_was_made_in_vain_is_gone(tmp_path: Path) -> None:
-    """One that was there, or that somebody else uses by now, stays."""
+def test_a_failed_write_removes_the_new_folder(tmp_path: Path) -> None:
+    """A folder that existed before, or that another program uses now, stays."""
     for name in ("made", "used", "there"):
         folder = tmp_path / name
         if name == "there":
@@ -74,8 +74,8 @@ except WriteFailed as error:
 """
 
 
-def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
-    """Though its folder would let us put another one in its place."""
+def test_a_read_only_file_is_not_replaced(tmp_path: Path) -> None:
+    """The file stays although the folder is writable."""
     need("root", os.geteuid() == 0, "a user without rights is taken on by root alone")
     (tmp_path / "x.md").write_text("theirs")
     (tmp_path / "x.md").chmod(0o444)

@@ -1,4 +1,4 @@
-"""Removals stay below their root and behind no link: for every name in the state folder, and every verb."""
+"""Tests of removals: they stay below their root and follow no link, in the state folder and for every verb."""
 
 from __future__ import annotations
 
@@ -47,11 +47,8 @@ ALLOWED = {
 """The only other modules in which something is removed, and why."""
 
 
-def test_nothing_is_removed_elsewhere() -> None:
-    """No module but the one calls what removes.
-
-    Nor ``os.remove``, ``shutil.move``, or a temporary folder's end.
-    """
+def test_only_the_removal_module_removes_files() -> None:
+    """No other module calls a function that removes files, such as ``os.remove`` or ``shutil.move``."""
     found: dict[str, set[str]] = {}
     source = REPO / "src" / "resume_hooks"
     for path in sorted(source.rglob("*.py")):
@@ -64,10 +61,10 @@ def test_nothing_is_removed_elsewhere() -> None:
     assert set(found) <= set(ALLOWED), found
 
 
-def test_a_target_behind_a_link_is_kept(tmp_path: Path) -> None:
-    """A link on the path, a link as the root, or a climbing path.
+def test_removal_never_leaves_the_root(tmp_path: Path) -> None:
+    """A link in the path, a link as root and a path with ``..`` are refused.
 
-    The link itself is removed, and the contents of a folder.
+    A target that is a link is removed itself.
     """
     root, other = tmp_path / "root", tmp_path / "other"
     (other / "sub").mkdir(parents=True)
@@ -100,10 +97,10 @@ def test_a_target_behind_a_link_is_kept(tmp_path: Path) -> None:
     assert (other / "sub" / "work").exists()
 
 
-def test_a_failed_removal_is_reported_after_the_others(
+def test_a_failed_removal_is_reported_after_all_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error has the first failure, with the requested path."""
+    """The error reports the first failure with the requested path."""
     folder = tmp_path / "folder"
     folder.mkdir()
     for name in ("a", "b", "c"):
@@ -124,10 +121,10 @@ def test_a_failed_removal_is_reported_after_the_others(
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_a_folder_that_is_written_into_meanwhile(
+def test_removal_of_a_growing_folder_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    """It is looked through again, but not without end."""
+    """The folder is read again if files appear, but only a limited number of times."""
     folder = tmp_path / "index"
     folder.mkdir()
     (folder / "a").touch()
@@ -147,14 +144,16 @@ def test_a_folder_that_is_written_into_meanwhile(
     assert folder.exists() == (times == 3)
 
 
-def test_without_open_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Windows: each step is read before."""
+def test_removal_without_folder_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Windows, each path component is checked first."""
     monkeypatch.setattr(removal, "_HAS_DESCRIPTOR_CALLS", False)
-    test_a_target_behind_a_link_is_kept(tmp_path)
+    test_removal_never_leaves_the_root(tmp_path)
 
 
-def filled(home: ConfigHome) -> Path:
-    """A state folder in which everything is that removing verbs look for."""
+def filled_state_folder(home: ConfigHome) -> Path:
+    """Create a state folder with everything that verbs remove."""
     where = home.where
     for number in (KEPT, DELETED, TRASHED):
         session_with_every_file(home, number)
@@ -176,8 +175,8 @@ def filled(home: ConfigHome) -> Path:
     return state
 
 
-def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, with its bytes."""
+def bytes_of_files(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file below a folder, by path."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -185,8 +184,8 @@ def tree(folder: Path) -> dict[str, bytes]:
     }
 
 
-def names_in(state: Path) -> list[str]:
-    """Every name in the state folder, folders and files, three levels deep."""
+def names_in_state_folder(state: Path) -> list[str]:
+    """Return every name in the state folder, three levels deep."""
     return [
         str(path.relative_to(state))
         for path in sorted(state.rglob("*"))
@@ -195,7 +194,7 @@ def names_in(state: Path) -> list[str]:
 
 
 @pytest.mark.part("team")
-def test_a_link_at_every_name_of_the_state_folder(
+def test_removal_follows_no_link_in_the_state_folder(
     config_home: ConfigHome, fork_server: ForkServer
 ) -> None:
     """Files that were moved elsewhere and replaced by a link are kept."""
@@ -207,10 +206,10 @@ def test_a_link_at_every_name_of_the_state_folder(
     def run(*words: str) -> None:
         fork_server.run(words, environ, b"", str(project), 60)
 
-    state = filled(config_home)
+    state = filled_state_folder(config_home)
     run("search", "prompt", "--all")
     run("delete", TRASHED, "--yes", "--force")
-    names = names_in(state)
+    names = names_in_state_folder(state)
     assert {"unpacked", f"unpacked/{KEPT}", f"vault/{KEPT}", "trash", "team", "pending"} <= set(
         names
     )
@@ -218,7 +217,7 @@ def test_a_link_at_every_name_of_the_state_folder(
     shutil.copytree(config_home.config, pristine, symlinks=True)
     for words in VERBS:
         run(*words)
-    gone = set(names) - set(names_in(state))
+    gone = set(names) - set(names_in_state_folder(state))
     assert {"unpacked", f"vault/{KEPT}", f"trash/{TRASHED}", "team", "pending"} <= gone, (
         "where there is no link it goes"
     )
@@ -228,10 +227,10 @@ def test_a_link_at_every_name_of_the_state_folder(
         elsewhere = config_home.root / f"elsewhere-{number}"
         os.rename(state / name, elsewhere)
         os.symlink(elsewhere, state / name)
-        whole = {"": elsewhere.read_bytes()} if elsewhere.is_file() else tree(elsewhere)
+        whole = {"": elsewhere.read_bytes()} if elsewhere.is_file() else bytes_of_files(elsewhere)
         for words in VERBS:
             run(*words)
-        left = {"": elsewhere.read_bytes()} if elsewhere.is_file() else tree(elsewhere)
+        left = {"": elsewhere.read_bytes()} if elsewhere.is_file() else bytes_of_files(elsewhere)
         assert whole.items() <= left.items(), (name, sorted(set(whole) - set(left)))
         shutil.rmtree(elsewhere) if elsewhere.is_dir() else elsewhere.unlink()
 
@@ -239,7 +238,7 @@ def test_a_link_at_every_name_of_the_state_folder(
 def test_forgetting_an_archived_session_follows_no_link(
     config_home: ConfigHome, fork_server: ForkServer
 ) -> None:
-    """The client's own sub-agents and outputs lay where ``unpacked`` led (AA6)."""
+    """The linked ``unpacked`` folder contains the client's own sub-agents and outputs, which stay (AA6)."""
     path = write_session(config_home.project(), KEPT, conversation(3), mtime=time.time() - 100_000)
     beside = Path(str(path).removesuffix(".jsonl")) / "subagents"
     beside.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Private files of ours: replaced whole or left as they were, and swept of what killed writers left."""
+"""Tests of private state files: all-or-nothing replacement, and removal of leftovers of killed writers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from resume_hooks.storage.state_file import (
 NAME = "00000000-0000-4000-8000-000000000001.jsonl"
 
 
-def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """It is private, its folder is made, and a link in its place is not a way to another file."""
+def test_a_state_file_is_replaced_completely(tmp_path: Path) -> None:
+    """The file is private and its folder is created. A link with its name is replaced."""
     other = tmp_path / "other"
     other.write_bytes(b"mine")
     path = tmp_path / "new" / "state.json"
@@ -36,10 +36,10 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_failed_write_leaves_the_old_file(
+def test_a_failed_write_keeps_the_old_file(
     tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No temporary file stays, and the next write succeeds."""
+    """No temporary file is left, and the next write succeeds."""
     path = tmp_path / "state.json"
     path.write_bytes(b"old")
 
@@ -57,11 +57,8 @@ def test_a_failed_write_leaves_the_old_file(
     assert path.read_bytes() == b"new"
 
 
-def test_sweep_takes_the_files_of_dead_writers_only(tmp_path: Path) -> None:
-    """Temporary files of ended processes go.
-
-    Those of running ones, and whatever isn't ours, stay.
-    """
+def test_sweep_removes_only_files_of_ended_processes(tmp_path: Path) -> None:
+    """Temporary files of running processes and files of other programs stay."""
     ended = subprocess.Popen(["true"])
     ended.wait()
     dead = f".resume-hooks-{ended.pid}-0000.tmp"
@@ -81,11 +78,8 @@ def test_sweep_takes_the_files_of_dead_writers_only(tmp_path: Path) -> None:
     remove_stale_temporaries(str(tmp_path / "gone"))
 
 
-def test_process_runs() -> None:
-    """A process id in use, by whomever, runs; one that is not, doesn't.
-
-    An impossible one counts as running.
-    """
+def test_is_process_running_recognizes_used_ids() -> None:
+    """A process of any user counts as running. So does an impossible id."""
     assert is_process_running(os.getpid())
     assert is_process_running(1)
     ended = subprocess.Popen(["true"])

@@ -1,4 +1,4 @@
-"""Rows of JSON as values: what has another form, a missing field, or a number where none belongs, is none."""
+"""Tests of typed rows from JSON: a wrong shape, a missing field or a number where text belongs parses to None."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from resume_hooks.storage.typed_rows import parse_row
 
 
 class Leaf(NamedTuple):
-    """A row in another one."""
+    """A row within another row."""
 
     name: str
     size: int = 7
 
 
 class Tree(NamedTuple):
-    """A row."""
+    """A row that contains other rows."""
 
     whole: bool
     words: tuple[str, ...]
     leaves: tuple[Leaf, ...] = ()
 
 
-def test_objects_and_lists() -> None:
-    """Both are rows; what has a default may be omitted of an object, and more may be in it."""
+def test_a_row_is_parsed_from_an_object_or_a_list() -> None:
+    """In an object, fields with defaults may be missing and unknown fields are ignored."""
     leaves = [{"name": "a", "size": 1}, ["b", 2], {"name": "c", "more": None}]
     found = parse_row(Tree, {"whole": True, "words": ["x"], "leaves": leaves, "version": 1})
     assert found == Tree(True, ("x",), (Leaf("a", 1), Leaf("b", 2), Leaf("c")))
@@ -41,6 +41,6 @@ def test_objects_and_lists() -> None:
         {"whole": True, "words": [], "leaves": [{"size": 1}]}, {"whole": True, "words": [], "leaves": {}},
     ],
 )  # fmt: skip
-def test_another_form_is_none(row: object) -> None:
-    """At any depth."""
+def test_a_wrong_shape_parses_to_none(row: object) -> None:
+    """A wrong value is found at any depth."""
     assert parse_row(Tree, row) is None

@@ -44,7 +44,7 @@ from tests.builders import (
 )
 from tests.crashes import crashes, outcome
 from tests.needs import corpus, corpus_sessions
-from tests.storage.test_hard_links import forbid_moves, run_after_digest
+from tests.storage.test_hard_links import forbid_moves_between_folders, run_after_digest
 
 OTHER = session_id(2)
 
@@ -81,7 +81,7 @@ def set_up_file_systems(
 
     def set_up() -> None:
         if request.param == "other":
-            forbid_moves(monkeypatch)
+            forbid_moves_between_folders(monkeypatch)
         elif request.param == "no links":
             monkeypatch.setattr(os, "link", fail_to_link)
 
@@ -550,7 +550,7 @@ def test_a_killed_delete_is_restored_after_its_session_was_recreated(
     """
     session_with_every_file(config_home)
     before = client_files_with_times(config_home)
-    forbid_moves(monkeypatch)
+    forbid_moves_between_folders(monkeypatch)
 
     def exit_once_removed(folder: str) -> None:
         if not os.path.exists(path):
@@ -575,7 +575,7 @@ def test_a_session_that_continued_after_a_killed_delete_stays(
 ) -> None:
     """After a delete killed between two file systems, the longer file in its place is the session."""
     session = session_with_every_file(config_home)
-    forbid_moves(monkeypatch)
+    forbid_moves_between_folders(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(deletion, "remove_links", lambda *_: os._exit(9))
         assert outcome(lambda: delete_session(session, config_home)) == 9
@@ -596,7 +596,7 @@ def test_deleting_refuses_a_session_that_changes_meanwhile(
 ) -> None:
     """The new lines are kept, every file stays, and the trash is empty."""
     session = session_with_every_file(config_home)
-    forbid_moves(monkeypatch)
+    forbid_moves_between_folders(monkeypatch)
     plan = deletion.plan_delete(session, config_home.where)
     with open(session.path, "ab", buffering=0) as held:
         run_after_digest(monkeypatch, 2, lambda: held.write(b"{}\n"))
