@@ -1,4 +1,4 @@
-"""Owns the repository whose lines are asked about, and how they are asked."""
+"""Provide a repository and a function that asks which record wrote one of its lines."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Ask = Callable[..., str]
 
 @pytest.fixture
 def repo(config_home: ConfigHome) -> Repository:
-    """A repository without a file."""
+    """Return a repository without files."""
     return Repository(config_home, config_home.root / "repo")
 
 
 @pytest.fixture
 def ask(document: Document, repo: Repository) -> Ask:
-    """Ask for a line, seen from the repository: the reference of the record that wrote it, ``""`` for nobody.
+    """Return a function that asks for a line's writer and returns the record's reference, or ``""`` without one.
 
-    On a busy machine the first answer may come before the index is whole; it says so, and is asked
-    for again.
+    On a busy machine the first answer may say that the index is incomplete. Then the function asks
+    again.
     """
 
-    def asked(line: str, *words: str, cwd: Any = repo.root) -> str:
+    def reference_of_line(line: str, *words: str, cwd: Any = repo.root) -> str:
         unread = 1
         while unread:
             found = document("search", "--file", line, *words, cwd=cwd)["data"]
@@ -36,4 +36,4 @@ def ask(document: Document, repo: Repository) -> Ask:
         assert len(hits) <= 1
         return str(hits[0]["reference"]) if hits else ""
 
-    return asked
+    return reference_of_line

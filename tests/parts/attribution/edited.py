@@ -1,4 +1,4 @@
-"""A repository that sessions edit: each edit changes the file on disk and leaves records as the client writes them."""
+"""A repository that sessions edit: each edit changes the file on disk and yields the client's records."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ ONE = "def total(rows):\n    return sum(row.price for row in rows)\n"
 
 
 class Repository:
-    """A folder with a ``.git``; files are named as told from it.
-
-    Times go up with every record that is made.
-    """
+    """A folder with ``.git``; file names are relative to it. Each new record gets a later time."""
 
     def __init__(self, home: ConfigHome, root: Path) -> None:
         self.home = home
@@ -43,7 +40,7 @@ class Repository:
         return path
 
     def edit(self, name: str, old: str, new: str, **fields: Any) -> list[Record]:
-        """An Edit, and the file as it is then."""
+        """Edit the file on disk and return the records of an Edit."""
         before = self.text(name)
         assert old in before
         self.put(name, before.replace(old, new, 1))
@@ -57,7 +54,7 @@ class Repository:
         return self.call("Edit", given, details, **fields)
 
     def write(self, name: str, text: str, **fields: Any) -> list[Record]:
-        """A Write, of a new file or over one."""
+        """Write the file on disk and return the records of a Write."""
         known = (self.root / name).exists()
         before = self.text(name) if known else None
         self.put(name, text)
@@ -70,7 +67,7 @@ class Repository:
         return self.call("Write", given, {**details, "originalFile": before}, **fields)
 
     def shell(self, command: str, **fields: Any) -> list[Record]:
-        """Return a command without its effect on files."""
+        """Return the records of a command; the command does not run."""
         return self.call("Bash", {"command": command}, {"stdout": "", "stderr": ""}, **fields)
 
     def call(
@@ -83,7 +80,7 @@ class Repository:
         failed: bool = False,
         **more: Any,
     ) -> list[Record]:
-        """A call and its answer."""
+        """Return the records of a call and its answer."""
         self._made += 1
         own = f"toolu_{self._made}"
         around = {"cwd": str(self.root), "ts": 60 * self._made, **more}

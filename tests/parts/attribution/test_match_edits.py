@@ -1,4 +1,4 @@
-"""The rule: which edit left a line, by texts alone."""
+"""Tests of the rule that finds the edit which wrote a line, from texts alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARSE = "def parse_all(text):\n    return None\n"
 FORMAT = "def format_all(rows):\n    return None\n"
 
 
-def edit(
+def file_edit(
     number: int,
     before: str,
     after: str,
@@ -33,39 +33,52 @@ def edit(
     branch: str = "main",
     path: str = "/a",
 ) -> FileEdit[int]:
-    """Return an edit at this time, by default by a session of its own."""
+    """Return an edit at this time. By default each edit belongs to a separate session."""
     named = str(session or number)
     return FileEdit(
         number, named, path, branch, f"{number:03}", (EditHunk(before, after, is_whole_file=whole),)
     )
 
 
-def who(text: str, line: str, *edits: FileEdit[int], nth: int = 0) -> int | None:
+def writer_of_line(text: str, line: str, *edits: FileEdit[int], nth: int = 0) -> int | None:
     """Return the writer of the nth line of this text."""
     lines = text.removesuffix("\n").split("\n")
     places = [number for number, each in enumerate(lines, 1) if each == line]
     return find_writing_edit(lines, places[nth], edits).record
 
 
-def test_the_latest_that_wrote_it() -> None:
-    """In any order of edits; an edit that found the line did not write it."""
-    first, again = edit(1, "", HEAD), edit(3, PARSE, PARSE + HEAD)
-    found = edit(4, PARSE + HEAD, HEAD)
-    assert who(HEAD, "class BasketOfRows:", edit(2, HEAD, PARSE), again, first, found) == 3
-    assert who(HEAD, "        self.rows.append(row)", first, edit(2, HEAD, PARSE + HEAD)) == 1
+def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
+    """The order of the edits does not matter. An edit that found the line did not write it."""
+    first, again = file_edit(1, "", HEAD), file_edit(3, PARSE, PARSE + HEAD)
+    found = file_edit(4, PARSE + HEAD, HEAD)
+    assert (
+        writer_of_line(HEAD, "class BasketOfRows:", file_edit(2, HEAD, PARSE), again, first, found)
+        == 3
+    )
+    assert (
+        writer_of_line(
+            HEAD, "        self.rows.append(row)", first, file_edit(2, HEAD, PARSE + HEAD)
+        )
+        == 1
+    )
 
 
-def test_a_line_that_was_moved_within_an_edit() -> None:
-    """Is not written by it."""
-    assert who(PARSE + HEAD, "class BasketOfRows:", edit(1, HEAD + PARSE, PARSE + HEAD)) is None
+def test_an_edit_that_only_moves_a_line_did_not_write_it() -> None:
+    """The line is in the text before and after the edit."""
+    assert (
+        writer_of_line(
+            PARSE + HEAD, "class BasketOfRows:", file_edit(1, HEAD + PARSE, PARSE + HEAD)
+        )
+        is None
+    )
 
 
 def test_trivial_lines_need_their_neighbours() -> None:
     """`return None` of one function is not that of another, and a blank line is not unique."""
     text = PARSE + "\n\n" + FORMAT
-    edits = edit(1, FORMAT, PARSE + "\n\n" + FORMAT)
-    assert [who(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
-    assert [who(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
+    edits = file_edit(1, FORMAT, PARSE + "\n\n" + FORMAT)
+    assert [writer_of_line(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
+    assert [writer_of_line(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
     verdict = find_writing_edit(text.split("\n"), 6, [edits])
     assert (verdict.record, verdict.reason) == (None, OTHER_NEIGHBOURS_REASON)
     assert find_writing_edit(text.split("\n"), 5, [edits]) == (None, NO_EDIT_REASON)
@@ -74,80 +87,85 @@ def test_trivial_lines_need_their_neighbours() -> None:
 def test_neighbours_must_show_one_place() -> None:
     """If the neighbouring lines are also repeated, no session is named."""
     text = "}\n" * 12
-    assert who(text, "}", edit(1, "", text), nth=6) is None
+    assert writer_of_line(text, "}", file_edit(1, "", text), nth=6) is None
 
 
-def test_another_of_the_same_text_was_there() -> None:
-    """Only its neighbours show which of the two is left."""
+def test_neighbors_tell_a_new_line_from_an_equal_old_one() -> None:
+    """Only the neighboring lines show which of two equal lines remains."""
     before, line = HEAD, "        self.rows.append(row)"
     after = HEAD + "    def put(self, row):\n" + line + "\n"
-    assert who(HEAD, line, edit(1, before, after)) is None
+    assert writer_of_line(HEAD, line, file_edit(1, before, after)) is None
     assert (
-        who(
+        writer_of_line(
             after.removeprefix("class BasketOfRows:\n    def add_row(self, row):\n"),
             line,
-            edit(1, before, after),
+            file_edit(1, before, after),
             nth=1,
         )
         == 1
     )
 
 
-def test_another_indent() -> None:
-    """A line that is repeated with another indent is ambiguous, because a formatter may have changed it."""
+def test_a_repeated_line_with_another_indent_is_ambiguous() -> None:
+    """A formatter may have changed the indent."""
     text = "if first_of_all:\n    call_something()\n        call_something()\n"
     assert (
-        who(text, "    call_something()", edit(1, "", "\n    call_something()\n\n", whole=False))
+        writer_of_line(
+            text,
+            "    call_something()",
+            file_edit(1, "", "\n    call_something()\n\n", whole=False),
+        )
         is None
     )
 
 
-def test_taken_out_and_back() -> None:
-    """What a session took out itself and restored was there before.
-
-    What was seen to be gone, others restored.
-    """
-    undone = edit(1, HEAD, PARSE, session=7), edit(2, PARSE, HEAD, session=7)
-    assert who(HEAD, "class BasketOfRows:", *undone) is None
-    assert who(HEAD, "class BasketOfRows:", edit(0, "", HEAD, session=7), *undone) == 2
-    gone = edit(1, "", HEAD), edit(2, PARSE, PARSE + FORMAT)
+def test_a_session_that_restores_its_deleted_line_did_not_write_it() -> None:
+    """The line was in the file before. If another session restores a deleted line, no edit is named."""
+    undone = file_edit(1, HEAD, PARSE, session=7), file_edit(2, PARSE, HEAD, session=7)
+    assert writer_of_line(HEAD, "class BasketOfRows:", *undone) is None
+    assert (
+        writer_of_line(HEAD, "class BasketOfRows:", file_edit(0, "", HEAD, session=7), *undone) == 2
+    )
+    gone = file_edit(1, "", HEAD), file_edit(2, PARSE, PARSE + FORMAT)
     assert find_writing_edit(HEAD.split("\n"), 1, gone) == (None, TEXT_GONE_REASON)
-    removed = edit(1, "", HEAD), edit(2, HEAD, "", whole=False)
+    removed = file_edit(1, "", HEAD), file_edit(2, HEAD, "", whole=False)
     assert find_writing_edit(HEAD.split("\n"), 1, removed) == (None, TEXT_GONE_REASON)
 
 
-def test_another_branch_or_checkout() -> None:
-    """Had not the line yet: a merge brings it with its neighbours.
-
-    A line that came alone, anybody wrote.
-    """
-    wrote = edit(1, "", HEAD, branch="topic")
-    assert who(HEAD, "class BasketOfRows:", wrote, edit(2, PARSE, PARSE + FORMAT)) == 1
+def test_a_checkout_without_the_line_does_not_count() -> None:
+    """A merge brings the line together with its neighbors. Without neighbors the writer is unknown."""
+    wrote = file_edit(1, "", HEAD, branch="topic")
     assert (
-        who(
+        writer_of_line(HEAD, "class BasketOfRows:", wrote, file_edit(2, PARSE, PARSE + FORMAT)) == 1
+    )
+    assert (
+        writer_of_line(
             f"{PARSE}class BasketOfRows:\n{FORMAT}",
             "class BasketOfRows:",
             wrote,
-            edit(2, PARSE, PARSE + FORMAT),
+            file_edit(2, PARSE, PARSE + FORMAT),
         )
         is None
     )
     assert (
-        who(
+        writer_of_line(
             f"{PARSE}class BasketOfRows:\n{FORMAT}",
             "class BasketOfRows:",
             wrote,
-            edit(2, PARSE, FORMAT, path="/b"),
+            file_edit(2, PARSE, FORMAT, path="/b"),
         )
         == 1
     )
 
 
-def test_a_line_without_earlier_records() -> None:
-    """It counts if no session had recorded the file before."""
-    blind = edit(2, "", HEAD)._replace(is_content_unknown=True)
-    assert who(HEAD, "class BasketOfRows:", blind) == 2
-    assert who(HEAD, "class BasketOfRows:", edit(1, "", "")._replace(hunks=()), blind) is None
+def test_an_edit_without_the_whole_file_counts_if_it_is_the_first() -> None:
+    """It counts if no session recorded the file before."""
+    blind = file_edit(2, "", HEAD)._replace(is_content_unknown=True)
+    assert writer_of_line(HEAD, "class BasketOfRows:", blind) == 2
+    assert (
+        writer_of_line(HEAD, "class BasketOfRows:", file_edit(1, "", "")._replace(hunks=()), blind)
+        is None
+    )
 
 
 Step = tuple[int, int, int, int]  # who (0: a person), where, how many lines go, how many come
@@ -158,11 +176,8 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, whole=st.booleans(), moved=st.integers(0, 30))
-def test_lines_that_are_like_no_other(steps: list[Step], whole: bool, moved: int) -> None:
-    """Are their writers', whatever was done around them, people's are nobody's.
-
-    Also where somebody moved them.
-    """
+def test_each_unique_line_belongs_to_its_writer(steps: list[Step], whole: bool, moved: int) -> None:
+    """Other edits around it do not matter, and lines that people wrote belong to no session, even after a move."""
     lines: list[str] = [f"a line of the first file {number}" for number in range(5)]
     authors: dict[str, int | None] = dict.fromkeys(lines)
     edits = []
@@ -173,7 +188,9 @@ def test_lines_that_are_like_no_other(steps: list[Step], whole: bool, moved: int
         authors |= dict.fromkeys(new, number if actor else None)
         if actor:
             old, put = (lines, after) if whole else (lines[place : place + fewer], new)
-            edits.append(edit(number, "\n".join(old), "\n".join(put), session=actor, whole=whole))
+            edits.append(
+                file_edit(number, "\n".join(old), "\n".join(put), session=actor, whole=whole)
+            )
         lines = after
     if lines:
         lines = [*lines[moved % len(lines) :], *lines[: moved % len(lines)]]
@@ -189,12 +206,12 @@ TEXTS = st.lists(
 
 
 @given(texts=st.lists(st.tuples(TEXTS, TEXTS), max_size=5), lines=TEXTS)
-def test_whoever_is_named_wrote_such_a_line(
+def test_the_named_edit_added_such_a_line(
     texts: list[tuple[list[str], list[str]]], lines: list[str]
 ) -> None:
-    """Of files full of repeated lines, in which edits and file have little to do with each other."""
+    """The files are full of repeated lines, and most edits have little to do with the file."""
     edits = [
-        edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)
+        file_edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)
     ]
     for at, line in enumerate(lines, 1):
         named = find_writing_edit(lines, at, edits).record
@@ -238,17 +255,14 @@ def changes_of_call(
         ),
     ],
 )
-def test_edit(given: Record, details: Record, hunk: EditHunk) -> None:
-    """The whole file where the client recorded it, else the stretch that was replaced.
-
-    Never its patch.
-    """
+def test_changes_of_an_edit(given: Record, details: Record, hunk: EditHunk) -> None:
+    """They cover the whole file if the client recorded it, and otherwise the replaced text."""
     whole = {"file_path": PATH, "old_string": "b", "new_string": "c", **given}
     assert changes_of_call("Edit", whole, details) == [FileChange(PATH, (hunk,))]
 
 
-def test_multi_edit() -> None:
-    """One step after the other, in the file or apart."""
+def test_changes_of_a_multi_edit() -> None:
+    """Each step starts from the result of the step before. Without the file, the steps are separate."""
     steps = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c"}]
     given = {"file_path": PATH, "edits": steps}
     whole = EditHunk("a", "c", is_whole_file=True)
@@ -270,27 +284,27 @@ def test_multi_edit() -> None:
         ({}, "File created successfully at: /p/a.py", ""),
     ],
 )
-def test_write(details: Record, answer: str, before: str) -> None:
-    """Every line of a new file; if it replaced an unrecorded file, no line is certainly new."""
+def test_changes_of_a_write(details: Record, answer: str, before: str) -> None:
+    """Every line of a new file is new. If the old file was not recorded, no line is certainly new."""
     wrote = changes_of_call("Write", {"file_path": PATH, "content": "new"}, details, answer)
     assert wrote == [FileChange(PATH, (EditHunk(before, "new", is_whole_file=True),))]
 
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "Bash", "Read"])
-def test_a_failed_call(name: str) -> None:
-    """It wrote nothing."""
+def test_a_failed_call_changes_no_file(name: str) -> None:
+    """Its result is an error."""
     given = {"file_path": PATH, "content": "x", "command": "cat > a <<'E'\nx\nE"}
     assert changes_of_call(name, given, is_error=True) == []
 
 
-def test_looks_and_other_tools() -> None:
-    """A file that was read is known; notebooks and other tools prove nothing about lines."""
+def test_only_reads_and_edits_give_changes() -> None:
+    """A read shows a file's content. Notebooks and other tools prove nothing about lines."""
     assert changes_of_call("Read", {"file_path": PATH}) == [FileChange(PATH, ())]
     assert changes_of_call("NotebookEdit", {"notebook_path": PATH, "new_source": "x"}) == []
 
 
-def test_documents_in_a_command() -> None:
-    """Each file that the shell writes from one, in the folder that the command enters."""
+def test_changes_of_here_documents() -> None:
+    """Each here-document that the shell writes to a file counts, in the folder that the command enters."""
     command = "cd sub\ncat > a <<'E'\nx\n\nE\ncat << F >> '/b c'\ny\nF\ncat > d <<G\n$z\nG\n"
     assert changes_of_call("Bash", {"command": command}) == [
         FileChange("sub/a", (EditHunk("", "x\n\n", is_whole_file=True),), is_content_unknown=True),

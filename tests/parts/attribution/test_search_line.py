@@ -1,4 +1,4 @@
-"""``search --file path:42``: who is named, who is not, and what is said where nobody can be."""
+"""Tests of ``search --file path:42``: it names the session that wrote a line, or says why it can't."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ PRICE = "    return sum(row.price for row in rows)"
 TAXED = "    return sum(row.price * row.tax for row in rows)"
 
 
-def test_the_session_and_its_record(repo: Repository, cli: Cli, document: Document) -> None:
-    """As a hit of a search, in text and as a document; ``read`` accepts its reference."""
+def test_search_finds_the_session_and_record_of_a_line(
+    repo: Repository, cli: Cli, document: Document
+) -> None:
+    """The hit has the usual text and JSON forms, and ``read`` accepts its reference."""
     own = repo.session(1, repo.write("src/sums.py", ONE))
     other = repo.session(2, repo.edit("src/sums.py", PRICE, TAXED))
     data = document("search", "--file", "src/sums.py:2", cwd=repo.root)["data"]
@@ -46,11 +48,10 @@ def test_the_session_and_its_record(repo: Repository, cli: Cli, document: Docume
     assert "    def total(rows):\n    read: resume-hooks read 00000001:1" in text
 
 
-def test_paths(repo: Repository, ask: Ask, tmp_path: Path) -> None:
-    """Relative to the current folder, or whole, also through a link.
-
-    From another project with ``--all``.
-    """
+def test_a_line_search_accepts_relative_and_absolute_paths(
+    repo: Repository, ask: Ask, tmp_path: Path
+) -> None:
+    """A path may contain a link. From another project it needs ``--all``."""
     own = repo.session(1, repo.write("src/sums.py", ONE))
     (tmp_path / "link").symlink_to(repo.root)
     assert ask("sums.py:1", cwd=repo.root / "src") == f"{own}:1"
@@ -60,10 +61,10 @@ def test_paths(repo: Repository, ask: Ask, tmp_path: Path) -> None:
     assert ask("../repo/src/sums.py:1", "--all", cwd=repo.home.root / "here") == f"{own}:1"
 
 
-def test_a_line_that_a_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> None:
-    """An edit that a script of the tool REPL made is the session's.
+def test_search_finds_a_line_that_a_repl_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> None:
+    """An edit by a script of the tool REPL belongs to the session.
 
-    What it ran and got is found by its words.
+    Search also finds the script's commands and results.
     """
     repo.put("src/sums.py", ONE)
     path, around = str(repo.root / "src/sums.py"), {"cwd": str(repo.root)}
@@ -85,7 +86,7 @@ def test_a_line_that_a_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> Non
 
 
 def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli: Cli) -> None:
-    """They wrote before or after the session; this is reported, and not a failure."""
+    """People wrote before or after the session. The answer says so and is not a failure."""
     repo.put("a.py", f"import decimal  # of people\n{ONE}")
     repo.session(
         1,
@@ -108,8 +109,10 @@ def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli
         ("# written by a session", "# written by a person"),
     ],
 )
-def test_a_line_that_was_changed_since(repo: Repository, ask: Ask, before: str, after: str) -> None:
-    """It belongs to no session, not even to the last editor of the file."""
+def test_a_line_that_people_changed_belongs_to_no_session(
+    repo: Repository, ask: Ask, before: str, after: str
+) -> None:
+    """It does not belong to the last session that edited the file."""
     own = repo.session(1, repo.write("a.py", f"first_line_of_the_file = 1\n{before}\n"))
     assert ask("a.py:2") == f"{own}:1"
     repo.put("a.py", repo.text("a.py").replace(before, after))
@@ -117,8 +120,8 @@ def test_a_line_that_was_changed_since(repo: Repository, ask: Ask, before: str, 
     assert ask("a.py:1") == f"{own}:1"
 
 
-def test_others_lines_that_were_merged_in(repo: Repository, ask: Ask) -> None:
-    """They belong to no session; the session keeps its own lines on both sides."""
+def test_merged_lines_belong_to_no_session(repo: Repository, ask: Ask) -> None:
+    """The session keeps its own lines before and after them."""
     own = repo.session(1, repo.write("a.py", ONE))
     merged = "def of_another_branch(rows):\n    return None\n\n\n"
     repo.put(
@@ -127,15 +130,15 @@ def test_others_lines_that_were_merged_in(repo: Repository, ask: Ask) -> None:
     assert [ask(f"a.py:{line}") for line in range(1, 10)] == [f"{own}:1", *[""] * 7, f"{own}:1"]
 
 
-def test_a_generated_file(repo: Repository, ask: Ask) -> None:
-    """A command made it: that proves nothing of its lines."""
+def test_a_generated_file_belongs_to_no_session(repo: Repository, ask: Ask) -> None:
+    """The command that made it proves nothing about its lines."""
     repo.put("package-lock.json", '{\n  "lockfileVersion": 3\n}\n')
     repo.session(1, repo.shell("npm install && cat package-lock.json"))
     assert ask("package-lock.json:2") == ""
 
 
-def test_calls_that_wrote_nothing(repo: Repository, ask: Ask) -> None:
-    """Failed, refused, or never answered."""
+def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, ask: Ask) -> None:
+    """The call failed, was refused or never got an answer."""
     repo.put("a.py", ONE)
     refused = "The user doesn't want to proceed with this tool use."
     failed = repo.edit("a.py", PRICE, TAXED, failed=True, answer=refused)
@@ -144,8 +147,8 @@ def test_calls_that_wrote_nothing(repo: Repository, ask: Ask) -> None:
     assert (ask("a.py:2"), ask("a.py:3")) == ("", "")
 
 
-def test_a_rewound_edit_that_the_disk_still_has(repo: Repository, ask: Ask) -> None:
-    """It counts, even if the conversation continued without it."""
+def test_a_rewound_edit_still_counts(repo: Repository, ask: Ask) -> None:
+    """The disk still has the line although the conversation continued without the edit."""
     repo.put("a.py", ONE)
     gone = repo.edit("a.py", PRICE, TAXED)
     went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
@@ -153,16 +156,16 @@ def test_a_rewound_edit_that_the_disk_still_has(repo: Repository, ask: Ask) -> N
     assert ask("a.py:2") == f"{own}:1"
 
 
-def test_a_subagent_is_named(repo: Repository, ask: Ask) -> None:
-    """It is named by its own reference."""
+def test_a_subagent_that_wrote_a_line_is_named(repo: Repository, ask: Ask) -> None:
+    """The hit has the sub-agent's own reference."""
     repo.put("a.py", ONE)
     own = repo.session(1)
     repo.session(1, repo.edit("a.py", PRICE, TAXED), helper="agent-a1")
     assert ask("a.py:2") == f"{own}/agent-a1:1"
 
 
-def test_a_fork_did_not_write_its_copied_records(repo: Repository, ask: Ask) -> None:
-    """The session from which it was forked did."""
+def test_a_copied_edit_belongs_to_the_parent_of_a_fork(repo: Repository, ask: Ask) -> None:
+    """The fork only copied the record."""
     made = repo.write("a.py", ONE)
     own = repo.session(1, made)
     metadata: Any = {"continue_metadata": {"parent_session_id": own, "parent_session_file": ""}}
@@ -170,7 +173,7 @@ def test_a_fork_did_not_write_its_copied_records(repo: Repository, ask: Ask) -> 
     assert ask("a.py:2") == f"{own}:1"
 
 
-def test_the_turn_that_asks_counts(repo: Repository, document: Document) -> None:
+def test_the_current_turn_counts(repo: Repository, document: Document) -> None:
     """A model may search for a line that it has just written."""
     own = repo.session(1, repo.write("a.py", ONE))
     found = document(
@@ -192,23 +195,27 @@ def test_the_turn_that_asks_counts(repo: Repository, document: Document) -> None
         ("cat > {0} <<'EOF'\n{1}", False),
     ],
 )
-def test_files_that_the_shell_wrote(repo: Repository, ask: Ask, command: str, named: bool) -> None:
-    """Only from a here-document, because only that proves their content."""
+def test_a_shell_command_counts_only_with_a_here_document(
+    repo: Repository, ask: Ask, command: str, named: bool
+) -> None:
+    """Only a here-document proves the written content."""
     folder = "src/" if command.startswith("cd src") else ""
     own = repo.session(1, repo.shell(command.format("sums.py", ONE)))
     repo.put(f"{folder}sums.py", ONE)
     assert ask(f"{folder}sums.py:2") == (f"{own}:1" if named else "")
 
 
-def test_the_shell_writes_over_a_file(repo: Repository, ask: Ask) -> None:
-    """The earlier content is unrecorded, so it proves nothing if a session knew the file."""
+def test_a_here_document_over_a_known_file_proves_nothing(repo: Repository, ask: Ask) -> None:
+    """The file's earlier content was not recorded."""
     path = repo.put("a.py", ONE)
     looked = repo.call("Read", {"file_path": str(path)}, None)
     repo.session(1, looked, repo.shell(f"cat > a.py <<'EOF'\n{ONE}EOF"))
     assert ask("a.py:2") == ""
 
 
-def test_a_linked_worktree(repo: Repository, ask: Ask, git: Any, tmp_path: Path) -> None:
+def test_edits_count_in_every_worktree(
+    repo: Repository, ask: Ask, git: Any, tmp_path: Path
+) -> None:
     """A session's edits in one checkout count in all checkouts."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(tmp_path, "init", "-q", "main")
@@ -220,8 +227,8 @@ def test_a_linked_worktree(repo: Repository, ask: Ask, git: Any, tmp_path: Path)
     assert ask("a.py:2", cwd=main) == f"{own}:1"
 
 
-def test_a_repository_that_moved(repo: Repository, ask: Ask) -> None:
-    """Its old folder is missing; an existing folder is another repository, even with equal file names."""
+def test_edits_count_after_a_repository_moves(repo: Repository, ask: Ask) -> None:
+    """Its old folder must be missing: an existing folder is another repository, even with equal file names."""
     own = repo.session(1, repo.write("src/sums.py", ONE))
     moved = repo.root.rename(repo.root.with_name("moved"))
     assert ask("src/sums.py:2", "--all", cwd=moved) == f"{own}:1"
@@ -229,8 +236,8 @@ def test_a_repository_that_moved(repo: Repository, ask: Ask) -> None:
     assert ask("src/sums.py:2", "--all", cwd=moved) == ""
 
 
-def test_line_ends_tabs_and_marks(repo: Repository, ask: Ask) -> None:
-    """The client records line feeds where a file has CRLF; a tab is not a space."""
+def test_crlf_and_byte_order_marks_do_not_matter(repo: Repository, ask: Ask) -> None:
+    """The client records line feeds where a file has CRLF. A tab differs from a space."""
     text = "\tfirst_with_a_tab(1)\n    first_with_a_tab(2)\n"
     own = repo.session(1, repo.write("a.py", text))
     repo.put("a.py", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
@@ -239,8 +246,8 @@ def test_line_ends_tabs_and_marks(repo: Repository, ask: Ask) -> None:
     assert ask("a.py:1") == ""
 
 
-def test_a_large_file(repo: Repository, ask: Ask) -> None:
-    """A megabyte takes no longer than other files."""
+def test_a_line_of_a_large_file_is_found(repo: Repository, ask: Ask) -> None:
+    """A file of one megabyte takes no longer than other files."""
     text = "".join(
         f"    the_value_of_row_number_{number} = computed({number})\n" for number in range(20_000)
     )
@@ -266,10 +273,10 @@ def test_a_large_file(repo: Repository, ask: Ask) -> None:
         ("a.py:2", b"first line\nd\xe9j\xe0 vu\n", "Line 2 of "),
     ],
 )
-def test_lines_that_are_not_there(
+def test_a_missing_line_is_a_usage_error(
     repo: Repository, cli: Cli, name: str, content: str | bytes, message: str
 ) -> None:
-    """A usage error names the file and the remedy."""
+    """The error names the file and a remedy."""
     repo.put("a.py", content)
     done = cli("search", "--file", name, cwd=repo.root)
     assert (done.returncode, done.stdout) == (2, b"")
@@ -278,8 +285,8 @@ def test_lines_that_are_not_there(
     assert (error["code"], bool(error["remedy"])) == ("usage", True)
 
 
-def test_other_lines_of_a_file_in_another_encoding(repo: Repository, ask: Ask) -> None:
-    """They are searched like those of any other file."""
+def test_lines_without_the_undecodable_bytes_are_found(repo: Repository, ask: Ask) -> None:
+    """A file in another encoding is searched like any other file."""
     own = repo.session(1, repo.write("a.txt", "a plain line of this file\n"))
     repo.put("a.txt", b"d\xe9j\xe0 vu\na plain line of this file\n")
     assert ask("a.txt:2") == f"{own}:1"
@@ -288,22 +295,24 @@ def test_other_lines_of_a_file_in_another_encoding(repo: Repository, ask: Ask) -
 @pytest.mark.parametrize(
     "words", [["total"], ["--or", "total"], ["--tool", "Edit"], ["--role", "call"]]
 )
-def test_options_that_a_line_search_refuses(repo: Repository, cli: Cli, words: list[str]) -> None:
-    """Words, and the kind of record."""
+def test_a_line_search_refuses_words_and_kinds(
+    repo: Repository, cli: Cli, words: list[str]
+) -> None:
+    """The error says that these options have no meaning for a line."""
     repo.put("a.py", ONE)
     done = cli("search", "--file", "a.py:1", *words, cwd=repo.root)
     assert done.returncode == 2
     assert b"have no meaning for a line" in done.stderr
 
 
-def test_a_name_with_a_colon(repo: Repository, document: Document) -> None:
-    """It is a file name if this file exists."""
+def test_an_existing_file_with_a_colon_in_its_name(repo: Repository, document: Document) -> None:
+    """If the file exists, the colon belongs to its name."""
     repo.session(1, repo.write("a.py:1", ONE))
     assert document("search", "--file", "a.py:1", cwd=repo.root)["data"]["query"] == ""
 
 
-def test_within_a_scope(repo: Repository, ask: Ask) -> None:
-    """The search is limited like any other; an excluded session is not named."""
+def test_a_line_search_respects_its_filters(repo: Repository, ask: Ask) -> None:
+    """A session that the filters exclude is not named."""
     first = repo.session(1, repo.write("a.py", ONE))
     repo.session(2, repo.edit("a.py", PRICE, TAXED))
     assert ask("a.py:2", "--session", first) == ""
@@ -311,38 +320,40 @@ def test_within_a_scope(repo: Repository, ask: Ask) -> None:
     assert ask("a.py:1", "--since", "2027-01-01") == ""
 
 
-def test_nothing_is_written(repo: Repository, ask: Ask) -> None:
-    """Neither in the project nor among the transcripts."""
+def test_a_line_search_writes_no_project_or_session_file(repo: Repository, ask: Ask) -> None:
+    """The project and the transcripts keep their bytes."""
     repo.session(1, repo.write("a.py", ONE))
 
-    def state() -> dict[str, tuple[int, bytes]]:
+    def project_and_transcript_bytes() -> dict[str, tuple[int, bytes]]:
         folders = repo.root, repo.home.config / "projects"
         files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
         return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
-    before = state()
+    before = project_and_transcript_bytes()
     assert ask("a.py:1")
-    assert state() == before
+    assert project_and_transcript_bytes() == before
 
 
 def search_line(repo: Repository, line: str, limit: float = float("inf")) -> SearchResult:
-    """Return the part's answer with this time for indexing."""
+    """Return the result of a line search with this time limit for indexing."""
     options = SimpleNamespace(file=line, words=(), also=(), where=repo.home.where)
     found = answer_line_search(options, Scope(), str(repo.root), limit=limit, progress=None)
     assert found is not None
     return found
 
 
-def test_an_archived_copy(repo: Repository, ask: Ask) -> None:
-    """It is read in the vault."""
+def test_a_line_search_reads_archived_copies(repo: Repository, ask: Ask) -> None:
+    """The deleted session is found in the vault."""
     own = repo.session(1, repo.write("sums.py", ONE))
     (path,) = repo.home.config.glob(f"projects/*/{own}.jsonl")
     archive_and_remove(path, repo.home.environ)
     assert ask("sums.py:2") == f"{own}:1"
 
 
-def test_files_that_are_not_indexed_yet(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those with the file's name are counted, so that no session is excluded wrongly."""
+def test_the_note_counts_sessions_not_indexed_yet(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions that mention the file name are counted, so that no session is excluded wrongly."""
     repo.session(1, repo.write("sums.py", ONE))
     repo.session(2, repo.write("elsewhere.txt", "something else\n"))
     with monkeypatch.context() as patch:
@@ -355,8 +366,8 @@ def test_files_that_are_not_indexed_yet(repo: Repository, monkeypatch: pytest.Mo
     assert [hit.session_id for hit in search_line(repo, "sums.py:2").hits] == [session_id(1)]
 
 
-def test_a_file_that_no_session_knows(repo: Repository) -> None:
-    """The answer reports it."""
+def test_a_file_without_sessions_is_reported(repo: Repository) -> None:
+    """The note says that no tool read or wrote the file."""
     repo.session(1, repo.write("sums.py", ONE))
     repo.put("other.py", ONE)
     found = search_line(repo, "other.py:2")
@@ -366,21 +377,21 @@ def test_a_file_that_no_session_knows(repo: Repository) -> None:
 
 @pytest.mark.part("codex")
 @pytest.mark.parametrize(("code", "named"), [(0, True), (1, False)])
-def test_a_patch_of_codex(repo: Repository, code: int, named: bool) -> None:
-    """Its path is relative to Codex's folder; a failed one wrote nothing."""
+def test_a_codex_patch_counts_as_an_edit(repo: Repository, code: int, named: bool) -> None:
+    """Its path is relative to Codex's folder. A failed patch wrote nothing."""
     from tests.parts.codex import rollouts
 
     head = "*** Begin Patch\n*** Update File: src/sums.py\n@@\n def total(rows):\n"
     patch = f"{head}-    return 0\n+    return sum(row.price for row in rows)\n*** End Patch\n"
     told = {"output": "Success" if named else "failed", "metadata": {"exit_code": code}}
     lines = [
-        rollouts.meta(cwd=str(repo.root)),
+        rollouts.meta_line(cwd=str(repo.root)),
         rollouts.message_line("user", "Sum it up", 1),
-        rollouts.item("custom_tool_call", 2, name="apply_patch", input=patch, call_id="p"),
-        rollouts.output("p", json.dumps(told), 3, "custom_tool_call_output"),
+        rollouts.item_line("custom_tool_call", 2, name="apply_patch", input=patch, call_id="p"),
+        rollouts.output_line("p", json.dumps(told), 3, "custom_tool_call_output"),
         rollouts.message_line("assistant", "Done", 4),
     ]
-    rollouts.write(repo.home.root / ".codex", lines)
+    rollouts.write_rollout(repo.home.root / ".codex", lines)
     repo.put("src/sums.py", ONE)
     hits = search_line(repo, "src/sums.py:2").hits
     assert [(hit.agent, hit.session_id, hit.tool) for hit in hits] == [
@@ -389,8 +400,10 @@ def test_a_patch_of_codex(repo: Repository, code: int, named: bool) -> None:
     assert search_line(repo, "src/sums.py:1").hits == []
 
 
-def test_a_model_learns_nothing_of_other_files(repo: Repository, cli: Cli, tmp_path: Path) -> None:
-    """What it may ask without a question tells of none outside projects with sessions, not how long it is."""
+def test_a_line_search_reveals_no_files_outside_projects(
+    repo: Repository, cli: Cli, tmp_path: Path
+) -> None:
+    """Models may run it without permission, so it does not reveal whether such a file exists or its length."""
     own = repo.session(1, repo.write("src/sums.py", ONE))
     (tmp_path / "shadow").write_text("root:x\n" * 7)
     (tmp_path / "binary").write_bytes(b"\0")

@@ -1,4 +1,4 @@
-"""Rollouts of Codex for tests: the real ones of the corpus, and made-up ones, line by line."""
+"""Codex rollouts for tests: the real ones of the corpus, and invented ones, line by line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def codex_rollouts() -> list[Path]:
 
 
 def find_in_corpus(rollout_id: str) -> str | None:
-    """The file of the corpus whose name ends with an id."""
+    """Return the file of the corpus whose name ends with an id."""
     return next((str(path) for path in codex_rollouts() if path.stem.endswith(rollout_id)), None)
 
 
@@ -45,8 +45,8 @@ every_rollout = pytest.mark.parametrize(
 """A test of each real rollout in turn; skipped where there are none."""
 
 
-def meta(thread_id: str = THREAD, **fields: object) -> Line:
-    """A first line."""
+def meta_line(thread_id: str = THREAD, **fields: object) -> Line:
+    """Return a first line."""
     payload = {
         "id": thread_id,
         "timestamp": "2026-11-22T09:39:56.619Z",
@@ -56,29 +56,29 @@ def meta(thread_id: str = THREAD, **fields: object) -> Line:
         "source": "cli",
         "model_provider": "openai",
     }
-    return line("session_meta", payload | fields)
+    return rollout_line("session_meta", payload | fields)
 
 
-def line(kind: str, payload: Line, second: int = 0) -> Line:
+def rollout_line(kind: str, payload: Line, second: int = 0) -> Line:
     """Return a line of a rollout, this many seconds after the first."""
     instant = f"2026-11-22T{9 + second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
     return {"timestamp": instant, "type": kind, "payload": payload}
 
 
-def item(kind: str, second: int = 0, **fields: object) -> Line:
-    """A line that contains an item."""
-    return line("response_item", {"type": kind, **fields}, second)
+def item_line(kind: str, second: int = 0, **fields: object) -> Line:
+    """Return a line that contains an item."""
+    return rollout_line("response_item", {"type": kind, **fields}, second)
 
 
 def message_line(role: str, text: str, second: int = 0) -> Line:
     """Return a message."""
     part = "output_text" if role == "assistant" else "input_text"
-    return item("message", second, role=role, content=[{"type": part, "text": text}])
+    return item_line("message", second, role=role, content=[{"type": part, "text": text}])
 
 
-def call(call_id: str, command: str, second: int = 0) -> Line:
-    """A command that is run."""
-    return item(
+def call_line(call_id: str, command: str, second: int = 0) -> Line:
+    """Return a call of a command."""
+    return item_line(
         "function_call",
         second,
         name="exec_command",
@@ -87,29 +87,34 @@ def call(call_id: str, command: str, second: int = 0) -> Line:
     )
 
 
-def output(call_id: str, told: object, second: int = 0, kind: str = "function_call_output") -> Line:
+def output_line(
+    call_id: str, told: object, second: int = 0, kind: str = "function_call_output"
+) -> Line:
     """Return the output of a call: text, or a list of parts."""
-    return item(kind, second, call_id=call_id, output=told)
+    return item_line(kind, second, call_id=call_id, output=told)
 
 
-def work(rounds: int, told: object, *, asks: bool = False) -> list[Line]:
-    """So many calls ``make <n>``, each answered with ``n`` and what is reported; ``asks``: within a turn of its own."""
+def work_lines(rounds: int, told: object, *, asks: bool = False) -> list[Line]:
+    """Return calls ``make <n>`` for each round, each with an output ``n`` and a text.
+
+    ``asks`` puts each in a separate turn.
+    """
     lines: list[Line] = []
     for n in range(rounds):
         answer = [{"type": "input_text", "text": f"{n} {told}"}] if asks else f"{n} {told}"
         lines += [message_line("user", f"question {n}", n)] if asks else []
-        lines += [call(f"c{n}", f"make {n}", n), output(f"c{n}", answer, n)]
+        lines += [call_line(f"c{n}", f"make {n}", n), output_line(f"c{n}", answer, n)]
         lines += [message_line("assistant", f"answer {n}", n)] if asks else []
     return lines
 
 
-def event(kind: str, second: int = 0, **fields: object) -> Line:
+def event_line(kind: str, second: int = 0, **fields: object) -> Line:
     """Return a line with an event."""
-    return line("event_msg", {"type": kind, **fields}, second)
+    return rollout_line("event_msg", {"type": kind, **fields}, second)
 
 
-def goal_note(told: str, second: int = 0) -> Line:
-    """Return the notice for a model that the user changed the goal."""
+def goal_note_line(told: str, second: int = 0) -> Line:
+    """Return the note that tells the model of a goal that the user changed."""
     return message_line(
         "user",
         f'<codex_internal_context source="user_goal">\n{told}\n</codex_internal_context>',
@@ -117,9 +122,9 @@ def goal_note(told: str, second: int = 0) -> Line:
     )
 
 
-def goal_is(objective: str, status: str, second: int = 0) -> Line:
-    """The event of a goal that the user set or changed."""
-    return event(
+def goal_event_line(objective: str, status: str, second: int = 0) -> Line:
+    """Return the event of a goal that the user set or changed."""
+    return event_line(
         "thread_goal_updated",
         second,
         threadId=THREAD,
@@ -135,14 +140,14 @@ def token_count_line(tokens: int, second: int = 0) -> Line:
         "output_tokens": 20,
         "total_tokens": tokens,
     }
-    return event(
+    return event_line(
         "token_count", second, info={"last_token_usage": usage, "model_context_window": 258_400}
     )
 
 
-def compacted(items: Sequence[Line], second: int = 0) -> Line:
-    """A compaction that leaves these items."""
-    return line(
+def compaction_line(items: Sequence[Line], second: int = 0) -> Line:
+    """Return a compaction with these remaining items."""
+    return rollout_line(
         "compacted",
         {"message": "", "replacement_history": [one["payload"] for one in items]},
         second,
@@ -153,15 +158,15 @@ LATER = [message_line(role, "later") for _ in range(4) for role in ("user", "ass
 """Turns behind what a trim may take."""
 
 
-def numbered(lines: Iterable[Line], start: int = 0) -> list[Line]:
-    """The lines of a paginated thread."""
+def number_lines(lines: Iterable[Line], start: int = 0) -> list[Line]:
+    """Return the lines of a paginated thread."""
     return [one | {"ordinal": number} for number, one in enumerate(lines, start)]
 
 
-def write(
+def write_rollout(
     home: Path, lines: Iterable[Line | bytes], thread_id: str = THREAD, *, rollout_id: str = ""
 ) -> Path:
-    """A rollout in a CODEX_HOME."""
+    """Write a rollout to a CODEX_HOME and return its path."""
     folder = home / "sessions" / "2026" / "11" / "22"
     folder.mkdir(parents=True, exist_ok=True)
     name = format_rollout_name(thread_id, STARTED)
@@ -175,7 +180,7 @@ def write(
     return path
 
 
-def effective(lines: Iterable[RolloutLine]) -> list[Item]:
+def effective_items(lines: Iterable[RolloutLine]) -> list[Item]:
     """Return the model's history of a thread from its lines over all segments."""
     history = History()
     for one in lines:
@@ -183,8 +188,8 @@ def effective(lines: Iterable[RolloutLine]) -> list[Item]:
     return history.items
 
 
-def mutated(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """The lines with some damage."""
+def damage_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
+    """Return the lines with some damage."""
     left = list(lines)
     for _ in range(chance.randrange(1, 8)):
         place = chance.randrange(len(left))

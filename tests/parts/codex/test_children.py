@@ -1,4 +1,4 @@
-"""Children of Codex sessions without the client: what they would send, what they never touch, what is refused."""
+"""Children of Codex sessions, without the client: the items that they would send, unchanged parents, and refusals."""
 
 from __future__ import annotations
 
@@ -38,76 +38,77 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts.records import Record
 from tests.crashes import crashes
 from tests.parts.codex import rollouts
-from tests.parts.codex.rollouts import OTHER, THREAD, effective, every_rollout, find_in_corpus
+from tests.parts.codex.rollouts import OTHER, THREAD, effective_items, every_rollout, find_in_corpus
 
 BIG = "word " * 2_000
 
 
 @pytest.fixture
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
-    """A home of a test's own, with room for threads."""
+    """Return the paths of a test's own home, with space for threads."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CODEX_HOME", raising=False)
     (tmp_path / ".codex").mkdir()
     return Where()
 
 
-def codex_of(where: Where) -> Path:
-    """The CODEX_HOME of a test."""
+def codex_home_of(where: Where) -> Path:
+    """Return the CODEX_HOME of a test."""
     return Path(where.environ["HOME"]) / ".codex"
 
 
-def thread(where: Where, session_id: str = THREAD) -> SessionFile:
-    """A thread as verbs take it."""
+def thread_file(where: Where, session_id: str = THREAD) -> SessionFile:
+    """Return a thread as a verb's argument."""
     return resolve_locator(session_id, "/", where, foreign=True)
 
 
-def sent_of(path: str | Path) -> list[Record]:
-    """The items that resuming a rollout of ours sends."""
-    return [item.payload for item in effective(read_thread_lines(str(path), lambda _: None))]
+def items_on_resume(path: str | Path) -> list[Record]:
+    """Return the items that a resume of our rollout sends."""
+    return [item.payload for item in effective_items(read_thread_lines(str(path), lambda _: None))]
 
 
-def lines_of(path: str) -> list[dict[str, Any]]:
-    """The lines of a rollout."""
+def lines_of_rollout(path: str) -> list[dict[str, Any]]:
+    """Return the lines of a rollout."""
     return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
 
 
 @every_rollout
 def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
-    """A fork says what its parent does, an untrim of a trim too; nothing encrypted is touched.
+    """A fork and an untrim of a trim have the parent's items.
 
-    Each stands alone.
+    No encrypted content changes, and no child refers to another file.
     """
-    folder = codex_of(where) / "sessions" / "2026" / "01" / "01"
+    folder = codex_home_of(where) / "sessions" / "2026" / "01" / "01"
     folder.mkdir(parents=True)
     for near in rollout.parent.glob("rollout-*.jsonl"):
         shutil.copyfile(near, folder / near.name)
     named = parse_rollout_name(str(rollout))
     assert named is not None
-    parent = thread(where, named.thread_id)
-    items = [item.payload for item in effective(read_thread_lines(str(rollout), find_in_corpus))]
+    parent = thread_file(where, named.thread_id)
+    items = [
+        item.payload for item in effective_items(read_thread_lines(str(rollout), find_in_corpus))
+    ]
     fork = write_child(plan_fork(parent, where), where)
-    assert sent_of(fork.file) == items
+    assert items_on_resume(fork.file) == items
     decided = plan_trim(parent, where, Options(keep_recent=1))
     if decided.is_pointless:
         return
     trim = write_child(decided, where)
-    after = sent_of(trim.file)
+    after = items_on_resume(trim.file)
     assert [item.get("encrypted_content") for item in after] == [
         item.get("encrypted_content") for item in items
     ]
     assert [item.get("call_id") for item in after] == [item.get("call_id") for item in items]
     assert len(json.dumps(after)) < len(json.dumps(items))
-    reading = scan_trimmed_session(thread(where, trim.session_id))
-    assert sent_of(write_child(plan_untrim(reading, where, strict=True), where).file) == items
+    reading = scan_trimmed_session(thread_file(where, trim.session_id))
+    assert (
+        items_on_resume(write_child(plan_untrim(reading, where, strict=True), where).file) == items
+    )
 
 
 def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
-    """Strings, lists with pictures, free text, objects in JSON.
-
-    The first line tells whose child it is.
-    """
-    patch = rollouts.item(
+    """Strings, lists with pictures, plain text and JSON objects are trimmed. The first line names the parent."""
+    patch = rollouts.item_line(
         "custom_tool_call", name="apply_patch", input=f"*** {BIG}", call_id="c2", status="completed"
     )
     given = json.dumps({"path": "a", "text": BIG})
@@ -116,36 +117,36 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
     ]
     secret = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 9_000}
-    sized = rollouts.output("c1", BIG) | {
+    sized = rollouts.output_line("c1", BIG) | {
         "ordinal": 3,
         "metadata": {OUTPUT_LIMIT_KEY: 12_000, "history_sequence": 7},
     }
     lines = [
-        rollouts.meta(
+        rollouts.meta_line(
             base_instructions={"text": "be good"}, session_id=THREAD, history_mode="paginated"
         ),
         rollouts.message_line("user", "go"),
-        rollouts.line("response_item", secret),
-        rollouts.call("c1", "ls"),
+        rollouts.rollout_line("response_item", secret),
+        rollouts.call_line("c1", "ls"),
         sized,
         patch,
-        rollouts.output("c2", parts, kind="custom_tool_call_output"),
-        rollouts.item("function_call", name="write", arguments=given, call_id="c3"),
-        rollouts.output("c3", "ok"),
+        rollouts.output_line("c2", parts, kind="custom_tool_call_output"),
+        rollouts.item_line("function_call", name="write", arguments=given, call_id="c3"),
+        rollouts.output_line("c3", "ok"),
         rollouts.token_count_line(200_000),
         *rollouts.LATER,
     ]
-    path = rollouts.write(codex_of(where), lines)
+    path = rollouts.write_rollout(codex_home_of(where), lines)
     before = path.read_bytes()
-    trim = write_child(plan_trim(thread(where), where, Options()), where)
+    trim = write_child(plan_trim(thread_file(where), where, Options()), where)
     assert path.read_bytes() == before
-    sent = sent_of(trim.file)
-    assert len(sent) == len(sent_of(path))
+    sent = items_on_resume(trim.file)
+    assert len(sent) == len(items_on_resume(path))
     assert BIG not in json.dumps(sent)
     assert sent[1] == secret
     assert set(json.loads(sent[6]["arguments"])) == {"path", "text"}
     assert [part["type"] for part in sent[5]["output"]] == ["input_text", "input_text"]
-    first, *rest = lines_of(trim.file)
+    first, *rest = lines_of_rollout(trim.file)
     assert first["payload"]["forked_from_id"] == THREAD
     assert first["payload"]["session_id"] == first["payload"]["id"] == trim.session_id
     assert first["payload"]["base_instructions"] == {"text": "be good"}
@@ -158,18 +159,18 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     assert Path(trim.file).stat().st_mode & 0o077 == 0
 
 
-def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
-    """It is not open until a line is added; Codex has none of the plugin's agents."""
+def test_a_new_child_is_not_open_and_mentions_no_plugin_agent(where: Where) -> None:
+    """It counts as open only after a line is added. Codex does not have the plugin's agents."""
     lines = [
-        rollouts.meta(),
+        rollouts.meta_line(),
         rollouts.message_line("user", "Fix the test", 1),
         rollouts.message_line("assistant", "Fixed", 2),
     ]
-    rollouts.write(codex_of(where), lines)
+    rollouts.write_rollout(codex_home_of(where), lines)
     (agent,) = registry.list_other_agents(where)
     for made in (
-        plan_fork(thread(where), where),
-        agents.plan_fresh(thread(where), where, kind="handoff"),
+        plan_fork(thread_file(where), where),
+        agents.plan_fresh(thread_file(where), where, kind="handoff"),
     ):
         child = write_child(made, where)
         assert agent.describe_open_state(agent.open_session(child.file)) == ""
@@ -180,20 +181,19 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
 
 
 @pytest.mark.parametrize("status", ["paused", "complete"])
-def test_a_goal_is_reported_like_other_words_and_stays_behind(status: str, where: Where) -> None:
-    """Without secrets, within its room.
-
-    A fork says that Codex does not pursue it there, unless it was reached.
-    """
+def test_a_goal_is_redacted_shortened_and_not_copied_to_a_fork(status: str, where: Where) -> None:
+    """A fork warns that Codex does not pursue the goal there, unless it was reached."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     objective = f"use {secret} " + "and all of this " * 300
     lines = [
-        rollouts.meta(),
+        rollouts.meta_line(),
         rollouts.message_line("user", "Fix it", 1),
         rollouts.message_line("assistant", "Fixed", 2),
     ]
-    rollouts.write(codex_of(where), [*lines, rollouts.goal_is(objective, status, 3)])
-    parent = thread(where)
+    rollouts.write_rollout(
+        codex_home_of(where), [*lines, rollouts.goal_event_line(objective, status, 3)]
+    )
+    parent = thread_file(where)
     (told,) = [
         row.text for row in build_digest(parent, where).section_entries("now") if "goal" in row.text
     ]
@@ -205,40 +205,42 @@ def test_a_goal_is_reported_like_other_words_and_stays_behind(status: str, where
     )
 
 
-def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
-    """The user has its id from a file's name, and nothing that leads from there."""
+def test_the_refusal_of_a_sub_agent_names_its_thread(where: Where) -> None:
+    """The user knows only the id in the file name, which does not lead to the thread."""
     lines = [
-        rollouts.meta(parent_thread_id=OTHER),
+        rollouts.meta_line(parent_thread_id=OTHER),
         rollouts.message_line("user", "look"),
         rollouts.message_line("assistant", "so"),
     ]
-    rollouts.write(codex_of(where), lines)
+    rollouts.write_rollout(codex_home_of(where), lines)
     with pytest.raises(UsageError, match="sub-agent") as refused:
-        plan_fork(thread(where), where)
+        plan_fork(thread_file(where), where)
     assert OTHER in refused.value.remedy
 
 
-def test_a_cut_ends_with_the_turn(where: Where) -> None:
+def test_a_cut_fork_ends_after_the_turn(where: Where) -> None:
     """Later items are left out, and the client describes its environment again."""
     talk = [
         rollouts.message_line(role, f"{role} {n}", n)
         for n in range(3)
         for role in ("user", "assistant")
     ]
-    context = rollouts.line("turn_context", {"cwd": "/", "model": "gpt-5"})
-    rollouts.write(codex_of(where), [rollouts.meta(), *talk[:2], context, *talk[2:]])
-    fork = write_child(plan_fork(thread(where), where, ForkSpec(CutAtTurn(2))), where)
-    assert [item["content"][0]["text"] for item in sent_of(fork.file)][-1] == "assistant 1"
-    assert len(sent_of(fork.file)) == 4
-    assert not any(line["type"] == "turn_context" for line in lines_of(fork.file))
-    whole = write_child(plan_fork(thread(where), where), where)
-    assert [line["type"] for line in lines_of(whole.file)].count("turn_context") == 1
+    context = rollouts.rollout_line("turn_context", {"cwd": "/", "model": "gpt-5"})
+    rollouts.write_rollout(
+        codex_home_of(where), [rollouts.meta_line(), *talk[:2], context, *talk[2:]]
+    )
+    fork = write_child(plan_fork(thread_file(where), where, ForkSpec(CutAtTurn(2))), where)
+    assert [item["content"][0]["text"] for item in items_on_resume(fork.file)][-1] == "assistant 1"
+    assert len(items_on_resume(fork.file)) == 4
+    assert not any(line["type"] == "turn_context" for line in lines_of_rollout(fork.file))
+    whole = write_child(plan_fork(thread_file(where), where), where)
+    assert [line["type"] for line in lines_of_rollout(whole.file)].count("turn_context") == 1
 
 
 def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
-    """The event names its thread; 0.144 named no thread."""
+    """The event contains the fork's id. The event of 0.144 contains no id."""
     older, newest = (
-        rollouts.event("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n})
+        rollouts.event_line("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n})
         for n in "12"
     )
     talk = [
@@ -247,26 +249,35 @@ def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
         newest,
         rollouts.message_line("assistant", "done"),
     ]
-    rollouts.write(codex_of(where), [rollouts.meta(), *talk])
-    fork = write_child(plan_fork(thread(where), where), where)
-    told = [line["payload"] for line in lines_of(fork.file) if "thread_settings" in line["payload"]]
+    rollouts.write_rollout(codex_home_of(where), [rollouts.meta_line(), *talk])
+    fork = write_child(plan_fork(thread_file(where), where), where)
+    told = [
+        line["payload"]
+        for line in lines_of_rollout(fork.file)
+        if "thread_settings" in line["payload"]
+    ]
     assert [(each["thread_id"], each["thread_settings"]) for each in told] == [
         (fork.session_id, {"n": "2"})
     ]
 
 
-def test_an_unreadable_summary_is_reported(where: Where) -> None:
+def test_an_encrypted_summary_is_reported(where: Where) -> None:
     """In the other agent a sentence replaces it."""
     left = [
         rollouts.message_line("user", "begin"),
-        rollouts.item("compaction", encrypted_content="x" * 99),
+        rollouts.item_line("compaction", encrypted_content="x" * 99),
     ]
     talk = [rollouts.message_line("user", "go on"), rollouts.message_line("assistant", "done")]
-    rollouts.write(
-        codex_of(where),
-        [rollouts.meta(), rollouts.message_line("user", "begin"), rollouts.compacted(left), *talk],
+    rollouts.write_rollout(
+        codex_home_of(where),
+        [
+            rollouts.meta_line(),
+            rollouts.message_line("user", "begin"),
+            rollouts.compaction_line(left),
+            *talk,
+        ],
     )
-    fork = write_child(plan_fork(thread(where), where, ForkSpec(to="claude")), where)
+    fork = write_child(plan_fork(thread_file(where), where, ForkSpec(to="claude")), where)
     text = Path(fork.file).read_text("utf-8")
     assert fork.tokens_after > fork.tokens_before, (
         "what every request begins with is in it, and what is told"
@@ -276,51 +287,53 @@ def test_an_unreadable_summary_is_reported(where: Where) -> None:
     assert "xxx" not in text
 
 
-def test_refused_children(where: Where) -> None:
-    """A sub-agent's thread, a cut for another agent, another home, a record that is not trimmed."""
+def test_unsupported_children_are_refused(where: Where) -> None:
+    """A sub-agent's thread, a cut for another agent, another home and an untrimmed record are refused."""
     talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "done")]
-    rollouts.write(codex_of(where), [rollouts.meta(), *talk])
+    rollouts.write_rollout(codex_home_of(where), [rollouts.meta_line(), *talk])
     other = THREAD.replace("0001", "0002", 1)[:-1] + "2"
-    rollouts.write(codex_of(where), [rollouts.meta(other, parent_thread_id=THREAD), *talk], other)
+    rollouts.write_rollout(
+        codex_home_of(where), [rollouts.meta_line(other, parent_thread_id=THREAD), *talk], other
+    )
     with pytest.raises(UsageError, match="sub-agent"):
-        plan_fork(thread(where, other), where)
+        plan_fork(thread_file(where, other), where)
     with pytest.raises(UsageError, match="both a cut and another agent"):
-        plan_fork(thread(where), where, ForkSpec(CutAtTurn(1), to="claude"))
+        plan_fork(thread_file(where), where, ForkSpec(CutAtTurn(1), to="claude"))
     with pytest.raises(UsageError, match="home"):
-        plan_fork(thread(where), where, ForkSpec(home="/"))
+        plan_fork(thread_file(where), where, ForkSpec(home="/"))
     with pytest.raises(UsageError, match="is not trimmed"):
-        plan_untrim(scan_trimmed_session(thread(where)), where, (1,))
+        plan_untrim(scan_trimmed_session(thread_file(where)), where, (1,))
 
 
-def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
-    """By its line, as references name it.
-
-    The others are placeholders still, and come back the next time.
-    """
+def test_untrim_can_restore_one_item(where: Where) -> None:
+    """The item is named by its line. The other items stay placeholders, which a later untrim restores."""
     lines = [
-        rollouts.meta(),
+        rollouts.meta_line(),
         rollouts.message_line("user", "go"),
-        *rollouts.work(3, BIG),
+        *rollouts.work_lines(3, BIG),
         *rollouts.LATER,
     ]
-    path = rollouts.write(codex_of(where), lines)
-    trim = write_child(plan_trim(thread(where), where, Options()), where)
-    reading = scan_trimmed_session(thread(where, trim.session_id))
+    path = rollouts.write_rollout(codex_home_of(where), lines)
+    trim = write_child(plan_trim(thread_file(where), where, Options()), where)
+    reading = scan_trimmed_session(thread_file(where, trim.session_id))
     assert len(reading.trimmed_nodes) == 3
     one = write_child(plan_untrim(reading, where, (reading.trimmed_nodes[1].number,)), where)
-    back = [item == was for item, was in zip(sent_of(one.file), sent_of(path), strict=True)]
+    back = [
+        item == was
+        for item, was in zip(items_on_resume(one.file), items_on_resume(path), strict=True)
+    ]
     assert [place for place, same in enumerate(back) if not same] == [2, 6]
     rest = write_child(
-        plan_untrim(scan_trimmed_session(thread(where, one.session_id)), where), where
+        plan_untrim(scan_trimmed_session(thread_file(where, one.session_id)), where), where
     )
-    assert sent_of(rest.file) == sent_of(path)
+    assert items_on_resume(rest.file) == items_on_resume(path)
 
 
 @pytest.mark.part("smart_trim")
-def test_a_smart_trim_drops_the_models_choices(where: Where) -> None:
-    """Shown by its ends, with what was said between.
+def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
+    """The model reads the ends of each item and the talk between them.
 
-    Only what it names goes, and comes back by an untrim.
+    Only chosen items are dropped, and an untrim restores them.
     """
     from resume_hooks.parts.smart_trim import plan as smart
     from resume_hooks.parts.smart_trim.ask_model import split_offer
@@ -330,10 +343,11 @@ def test_a_smart_trim_drops_the_models_choices(where: Where) -> None:
         build_smart_options,
     )
 
-    path = rollouts.write(
-        codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER]
+    path = rollouts.write_rollout(
+        codex_home_of(where),
+        [rollouts.meta_line(), *rollouts.work_lines(3, BIG, asks=True), *rollouts.LATER],
     )
-    scanned = agents.scan_for_trim(thread(where), where)
+    scanned = agents.scan_for_trim(thread_file(where), where)
     offered = build_offer(scanned, build_smart_options(None, CERTAIN_RULES), where)
     assert [(one.target, one.turn) for one in offered.candidates] == [
         (f"make {n}", n + 1) for n in range(3)
@@ -355,42 +369,44 @@ def test_a_smart_trim_drops_the_models_choices(where: Where) -> None:
         stream.write(json.dumps(rollouts.message_line("user", "meanwhile")).encode() + b"\n")
     receipt = smart.write_smart_trim(planned, where)
     assert receipt.warnings == (smart.NEW_TURNS_WARNING,)
-    sent = sent_of(receipt.file)
+    sent = items_on_resume(receipt.file)
     assert [
         place
-        for place, (one, was) in enumerate(zip(sent, sent_of(path), strict=True))
+        for place, (one, was) in enumerate(zip(sent, items_on_resume(path), strict=True))
         if one != was
     ] == [6]
     assert '"a build"' in sent[6]["output"][0]["text"]
     assert b'"method":"smart"' in Path(receipt.file).read_bytes().splitlines()[0]
     back = write_child(
-        plan_untrim(scan_trimmed_session(thread(where, receipt.session_id)), where), where
+        plan_untrim(scan_trimmed_session(thread_file(where, receipt.session_id)), where), where
     )
-    assert sent_of(back.file) == sent_of(path)
+    assert items_on_resume(back.file) == items_on_resume(path)
 
 
 @pytest.mark.part("marks")
-def test_a_rewind_is_at_the_mark_again(where: Where) -> None:
-    """What came later is in no item, the report follows what stays.
+def test_a_rewind_continues_at_the_mark(where: Where) -> None:
+    """It contains no later item, and the report follows the kept items.
 
-    Of a mark that is gone it stands alone.
+    If the mark is gone, only the report remains.
     """
     from resume_hooks.parts.marks import plan_back
     from resume_hooks.parts.marks import state as marks
 
-    path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(1, "a", asks=True)])
-    mark = marks.place_mark(thread(where), "try").mark
-    kept = sent_of(path)
+    path = rollouts.write_rollout(
+        codex_home_of(where), [rollouts.meta_line(), *rollouts.work_lines(1, "a", asks=True)]
+    )
+    mark = marks.place_mark(thread_file(where), "try").mark
+    kept = items_on_resume(path)
     with path.open("ab") as stream:
         for one in (
             rollouts.message_line("user", "the other way"),
-            rollouts.call("c2", "rm"),
+            rollouts.call_line("c2", "rm"),
             rollouts.message_line("assistant", "no"),
         ):
             stream.write(json.dumps(one).encode() + b"\n")
     for at, stays in ((mark, kept), (mark._replace(uuid="gone"), [])):
-        decided = plan_back.plan_back(thread(where), at, "it was slower", where)
-        sent = sent_of(write_child(decided.child, where).file)
+        decided = plan_back.plan_back(thread_file(where), at, "it was slower", where)
+        sent = items_on_resume(write_child(decided.child, where).file)
         assert sent[: len(stays)] == stays
         assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
         assert "it was slower" in sent[-2]["content"][0]["text"]
@@ -399,31 +415,28 @@ def test_a_rewind_is_at_the_mark_again(where: Where) -> None:
 
 @pytest.mark.part("marks")
 @pytest.mark.parametrize("by", ["us", "an old Codex", "Codex"])
-def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
-    """By the items that its parent has, too.
-
-    What it found is reported, with references, behind them.
-    """
+def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str) -> None:
+    """It has the items that the parent has too. A report with references describes the fork's results."""
     from resume_hooks.parts.marks import fork_point, plan_back
 
     talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "gone", 1)]
-    path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
-    kept = sent_of(path)
+    path = rollouts.write_rollout(codex_home_of(where), [rollouts.meta_line(), *talk])
+    kept = items_on_resume(path)
     if by == "us":
-        fork = Path(write_child(plan_fork(thread(where), where), where).file)
+        fork = Path(write_child(plan_fork(thread_file(where), where), where).file)
     else:
         base = {"thread_id": THREAD, "end_byte_offset": path.stat().st_size}
-        said = rollouts.meta(
+        said = rollouts.meta_line(
             rollouts.OTHER,
             forked_from_id=THREAD,
             **({"history_base": base} if by == "Codex" else {}),
         )
-        copied = [] if by == "Codex" else [rollouts.meta(), *talk]
-        fork = rollouts.write(codex_of(where), [said, *copied], rollouts.OTHER)
+        copied = [] if by == "Codex" else [rollouts.meta_line(), *talk]
+        fork = rollouts.write_rollout(codex_home_of(where), [said, *copied], rollouts.OTHER)
     own = [
         rollouts.message_line("user", "EXPLORE", 5),
-        rollouts.call("c", "pytest -q", 6),
-        rollouts.output("c", "3 passed", 7),
+        rollouts.call_line("c", "pytest -q", 6),
+        rollouts.output_line("c", "3 passed", 7),
     ]
     with fork.open("ab") as stream:
         for one in (*own, rollouts.message_line("assistant", "We decided to use the lexer.", 8)):
@@ -432,12 +445,12 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
             )
     name = parse_rollout_name(str(fork))
     assert name is not None
-    session = thread(where, name.thread_id)
+    session = thread_file(where, name.thread_id)
     mark = fork_point.find_fork_point(session, where)
     assert mark is not None
     assert mark.left == THREAD
     decided = plan_back.plan_back(session, mark, "", where)
-    sent = sent_of(write_child(decided.child, where).file)
+    sent = items_on_resume(write_child(decided.child, where).file)
     assert (sent[: len(kept)], decided.loss_reason) == (kept, "")
     told = sent[len(kept)]["content"][0]["text"]
     assert "- pytest -q (:" in told
@@ -445,20 +458,24 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     assert decided.child.remarks == ()
 
 
-def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
-    """For the same words, until the child or its parent is continued."""
-    path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.message_line("user", "go")])
+def test_the_same_handoff_is_not_made_twice(where: Where) -> None:
+    """The existing child is named for the same next step, until the child or its parent continues."""
+    path = rollouts.write_rollout(
+        codex_home_of(where), [rollouts.meta_line(), rollouts.message_line("user", "go")]
+    )
     first = write_child(
-        agents.plan_fresh(thread(where), where, kind="handoff", next_step="test it"), where
+        agents.plan_fresh(thread_file(where), where, kind="handoff", next_step="test it"), where
     )
     again = find_existing_child(
-        Session.from_file(thread(where), where), "handoff", where, "test it"
+        Session.from_file(thread_file(where), where), "handoff", where, "test it"
     )
     assert again is not None
     assert (again.session_id, again.file, again.agent) == (first.session_id, first.file, "codex")
     assert (again.parent_file, again.commands, again.written) == (str(path), first.commands, False)
     assert (
-        find_existing_child(Session.from_file(thread(where), where), "handoff", where, "mend it")
+        find_existing_child(
+            Session.from_file(thread_file(where), where), "handoff", where, "mend it"
+        )
         is None
     )
     later = json.dumps(
@@ -469,13 +486,15 @@ def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
         file.write_bytes(before + later + b"\n")
         assert (
             find_existing_child(
-                Session.from_file(thread(where), where), "handoff", where, "test it"
+                Session.from_file(thread_file(where), where), "handoff", where, "test it"
             )
             is None
         )
         file.write_bytes(before)
     assert (
-        find_existing_child(Session.from_file(thread(where), where), "handoff", where, "test it")
+        find_existing_child(
+            Session.from_file(thread_file(where), where), "handoff", where, "test it"
+        )
         is not None
     )
 
@@ -483,15 +502,15 @@ def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
 @pytest.mark.parametrize(
     ("words", "tokens", "kind"), [("4k test it", 4_000, "handoff"), ("all", None, "fork")]
 )
-def test_a_size_before_the_step(
+def test_a_trigger_accepts_a_size_before_the_next_step(
     where: Where, monkeypatch: pytest.MonkeyPatch, words: str, tokens: int | None, kind: str
 ) -> None:
-    """The same words as in Claude Code; the same size again names the existing child."""
+    """The words are the same as in Claude Code. The same size names the existing child."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
-    path = rollouts.write(
-        codex_of(where),
+    path = rollouts.write_rollout(
+        codex_home_of(where),
         [
-            rollouts.meta(),
+            rollouts.meta_line(),
             rollouts.message_line("user", "go"),
             rollouts.message_line("assistant", "ok"),
         ],
@@ -500,26 +519,30 @@ def test_a_size_before_the_step(
     trigger = recognise_trigger(event["prompt"])
     assert trigger is not None
     prompt.card_of_trigger(trigger, event)
-    made = [file for file in (codex_of(where) / "sessions").rglob("*.jsonl") if file != path]
+    made = [file for file in (codex_home_of(where) / "sessions").rglob("*.jsonl") if file != path]
     (child,) = made
-    head = lines_of(str(child))[0]["continue_metadata"]
+    head = lines_of_rollout(str(child))[0]["continue_metadata"]
     assert (head["continuation_type"], head.get("opening_tokens")) == (kind, tokens)
     if kind == "handoff":
         assert "already handed off" in prompt.card_of_trigger(trigger, event)
 
 
-def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:
-    """At each step of a write; the next write removes left-over files."""
-    path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(12, BIG, asks=True)])
-    before, decided, born = path.read_bytes(), plan_trim(thread(where), where, Options()), []
+def test_a_crash_leaves_a_complete_child_or_none(where: Where) -> None:
+    """This is true for a crash at each step of a write. The next write removes leftover files."""
+    path = rollouts.write_rollout(
+        codex_home_of(where), [rollouts.meta_line(), *rollouts.work_lines(12, BIG, asks=True)]
+    )
+    before, decided, born = path.read_bytes(), plan_trim(thread_file(where), where, Options()), []
     for _ in crashes(lambda: lambda: write_child(decided, where)):
         child = Path(decided.draft.path)
         born.append(child.exists())
         assert not born[-1] or child.stat().st_size == sum(map(len, decided.body.lines()))
         child.unlink(missing_ok=True)
-        write_child(plan_trim(thread(where), where, Options()), where)
+        write_child(plan_trim(thread_file(where), where, Options()), where)
         assert [
-            one for one in codex_of(where).rglob("*") if one.is_file() and one.suffix != ".jsonl"
+            one
+            for one in codex_home_of(where).rglob("*")
+            if one.is_file() and one.suffix != ".jsonl"
         ] == []
     assert path.read_bytes() == before
     assert born == sorted(born)
@@ -527,22 +550,22 @@ def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(
-    seed: int, where: Where
-) -> None:
-    """Whatever is broken in it, what is written passes its checks, and the first line is ours."""
+def test_a_damaged_rollout_gives_a_valid_child_or_a_clear_error(seed: int, where: Where) -> None:
+    """The written child passes its checks, and its first line is ours."""
     chance = random.Random(seed)
-    talk = rollouts.work(8, BIG, asks=True)
+    talk = rollouts.work_lines(8, BIG, asks=True)
     for _ in range(4):
         raw = [
             json.dumps(line).encode()
-            for line in [*talk[:9], rollouts.compacted(talk[:4]), *talk[9:]]
+            for line in [*talk[:9], rollouts.compaction_line(talk[:4]), *talk[9:]]
         ]
-        path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.mutated(raw, chance)])
+        path = rollouts.write_rollout(
+            codex_home_of(where), [rollouts.meta_line(), *rollouts.damage_lines(raw, chance)]
+        )
         before = path.read_bytes()
         for plan in (plan_fork, lambda one, there: plan_trim(one, there, Options())):
             try:
-                decided = plan(thread(where), where)
+                decided = plan(thread_file(where), where)
                 receipt = None if decided.is_pointless else write_child(decided, where)
             except ResumeHooksError:
                 continue

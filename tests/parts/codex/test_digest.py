@@ -16,14 +16,14 @@ from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex.rollouts import (
     THREAD,
     Line,
-    call,
-    compacted,
-    item,
-    line,
+    call_line,
+    compaction_line,
+    item_line,
     message_line,
-    meta,
-    output,
-    write,
+    meta_line,
+    output_line,
+    rollout_line,
+    write_rollout,
 )
 from tests.reading.digest.talk import messages, notes, requests, texts
 
@@ -39,40 +39,44 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
     return Where()
 
 
-def digest(where: Where, lines: list[Line]) -> Digest:
-    """The digest of a thread with these lines after its prompt."""
-    write(Path(where.environ["HOME"]) / ".codex", [meta(), message_line("user", "go"), *lines])
+def digest_of_lines(where: Where, lines: list[Line]) -> Digest:
+    """Return the digest of a thread with these lines after its prompt."""
+    write_rollout(
+        Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
+    )
     return build_digest(resolve_locator(THREAD, "/", where, foreign=True), where)
 
 
-def poll(call_id: str, session: int) -> Line:
-    """A poll of a running command."""
+def poll_line(call_id: str, session: int) -> Line:
+    """Return a poll of a running command."""
     arguments = json.dumps({"session_id": session, "chars": ""})
-    return item("function_call", name="write_stdin", arguments=arguments, call_id=call_id)
+    return item_line("function_call", name="write_stdin", arguments=arguments, call_id=call_id)
 
 
-def script(call_id: str, code: str, *printed: str) -> list[Line]:
-    """A script of code mode, and the parts that it printed."""
+def script_lines(call_id: str, code: str, *printed: str) -> list[Line]:
+    """Return a script of code mode and the parts that it printed."""
     parts = [{"type": "input_text", "text": text} for text in (CODE_HEAD, *printed)]
     return [
-        item("custom_tool_call", name="exec", input=code, call_id=call_id),
-        output(call_id, parts, kind="custom_tool_call_output"),
+        item_line("custom_tool_call", name="exec", input=code, call_id=call_id),
+        output_line(call_id, parts, kind="custom_tool_call_output"),
     ]
 
 
-def polled_by_scripts(command: str, *polls: str) -> list[Line]:
+def lines_of_polling_scripts(command: str, *polls: str) -> list[Line]:
     """Return a command that scripts run and poll without an exit status."""
     started = f"const r = await tools.exec_command({{cmd:{json.dumps(command)}}}); text(r.output);"
-    lines = script("s0", started, "", "SESSION_ID=77")
+    lines = script_lines("s0", started, "", "SESSION_ID=77")
     for number, printed in enumerate(polls, 1):
         code = 'const r = await tools.write_stdin({session_id:77,chars:""}); text(r.output);'
-        lines += script(f"s{number}", code, printed)
+        lines += script_lines(f"s{number}", code, printed)
     return lines
 
 
 def test_a_file_that_was_missing_is_a_failure_if_the_exit_status_is_unknown(where: Where) -> None:
     """A command with an exit status may continue without it."""
-    made = digest(where, polled_by_scripts("make test", "rg: 'a b': No such file or directory\n"))
+    made = digest_of_lines(
+        where, lines_of_polling_scripts("make test", "rg: 'a b': No such file or directory\n")
+    )
     assert texts(made, "commands") == []
 
 
@@ -81,56 +85,58 @@ def test_the_last_poll_of_a_command_decides(where: Where, status: int, listed: l
     """The first output only reports that the command runs."""
     running = "Process running with session ID 5\nOutput:\n1 of 2"
     lines = [
-        call("1", "make test"),
-        output("1", running),
-        poll("2", 5),
-        output("2", running),
-        poll("3", 5),
-        output("3", f"Process exited with code {status}\nOutput:\nall of it"),
+        call_line("1", "make test"),
+        output_line("1", running),
+        poll_line("2", 5),
+        output_line("2", running),
+        poll_line("3", 5),
+        output_line("3", f"Process exited with code {status}\nOutput:\nall of it"),
     ]
-    made = digest(where, lines)
+    made = digest_of_lines(where, lines)
     assert texts(made, "commands") == listed
     assert len(texts(made, "errors")) == (status != 0)
     assert not any("running" in text for text in texts(made, "pending"))
 
 
-def test_a_polled_command_without_an_exit_status_is_not_said_to_have_worked(where: Where) -> None:
+def test_a_polled_command_without_an_exit_status_is_not_a_success(where: Where) -> None:
     """Its last output may contain a failure."""
-    made = digest(where, polled_by_scripts("make test", "", "ok 1 adds\n"))
+    made = digest_of_lines(where, lines_of_polling_scripts("make test", "", "ok 1 adds\n"))
     assert notes(made, "commands") == {"make test": "exit status not recorded"}
 
 
 def test_a_failure_in_the_last_poll_counts(where: Where) -> None:
     """A task runner writes the task's name before it."""
-    made = digest(where, polled_by_scripts("make test", "1 of 2\n", "[test] ERROR task failed\n"))
+    made = digest_of_lines(
+        where, lines_of_polling_scripts("make test", "1 of 2\n", "[test] ERROR task failed\n")
+    )
     assert texts(made, "commands") == []
     assert len(texts(made, "errors")) == 1
 
 
 def test_a_running_command_continues_as_another_task(where: Where) -> None:
-    """A script that still runs prints the session of its command later."""
+    """A script that still runs prints the session id of its command later."""
     lines = [
-        *script("0", 'text(await tools.exec_command({cmd:"make test"}));'),
-        item("function_call", name="wait", arguments='{"cell_id":"4"}', call_id="1"),
-        output(
+        *script_lines("0", 'text(await tools.exec_command({cmd:"make test"}));'),
+        item_line("function_call", name="wait", arguments='{"cell_id":"4"}', call_id="1"),
+        output_line(
             "1",
             [
                 {"type": "input_text", "text": "Script completed\n"},
                 {"type": "input_text", "text": "SESSION_ID=8"},
             ],
         ),
-        poll("2", 8),
-        output("2", "Process exited with code 1\nOutput:\nno rule"),
+        poll_line("2", 8),
+        output_line("2", "Process exited with code 1\nOutput:\nno rule"),
     ]
     lines[1]["payload"]["output"][0]["text"] = "Script running with cell ID 4\nOutput:\n"
-    assert texts(digest(where, lines), "commands") == []
+    assert texts(digest_of_lines(where, lines), "commands") == []
 
 
 def test_each_commit_of_a_polled_command_has_its_hash(where: Where) -> None:
     """Git prints them in the output of the poll."""
     printed = "[main a54fd64] fix: one\n 1 file changed\n[main 42361d2] fix: two\n 1 file changed\n"
     command = 'git commit -qm "fix: one" a && git commit -m "fix: two" b'
-    made = digest(where, polled_by_scripts(command, printed))
+    made = digest_of_lines(where, lines_of_polling_scripts(command, printed))
     assert texts(made, "artefacts") == [
         "commit 42361d2 fix: two",
         "commit a54fd64 fix: one",
@@ -139,19 +145,23 @@ def test_each_commit_of_a_polled_command_has_its_hash(where: Where) -> None:
 
 
 def test_a_rejected_patch_is_not_a_change(where: Where) -> None:
-    """The client reports it in words alone."""
+    """The client reports the rejection only as text."""
     patch = "*** Begin Patch\n*** Update File: /p/a.py\n@@\n-x\n+y\n*** End Patch"
     lines = [
-        item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
-        output("1", "apply_patch verification failed: Failed to find expected lines in /p/a.py"),
+        item_line("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
+        output_line(
+            "1", "apply_patch verification failed: Failed to find expected lines in /p/a.py"
+        ),
     ]
-    assert texts(digest(where, lines), "changed") == []
+    assert texts(digest_of_lines(where, lines), "changed") == []
 
 
-def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
+def test_only_the_last_poll_of_a_series_is_shown(where: Where) -> None:
     """It has the number of polls."""
-    lines = polled_by_scripts("gh run watch 1", *(f"job {n} failed" for n in range(9)))
-    write(Path(where.environ["HOME"]) / ".codex", [meta(), message_line("user", "go"), *lines])
+    lines = lines_of_polling_scripts("gh run watch 1", *(f"job {n} failed" for n in range(9)))
+    write_rollout(
+        Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
+    )
     session = resolve_locator(THREAD, "/", where, foreign=True)
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     polls = [call.text for call in calls if call.text.startswith("later output of: ")]
@@ -162,49 +172,53 @@ def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
 
 
 def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Where) -> None:
-    """It has no information, unless nobody polled the command."""
+    """The start adds no information, unless no poll followed."""
     running = "Process running with session ID %d\nOutput:\n1 of 2"
     lines = [
-        call("1", "make test"),
-        output("1", running % 5),
-        poll("2", 5),
-        output("2", running % 5),
-        poll("3", 5),
-        output("3", "Process exited with code 0\nOutput:\n2 of 2"),
-        call("4", "make serve"),
-        output("4", running % 6),
+        call_line("1", "make test"),
+        output_line("1", running % 5),
+        poll_line("2", 5),
+        output_line("2", running % 5),
+        poll_line("3", 5),
+        output_line("3", "Process exited with code 0\nOutput:\n2 of 2"),
+        call_line("4", "make serve"),
+        output_line("4", running % 6),
     ]
-    write(Path(where.environ["HOME"]) / ".codex", [meta(), message_line("user", "go"), *lines])
+    write_rollout(
+        Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
+    )
     session = resolve_locator(THREAD, "/", where, foreign=True)
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     heads = [call.text.partition("\n")[0] for call in calls]
     assert heads == ["later output of: make test", "Bash: make serve"]
 
 
-def test_a_failure_that_is_still_open_is_known_in_a_later_output(where: Where) -> None:
-    """It is the output of the last poll."""
+def test_the_last_poll_shows_an_open_failure(where: Where) -> None:
+    """The failure is in the output of the last poll."""
     errors = "\n".join(f"error: no variant {number}" for number in range(80))
-    lines = polled_by_scripts("cargo test", "Compiling", errors)
+    lines = lines_of_polling_scripts("cargo test", "Compiling", errors)
     for number in range(18):
         lines += [
-            call(f"r{number}", f"sed -n '1p' part_{number}.rs"),
-            output(f"r{number}", "x" * 700),
+            call_line(f"r{number}", f"sed -n '1p' part_{number}.rs"),
+            output_line(f"r{number}", "x" * 700),
         ]
-    write(Path(where.environ["HOME"]) / ".codex", [meta(), message_line("user", "go"), *lines])
+    write_rollout(
+        Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
+    )
     session = resolve_locator(THREAD, "/", where, foreign=True)
     first, *_ = collect_latest_calls(session, build_digest(session, where), 9_000)
     assert first.text.startswith("later output of: cargo test")
     assert "no variant 40\n" in first.text
 
 
-def test_the_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
-    """Next to a command, whose output it is that the script prints."""
+def test_a_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
+    """The script also runs a command and prints the command's output."""
     code = (
         'await tools.update_plan({plan:[{step:"Write it",status:"completed"},\n'
         '  {"step":"Test it","status":"pending"}]});\n'
         'const r = await tools.exec_command({cmd:"make test"}); text(r.output);'
     )
-    made = digest(where, script("1", code, "all passed"))
+    made = digest_of_lines(where, script_lines("1", code, "all passed"))
     assert texts(made, "todos") == ["Test it"]
     assert texts(made, "commands") == ["make test"]
 
@@ -213,14 +227,14 @@ def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where:
     """A call follows it."""
     lines = [
         message_line("assistant", "I stay on the run and then do one final sweep"),
-        call("1", "make test"),
-        output("1", "Process exited with code 0\nOutput:\nok"),
+        call_line("1", "make test"),
+        output_line("1", "Process exited with code 0\nOutput:\nok"),
         message_line("user", "and the feedback?"),
     ]
-    assert any("was under way" in text for text in texts(digest(where, lines), "now"))
+    assert any("was under way" in text for text in texts(digest_of_lines(where, lines), "now"))
 
 
-def test_of_a_commands_template_its_beginning_is_shown(where: Where) -> None:
+def test_a_long_command_template_is_shortened(where: Where) -> None:
     """The user's own words stay."""
     template = "## Outline\n\n1. Run `setup.sh` from the root.\n" + "2. Follow the rules.\n" * 200
     prompt = (
@@ -228,46 +242,46 @@ def test_of_a_commands_template_its_beginning_is_shown(where: Where) -> None:
         f"You **MUST** consider the user input before proceeding.\n\n{template}"
     )
     (request,) = requests(
-        digest(where, [message_line("user", prompt), message_line("assistant", "Done")])
+        digest_of_lines(where, [message_line("user", prompt), message_line("assistant", "Done")])
     )[1:]
     assert request.startswith("make it red\n[command's template:]\n## Outline\n1. Run `setup.sh`")
     assert request.endswith(" characters of the template ...]")
     assert len(request) < 500
 
 
-def test_the_template_of_an_open_request_is_whole(where: Where) -> None:
+def test_the_template_of_an_open_request_is_complete(where: Where) -> None:
     """It describes the task."""
     prompt = (
         "\n## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n"
         f"## Outline\n\n{'1. Follow the rules. ' * 100}\n\nThen stop."
     )
-    (request,) = requests(digest(where, [message_line("user", prompt)]))[1:]
+    (request,) = requests(digest_of_lines(where, [message_line("user", prompt)]))[1:]
     assert request.endswith("Then stop.")
 
 
-def test_the_rules_of_a_commands_template_are_not_the_users(where: Where) -> None:
-    """The words that the user typed are."""
+def test_rules_in_a_command_template_are_not_user_constraints(where: Where) -> None:
+    """Only the user's own typed words are constraints."""
     prompt = (
         "\n## User Input\n\n```text\nYou must always write a failing test first.\n```\n\n"
         "You **MUST** consider the user input before proceeding.\n\n"
         "Do not create a new template; always edit the existing file."
     )
-    made = digest(where, [message_line("user", prompt), message_line("assistant", "Done")])
+    made = digest_of_lines(where, [message_line("user", prompt), message_line("assistant", "Done")])
     assert texts(made, "constraints") == ["You must always write a failing test first."]
 
 
-def test_files_that_the_user_attached_stand_behind_the_request(where: Where) -> None:
-    """An editor lists them before it; its other additions are omitted."""
+def test_attached_files_follow_the_request(where: Where) -> None:
+    """An editor lists them before the request. Its other additions are omitted."""
     prompt = (
         "# Context from my IDE setup:\n\n## Active file: a.py\n\n# Files mentioned by the user:\n\n"
         "## The plan: /p/pasted-text.txt\n\n## My request for Codex:\ni want this\n"
     )
-    assert requests(digest(where, [message_line("user", prompt)]))[1:] == [
+    assert requests(digest_of_lines(where, [message_line("user", prompt)]))[1:] == [
         "i want this\nFiles that the user attached:\n- The plan: /p/pasted-text.txt"
     ]
 
 
-def test_a_plan_that_the_user_approved_is_shown_once(where: Where) -> None:
+def test_an_approved_plan_is_shown_once(where: Where) -> None:
     """The client repeats it in the prompt that starts the work."""
     plan = "# Move the parser\n\n1. Write a test that fails.\n2. Move it."
     lines = [
@@ -275,48 +289,50 @@ def test_a_plan_that_the_user_approved_is_shown_once(where: Where) -> None:
         message_line("user", f"PLEASE IMPLEMENT THIS PLAN:\n{plan}"),
         message_line("assistant", "Done."),
     ]
-    made = digest(where, lines)
+    made = digest_of_lines(where, lines)
     shown = "\n".join(message.text for message in made.talk)
     assert shown.count("Write a test that fails") == 1
     assert "[the plan in the prompt :3]" in shown
     assert "the last plan that the user approved: Move the parser" in texts(made, "now")
 
 
-def test_a_command_that_the_user_aborted_did_not_work(where: Where) -> None:
-    """The client writes so in the place of its output; the request may be unfinished."""
-    event = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
+def test_an_aborted_command_is_not_a_success(where: Where) -> None:
+    """The client notes the abort instead of the output. The request may be unfinished."""
+    event = rollout_line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
     lines = [
-        call("1", "make test"),
-        output("1", "Wall time: 406.9 seconds\naborted by user"),
+        call_line("1", "make test"),
+        output_line("1", "Wall time: 406.9 seconds\naborted by user"),
         event,
         message_line("user", "now this"),
     ]
-    made = digest(where, lines)
+    made = digest_of_lines(where, lines)
     assert texts(made, "commands") == texts(made, "errors") == []
     assert any("work on the request before the last, :1," in text for text in texts(made, "now"))
 
 
-def test_a_failure_is_behind_an_aborted_run(where: Where) -> None:
-    """The user stopped the command without an output."""
+def test_an_aborted_run_does_not_close_a_failure(where: Where) -> None:
+    """The user stopped the second run before it printed any output."""
     lines = [
-        call("1", "make test"),
-        output("1", "Process exited with code 2\nOutput:\nno rule"),
-        call("2", "make test"),
-        output("2", "aborted by user after 20.1s"),
+        call_line("1", "make test"),
+        output_line("1", "Process exited with code 2\nOutput:\nno rule"),
+        call_line("2", "make test"),
+        output_line("2", "aborted by user after 20.1s"),
     ]
-    assert texts(digest(where, lines), "errors") == ["`make test` exit 2: no rule"]
+    assert texts(digest_of_lines(where, lines), "errors") == ["`make test` exit 2: no rule"]
 
 
 @pytest.mark.parametrize(("mode", "is_on"), [("plan", True), ("default", False)])
-def test_plan_mode_is_the_collaboration_mode(where: Where, mode: str, *, is_on: bool) -> None:
-    """It is the mode of the last prompt."""
+def test_the_last_collaboration_mode_decides_about_plan_mode(
+    where: Where, mode: str, *, is_on: bool
+) -> None:
+    """The last prompt has the mode."""
     lines: list[Line] = []
     for each in ("plan", mode):
         lines += [
-            line("turn_context", {"collaboration_mode": {"mode": each}}),
+            rollout_line("turn_context", {"collaboration_mode": {"mode": each}}),
             message_line("user", each),
         ]
-    shown = texts(digest(where, lines), "now")
+    shown = texts(digest_of_lines(where, lines), "now")
     assert any(text.startswith("plan mode is on") for text in shown) is is_on
 
 
@@ -330,85 +346,87 @@ def test_plan_mode_is_the_collaboration_mode(where: Where, mode: str, *, is_on: 
         "make test",
     ],
 )
-def test_a_command_is_the_same_in_any_shell(where: Where, command: object) -> None:
-    """A run that passed closes the failure of another one."""
+def test_the_shell_does_not_distinguish_commands(where: Where, command: object) -> None:
+    """A successful run in one shell closes the failure of a run in another."""
     arguments = json.dumps({"command": command})
     lines = [
-        call("1", "make test"),
-        output("1", "Process exited with code 2\nOutput:\nno rule"),
-        item("function_call", name="shell", arguments=arguments, call_id="2"),
-        output("2", "Exit code: 0\nOutput:\nok"),
+        call_line("1", "make test"),
+        output_line("1", "Process exited with code 2\nOutput:\nno rule"),
+        item_line("function_call", name="shell", arguments=arguments, call_id="2"),
+        output_line("2", "Exit code: 0\nOutput:\nok"),
     ]
-    made = digest(where, lines)
+    made = digest_of_lines(where, lines)
     assert texts(made, "errors") == []
     assert texts(made, "commands") == ["make test"]
 
 
-def test_a_command_that_the_user_rejected_did_not_work(where: Where) -> None:
-    """It was not run."""
-    made = digest(where, [call("1", "make test"), output("1", "exec command rejected by user")])
+def test_a_rejected_command_is_not_a_success(where: Where) -> None:
+    """The command did not run."""
+    made = digest_of_lines(
+        where, [call_line("1", "make test"), output_line("1", "exec command rejected by user")]
+    )
     assert texts(made, "commands") == texts(made, "others") == texts(made, "errors") == []
     assert texts(made, "refusals") == ["refused by the user: Bash make test"]
 
 
 @pytest.mark.parametrize("folder", ["/p/lib", ""])
-def test_a_patch_in_a_shell_changes_files_of_its_folder(where: Where, folder: str) -> None:
-    """The folder of the call, or the one that the command enters."""
+def test_paths_of_a_shell_patch_are_relative_to_its_folder(where: Where, folder: str) -> None:
+    """This is the folder of the call, or the one that the command enters."""
     patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch\nEOF"
     command = f"{'' if folder else 'cd /p/lib && '}apply_patch <<'EOF'\n{patch}"
     arguments = json.dumps({"command": ["bash", "-lc", command], "workdir": folder})
     lines = [
-        item("function_call", name="shell", arguments=arguments, call_id="1"),
-        output("1", "Exit code: 0\nOutput:\nSuccess. Updated the following files:\nM a.py"),
+        item_line("function_call", name="shell", arguments=arguments, call_id="1"),
+        output_line("1", "Exit code: 0\nOutput:\nSuccess. Updated the following files:\nM a.py"),
     ]
-    assert texts(digest(where, lines), "changed") == ["/p/lib/a.py"]
+    assert texts(digest_of_lines(where, lines), "changed") == ["/p/lib/a.py"]
 
 
 @pytest.mark.parametrize(("command", "is_told"), [("gh run watch 1", False), ("make serve", True)])
-def test_a_watch_before_the_answer_does_not_run_on(
+def test_a_watch_before_the_answer_is_not_reported_as_running(
     where: Where, command: str, *, is_told: bool
 ) -> None:
-    """It is not read again; a server still runs."""
+    """The session does not read it again. A server is still reported."""
     lines = [
-        call("1", command),
-        output("1", "Process running with session ID 5\nOutput:\n"),
+        call_line("1", command),
+        output_line("1", "Process running with session ID 5\nOutput:\n"),
         message_line("assistant", "All checks pass."),
     ]
-    shown = texts(digest(where, lines), "pending")
+    shown = texts(digest_of_lines(where, lines), "pending")
     assert any("still running" in text for text in shown) is is_told
 
 
-def test_a_script_that_prints_no_exit_status_is_not_said_to_end_with_0(where: Where) -> None:
+def test_a_script_without_an_exit_status_does_not_count_as_status_0(where: Where) -> None:
     """This is true with and without an error in its output."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     lines = [
-        *script("1", code % '"make lint"', "zsh:1: command not found: linter"),
-        *script("2", code % '"cargo test"', "ok"),
+        *script_lines("1", code % '"make lint"', "zsh:1: command not found: linter"),
+        *script_lines("2", code % '"cargo test"', "ok"),
     ]
-    made = digest(where, lines)
+    made = digest_of_lines(where, lines)
     assert notes(made, "commands") == {"cargo test": "exit status not recorded"}
     (failure,) = texts(made, "errors")
     assert failure.startswith("`make lint` exit status not recorded, but: ")
 
 
-def test_a_branch_of_another_folder_is_not_the_sessions(where: Where) -> None:
-    """The session's own folder has another branch, which no command named."""
+def test_a_branch_of_another_folder_is_not_the_session_branch(where: Where) -> None:
+    """No command showed the branch of the session's own folder."""
     lines = [
-        call("1", "git -C /elsewhere status && cd /elsewhere && git switch -c x"),
-        output("1", "Process exited with code 0\nOutput:\nSwitched to a new branch 'x'"),
-        call("2", "cd /elsewhere && git switch -c y"),
-        output("2", "Process exited with code 0\nOutput:\nSwitched to a new branch 'y'"),
+        call_line("1", "git -C /elsewhere status && cd /elsewhere && git switch -c x"),
+        output_line("1", "Process exited with code 0\nOutput:\nSwitched to a new branch 'x'"),
+        call_line("2", "cd /elsewhere && git switch -c y"),
+        output_line("2", "Process exited with code 0\nOutput:\nSwitched to a new branch 'y'"),
     ]
-    shown = texts(digest(where, lines), "now")
+    shown = texts(digest_of_lines(where, lines), "now")
     assert "in /elsewhere: branch y, when last seen" in shown
 
 
-def test_the_folder_of_the_session_is_named(where: Where) -> None:
+def test_the_digest_names_the_folder_of_the_session(where: Where) -> None:
     """A rollout's path does not show it."""
-    assert texts(digest(where, []), "now")[0] == "folder: /home/user/proj"
+    assert texts(digest_of_lines(where, []), "now")[0] == "folder: /home/user/proj"
 
 
-def instructions(*rows: str) -> Line:
+def instructions_message(*rows: str) -> Line:
     """Return the project's instructions, as the client gives them to the model."""
     body = "\n".join(rows)
     return message_line(
@@ -416,16 +434,18 @@ def instructions(*rows: str) -> Line:
     )
 
 
-def test_few_instructions_are_quoted_whole(where: Where) -> None:
-    """With the commands; the client's list of skills does not belong to the project."""
-    given = instructions(
+def test_short_instructions_are_quoted_completely(where: Where) -> None:
+    """Commands are included. The client's list of skills is not."""
+    given = instructions_message(
         "# Guide\n\nPull request titles must follow Conventional Commits.\n",
         "Never edit the registry of plugins.\n\n- `make lint`: all linters\n",
         "```bash\nmake test # all tests\nvalue = build\n```",
         "- `fix(api): check it`\n",
         "## Skills\nA skill is a set of local instructions. Always open the pull request skill.",
     )
-    made = digest(where, [given, message_line("user", "open a pull request with a good title")])
+    made = digest_of_lines(
+        where, [given, message_line("user", "open a pull request with a good title")]
+    )
     assert texts(made, "instructions") == [
         "AGENTS.md of /p",
         "Pull request titles must follow Conventional Commits.",
@@ -435,40 +455,44 @@ def test_few_instructions_are_quoted_whole(where: Where) -> None:
     ]
 
 
-def test_the_steps_of_another_purpose_are_no_rules(where: Where) -> None:
+def test_steps_for_a_special_purpose_are_not_rules(where: Where) -> None:
     """A numbered list after "To ...:" applies only to that purpose."""
-    given = instructions(
+    given = instructions_message(
         "## Testing\n\nAlways run the whole suite.\n\nTo add a new builtin with tests:\n",
         "1. Use the maker in the table",
         "2. Never forget the index of it\n",
         "Never skip a failing test.",
     )
-    rows = texts(digest(where, [given, message_line("user", "go on")]), "instructions")
+    rows = texts(digest_of_lines(where, [given, message_line("user", "go on")]), "instructions")
     assert rows[1:] == ["Always run the whole suite.", "Never skip a failing test."]
 
 
 def test_of_instructions_without_rules_the_headings_are_listed(where: Where) -> None:
     """They say what the file is about."""
-    given = instructions("# Guide\n\n## Status of runs\n\nThe script prints it.\n")
-    rows = texts(digest(where, [given, message_line("user", "go on")]), "instructions")
+    given = instructions_message("# Guide\n\n## Status of runs\n\nThe script prints it.\n")
+    rows = texts(digest_of_lines(where, [given, message_line("user", "go on")]), "instructions")
     assert rows == ["AGENTS.md of /p", "its headings: Guide; Status of runs"]
 
 
-def test_a_list_of_skills_is_no_instruction(where: Where) -> None:
-    """The client gives it in the same message, also where the project has no instructions."""
-    given = instructions("\n## Skills\nA skill is a set of local instructions. Always open one.")
-    assert texts(digest(where, [given, message_line("user", "go on")]), "instructions") == []
+def test_a_list_of_skills_is_not_an_instruction(where: Where) -> None:
+    """The client sends the list in the same message, even if the project has no instructions."""
+    given = instructions_message(
+        "\n## Skills\nA skill is a set of local instructions. Always open one."
+    )
+    assert (
+        texts(digest_of_lines(where, [given, message_line("user", "go on")]), "instructions") == []
+    )
 
 
-def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None:
-    """General rules, rules for changed files, and the part about the request; of the rest the headings.
+def test_long_instructions_are_shortened_to_relevant_rules(where: Where) -> None:
+    """The digest quotes general rules, rules for changed files and the part about the request.
 
-    A rule follows the heading above it, which is its topic.
+    It lists the other headings, and each rule follows its heading.
     """
     registry_rules = [f"- Never add a plugin of kind {number}." for number in range(12)]
     patch = "*** Begin Patch\n*** Add File: /p/docs/a.md\n+x\n*** End Patch"
     lines = [
-        instructions(
+        instructions_message(
             "# Guide\n\n## Registry: READ FIRST\n\nPull requests must name the plugin.",
             *registry_rules,
             "## Commits\n\nAlways sign a commit, as in:\n\n```sh\n# sign\ngit commit -s\n```\n",
@@ -478,8 +502,8 @@ def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None
             "## Code Architecture\n\n- `src/a.py` - must be read first of all",
         ),
         message_line("user", "deprecate the old option"),
-        item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
-        output("1", "Success. Updated the following files:\nA /p/docs/a.md"),
+        item_line("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
+        output_line("1", "Success. Updated the following files:\nA /p/docs/a.md"),
     ]
     headings = [
         "Guide",
@@ -490,7 +514,7 @@ def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None
         "Pages",
         "Code Architecture",
     ]
-    made = digest(where, lines)
+    made = digest_of_lines(where, lines)
     assert texts(made, "instructions") == [
         "AGENTS.md of /p",
         f"its headings: {'; '.join(headings)}",
@@ -505,19 +529,19 @@ def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None
     ("changed_file", "is_elsewhere"),
     [("/q/a.py", True), ("/tmp/a.py", False), ("/w/tree/p/a.py", False)],
 )
-def test_the_rules_of_a_project_without_work(
+def test_only_user_preferences_apply_to_a_project_without_work(
     where: Where, changed_file: str, *, is_elsewhere: bool
 ) -> None:
-    """In another project's instructions only the user's own preferences count."""
+    """In the instructions of another project, only the user's own preferences count."""
     patch = f"*** Begin Patch\n*** Add File: {changed_file}\n+x\n*** End Patch"
     body = "# Global preferences\n\nNever open a draft request.\n\n# Guide\n\nAlways run the tests.\n\n- `make test`"
     lines = [
-        instructions(body),
+        instructions_message(body),
         message_line("user", "do it over there"),
-        item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
-        output("1", f"Success. Updated the following files:\nA {changed_file}"),
+        item_line("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
+        output_line("1", f"Success. Updated the following files:\nA {changed_file}"),
     ]
-    made = digest(where, lines)
+    made = digest_of_lines(where, lines)
     note = notes(made, "instructions")["AGENTS.md of /p"]
     assert note.startswith("the session changed no file of this project") is is_elsewhere
     project_rules = [] if is_elsewhere else ["Guide: Always run the tests.", "`make test`"]
@@ -530,80 +554,87 @@ def test_an_interrupted_turn_is_one_interruption(where: Where, *, is_told: bool)
     note = message_line(
         "user", "<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>"
     )
-    event = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
-    lines = [call("1", "make test"), output("1", "aborted"), *([note] if is_told else []), event]
-    found = [text for text in texts(digest(where, lines), "now") if "interrupted" in text]
+    event = rollout_line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
+    lines = [
+        call_line("1", "make test"),
+        output_line("1", "aborted"),
+        *([note] if is_told else []),
+        event,
+    ]
+    found = [text for text in texts(digest_of_lines(where, lines), "now") if "interrupted" in text]
     assert found == ["the user interrupted the work on the last request"]
 
 
-def test_a_file_below_a_folder_that_the_user_deleted_is_gone(where: Where) -> None:
-    """A later command proves it."""
+def test_a_file_in_a_deleted_folder_is_not_listed(where: Where) -> None:
+    """A later command proves that the user deleted the folder."""
     patch = "*** Begin Patch\n*** Add File: /p/notes/a.md\n+x\n*** End Patch"
     lines = [
-        item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
-        output("1", "Success. Updated the following files:\nA /p/notes/a.md"),
-        call("2", "git status --short"),
-        output("2", "Process exited with code 0\nOutput:\n?? notes/"),
+        item_line("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
+        output_line("1", "Success. Updated the following files:\nA /p/notes/a.md"),
+        call_line("2", "git status --short"),
+        output_line("2", "Process exited with code 0\nOutput:\n?? notes/"),
         message_line("user", "I deleted the folder"),
-        call("3", "ls /p/notes"),
-        output("3", "Process exited with code 1\nOutput:\nls: /p/notes: No such file or directory"),
+        call_line("3", "ls /p/notes"),
+        output_line(
+            "3", "Process exited with code 1\nOutput:\nls: /p/notes: No such file or directory"
+        ),
     ]
-    made = digest(where, lines)
+    made = digest_of_lines(where, lines)
     assert not any("not committed" in note for note in notes(made, "changed").values())
     assert not any("a.md" in text for text in texts(made, "now"))
 
 
-def test_a_watch_that_was_interrupted_did_not_fail(where: Where) -> None:
+def test_an_interrupted_watch_is_not_a_failure(where: Where) -> None:
     """The session itself ended it."""
     lines = [
-        call("1", "gh pr checks 7 --watch"),
-        output("1", "Process running with session ID 5\nOutput:\npending"),
-        poll("2", 5),
-        output("2", "Process exited with code 130\nOutput:\n"),
+        call_line("1", "gh pr checks 7 --watch"),
+        output_line("1", "Process running with session ID 5\nOutput:\npending"),
+        poll_line("2", 5),
+        output_line("2", "Process exited with code 130\nOutput:\n"),
     ]
-    made = digest(where, lines)
+    made = digest_of_lines(where, lines)
     assert texts(made, "errors") == texts(made, "failures") == []
 
 
-def test_a_check_inside_a_script_for_a_shell_closes_a_failure(where: Where) -> None:
-    """Its own program is the shell."""
+def test_a_check_in_a_shell_script_closes_a_failure(where: Where) -> None:
+    """The program of the call is the shell."""
     lines = [
-        call("1", 'PATH="$PWD/x:$PATH" ./target/hk test --step a'),
-        output("1", "Process exited with code 1\nOutput:\nError: 3 tests failed"),
-        call("2", "mise exec -- sh -c 'PATH=/y exec ./target/hk test --step a'"),
-        output("2", "Process exited with code 0\nOutput:\nok"),
+        call_line("1", 'PATH="$PWD/x:$PATH" ./target/hk test --step a'),
+        output_line("1", "Process exited with code 1\nOutput:\nError: 3 tests failed"),
+        call_line("2", "mise exec -- sh -c 'PATH=/y exec ./target/hk test --step a'"),
+        output_line("2", "Process exited with code 0\nOutput:\nok"),
     ]
-    assert texts(digest(where, lines), "errors") == []
+    assert texts(digest_of_lines(where, lines), "errors") == []
 
 
-def test_a_result_that_the_client_cut_has_its_exit_status(where: Where) -> None:
-    """The rest of it is not JSON."""
+def test_a_cut_result_has_its_exit_status(where: Where) -> None:
+    """The rest of the result is not valid JSON."""
     code = 'text(JSON.stringify(await tools.exec_command({cmd:"make test"})));'
     cut = 'Warning: truncated output (original token count: 9)\n\n{"chunk_id":"1","exit_code":1,"output":"a'
-    assert texts(digest(where, script("1", code, cut)), "commands") == []
+    assert texts(digest_of_lines(where, script_lines("1", code, cut)), "commands") == []
 
 
 @pytest.mark.parametrize(("typed", "count"), [('"\\u0003"', 0), ('""', 1)])
-def test_a_command_that_the_session_stopped_with_ctrl_c_did_not_fail(
+def test_a_command_stopped_with_ctrl_c_is_not_a_failure(
     where: Where, typed: str, count: int
 ) -> None:
     """The runner complains when it is stopped, and the script prints no exit status."""
     stop = f"const r = await tools.write_stdin({{session_id:77,chars:{typed}}}); text(r.output);"
     lines = [
-        *polled_by_scripts("make test", "ok 1 adds\n\nSESSION_ID=77"),
-        *script("s9", stop, "# Received SIGINT\n[test] ERROR task failed\n"),
+        *lines_of_polling_scripts("make test", "ok 1 adds\n\nSESSION_ID=77"),
+        *script_lines("s9", stop, "# Received SIGINT\n[test] ERROR task failed\n"),
     ]
-    assert len(texts(digest(where, lines), "errors")) == count
+    assert len(texts(digest_of_lines(where, lines), "errors")) == count
 
 
-def test_a_program_that_was_not_found_is_replaced_by_its_other_path(where: Where) -> None:
+def test_a_run_by_another_path_follows_up_a_missing_program(where: Where) -> None:
     """The later run decides, even if it fails for another reason."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     lines = [
-        *script("1", code % '"tool check --all"', "zsh:1: command not found: tool"),
-        *script("2", code % '"./bin/tool check --all"', "linter: command not found"),
+        *script_lines("1", code % '"tool check --all"', "zsh:1: command not found: tool"),
+        *script_lines("2", code % '"./bin/tool check --all"', "linter: command not found"),
     ]
-    made = digest(where, lines)
+    made = digest_of_lines(where, lines)
     (failure,) = texts(made, "errors")
     assert failure.startswith("`./bin/tool check --all` ")
     assert texts(made, "failures")[-1].endswith(
@@ -611,35 +642,37 @@ def test_a_program_that_was_not_found_is_replaced_by_its_other_path(where: Where
     )
 
 
-def test_a_failed_request_starts_with_its_program(where: Where) -> None:
-    """It is behind a long path of a file that is read before, and a later request ran."""
+def test_a_failed_request_is_shown_from_its_program_on(where: Where) -> None:
+    """The call starts with the long path of a file, and a later request succeeded."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     query = "gh api graphql -f query='mutation { close(name: %s) { id } }' --jq '.data.close.id'"
     read_before = f"sed -n '1,9p' /{'x' * 150}/SKILL.md\n"
     lines = [
-        *script("1", code % json.dumps(read_before + query % '""'), "gh: Expected NAME"),
-        *script("2", code % json.dumps(query % '"a"'), '{"id": 1}'),
+        *script_lines("1", code % json.dumps(read_before + query % '""'), "gh: Expected NAME"),
+        *script_lines("2", code % json.dumps(query % '"a"'), '{"id": 1}'),
     ]
-    (failure,) = texts(digest(where, lines), "failures")
+    (failure,) = texts(digest_of_lines(where, lines), "failures")
     assert failure.startswith("`… gh api graphql ")
     assert "; then `gh api graphql" in failure
 
 
 def test_a_description_is_not_a_rule(where: Where) -> None:
-    """An option with its meaning, or a program's purpose."""
-    given = instructions(
+    """An option with its meaning and a program's purpose are descriptions."""
+    given = instructions_message(
         "- `as_file = true`: write the title to a file instead of a variable",
         "- **Pull requests:** Uses a good title instead of a number",
         "The parser reads a file once.",
     )
-    made = digest(where, [given, message_line("user", "open a pull request with good titles")])
+    made = digest_of_lines(
+        where, [given, message_line("user", "open a pull request with good titles")]
+    )
     assert texts(made, "instructions") == ["AGENTS.md of /p"]
 
 
 @pytest.mark.parametrize("rule", ["Use uv to run the tests.", "We prefer short names for values."])
-def test_a_rule_need_not_be_strict(where: Where, rule: str) -> None:
-    """Its first word is a request, or it states a preference."""
-    made = digest(where, [instructions(rule), message_line("user", "go on")])
+def test_a_preference_counts_as_a_rule(where: Where, rule: str) -> None:
+    """The sentence starts with an imperative or states a preference."""
+    made = digest_of_lines(where, [instructions_message(rule), message_line("user", "go on")])
     assert texts(made, "instructions") == ["AGENTS.md of /p", rule]
 
 
@@ -661,13 +694,19 @@ def test_a_rule_need_not_be_strict(where: Where, rule: str) -> None:
         ("make test && pytest", "Process exited with code 1\nOutput:\nno rule", ""),
     ],
 )
-def test_a_command_of_the_project_that_failed_is_marked(
+def test_a_failed_project_command_is_marked(
     where: Where, command: str, printed: str, note: str
 ) -> None:
-    """Unless another command of its chain may have failed."""
-    given = instructions("```bash\nmake test # all tests\n```\n\n- `make lint` or `make l`")
-    made = digest(
-        where, [given, message_line("user", "test it"), call("1", command), output("1", printed)]
+    """It is not marked if another command of its chain may have failed."""
+    given = instructions_message("```bash\nmake test # all tests\n```\n\n- `make lint` or `make l`")
+    made = digest_of_lines(
+        where,
+        [
+            given,
+            message_line("user", "test it"),
+            call_line("1", command),
+            output_line("1", printed),
+        ],
     )
     assert notes(made, "instructions") == {
         "AGENTS.md of /p": "the client loads the file again",
@@ -678,14 +717,14 @@ def test_a_command_of_the_project_that_failed_is_marked(
 
 @pytest.mark.parametrize("prefix", ["", "# Files mentioned by the user:\n\n## a.txt: /p/a.txt\n\n"])
 def test_a_summary_does_not_repeat_the_talk(where: Where, prefix: str) -> None:
-    """A compaction keeps the user's messages. If the rest is encrypted, there is nothing to show."""
+    """A compaction keeps the user's messages. If the rest is encrypted, the digest shows no summary."""
     heading = "## My request for Codex:\n" if prefix else ""
     request = message_line("user", f"{prefix}{heading}sort it")
-    hidden = item("compaction", encrypted_content="xxx")
-    lines = [request, message_line("assistant", "Sorted."), compacted([request, hidden], 1)]
-    assert messages(digest(where, lines), MessageKind.SUMMARY) == []
+    hidden = item_line("compaction", encrypted_content="xxx")
+    lines = [request, message_line("assistant", "Sorted."), compaction_line([request, hidden], 1)]
+    assert messages(digest_of_lines(where, lines), MessageKind.SUMMARY) == []
     summary = message_line("user", f"{SUMMARY_PREFIX}: half of it is sorted")
-    lines[-1] = compacted([request, summary], 1)
-    (text,) = messages(digest(where, lines), MessageKind.SUMMARY)
+    lines[-1] = compaction_line([request, summary], 1)
+    (text,) = messages(digest_of_lines(where, lines), MessageKind.SUMMARY)
     assert "half of it is sorted" in text
     assert "sort it" not in text

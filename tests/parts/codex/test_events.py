@@ -1,4 +1,4 @@
-"""When a compaction that Codex begins of itself is surely that of a trigger."""
+"""Tests of automatic compactions in Codex: which ones a trigger certainly started."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TURN = "01a00000-0000-7000-8000-0000000000aa"
 AT = 1_795_917_887
 
 
-def began(turn: str = TURN, at: int = AT, by: str = "user") -> Line:
-    """The line of a turn that begins."""
-    return rollouts.event(
+def turn_start(turn: str = TURN, at: int = AT, by: str = "user") -> Line:
+    """Return the line of a turn that starts."""
+    return rollouts.event_line(
         "task_started", turn_id=turn, started_at=at, turn_attribution={"turn_trigger": by}
     )
 
@@ -30,8 +30,8 @@ def history_entry(text: str, at: int = AT, thread: str = THREAD) -> dict[str, An
 
 
 BEFORE = [
-    rollouts.meta(),
-    began("t0", AT - 60),
+    rollouts.meta_line(),
+    turn_start("t0", AT - 60),
     rollouts.message_line("user", "x"),
     rollouts.token_count_line(250_000),
 ]
@@ -39,41 +39,45 @@ WORK = rollouts.message_line("user", "go on")
 
 CASES = {
     "a trigger": (
-        [began()],
+        [turn_start()],
         [history_entry("x", AT - 60), history_entry(">handoff write the test")],
         True,
     ),
     "sent in another session meanwhile": (
-        [began()],
+        [turn_start()],
         [history_entry(">session"), history_entry("y", AT, OTHER)],
         True,
     ),
-    "a prompt": ([began()], [history_entry(">session", AT - 60), history_entry("go on")], False),
-    "a quotation": ([began()], [history_entry(">resume the work")], False),
-    "a trigger that was sent earlier": ([began()], [history_entry(">session", AT - 9)], False),
+    "a prompt": (
+        [turn_start()],
+        [history_entry(">session", AT - 60), history_entry("go on")],
+        False,
+    ),
+    "a quotation": ([turn_start()], [history_entry(">resume the work")], False),
+    "a trigger that was sent earlier": ([turn_start()], [history_entry(">session", AT - 9)], False),
     "a prompt and a trigger at once": (
-        [began()],
+        [turn_start()],
         [history_entry("go on", AT - 1), history_entry(">session")],
         False,
     ),
-    "nothing is kept": ([began()], [], False),
-    "in the middle of a turn": ([began(), WORK], [history_entry(">session")], False),
-    "a turn that nobody asked for": ([began(by="goal")], [history_entry(">session")], False),
+    "nothing is kept": ([turn_start()], [], False),
+    "in the middle of a turn": ([turn_start(), WORK], [history_entry(">session")], False),
+    "a turn that nobody asked for": ([turn_start(by="goal")], [history_entry(">session")], False),
     "a turn right after the trigger's": (
-        [began("t1"), began()],
+        [turn_start("t1"), turn_start()],
         [history_entry(">session")],
         False,
     ),
-    "another turn": ([began("t1")], [history_entry(">session")], False),
+    "another turn": ([turn_start("t1")], [history_entry(">session")], False),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_compaction_is_stopped_for_a_trigger_alone(case: str, tmp_path: Path) -> None:
+def test_only_a_trigger_stops_a_compaction(case: str, tmp_path: Path) -> None:
     """Any other compaction continues."""
     lines, typed, stopped = CASES[case]
     home = tmp_path / ".codex"
-    rollout = rollouts.write(home, [*BEFORE, *lines])
+    rollout = rollouts.write_rollout(home, [*BEFORE, *lines])
     (home / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in typed))
     event = {
         "session_id": THREAD,

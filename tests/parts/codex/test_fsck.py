@@ -1,7 +1,4 @@
-"""What is broken in a Codex session, by line of its rollout.
-
-A repair contains the rest, and is clean.
-"""
+"""Tests of defects in a Codex session, by line of its rollout. A repair contains the rest and has no defects."""
 
 from __future__ import annotations
 
@@ -21,54 +18,70 @@ from tests.parts.codex.rollouts import (
     OTHER,
     THREAD,
     Line,
-    call,
+    call_line,
     codex_rollouts,
-    compacted,
-    item,
-    line,
+    compaction_line,
+    item_line,
     message_line,
-    meta,
-    numbered,
-    output,
-    write,
+    meta_line,
+    number_lines,
+    output_line,
+    rollout_line,
+    write_rollout,
 )
 
 TALK = [message_line("user", "go"), message_line("assistant", "done")]
 BASE = {"thread_id": OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
 SHORT: Line = {
-    **meta(),
-    "payload": {key: value for key, value in meta()["payload"].items() if key != "cli_version"},
+    **meta_line(),
+    "payload": {
+        key: value for key, value in meta_line()["payload"].items() if key != "cli_version"
+    },
 }
 
 CASES: dict[str, tuple[list[Line | bytes], list[tuple[str, int | None]], int]] = {
-    "sound": ([meta(), *TALK], [], 2),
+    "sound": ([meta_line(), *TALK], [], 2),
     "foreign first line": (
-        [{"type": "mine", "x": 1}, meta(), *TALK],
+        [{"type": "mine", "x": 1}, meta_line(), *TALK],
         [("first-line-foreign", 0)],
         2,
     ),
     "short first line": ([SHORT, *TALK], [("first-line-short", 0)], 2),
-    "other id inside": ([meta(OTHER), *TALK], [("session-id-foreign", 0)], 2),
+    "other id inside": ([meta_line(OTHER), *TALK], [("session-id-foreign", 0)], 2),
     "base gone": (
-        [*numbered([meta(history_mode="paginated", history_base=BASE), *TALK], 4)],
+        [*number_lines([meta_line(history_mode="paginated", history_base=BASE), *TALK], 4)],
         [("base-gone", 0)],
         2,
     ),
-    "garbage": ([meta(), TALK[0], b"{oops", TALK[1]], [("line-unreadable", 2)], 2),
+    "garbage": ([meta_line(), TALK[0], b"{oops", TALK[1]], [("line-unreadable", 2)], 2),
     "bad utf-8": (
-        [meta(), TALK[0], b'{"type":"event_msg","timestamp":"x","payload":{"x":"\xff"}}', TALK[1]],
+        [
+            meta_line(),
+            TALK[0],
+            b'{"type":"event_msg","timestamp":"x","payload":{"x":"\xff"}}',
+            TALK[1],
+        ],
         [("utf8-bad", 2)],
         2,
     ),
-    "foreign line": ([meta(), TALK[0], {"mine": 1}, b"", TALK[1]], [("line-foreign", 2)], 2),
+    "foreign line": ([meta_line(), TALK[0], {"mine": 1}, b"", TALK[1]], [("line-foreign", 2)], 2),
     "orphan output": (
-        [meta(), TALK[0], output("c1", "x"), TALK[1]],
+        [meta_line(), TALK[0], output_line("c1", "x"), TALK[1]],
         [("tool-result-orphan", 2)],
         2,
     ),
-    "open call": ([meta(), TALK[0], call("c1", "ls"), TALK[1]], [("tool-call-unanswered", 2)], 3),
+    "open call": (
+        [meta_line(), TALK[0], call_line("c1", "ls"), TALK[1]],
+        [("tool-call-unanswered", 2)],
+        3,
+    ),
     "encrypted": (
-        [meta(), TALK[0], compacted([TALK[0], item("compaction", encrypted_content="x")]), TALK[1]],
+        [
+            meta_line(),
+            TALK[0],
+            compaction_line([TALK[0], item_line("compaction", encrypted_content="x")]),
+            TALK[1],
+        ],
         [("summary-encrypted", 2)],
         3,
     ),
@@ -76,8 +89,8 @@ CASES: dict[str, tuple[list[Line | bytes], list[tuple[str, int | None]], int]] =
 
 
 @pytest.fixture
-def codex(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A CODEX_HOME of a test's own."""
+def codex_folder(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a CODEX_HOME of the test's own."""
     monkeypatch.delenv("CODEX_HOME", raising=False)
     return config_home.root / ".codex"
 
@@ -92,11 +105,14 @@ def run_document(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_defect_is_found_and_repaired(
-    name: str, codex: Path, cli: Cli, document: Document
+    name: str, codex_folder: Path, cli: Cli, document: Document
 ) -> None:
-    """By its code and line; the repaired child holds what can be sent, is clean, and the session keeps every byte."""
+    """A finding has its code and line.
+
+    The repaired child has all usable items and no defect, and the session is unchanged.
+    """
     lines, expected, items = CASES[name]
-    path = write(codex, lines)
+    path = write_rollout(codex_folder, lines)
     if name == "garbage":
         path.write_bytes(path.read_bytes() + b'{"type":"response_i')
         expected = [*expected, ("line-torn", 4)]
@@ -122,9 +138,9 @@ def test_each_defect_is_found_and_repaired(
 NOTES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", "summary-encrypted"}
 
 
-def test_a_locator_without_a_session(codex: Path, cli: Cli, document: Document) -> None:
-    """The error is a sentence; with --all it is a finding."""
-    write(codex, [line("event_msg", {"type": "x"}), *TALK])
+def test_fsck_of_a_missing_session(codex_folder: Path, cli: Cli, document: Document) -> None:
+    """The error is a sentence. With ``--all`` it is a finding."""
+    write_rollout(codex_folder, [rollout_line("event_msg", {"type": "x"}), *TALK])
     assert "is not a Codex rollout" in document("fsck", THREAD, code=1)["error"]["message"]
     (found,) = run_document(cli("fsck", "--all", "--json"), 1)["sessions"]
     assert [kind["code"] for kind in found["kinds"]] == ["session-unreadable"]
@@ -134,10 +150,7 @@ def test_a_locator_without_a_session(codex: Path, cli: Cli, document: Document) 
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
 def test_real_rollouts_contain_no_error(config_home: ConfigHome) -> None:
-    """No error and no warning in any that Codex resumes.
-
-    A few know of a call that nobody answered.
-    """
+    """No rollout that Codex resumes has an error or a warning. A few have a note about an unanswered call."""
     from resume_hooks.maintenance.fsck.diagnose import examine_session
     from resume_hooks.sessions.agents.registry import agent_of_path
 

@@ -1,4 +1,4 @@
-"""The model that Codex asks, with a stand-in for it: every way in which it may fail, and the form of its schema."""
+"""Tests of Codex as the model, with a stand-in: all its possible failures, and the schema of its answer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.builders import ConfigHome
 SAID = {"goal": "g", "state": "s"}
 
 
-def event(kind: str, **fields: object) -> str:
-    """A line that Codex prints."""
+def event_line(kind: str, **fields: object) -> str:
+    """Return a line that Codex prints."""
     return json.dumps({"type": kind, **fields})
 
 
-def item(kind: str, text: str = "") -> str:
+def item_line(kind: str, text: str = "") -> str:
     """Return a line with an item."""
-    return event("item.completed", item={"type": kind, "text": text})
+    return event_line("item.completed", item={"type": kind, "text": text})
 
 
 def ask_stand_in(folder: Path, lines: list[str], *, more: str = "", settings: str = "") -> Summary:
@@ -44,28 +44,28 @@ def ask_stand_in(folder: Path, lines: list[str], *, more: str = "", settings: st
 
 
 FAILURES = {
-    "used a tool": [item("command_execution"), item("agent_message", json.dumps(SAID))],
-    "no answer: over the limit": [event("turn.failed", error={"message": "over\nthe limit"})],
+    "used a tool": [item_line("command_execution"), item_line("agent_message", json.dumps(SAID))],
+    "no answer: over the limit": [event_line("turn.failed", error={"message": "over\nthe limit"})],
     "no answer: codex ended with status 0": [],
-    "in prose": [item("agent_message", "well ...")],
-    "does not fit": [item("agent_message", '{"goal": 1}')],
+    "in prose": [item_line("agent_message", "well ...")],
+    "does not fit": [item_line("agent_message", '{"goal": 1}')],
 }
 
 
 @pytest.mark.parametrize("why", FAILURES)
-def test_invalid_answers_of_a_model(why: str, tmp_path: Path) -> None:
-    """Each is reported with its reason, on one line."""
+def test_an_invalid_answer_of_the_model_is_reported(why: str, tmp_path: Path) -> None:
+    """The error gives the reason on one line."""
     with pytest.raises(HeadlessFailed, match=why) as caught:
         ask_stand_in(tmp_path, FAILURES[why])
     assert "\n" not in caught.value.message
 
 
-def test_an_answer(tmp_path: Path) -> None:
-    """The last message counts; servers are disabled by name; the text is only on stdin."""
+def test_the_last_message_is_the_answer(tmp_path: Path) -> None:
+    """Servers are disabled by name, and the text is only on stdin."""
     lines = [
-        item("reasoning"),
-        item("agent_message", "first"),
-        item("agent_message", json.dumps(SAID)),
+        item_line("reasoning"),
+        item_line("agent_message", "first"),
+        item_line("agent_message", json.dumps(SAID)),
     ]
     assert ask_stand_in(tmp_path, lines, settings="[mcp_servers.a-1]\ncommand = 'x'\n").goal == "g"
     words = (tmp_path / "words").read_text().split("\n")
@@ -79,10 +79,7 @@ def test_an_answer(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_strict() -> None:
-    """Every object names all its fields as required and takes no other.
-
-    Nothing stands that the API refuses.
-    """
+    """Every object requires all its fields and allows no other. The schema uses no keyword that the API refuses."""
     schema = make_strict_schema(Summary.model_json_schema())
     assert set(schema["required"]) == set(Summary.model_fields)
     point = schema["$defs"]["Point"]
@@ -91,10 +88,10 @@ def test_the_schema_is_strict() -> None:
     assert schema["properties"]["done"]["items"] == {"$ref": "#/$defs/Point"}
 
 
-def test_which_client_is_asked(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The session's own agent if installed, else the other one, else its own, which reports that it is missing."""
+def test_the_client_of_the_session_is_asked_first(config_home: ConfigHome, tmp_path: Path) -> None:
+    """If it is not installed, the other client is asked. If neither is, the error names the session's own client."""
 
-    def names(*programs: str) -> list[str]:
+    def names_of_models(*programs: str) -> list[str]:
         for name in ("claude", "codex"):
             (tmp_path / name).unlink(missing_ok=True)
         for name in programs:
@@ -106,7 +103,7 @@ def test_which_client_is_asked(config_home: ConfigHome, tmp_path: Path) -> None:
             for agent in ("codex", "claude")
         ]
 
-    assert names("claude", "codex") == ["codex", "haiku"]
-    assert names("codex") == ["codex", "codex"]
-    assert names("claude") == ["haiku", "haiku"]
-    assert names() == ["codex", "haiku"]
+    assert names_of_models("claude", "codex") == ["codex", "haiku"]
+    assert names_of_models("codex") == ["codex", "codex"]
+    assert names_of_models("claude") == ["haiku", "haiku"]
+    assert names_of_models() == ["codex", "haiku"]

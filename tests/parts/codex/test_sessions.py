@@ -1,4 +1,4 @@
-"""Codex as an agent: which threads there are, what lists show of them, and the copies that they are read through."""
+"""Tests of Codex threads as sessions: their discovery, their rows in lists, and the copies that are read."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from tests.parts.codex.rollouts import (
     THIRD,
     THREAD,
     Line,
-    call,
+    call_line,
     codex_rollouts,
-    event,
+    event_line,
     message_line,
-    meta,
-    numbered,
-    output,
+    meta_line,
+    number_lines,
+    output_line,
     token_count_line,
-    write,
+    write_rollout,
 )
 
 TALK = [
-    meta(),
+    meta_line(),
     message_line("user", "Fix the flaky test", 1),
     message_line("assistant", "Fixed", 2),
     token_count_line(9_000, 3),
@@ -62,18 +62,18 @@ def home(config_home: ConfigHome) -> Path:
 
 
 def find_thread(home: ConfigHome, words: str = THREAD) -> SessionFile:
-    """Return the thread that the words name, ready to read."""
+    """Return the thread that the locator names, ready to read."""
     return resolve_locator(words, CWD, home.where, foreign=True)
 
 
-def mode(path: str) -> int:
-    """The permissions of a file."""
+def permissions_of(path: str) -> int:
+    """Return the permissions of a file."""
     return stat.S_IMODE(os.stat(path).st_mode)
 
 
-def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> None:
-    """By its id, by either path, and in a list; with its path in its agent."""
-    rollout, where = str(write(home, TALK)), config_home.where
+def test_a_session_has_its_agent(home: Path, config_home: ConfigHome) -> None:
+    """Its id, either path and a list give the same agent, together with the original path."""
+    rollout, where = str(write_rollout(home, TALK)), config_home.where
     thread = find_thread(config_home)
     ways = [
         thread,
@@ -90,14 +90,14 @@ def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> Non
     assert (own.agent, own.original) == (CLAUDE_NAME, own.path)
 
 
-def test_a_full_session_counts_against_the_window_that_it_names(
+def test_context_percent_uses_the_window_of_the_session(
     home: Path, config_home: ConfigHome
 ) -> None:
-    """Also above 200,000 tokens, where a Claude Code session would need a million."""
-    write(
+    """This is true above 200,000 tokens, where a Claude Code session would need a window of a million."""
+    write_rollout(
         home,
         [
-            meta(),
+            meta_line(),
             message_line("user", "Fix the flaky test", 1),
             message_line("assistant", "Fixed", 2),
             token_count_line(246_000, 3),
@@ -109,27 +109,26 @@ def test_a_full_session_counts_against_the_window_that_it_names(
 
 
 @pytest.mark.parametrize("by", ["Codex", "us"])
-def test_a_fork_counts_in_its_parents_window_before_its_first_prompt(
-    by: str, home: Path, config_home: ConfigHome
-) -> None:
-    """It has no count of its own yet: Codex's names its parent's file, ours stands alone."""
-    write(home, numbered(TALK))
+def test_a_new_fork_has_its_parents_window(by: str, home: Path, config_home: ConfigHome) -> None:
+    """It has no count of its own yet. Codex's fork names its parent's file; our fork is complete."""
+    write_rollout(home, number_lines(TALK))
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 0}
     if by == "Codex":
-        write(home, numbered([meta(OTHER, forked_from_id=THREAD, history_base=base)], 4), OTHER)
+        write_rollout(
+            home,
+            number_lines([meta_line(OTHER, forked_from_id=THREAD, history_base=base)], 4),
+            OTHER,
+        )
     else:
-        write(home, [meta(OTHER, forked_from_id=THREAD), *TALK[1:3]], OTHER)
+        write_rollout(home, [meta_line(OTHER, forked_from_id=THREAD), *TALK[1:3]], OTHER)
     assert (
         Session.open_path(find_thread(config_home, OTHER).path, config_home.where).context.window
         == 258_400
     )
 
 
-def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
-    """Nothing is searched, listed or said of an agent that is not here.
-
-    Naming it says what is missing.
-    """
+def test_a_missing_codex_home_hides_the_agent(config_home: ConfigHome) -> None:
+    """No verb searches, lists or mentions it. If the user names the agent, the error says what is missing."""
     assert [agent.name for agent in registry.list_agents(config_home.where)] == [CLAUDE_NAME]
     assert registry.store_of_agents(config_home.where) is not None
     assert registry.calling_session_id(config_home.where) == ""
@@ -137,9 +136,9 @@ def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
         registry.list_agents(config_home.where, "codex")
 
 
-def test_another_home(config_home: ConfigHome, tmp_path: Path) -> None:
-    """CODEX_HOME names it; the thread whose shell we run in is the current session."""
-    path = write(tmp_path / "elsewhere", TALK)
+def test_codex_home_sets_the_folder_of_threads(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The thread whose shell runs the verb is the current session."""
+    path = write_rollout(tmp_path / "elsewhere", TALK)
     where = Where(
         {
             **config_home.environ,
@@ -154,12 +153,12 @@ def test_another_home(config_home: ConfigHome, tmp_path: Path) -> None:
         resolve_locator(None, CWD, where)
 
 
-def test_locators(config_home: ConfigHome, home: Path) -> None:
-    """An id, its beginning, a title, a part of it, the path.
+def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
+    """A locator is an id, its beginning, a title, a part of a title or a path.
 
-    Both agents' sessions are named side by side.
+    Ambiguous ones list sessions of both agents.
     """
-    path = write(home, TALK)
+    path = write_rollout(home, TALK)
     write_session(config_home.project(), SESSION, conversation(2))
     for words in (THREAD, THREAD[:8], "Fix the flaky test", "flaky", str(path)):
         session = find_thread(config_home, words)
@@ -175,15 +174,15 @@ def test_locators(config_home: ConfigHome, home: Path) -> None:
         json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"
     )
     assert HeadTail(find_thread(config_home, "Tame the test").path).custom_title == "Tame the test"
-    write(home, [meta(OTHER), message_line("user", "Other")], OTHER)
+    write_rollout(home, [meta_line(OTHER), message_line("user", "Other")], OTHER)
     assert names_of_transcript(find_thread(config_home), config_home.where).short == THREAD
     with pytest.raises(SessionNotFound):
         find_thread(config_home, session_id(9))
 
 
-def test_paths_in_a_models_shell(config_home: ConfigHome, home: Path) -> None:
-    """A model may name a rollout by its path, and no other file of that home."""
-    path = write(home, TALK)
+def test_a_model_may_name_only_rollouts_by_path(config_home: ConfigHome, home: Path) -> None:
+    """Other files of that home are refused."""
+    path = write_rollout(home, TALK)
     (home / "history.jsonl").write_text(
         json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n"
     )
@@ -193,12 +192,9 @@ def test_paths_in_a_models_shell(config_home: ConfigHome, home: Path) -> None:
         resolve_locator(str(home / "history.jsonl"), CWD, where, foreign=True)
 
 
-def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
-    """Names are taken from it by their column, the list's come before.
-
-    A database of another form is skipped.
-    """
-    write(home, TALK)
+def test_titles_come_from_the_database(config_home: ConfigHome, home: Path) -> None:
+    """The index file of names has precedence. A database with another schema is ignored."""
+    write_rollout(home, TALK)
     (agent,) = registry.list_other_agents(config_home.where)
     with sqlite3.connect(home / "state_5.sqlite") as db:
         db.execute("CREATE TABLE threads(id TEXT, more TEXT, name TEXT)")
@@ -219,8 +215,8 @@ def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
 
 
 def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -> None:
-    """A name that is given after the first scan is found by the next one."""
-    write(home, TALK)
+    """The next scan finds a name that was given after the first one."""
+    write_rollout(home, TALK)
     (agent,) = registry.list_other_agents(config_home.where)
     path = agent.store.sessions()[0].path
     assert agent.read_ends(path).title == "Fix the flaky test"
@@ -231,16 +227,13 @@ def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -
     assert agent.read_ends(path).title == "Tame the test"
 
 
-def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
-    """A rewound thread is one session, by its newest file; archived ones count.
-
-    Links and strangers don't.
-    """
-    first = write(
+def test_a_thread_of_several_files_is_one_session(config_home: ConfigHome, home: Path) -> None:
+    """Its newest file counts. Archived threads count too; links and foreign files do not."""
+    first = write_rollout(
         home,
-        numbered(
+        number_lines(
             [
-                meta(),
+                meta_line(),
                 message_line("user", "one"),
                 message_line("assistant", "two"),
                 message_line("user", "gone"),
@@ -248,12 +241,12 @@ def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
         ),
     )
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 3}
-    newest = write(
+    newest = write_rollout(
         home,
-        numbered([meta(history_base=base), message_line("user", "again")], 3),
+        number_lines([meta_line(history_base=base), message_line("user", "again")], 3),
         rollout_id=THIRD,
     )
-    archived = write(home, [meta(OTHER), message_line("user", "old")], OTHER)
+    archived = write_rollout(home, [meta_line(OTHER), message_line("user", "old")], OTHER)
     (home / "archived_sessions").mkdir()
     archived.rename(home / "archived_sessions" / archived.name)
     (first.parent / first.name.replace(THREAD, session_id(7))).symlink_to(first)
@@ -274,13 +267,10 @@ def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
 
 
 def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, home: Path) -> None:
-    """0600 in 0700; the same file as long as nothing changed, made again when the thread grows.
-
-    Ids stay.
-    """
-    path = write(home, TALK)
+    """It has mode 0600 in a folder of mode 0700. It is made again only after the thread grows, with the same ids."""
+    path = write_rollout(home, TALK)
     copy = find_thread(config_home).path
-    assert (mode(copy), mode(os.path.dirname(copy))) == (0o600, 0o700)
+    assert (permissions_of(copy), permissions_of(os.path.dirname(copy))) == (0o600, 0o700)
     inode, lines = os.stat(copy).st_ino, Path(copy).read_bytes().splitlines()
     assert find_thread(config_home).path == copy
     assert os.stat(copy).st_ino == inode
@@ -301,9 +291,9 @@ def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> Non
     rows = [
         row
         for n in range(300)
-        for row in (call(f"c{n}", "ls", n), output(f"c{n}", "x" * 100_000, n))
+        for row in (call_line(f"c{n}", "ls", n), output_line(f"c{n}", "x" * 100_000, n))
     ]
-    write(home, [*TALK, *rows])
+    write_rollout(home, [*TALK, *rows])
     tracemalloc.start()
     copy = find_thread(config_home)
     peak = tracemalloc.get_traced_memory()[1]
@@ -312,12 +302,12 @@ def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> Non
     assert peak < 10_000_000
 
 
-def test_the_room_for_copies_is_bounded(
+def test_the_space_for_copies_is_limited(
     config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The least recently used copies are removed; a copy that was just used stays at any size."""
+    """The least recently used copies are removed. A copy in use stays at any size."""
     for thread_id in (THREAD, OTHER, THIRD):
-        write(home, [meta(thread_id), message_line("user", "x" * 1_000)], thread_id)
+        write_rollout(home, [meta_line(thread_id), message_line("user", "x" * 1_000)], thread_id)
     old, young = find_thread(config_home).path, find_thread(config_home, OTHER).path
     os.utime(old, (1, 1))
     monkeypatch.setattr(copies, "MAX_COPIES_BYTES", 2_000)
@@ -325,22 +315,25 @@ def test_the_room_for_copies_is_bounded(
     assert (os.path.exists(old), os.path.exists(young)) == (False, True)
 
 
-def test_a_state_folder_that_cannot_be_written(config_home: ConfigHome, home: Path) -> None:
+def test_a_read_only_state_folder_raises_a_clear_error(config_home: ConfigHome, home: Path) -> None:
     """The error names the copy's path."""
-    write(home, TALK)
+    write_rollout(home, TALK)
     (config_home.config / "resume-hooks").write_text("in the way")
     with pytest.raises(WriteFailed, match="could not be written"):
         find_thread(config_home)
 
 
-def test_lineage(config_home: ConfigHome, home: Path) -> None:
-    """A fork's parent is found; without it the fork is read alone, with a note."""
-    parent = write(home, numbered(TALK))
+def test_the_lineage_of_a_fork_has_its_parent(config_home: ConfigHome, home: Path) -> None:
+    """Without the parent's file, the fork is read alone, with a note."""
+    parent = write_rollout(home, number_lines(TALK))
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
-    write(
+    write_rollout(
         home,
-        numbered(
-            [meta(OTHER, forked_from_id=THREAD, history_base=base), message_line("user", "on", 5)],
+        number_lines(
+            [
+                meta_line(OTHER, forked_from_id=THREAD, history_base=base),
+                message_line("user", "on", 5),
+            ],
             4,
         ),
         OTHER,
@@ -363,19 +356,19 @@ def test_lineage(config_home: ConfigHome, home: Path) -> None:
     ]
 
 
-def test_an_old_fork_shows_its_parent_in_its_second_line(
+def test_the_second_line_of_an_old_fork_names_its_parent(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """Clients such as 0.36 copied the parent's first line behind their own, and named it nowhere."""
-    write(home, TALK)
-    write(home, [meta(OTHER), *TALK, message_line("user", "on", 5)], OTHER)
+    """Clients such as 0.36 copied the parent's first line after their own and had no field for the parent."""
+    write_rollout(home, TALK)
+    write_rollout(home, [meta_line(OTHER), *TALK, message_line("user", "on", 5)], OTHER)
     rows = LineageFinder(config_home.where).find_lineage(find_thread(config_home, OTHER).path)
     assert [row.session_id for row in rows] == [THREAD, OTHER]
 
 
-def test_open_threads(config_home: ConfigHome, home: Path) -> None:
-    """A thread is open if its writer has the lock; without a lock the time of the last write counts."""
-    path = write(home, TALK)
+def test_a_locked_thread_is_open(config_home: ConfigHome, home: Path) -> None:
+    """Without a lock, the time of the last write decides."""
+    path = write_rollout(home, TALK)
     (agent,) = registry.list_other_agents(config_home.where)
     (session,) = agent.store.sessions()
     assert "seconds ago" in agent.describe_open_state(session)
@@ -392,11 +385,11 @@ def test_open_threads(config_home: ConfigHome, home: Path) -> None:
     )
 
 
-def test_an_archived_thread_is_marked_and_comes_back_first(
+def test_an_archived_thread_is_marked_and_must_be_unarchived(
     config_home: ConfigHome, home: Path
 ) -> None:
     """Codex refuses to resume it before that."""
-    path = write(home, TALK)
+    path = write_rollout(home, TALK)
     (home / "archived_sessions").mkdir()
     moved = path.rename(home / "archived_sessions" / path.name)
     (agent,) = registry.list_other_agents(config_home.where)
@@ -408,20 +401,19 @@ def test_an_archived_thread_is_marked_and_comes_back_first(
     )
 
 
-def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, home: Path) -> None:
-    """The instructions that Codex sends as messages belong to what a new one begins with.
-
-    The prompt doesn't.
-    """
+def test_the_base_size_of_a_thread_is_its_first_request(
+    config_home: ConfigHome, home: Path
+) -> None:
+    """It includes the instructions that Codex sends as messages, and not the prompt."""
     rules = message_line("user", f"<environment_context>{'r' * 8_000}</environment_context>", 1)
     rows = [
-        meta(),
+        meta_line(),
         rules,
         message_line("user", "p" * 4_000, 2),
         message_line("assistant", "Fixed", 3),
         token_count_line(20_020, 4),
     ]
-    path = write(home, rows)
+    path = write_rollout(home, rows)
     (agent,) = registry.list_other_agents(config_home.where)
     assert agent.read_ends(str(path)).tag == ""
     assert read_session_base(agent.read_ends(str(path)), config_home.where).tokens == 19_000
@@ -430,16 +422,13 @@ def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, hom
 @pytest.mark.parametrize(
     ("copied", "expected"), [([], 19_000), (TALK[1:3], tokens.USUAL_BASE_TOKENS)]
 )
-def test_a_first_request_may_stand_behind_long_lines(
+def test_the_first_request_is_found_after_long_lines(
     copied: list[Line], expected: int, config_home: ConfigHome, home: Path
 ) -> None:
-    """As behind the output of a first call.
-
-    A count behind an answer that a fork copied is of the conversation.
-    """
+    """The output of a first call may be long. A count after copied answers of a fork includes the conversation."""
     rules = message_line("user", f"<environment_context>{'r' * 70_000}</environment_context>", 1)
     rows = [
-        meta(),
+        meta_line(),
         rules,
         *copied,
         message_line("user", "p" * 4_000, 3),
@@ -449,18 +438,18 @@ def test_a_first_request_may_stand_behind_long_lines(
         token_count_line(20_020, 5),
         *(message_line("assistant", "x" * 70_000, 6) for _ in range(2)),
     ]
-    path = write(home, rows)
+    path = write_rollout(home, rows)
     (agent,) = registry.list_other_agents(config_home.where)
     assert read_session_base(agent.read_ends(str(path)), config_home.where).tokens == expected
     readable = agent.to_common_format(agent.open_session(str(path)))
     assert read_session_base(HeadTail(readable.path), config_home.where).tokens == expected
 
 
-def test_packed_threads(
+def test_compressed_threads_are_read_with_the_optional_package(
     config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are read with the optional package, else counted; an unpacked one counts once."""
-    path = write(home, TALK)
+    """Without the package they are only counted. A thread that is also uncompressed counts once."""
+    path = write_rollout(home, TALK)
     packed = path.with_suffix(".jsonl.zst")
     if can_decompress():
         import zstandard
@@ -482,26 +471,30 @@ def test_packed_threads(
     )
 
 
-def _big() -> list[Line]:
+def _thread_with_long_lines() -> list[Line]:
     long = [
         message_line("user", "Start here", 1),
-        *(call(f"{n}", "ls " * 900, 2 + n) for n in range(60)),
+        *(call_line(f"{n}", "ls " * 900, 2 + n) for n in range(60)),
     ]
     return [
-        meta(),
+        meta_line(),
         *long,
-        *(output(f"{n}", "x", 70 + n) for n in range(60)),
+        *(output_line(f"{n}", "x", 70 + n) for n in range(60)),
         message_line("assistant", "done", 200),
     ]
 
 
-def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
-    """Both ends tell the title, the folder, the model's tokens.
-
-    A first prompt behind long instructions is found.
-    """
-    write(home, [*_big(), token_count_line(7_000, 201)])
-    write(home, [meta(OTHER, base_instructions={"text": "i" * 90_000}), *_big()[1:]], OTHER)
+def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None:
+    """The ends give title, folder, model and tokens. A first prompt after long instructions is found."""
+    write_rollout(home, [*_thread_with_long_lines(), token_count_line(7_000, 201)])
+    write_rollout(
+        home,
+        [
+            meta_line(OTHER, base_instructions={"text": "i" * 90_000}),
+            *_thread_with_long_lines()[1:],
+        ],
+        OTHER,
+    )
     for path in (
         session.path for session in registry.store_of_agents(config_home.where).sessions()
     ):
@@ -526,8 +519,8 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
 @pytest.mark.skipif(
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
-def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
-    """For each real rollout the ends have the title and the folder of its whole copy."""
+def test_ends_agree_with_the_whole_copy(config_home: ConfigHome, home: Path) -> None:
+    """For each real rollout, title and folder are the same."""
     for path in codex_rollouts():
         (home / "sessions").mkdir(exist_ok=True)
         (home / "sessions" / path.name).write_bytes(path.read_bytes())
@@ -540,8 +533,8 @@ def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
 
 
 def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) -> None:
-    """Codex would only refuse it; our error names the command that unarchives it."""
-    path = write(home, TALK)
+    """Codex would refuse it. The error names the command that unarchives it."""
+    path = write_rollout(home, TALK)
     (home / "archived_sessions").mkdir()
     path.rename(home / "archived_sessions" / path.name)
     (agent,) = registry.list_other_agents(config_home.where)
@@ -550,8 +543,12 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
     assert f"codex unarchive {THREAD}" in refused.value.remedy
 
 
-def test_a_tail_without_a_message_still_has_an_end(home: Path) -> None:
-    """A line as long as the tail hides the last messages; the line after it has a time."""
-    talk = [*TALK, message_line("assistant", "x" * 200_000, 2_900), event("task_started", 3_000)]
-    ends = RolloutEnds(str(write(home, talk)), "codex")
+def test_a_tail_without_a_message_has_an_end_time(home: Path) -> None:
+    """A line as long as the tail hides the last messages, and the line after it has a time."""
+    talk = [
+        *TALK,
+        message_line("assistant", "x" * 200_000, 2_900),
+        event_line("task_started", 3_000),
+    ]
+    ends = RolloutEnds(str(write_rollout(home, talk)), "codex")
     assert ends.ended == "2026-11-22T09:50:00.000Z"

@@ -1,4 +1,4 @@
-"""Verbs on sessions of another agent: the reading ones work on every real rollout, others refuse in a sentence."""
+"""Verbs on Codex sessions: reading verbs work on every real rollout, and others refuse with a sentence."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import (
     OTHER,
     THREAD,
-    call,
+    call_line,
     codex_rollouts,
-    item,
+    item_line,
     message_line,
-    meta,
-    output,
+    meta_line,
+    output_line,
     token_count_line,
-    write,
+    write_rollout,
 )
 
 KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
@@ -49,19 +49,19 @@ REFUSING = [
 
 
 @pytest.fixture
-def home(config_home: ConfigHome) -> Path:
-    """A session of each agent, both of the same folder."""
+def rollout(config_home: ConfigHome) -> Path:
+    """Write a session of each agent, both in the same folder."""
     talk = [
         message_line("user", "Tune the parser", 1),
         message_line("assistant", f"Tuned. {KEY}", 2),
         token_count_line(9_000, 3),
     ]
     write_session(config_home.project("/home/user/proj"), SESSION, conversation(2))
-    return write(config_home.root / ".codex", [meta(), *talk])
+    return write_rollout(config_home.root / ".codex", [meta_line(), *talk])
 
 
-def test_lists_of_both(home: Path, cli: Cli, document: Document) -> None:
-    """Both by default, with a mark at the other agent's; each alone on request."""
+def test_list_shows_both_agents(rollout: Path, cli: Cli, document: Document) -> None:
+    """Codex sessions have a mark. An option lists only one agent."""
     rows = document("sessions", "--all")["data"]["sessions"]
     assert {(row["agent"], row["session_id"]) for row in rows} == {
         ("claude", SESSION),
@@ -73,7 +73,7 @@ def test_lists_of_both(home: Path, cli: Cli, document: Document) -> None:
         "shell": f"cd /home/user/proj && codex resume {THREAD}",
     }
     assert (row["session_file"], row["expires_at"], row["context"]["window"]) == (
-        str(home),
+        str(rollout),
         None,
         258_400,
     )
@@ -84,21 +84,21 @@ def test_lists_of_both(home: Path, cli: Cli, document: Document) -> None:
     assert ["  codex · open" in line for line in text.splitlines() if THREAD[:8] in line] == [True]
 
 
-def test_info_is_of_the_file_that_it_names(home: Path, document: Document) -> None:
+def test_info_describes_the_rollout(rollout: Path, document: Document) -> None:
     """It does not describe the copy."""
-    info, lines = document("info", THREAD)["data"], home.read_bytes().splitlines()
+    info, lines = document("info", THREAD)["data"], rollout.read_bytes().splitlines()
     assert (info["session_file"], info["size"], info["lines"]) == (
-        str(home),
-        home.stat().st_size,
+        str(rollout),
+        rollout.stat().st_size,
         len(lines),
     )
     assert info["longest_line"] == max(map(len, lines))
 
 
-def test_search(home: Path, cli: Cli, document: Document) -> None:
-    """Found in both, or in one."""
+def test_search_covers_both_agents(rollout: Path, cli: Cli, document: Document) -> None:
+    """An option limits it to one agent."""
     (hit,) = document("search", "tune parser", "--all")["data"]["hits"]
-    assert (hit["agent"], hit["session_file"], hit["role"]) == ("codex", str(home), "prompt")
+    assert (hit["agent"], hit["session_file"], hit["role"]) == ("codex", str(rollout), "prompt")
     assert hit["commands"]["resume"] == f"cd /home/user/proj && codex resume {THREAD}"
     assert document("search", "tune parser", "--all", "--agent", "claude")["data"]["hits"] == []
     assert document("read", hit["reference"])["data"]["text"] == "Tune the parser"
@@ -107,8 +107,8 @@ def test_search(home: Path, cli: Cli, document: Document) -> None:
 
 
 @pytest.mark.part("stats")
-def test_statistics(home: Path, document: Document) -> None:
-    """For both agents or one; tokens are counted."""
+def test_stats_count_both_agents(rollout: Path, document: Document) -> None:
+    """An option limits them to one agent. They include tokens."""
     assert document("stats", "--all", "--agent", "codex")["data"]["months"][0]["sent"] == 8_980
     assert document("stats", "--all")["data"]["sessions"] == 2
     assert (
@@ -118,32 +118,29 @@ def test_statistics(home: Path, document: Document) -> None:
 
 
 @pytest.mark.part("secrets")
-def test_secrets(home: Path, cli: Cli) -> None:
-    """Each is reported at its place."""
+def test_secrets_in_a_rollout_are_reported(rollout: Path, cli: Cli) -> None:
+    """Each one is reported with its place."""
     done = cli("scrub", "--list", THREAD, "--json")
     assert done.returncode == 1
     (secret,) = json.loads(done.stdout)["data"]["secrets"]
-    assert (secret["file"], secret["reference"], secret["session_id"]) == (str(home), "", THREAD)
+    assert (secret["file"], secret["reference"], secret["session_id"]) == (str(rollout), "", THREAD)
 
 
 @pytest.mark.parametrize("words", REFUSING, ids=lambda words: str(words[0]))
-def test_an_unsupported_verb_is_refused(home: Path, cli: Cli, words: list[str]) -> None:
-    """A sentence names the agent and the verbs that work; the rollout is unchanged."""
-    before = home.read_bytes()
+def test_an_unsupported_verb_is_refused(rollout: Path, cli: Cli, words: list[str]) -> None:
+    """The error names the agent and the supported verbs. The rollout is unchanged."""
+    before = rollout.read_bytes()
     done = cli(words[0], THREAD, *words[1:])
     assert done.returncode == 2
     assert b"is a Codex session, which this verb does not support" in done.stderr
-    assert home.read_bytes() == before
+    assert rollout.read_bytes() == before
 
 
 @pytest.mark.part("secrets")
-def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
-    """Without the secret in messages, calls, outputs and thoughts.
-
-    Encrypted thoughts that told it go as a whole.
-    """
+def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Document) -> None:
+    """Messages, calls, outputs and thoughts lose it. Encrypted thoughts with a secret are removed."""
     plain, told = (
-        item(
+        item_line(
             "reasoning",
             summary=[{"type": "summary_text", "text": text}],
             encrypted_content=text[:4] * 40,
@@ -153,25 +150,25 @@ def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
     more = [
         plain,
         told,
-        call("c1", f"curl -H {KEY}"),
-        output("c1", [{"type": "input_text", "text": f"sent {KEY}"}]),
+        call_line("c1", f"curl -H {KEY}"),
+        output_line("c1", [{"type": "input_text", "text": f"sent {KEY}"}]),
     ]
-    with home.open("ab") as stream:
+    with rollout.open("ab") as stream:
         stream.write(b"".join(json.dumps(one).encode() + b"\n" for one in more))
-    before = home.read_bytes()
+    before = rollout.read_bytes()
     done = cli("scrub", THREAD, "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)["data"]
     schema_of_verb("scrub").model_validate(data)
-    assert (data["file"], data["receipt"]["agent"]) == (str(home), "codex")
+    assert (data["file"], data["receipt"]["agent"]) == (str(rollout), "codex")
     assert [(row["path"], sum(row["secrets"].values())) for row in data["places"]] == [
-        (str(home), 4)
+        (str(rollout), 4)
     ]
     child = Path(data["receipt"]["file"]).read_bytes()
     assert KEY.encode() not in child
     assert child.count(b'"encrypted_content"') == 1
     assert child.count(b"[secret removed: ") == 4  # the answer stands in its event, too
-    assert home.read_bytes() == before
+    assert rollout.read_bytes() == before
     assert b"is not rewritten" in cli("scrub", THREAD, "--in-place", "--yes").stderr
 
 
@@ -179,8 +176,10 @@ def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
 @pytest.mark.skipif(
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
-def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Each prints its documented schema, in one process; the rollouts are unchanged."""
+def test_every_reading_verb_reads_every_real_rollout(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """Each prints its documented schema, in one process. The rollouts are unchanged."""
     home = config_home.root / ".codex" / "sessions"
     home.mkdir(parents=True)
     for path in codex_rollouts():
@@ -215,12 +214,9 @@ def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_p
         assert (home / path.name).read_bytes() == path.read_bytes()
 
 
-def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) -> None:
-    """Each gives its documented form, in either agent; what has no sense there is refused.
-
-    The rollout stays.
-    """
-    before = home.read_bytes()
+def test_verbs_make_children_in_either_agent(rollout: Path, cli: Cli, document: Document) -> None:
+    """Each prints its documented schema, and options that make no sense there are refused. The rollout is unchanged."""
+    before = rollout.read_bytes()
     assert document("fork", THREAD)["data"]["agent"] == "codex"
     made = document("handoff", THREAD, "-n", "go on", "--to", "claude")["data"]
     assert (made["agent"], made["commands"]["in_client"]) == (
@@ -236,36 +232,39 @@ def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) 
     assert document("trim", THREAD)["data"]["savings"]["pays"] is False
     assert document("untrim", THREAD, "--all")["data"]["written"] is False
     (came, *_) = document("find-derived", THREAD)["data"]["rows"]
-    assert (came["kind"], came["session_file"].startswith(str(home.parents[3]))) == ("fork", True)
+    assert (came["kind"], came["session_file"].startswith(str(rollout.parents[3]))) == (
+        "fork",
+        True,
+    )
     assert len(document("find-derived", THREAD, "--all")["data"]["rows"]) == 3
     assert b"which this verb does not support" in cli("trim", THREAD, "--in-place").stderr
-    assert home.read_bytes() == before
+    assert rollout.read_bytes() == before
 
 
 @pytest.mark.part("marks")
-def test_a_rewind(home: Path, document: Document) -> None:
-    """It creates a separate session; the rollout is unchanged."""
-    before = home.read_bytes()
-    assert document("mark", THREAD, "-g", "try")["data"]["file"] == str(home)
+def test_a_rewind_makes_a_separate_session(rollout: Path, document: Document) -> None:
+    """The rollout is unchanged."""
+    before = rollout.read_bytes()
+    assert document("mark", THREAD, "-g", "try")["data"]["file"] == str(rollout)
     made = document("back", THREAD, "--report", "it was slower")["data"]
     assert (made["kind"], made["agent"], made["back"]["resolved"]) == ("back", "codex", True)
-    assert home.read_bytes() == before
+    assert rollout.read_bytes() == before
 
 
-def test_a_session_of_no_folder_continues_in_codex(
-    home: Path, config_home: ConfigHome, document: Document
+def test_a_session_without_a_folder_continues_in_codex(
+    rollout: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """Without a folder in its records and in ``PWD``, it continues in the current one."""
+    """Without a folder in its records and in ``PWD``, it continues in the current folder."""
     rows = [{key: value for key, value in row.items() if key != "cwd"} for row in conversation(2)]
     write_session(config_home.project("/gone"), OTHER, rows)
     for verb in ("fork", "handoff"):
         made = document(verb, OTHER, "--to", "codex")["data"]
-        (child,) = home.parent.parent.parent.parent.rglob(f"*{made['session_id']}.jsonl")
+        (child,) = rollout.parent.parent.parent.parent.rglob(f"*{made['session_id']}.jsonl")
         assert read_meta(str(child)).cwd == str(config_home.root / "here")
 
 
-def test_a_summary_is_in_a_child_of_codex(config_home: ConfigHome, home: Path) -> None:
-    """It comes from a model through the same port; before it the child has only the digest."""
+def test_a_rollover_to_codex_has_the_summary(config_home: ConfigHome, rollout: Path) -> None:
+    """The model is asked as for Claude Code. Before the answer, the child has only the digest."""
     parent = resolve_locator(THREAD, "/", config_home.where, foreign=True)
     begun = summary.plan_rollover(parent, config_home.where)
     written = summary.write_rollover(begun, config_home.where)
@@ -278,34 +277,31 @@ def test_a_summary_is_in_a_child_of_codex(config_home: ConfigHome, home: Path) -
     assert text.count("custom-title") == 0
 
 
-def test_doctor_shows_of_both(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many sessions an agent has, and what installs the plugin there.
-
-    Nothing where it has it.
-    """
+def test_doctor_reports_on_codex(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts the agent's sessions and names the command that installs the plugin, unless Codex has it."""
     monkeypatch.setenv("HOME", str(config_home.root))
     monkeypatch.delenv("CODEX_HOME", raising=False)
 
-    def told() -> Finding:
+    def codex_finding() -> Finding:
         (found,) = (each for each in check_installation("/") if each.name == "other agents")
         return found
 
-    assert told().detail == "none except Claude Code"
+    assert codex_finding().detail == "none except Claude Code"
     codex = config_home.root / ".codex"
-    write(codex, [meta(), message_line("user", "go")])
-    assert (told().code, told().detail) == (
+    write_rollout(codex, [meta_line(), message_line("user", "go")])
+    assert (codex_finding().code, codex_finding().detail) == (
         "other-agents-without",
         "Codex: 1 session, without the plugin",
     )
-    assert "codex plugin add resume-hooks@resume-hooks" in told().remedy
+    assert "codex plugin add resume-hooks@resume-hooks" in codex_finding().remedy
     (codex / "config.toml").write_text(
         '[plugins."resume-hooks@resume-hooks"]\nenabled = true\n', "utf-8"
     )
-    assert (told().code, told().detail) == ("other-agents-ok", "Codex: 1 session")
+    assert (codex_finding().code, codex_finding().detail) == ("other-agents-ok", "Codex: 1 session")
 
 
-def test_codex_is_answered_in_its_own_form() -> None:
-    """Two keys and no third, which its strict schema would refuse."""
+def test_a_reply_to_codex_has_only_two_keys() -> None:
+    """Codex's strict schema refuses any other key."""
     host = host_of_event({"turn_id": "t", "model": "gpt-5"})
     card = "To confirm, type >trim yes in Claude Code"
     found = json.loads(block_reply(card, host))
@@ -313,17 +309,17 @@ def test_codex_is_answered_in_its_own_form() -> None:
     assert "hookSpecificOutput" in json.loads(block_reply(card, host_of_event({"session_id": "s"})))
 
 
-def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
-    """With its name, which is searched too; what was said and every preview are theirs.
+def test_the_picker_lists_codex_sessions(desk: Desk) -> None:
+    """Rows have the agent's name, which can be searched, and previews of the rollout.
 
-    Its own program continues.
+    Codex itself continues a chosen session.
     """
     talk = [
         rollouts.message_line("user", "Tune the parser", 1),
         rollouts.message_line("assistant", "The needle is in it.", 2),
     ]
-    rollout = rollouts.write(
-        desk.home.root / ".codex", [rollouts.meta(cwd=str(desk.project)), *talk]
+    rollout = rollouts.write_rollout(
+        desk.home.root / ".codex", [rollouts.meta_line(cwd=str(desk.project)), *talk]
     )
     os.utime(rollout, (time.time() - 9 * HOUR,) * 2)
     before = rollout.read_bytes()
@@ -367,17 +363,17 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
     assert rollout.read_bytes() == before
 
 
-def test_doctor_misses_no_claude_code_where_codex_alone_is_used(
+def test_doctor_does_not_require_claude_code_for_codex_users(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a Claude Code session, its client is reported as missing."""
+    """If there is a Claude Code session, a missing client is reported."""
     monkeypatch.setenv("PATH", "/nowhere")
-    write(config_home.root / ".codex", [meta(), message_line("user", "go")])
+    write_rollout(config_home.root / ".codex", [meta_line(), message_line("user", "go")])
 
-    def levels() -> list[str]:
+    def levels_of_findings() -> list[str]:
         return [each.level for each in check_installation("/") if each.name in {"client", "plugin"}]
 
     shutil.rmtree(config_home.where.projects, ignore_errors=True)
-    assert levels() == ["note", "note"]
+    assert levels_of_findings() == ["note", "note"]
     write_session(config_home.project("/home/user/proj"), SESSION, conversation(2))
-    assert levels() == ["problem", "problem"]
+    assert levels_of_findings() == ["problem", "problem"]

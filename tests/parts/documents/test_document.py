@@ -1,4 +1,4 @@
-"""The handoff document: its front matter, its sections, and what hostile words can do to them."""
+"""Tests of the handoff document: its front matter, its sections, and hostile text in it."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ DIGEST = Digest(
 )
 
 
-def planned(
+def plan_titled_handoff(
     home: ConfigHome,
     title: str = "Fix the parser",
     next_step: str = "",
     contents: ChildContents | None = None,
     **extra: Any,
 ) -> FreshPlan:
-    """A handoff of a session with a title, decided on and not written."""
+    """Return the plan of a handoff of a session with a title."""
     records = [{**record, **extra} for record in conversation(2)]
     lines = [json.dumps(record).encode() for record in (*records, custom_title(title))]
     path = write_session(home.project(), SESSION, lines)
@@ -62,13 +62,13 @@ def planned(
     )
 
 
-def text_of(decided: FreshPlan) -> str:
-    """Its document."""
+def document_text(decided: FreshPlan) -> str:
+    """Return the text of a plan's document."""
     return format_document(decided, make_planned_receipt(decided))
 
 
-def front_matter(text: str) -> dict[str, Any]:
-    """The front matter, read as narrowly as it is written: every value is a string of JSON, which is YAML."""
+def parse_front_matter(text: str) -> dict[str, Any]:
+    """Parse the front matter strictly: every value is a JSON string, which is also YAML."""
     opening, head, _ = text.split("---\n", 2)
     assert opening == ""
     found: dict[str, Any] = {"lineage": []}
@@ -84,10 +84,10 @@ def front_matter(text: str) -> dict[str, Any]:
 
 
 def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHome) -> None:
-    """Title, ids, ancestors, instant, branch, next step, command."""
-    decided = planned(config_home, next_step="do this\n---\nthen that")
+    """It has the title, ids, ancestors, time, branch, next step and command."""
+    decided = plan_titled_handoff(config_home, next_step="do this\n---\nthen that")
     child = decided.draft.session_id
-    assert front_matter(text_of(decided)) == {
+    assert parse_front_matter(document_text(decided)) == {
         "title": "do this --- then that · handoff",
         "session_id": child,
         "parent_session_id": SESSION,
@@ -99,13 +99,10 @@ def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHom
     }
 
 
-def test_the_sections_of_the_document(config_home: ConfigHome) -> None:
-    """The whole digest by section, what was omitted counted, and how to continue.
-
-    A summary and an edit if there are.
-    """
-    text = text_of(
-        planned(
+def test_the_document_has_all_sections(config_home: ConfigHome) -> None:
+    """It has the whole digest by section and the number of omitted items. It ends with the command to continue."""
+    text = document_text(
+        plan_titled_handoff(
             config_home,
             next_step="go",
             contents=ChildContents(DIGEST, "goal: all", "what I changed"),
@@ -148,11 +145,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("title", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> None:
-    """The same keys, the same headings, one line each.
-
-    Nothing that a reader of Markdown would fetch or run.
-    """
+def test_hostile_text_does_not_change_the_structure(config_home: ConfigHome, title: str) -> None:
+    """Keys and headings stay the same and use one line each. No Markdown reader would load or run the text."""
     words = title.replace("\ud800", "?")  # which no digest holds
     entries = {
         "todos": (DigestEntry(words, f"{SESSION}:1"), DigestEntry(f"# {words}", note=words)),
@@ -168,11 +162,11 @@ def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> Non
         TalkMessage(MessageKind.CLOSING, f"{SESSION}:1", rows),
     )
     step = f"{title}\n```\n# no heading"
-    decided = planned(
+    decided = plan_titled_handoff(
         config_home, title, step, ChildContents(Digest(entries, said, git=words)), gitBranch=title
     )
-    text = text_of(decided)
-    found = front_matter(text)
+    text = document_text(decided)
+    found = parse_front_matter(text)
     assert list(found) == [
         "lineage", "title", "session_id", "parent_session_id", "created", "branch", "next_step", "command",
     ]  # fmt: skip
@@ -208,8 +202,8 @@ def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> Non
     ],
 )
 def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) -> None:
-    """Day, slug of the root's title, the child's short id: always one name, of at most 255 bytes."""
-    decided = planned(config_home, title)
+    """It has the day, a slug of the first session's title and the child's short id, in at most 255 bytes."""
+    decided = plan_titled_handoff(config_home, title)
     name = format_document_name(decided)
     day = decided.draft.attributes.at[:10]
     assert name == f"{day}-{slug}-{decided.draft.session_id[:8]}.md"
@@ -219,13 +213,13 @@ def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) 
 @pytest.mark.parametrize(
     "text", ["a < b", "cat <<'EOF'", "[x] done", "a[1]", "--skip", "`code`", "**bold**", "C:\\x"]
 )
-def test_harmless_words_stay(text: str) -> None:
-    """Escapes are only where Markdown would interpret a character."""
+def test_harmless_text_is_not_escaped(text: str) -> None:
+    """Only characters that Markdown would interpret are escaped."""
     assert format_markdown_line(text) == text
 
 
-def test_the_document_does_not_cost_a_handoff(config_home: ConfigHome) -> None:
-    """It loads neither the command line nor a checker of documents, because a trigger may write one."""
+def test_the_document_imports_few_modules(config_home: ConfigHome) -> None:
+    """It loads neither the command line nor pydantic, because a trigger may write one."""
     script = "import sys, resume_hooks.parts.documents.document; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

@@ -1,6 +1,6 @@
-"""What a handoff leaves in a project: nothing unless asked for.
+"""Tests of the documents of a handoff.
 
-Then whole, inside, and never at the child's cost.
+Written only on request, complete, inside the project, never at the child's cost.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = ["leaky"]
 
 @pytest.fixture
 def project(config_home: ConfigHome) -> Path:
-    """The folder of the session's project."""
+    """Return the folder of the session's project."""
     folder = config_home.root / "proj"
     folder.mkdir()
     return folder
 
 
-def planned(home: ConfigHome, project: Path) -> FreshPlan:
-    """A handoff of a session of that project, decided on."""
+def plan_handoff(home: ConfigHome, project: Path) -> FreshPlan:
+    """Return the plan of a handoff in that project."""
     records = [{**record, "cwd": str(project)} for record in conversation(2)]
     path = write_session(
         home.project(str(project)), SESSION, [*records, custom_title("Fix the parser")]
@@ -47,11 +47,11 @@ def planned(home: ConfigHome, project: Path) -> FreshPlan:
     return agents.plan_fresh(locate.session_file(path), home.where, kind="handoff")
 
 
-def child_and_documents(
+def write_child_and_documents(
     home: ConfigHome, project: Path, out: str = "", **settings: str
 ) -> AccompanyingFiles:
-    """Make the child and return its documents with these settings."""
-    decided = planned(home, project)
+    """Write the child and return its documents with these settings."""
+    decided = plan_handoff(home, project)
     for name, value in settings.items():
         stored_settings.store_setting(name, value, home.where)
     receipt = write_child(decided, home.where)
@@ -60,15 +60,15 @@ def child_and_documents(
     return files
 
 
-def test_a_plain_handoff_leaves_nothing_in_the_project(
-    config_home: ConfigHome, project: Path
-) -> None:
+def test_a_handoff_writes_no_document_by_default(config_home: ConfigHome, project: Path) -> None:
     """The setting is off by default."""
-    assert child_and_documents(config_home, project) == AccompanyingFiles()
+    assert write_child_and_documents(config_home, project) == AccompanyingFiles()
     assert list(project.iterdir()) == []
 
 
-def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> None:
+def test_environment_variables_cannot_set_the_folder(
+    config_home: ConfigHome, project: Path
+) -> None:
     """A repository's settings can set variables, and would choose the document's place."""
     where = Where(
         {
@@ -77,7 +77,7 @@ def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> 
             "CLAUDE_PLUGIN_OPTION_HANDOFF_DIR": "_h",
         }
     )
-    decided = planned(config_home, project)
+    decided = plan_handoff(config_home, project)
     assert list_documents(decided, where) == AccompanyingFiles()
     assert any(
         "can't set handoff_dir" in sentence
@@ -85,25 +85,25 @@ def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> 
     )
 
 
-def test_the_setting(config_home: ConfigHome, project: Path) -> None:
-    """A document in a folder that is made."""
-    files = child_and_documents(config_home, project, handoff_dir="_handoffs")
+def test_the_setting_writes_a_document(config_home: ConfigHome, project: Path) -> None:
+    """The document is in a new folder."""
+    files = write_child_and_documents(config_home, project, handoff_dir="_handoffs")
     (path,) = (project / "_handoffs").iterdir()
     assert files == AccompanyingFiles((str(path),), ())
     assert re.fullmatch(r"\d{4}-\d\d-\d\d-fix-the-parser-[0-9a-f]{8}\.md", path.name)
     assert os.listdir(project) == ["_handoffs"]
 
 
-def test_an_absolute_setting_leads_anywhere(
+def test_an_absolute_folder_may_be_anywhere(
     config_home: ConfigHome, project: Path, tmp_path: Path
 ) -> None:
-    """So does one below the home."""
+    """A folder below the home is also allowed."""
     (tmp_path / "notes").mkdir()
     for setting, folder in (
         ("~/all", config_home.root / "all"),
         (str(tmp_path / "notes"), tmp_path / "notes"),
     ):
-        files = child_and_documents(config_home, project, handoff_dir=setting)
+        files = write_child_and_documents(config_home, project, handoff_dir=setting)
         assert files.warnings == ()
         assert os.path.dirname(files.documents[0]) == str(folder)
     assert list(project.iterdir()) == []
@@ -112,19 +112,16 @@ def test_an_absolute_setting_leads_anywhere(
 @pytest.mark.parametrize(
     "setting", ["../out", "a/../../out", "link", "link/sub", "inner/../../out", "inner"]
 )
-def test_a_relative_setting_stays_inside(
+def test_a_relative_folder_stays_inside_the_project(
     config_home: ConfigHome, project: Path, setting: str
 ) -> None:
-    """Neither dots nor links lead anywhere else.
-
-    The child is made, the user is reported, nothing is written.
-    """
+    """Neither dots nor links lead outside. The child is written, the user gets a note, and no document is written."""
     outside = config_home.root / "out"
     (outside / "sub").mkdir(parents=True)
     (project / "link").symlink_to(outside)
     (project / "a" / "deep").mkdir(parents=True)
     (project / "inner").symlink_to(project / "a" / "deep")
-    files = child_and_documents(config_home, project, handoff_dir=setting)
+    files = write_child_and_documents(config_home, project, handoff_dir=setting)
     assert files.documents == ()
     assert [
         "leads out of" in warning or "a link leads" in warning for warning in files.warnings
@@ -134,26 +131,26 @@ def test_a_relative_setting_stays_inside(
 
 
 @pytest.mark.parametrize("kind", ["deep", "file", "/proc"])
-def test_a_document_that_cannot_be_written_is_a_warning(
+def test_an_unwritable_document_is_a_warning(
     config_home: ConfigHome, project: Path, kind: str
 ) -> None:
-    """Only the last folder is made; a file in its place is left alone.
+    """Only the last folder of the path is created, and a file with its name is kept.
 
-    Not even root makes a file in /proc.
+    Not even root can write in /proc.
     """
     if kind == "file":
         (project / "a").write_text("x")
     folder = "/proc/b" if kind == "/proc" else "a/b"
-    files = child_and_documents(config_home, project, handoff_dir=folder)
+    files = write_child_and_documents(config_home, project, handoff_dir=folder)
     assert files.documents == ()
     assert ["document was not" in warning for warning in files.warnings] == [True]
     assert os.listdir(project) == (["a"] if kind == "file" else [])
 
 
-def test_a_session_that_only_states_where_it_belongs(
+def test_a_foreign_transcript_gets_no_document(
     config_home: ConfigHome, project: Path, tmp_path: Path
 ) -> None:
-    """A transcript from elsewhere names any folder it likes: a relative setting is skipped for it."""
+    """A transcript from elsewhere can claim any folder, so a relative setting is ignored for it."""
     stray = tmp_path / "stray"
     stray.mkdir()
     path = write_session(
@@ -166,18 +163,18 @@ def test_a_session_that_only_states_where_it_belongs(
     assert list(project.iterdir()) == []
 
 
-def test_a_project_that_is_gone(config_home: ConfigHome, project: Path) -> None:
-    """A warning, and no folder is made for it."""
+def test_a_missing_project_gets_no_document(config_home: ConfigHome, project: Path) -> None:
+    """The result is a warning, and the project's folder is not created."""
     project.rmdir()
-    files = child_and_documents(config_home, project, handoff_dir="_handoffs")
+    files = write_child_and_documents(config_home, project, handoff_dir="_handoffs")
     assert "is not here" in files.warnings[0]
     assert not project.exists()
 
 
-def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) -> None:
+def test_a_dry_run_lists_the_same_documents(config_home: ConfigHome, project: Path) -> None:
     """It writes none."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
-    decided = planned(config_home, project)
+    decided = plan_handoff(config_home, project)
     wanted = list_documents(decided, config_home.where)
     assert list(project.iterdir()) == []
     assert (
@@ -186,9 +183,9 @@ def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) 
     )
 
 
-def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
-    """A name, or a folder for a document with our name; the setting's folder counts once."""
-    decided = planned(config_home, project)
+def test_out_accepts_a_file_or_a_folder(config_home: ConfigHome, project: Path) -> None:
+    """In a folder, the document gets our name. The setting's folder counts once."""
+    decided = plan_handoff(config_home, project)
     assert resolve_out_path(str(project / "x.md"), decided, force=False) == str(project / "x.md")
     named = resolve_out_path(str(project), decided, force=False)
     assert os.path.dirname(named) == str(project)
@@ -204,9 +201,9 @@ def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
 @pytest.mark.parametrize(
     "out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"]
 )
-def test_where_out_does_not_lead(config_home: ConfigHome, project: Path, out: str) -> None:
-    """Another kind of file, a folder that is not there, a file that is there."""
-    decided = planned(config_home, project)
+def test_out_refuses_unusable_paths(config_home: ConfigHome, project: Path, out: str) -> None:
+    """Another kind of file, a missing folder and an existing file are refused."""
+    decided = plan_handoff(config_home, project)
     (project / "there.md").write_text("mine")
     with pytest.raises((UsageError, WriteFailed)):
         resolve_out_path(f"{project}/{out}", decided, force=False)
@@ -214,11 +211,11 @@ def test_where_out_does_not_lead(config_home: ConfigHome, project: Path, out: st
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder.md"])
-def test_files_that_force_does_not_overwrite(
+def test_force_overwrites_only_regular_files(
     config_home: ConfigHome, project: Path, kind: str
 ) -> None:
-    """A link stays a link, and a pipe does not block; in a folder a file with our name is written."""
-    decided = planned(config_home, project)
+    """A link stays a link, and a pipe does not block. In a folder, a file with our name is written."""
+    decided = plan_handoff(config_home, project)
     path = project / "x.md"
     if kind == "folder.md":
         path.mkdir()
@@ -232,11 +229,11 @@ def test_files_that_force_does_not_overwrite(
         resolve_out_path(str(path), decided, force=True)
 
 
-def test_a_full_disk_leaves_nothing(
+def test_a_full_disk_leaves_no_partial_document(
     config_home: ConfigHome, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No partial document, no temporary file, no empty folder; a warning."""
-    decided = planned(config_home, project)
+    """The child gets a warning, and no temporary file or empty folder is left."""
+    decided = plan_handoff(config_home, project)
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     receipt = write_child(decided, config_home.where)
 
@@ -249,24 +246,26 @@ def test_a_full_disk_leaves_nothing(
     assert os.listdir(project) == []
 
 
-def test_a_folder_with_a_name_in_no_encoding(config_home: ConfigHome, project: Path) -> None:
-    """Bytes that are not text are kept in the path."""
+def test_a_folder_name_may_have_undecodable_bytes(config_home: ConfigHome, project: Path) -> None:
+    """The path keeps bytes that are not text."""
     folder = os.fsdecode(os.fsencode(project) + b"/caf\xe9")
     os.mkdir(folder)
-    files = child_and_documents(config_home, project, out=os.path.join(folder, "x.md"))
+    files = write_child_and_documents(config_home, project, out=os.path.join(folder, "x.md"))
     assert files.documents == (os.path.join(folder, "x.md"),)
     assert os.listdir(os.fsencode(folder)) == [b"x.md"]
 
 
-def test_temporary_files_of_a_crash_are_swept(config_home: ConfigHome, project: Path) -> None:
+def test_temporary_files_of_a_crash_are_removed(config_home: ConfigHome, project: Path) -> None:
     """The next handoff removes the files of a killed one."""
     (project / "_handoffs").mkdir()
     (project / "_handoffs" / ".resume-hooks-999999999-abcd.tmp").write_text("torn")
-    child_and_documents(config_home, project, handoff_dir="_handoffs")
+    write_child_and_documents(config_home, project, handoff_dir="_handoffs")
     assert [path.suffix for path in (project / "_handoffs").iterdir()] == [".md"]
 
 
-def test_a_document_of_secrets(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
+def test_secrets_are_redacted_in_a_document(
+    config_home: ConfigHome, leaky: str, tmp_path: Path
+) -> None:
     """It has a placeholder for each secret, and no part of it."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     contents = ChildContents(build_digest(session_file(leaky), config_home.where))

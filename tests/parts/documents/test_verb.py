@@ -1,4 +1,4 @@
-"""``handoff --out``, and the settings that ask for a document at each handoff."""
+"""Tests of ``handoff --out``, and of the settings that request a document for each handoff."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ __all__ = ["editor_desk", "parent", "project"]
 def test_out_writes_the_document(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
-    """To a name or into a folder, which may be new, seen from where the user stands.
-
-    Never over a file unless told.
-    """
+    """The path is relative to the user's folder and may be a new folder. A file is overwritten only on request."""
     here = config_home.root / "here"
     named = document("handoff", SESSION, "--out", "x.md")["data"]
     assert named["documents"] == [str(here / "x.md")]
@@ -36,7 +33,7 @@ def test_out_writes_the_document(
     assert named["session_id"] not in (here / "x.md").read_text("utf-8")
 
 
-def test_a_dry_run_writes_no_document_either(
+def test_a_dry_run_writes_no_document(
     config_home: ConfigHome, document: Document, parent: Path
 ) -> None:
     """It names the documents."""
@@ -47,13 +44,10 @@ def test_a_dry_run_writes_no_document_either(
     assert home_state(config_home) == before
 
 
-def test_the_setting_counts_for_every_handoff(
+def test_the_setting_applies_to_every_handoff(
     cli: Cli, document: Document, parent: Path, project: Path
 ) -> None:
-    """What was written is in the receipt, what could not be in a note.
-
-    The exit code is that of the child.
-    """
+    """The receipt lists the documents and a note lists the failures. Failures do not change the exit code."""
     assert document("handoff", SESSION)["data"]["documents"] == []
     store_setting("handoff_dir", "_handoffs")
     done = cli("handoff", SESSION, "-n", "go on")
@@ -67,7 +61,7 @@ def test_the_setting_counts_for_every_handoff(
 
 
 def test_the_document_contains_the_edit(editor_desk: EditorDesk) -> None:
-    """Next to the whole digest."""
+    """It follows the whole digest."""
     assert (
         editor_desk.run_handoff(
             "--out", "x.md", EDITOR=editor_desk.write_editor('echo "use tabs" >> "$1"')
@@ -79,8 +73,8 @@ def test_the_document_contains_the_edit(editor_desk: EditorDesk) -> None:
     assert "\nuse tabs\n" in text
 
 
-def test_a_document_that_is_there_by_now(editor_desk: EditorDesk) -> None:
-    """It stays, no child is written, and the text is in the file that the message names."""
+def test_a_document_created_meanwhile_is_kept(editor_desk: EditorDesk) -> None:
+    """No child is written, and the message names the file with the text."""
     script = editor_desk.write_editor(f'echo mine > {editor_desk.project}/x.md; echo words >> "$1"')
     done = editor_desk.run_handoff("--out", "x.md", EDITOR=script)
     assert done.code == 2

@@ -1,7 +1,4 @@
-"""Sessions whose transcripts are gone and whose prompts are left: found, read, gone on from.
-
-Else a sentence.
-"""
+"""Tests of sessions without transcripts whose prompts still exist: they are found, read and continued."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ LINES = [
 
 
 @pytest.fixture
-def kept(config_home: ConfigHome) -> Path:
+def lost_and_present_sessions(config_home: ConfigHome) -> Path:
     """Write a present session, a deleted one, an unrelated file, and the history."""
     write_session(config_home.project(), SESSION, conversation(2))
     (config_home.config / "paste-cache").mkdir()
@@ -63,14 +60,11 @@ def kept(config_home: ConfigHome) -> Path:
     return path
 
 
-def test_found_read_and_gone_on_from(
-    kept: Path, cli: Cli, document: Document, config_home: ConfigHome
+def test_a_lost_session_is_found_read_and_continued(
+    lost_and_present_sessions: Path, cli: Cli, document: Document, config_home: ConfigHome
 ) -> None:
-    """Marked wherever it shows; pastes stand in it as far as they are held.
-
-    The history keeps every byte.
-    """
-    before = kept.read_bytes()
+    """It has a mark in every list, and its stored pastes are included. The history keeps every byte."""
+    before = lost_and_present_sessions.read_bytes()
     rows = document("sessions", "--project", CWD)["data"]["sessions"]
     assert [(row["agent"], row["session_id"]) for row in rows] == [
         ("claude", SESSION),
@@ -106,13 +100,13 @@ def test_found_read_and_gone_on_from(
     assert "2 prompts of 1 lost session still exist" in permission.describe_first_archive(
         config_home.where
     )
-    assert kept.read_bytes() == before
+    assert lost_and_present_sessions.read_bytes() == before
     copies = [Path(file) for file, *_ in os.walk(config_home.config / "resume-hooks" / "mirrors")]
     assert {stat.S_IMODE(path.stat().st_mode) for path in copies} == {0o700}
 
 
 @pytest.mark.part("stats")
-def test_it_is_in_no_statistics(kept: Path, document: Document) -> None:
+def test_stats_exclude_lost_sessions(lost_and_present_sessions: Path, document: Document) -> None:
     """Its requests are unknown."""
     assert document("stats", "--all")["data"]["sessions"] == 1
 
@@ -130,64 +124,68 @@ def test_it_is_in_no_statistics(kept: Path, document: Document) -> None:
         ["resume"],
     ],
 )
-def test_a_verb_that_needs_a_transcript_reports_it(kept: Path, cli: Cli, words: list[str]) -> None:
-    """One sentence, with the remedy."""
+def test_a_verb_that_needs_a_transcript_refuses_a_lost_session(
+    lost_and_present_sessions: Path, cli: Cli, words: list[str]
+) -> None:
+    """The error is one sentence with a remedy."""
     done = cli(words[0], LOST, *words[1:])
     assert done.returncode == 2
     assert b"Only its prompts are left" in done.stderr
     assert f"resume-hooks handoff {LOST}".encode() in done.stderr
 
 
-def test_only_changes_are_read(
-    kept: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+def test_a_slightly_longer_history_is_not_read_again(
+    lost_and_present_sessions: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a history only grew a little, nothing is read or written again. A rewritten history is read again."""
+    """A rewritten history is read again."""
 
-    def lost() -> dict[str, Path]:
+    def lost_sessions() -> dict[str, Path]:
         found = store_of_agents(config_home.where, "prompts").sessions()
         return {session.session_id: Path(session.path) for session in found}
 
-    path = lost()[LOST]
+    path = lost_sessions()[LOST]
     note = config_home.config / "resume-hooks" / "mirrors" / "prompts" / "read.json"
     before = path.stat().st_ino, note.read_bytes()
     read: list[object] = []
     told = history._parse_entry
 
-    def watched(record: dict[str, Any]) -> history.HistoryEntry | None:
+    def read_and_count(record: dict[str, Any]) -> history.HistoryEntry | None:
         read.append(record)
         return told(record)
 
-    monkeypatch.setattr(history, "_parse_entry", watched)
-    assert lost() == {LOST: path}
+    monkeypatch.setattr(history, "_parse_entry", read_and_count)
+    assert lost_sessions() == {LOST: path}
     assert (path.stat().st_ino, note.read_bytes()) == before
     assert read == []
-    with kept.open("a") as stream:
+    with lost_and_present_sessions.open("a") as stream:
         stream.write(f'ne"}}\n{history_line(LOST, "One more", AT + 9_000)}\n')
-    assert lost() == {LOST: path}
+    assert lost_sessions() == {LOST: path}
     assert "One more" in path.read_text()
     assert (
         len([file for file in list_all_transcripts(config_home.where) if file.session_id == LOST])
         == 1
     )
-    kept.write_text("\n".join(line for line in LINES if "zebra" not in line) + "\n")
-    assert "zebra" not in lost()[LOST].read_text()
+    lost_and_present_sessions.write_text(
+        "\n".join(line for line in LINES if "zebra" not in line) + "\n"
+    )
+    assert "zebra" not in lost_sessions()[LOST].read_text()
     write_session(config_home.project(), LOST, conversation(2))
-    assert lost() == {}
+    assert lost_sessions() == {}
     assert not path.exists()
     (config_home.project() / f"{LOST}.jsonl").unlink()
     (config_home.config / "resume-hooks" / "trash" / LOST).mkdir(parents=True)
-    assert lost() == {}
+    assert lost_sessions() == {}
     (config_home.config / "resume-hooks" / "trash" / LOST).rmdir()
-    assert lost() == {LOST: path}
-    kept.unlink()
-    assert lost() == {}
+    assert lost_sessions() == {LOST: path}
+    lost_and_present_sessions.unlink()
+    assert lost_sessions() == {}
     assert not path.exists()
 
 
-def test_a_start_is_not_the_first_to_read_a_large_history(
-    kept: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+def test_a_start_hook_does_not_read_a_large_history(
+    lost_and_present_sessions: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says that there may be some, and the number after the history was read."""
+    """It says that lost sessions may exist. After a verb read the history, it gives their number."""
     monkeypatch.setattr(registry, "MAX_FIRST_READ_BYTES", 10)
     assert (
         describe_lost_prompts(config_home.where, is_user_waiting=True)
@@ -203,28 +201,29 @@ def test_a_start_is_not_the_first_to_read_a_large_history(
     )
 
 
-def test_a_single_prompt_still_exists(kept: Path, config_home: ConfigHome) -> None:
+def test_a_single_prompt_still_exists(
+    lost_and_present_sessions: Path, config_home: ConfigHome
+) -> None:
     """The verb agrees with the number of prompts."""
-    kept.write_text(history_line(LOST, "One only", AT) + "\n")
+    lost_and_present_sessions.write_text(history_line(LOST, "One only", AT) + "\n")
     assert describe_lost_prompts(config_home.where) == "1 prompt of 1 lost session still exists"
 
 
-def test_cases_without_a_verdict_on_loss(kept: Path, config_home: ConfigHome) -> None:
-    """A project behind a link, a folder in place of the history, a state folder behind a link.
-
-    No session counts as lost.
-    """
+def test_unsafe_paths_make_no_session_lost(
+    lost_and_present_sessions: Path, config_home: ConfigHome
+) -> None:
+    """A project behind a link, a folder in place of the history and a state folder behind a link are such paths."""
     folder, moved = config_home.project(), config_home.root / "moved"
     folder.rename(moved)
     folder.symlink_to(moved)
     assert store_of_agents(config_home.where, "prompts").sessions() == []
     folder.unlink()
     assert len(store_of_agents(config_home.where, "prompts").sessions()) == 2
-    kept.unlink()
-    kept.mkdir()
+    lost_and_present_sessions.unlink()
+    lost_and_present_sessions.mkdir()
     assert store_of_agents(config_home.where, "prompts").sessions() == []
-    kept.rmdir()
-    kept.write_text(f"{LINES[2]}\n")
+    lost_and_present_sessions.rmdir()
+    lost_and_present_sessions.write_text(f"{LINES[2]}\n")
     mirrors = config_home.config / "resume-hooks" / "mirrors"
     shutil.rmtree(mirrors)
     mirrors.symlink_to(config_home.root)
@@ -232,8 +231,8 @@ def test_cases_without_a_verdict_on_loss(kept: Path, config_home: ConfigHome) ->
     assert not (config_home.root / "prompts").exists()
 
 
-def test_chosen_on_a_terminal(desk: Desk) -> None:
-    """It is marked in the list; chosen or named, its remaining contents and the command are shown."""
+def test_a_lost_session_can_be_chosen_in_the_picker(desk: Desk) -> None:
+    """The list marks it. A chosen or named one shows its remaining prompts and the command to continue."""
     said = {
         "display": "why does the zebra loop",
         "timestamp": 1_700_000_000_000,

@@ -1,4 +1,4 @@
-"""The pane, with a session of which prompts are left."""
+"""Tests of the pane with a lost session whose prompts still exist."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.session_list.pane import HITS_STEP, PREVIEW_STEP
 from resume_hooks.sessions.agents import registry
 from tests.builders import SESSION, ConfigHome, session_id
-from tests.hooks.session_list.test_pane import TITLES, ask, ids, project
+from tests.hooks.session_list.test_pane import TITLES, ask_pane, listed_ids, project
 
 __all__ = ["project"]
 
 
-def test_a_session_of_which_prompts_are_left(
+def test_the_pane_lists_a_lost_session(
     project: Path, config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Listed last and marked, also by what was said.
+    """It is last and marked, and a search of its prompts finds it.
 
-    Opening and forking say what is left, a handoff continues.
+    It can't be opened or forked; a handoff continues it.
     """
     lost = session_id(7)
     said = {
@@ -34,21 +34,21 @@ def test_a_session_of_which_prompts_are_left(
     (config_home.config / "history.jsonl").write_text(f"{line}\n")
     with monkeypatch.context() as large:
         large.setattr(registry, "MAX_FIRST_READ_BYTES", 10)
-        assert len(ask(project)["rows"]) == len(TITLES), (
+        assert len(ask_pane(project)["rows"]) == len(TITLES), (
             "a list is not the first to read a large history"
         )
-    *_, row = ask(project)["rows"]
+    *_, row = ask_pane(project)["rows"]
     assert (row[0], row[1][0][:40]) == (lost, "  prompts only · why does the zebra loop")
-    found = ask(project, "zebra", HITS_STEP)
-    assert (ids(found), "prompts only" in found["rows"][0][1][0]) == ([lost], True)
+    found = ask_pane(project, "zebra", HITS_STEP)
+    assert (listed_ids(found), "prompts only" in found["rows"][0][1][0]) == ([lost], True)
     assert any(
         "why does the zebra loop" in line
-        for line in ask(project, step=PREVIEW_STEP, at=lost)["preview"]
+        for line in ask_pane(project, step=PREVIEW_STEP, at=lost)["preview"]
     )
     for key in ("open", "fork"):
-        assert "Only its prompts are left" in ask(project, at=lost, key=key)["head"]
+        assert "Only its prompts are left" in ask_pane(project, at=lost, key=key)["head"]
     there = Path(config_home.project(str(tmp_path)))
-    child = there / f"{ask(there, at=lost, key='handoff')['open']}.jsonl"
+    child = there / f"{ask_pane(there, at=lost, key='handoff')['open']}.jsonl"
     assert "why does the zebra loop" in child.read_text()
     card = answer_module("sessions", {"screen": False, "session_id": SESSION, "args": "--all"})[
         "text"

@@ -1,4 +1,4 @@
-"""The note of a mark: whatever is in its place is a mark of this session, or none."""
+"""Fuzz target for the note of a mark: any file with its name is a valid mark of this session, or is ignored."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def marks(home: ConfigHome) -> Try:
     path = folder / f"mark-{SESSION}.json"
     honest = {"session_id": SESSION, "uuid": "u", "record": 1, "goal": "g", "started_at": LINK.at}
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         path.write_bytes(note(draws, {"version": hook_state.NOTE_VERSION, **honest}))
         os.chmod(path, draws.pick((0o600, 0o600, 0o600, 0o666)))
         mark = state.find_mark(SESSION)
         assert mark is None or (mark.session_id == SESSION and isinstance(mark.record, int))
 
-    return one
+    return try_case
 
 
 TARGETS = (Target("marks", 200, marks),)

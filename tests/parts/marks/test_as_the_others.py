@@ -1,4 +1,4 @@
-"""The core's rules for all lanes, verbs and children, applied to marks."""
+"""The core's rules for all triggers, verbs and children, applied to marks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.parts.marks import state as mark_state
 from tests.builders import SESSION, ConfigHome, conversation
 from tests.cli.conftest import Cli
-from tests.hooks.test_prompt import OTHER, event, is_pasted_over
-from tests.hooks.test_triggers import ID, is_ours, is_pasted
+from tests.hooks.test_prompt import OTHER, assert_paste_is_reported, prompt_event
+from tests.hooks.test_triggers import ID, assert_paste, assert_trigger
 from tests.sessions.archived.test_verbs import assert_refused
 from tests.test_clock_jumps import YEAR, Clock, hands, path, send
 from tests.test_import_budget import reads_a_transcript
@@ -24,13 +24,13 @@ from tests.test_without_posix import run, session
 __all__ = ["hands", "path", "session"]
 
 
-def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
+def test_a_lost_working_folder_is_refused(config_home: ConfigHome, cli: Cli) -> None:
     """The error has the one command that restores it; the copy is unchanged."""
     assert_refused(config_home, cli, ("mark", SESSION))
 
 
 @pytest.mark.parametrize("jump", [-YEAR, -60, 0, 86_400])
-def test_between_a_mark_and_the_way_back(
+def test_a_mark_survives_changes_of_the_clock(
     config_home: ConfigHome, hands: Clock, path: str, jump: float
 ) -> None:
     """A mark survives it, because a record and not a time identifies the position."""
@@ -45,14 +45,14 @@ def test_between_a_mark_and_the_way_back(
 
 
 @pytest.mark.parametrize("prompt", [">mark x", ">back x"])
-def test_the_lanes_of_a_mark(config_home: ConfigHome, prompt: str) -> None:
-    """They load no more than other lanes that read a transcript."""
+def test_mark_triggers_import_few_modules(config_home: ConfigHome, prompt: str) -> None:
+    """They import no more than other triggers that read a transcript."""
     reads_a_transcript(config_home, prompt)
 
 
 @pytest.mark.parametrize("name", TROUBLES)
-def test_it_states_that_it_could_not_be_kept(config_home: ConfigHome, path: str, name: str) -> None:
-    """No mark is claimed, and there is nothing to go back to."""
+def test_an_unsaved_mark_is_reported(config_home: ConfigHome, path: str, name: str) -> None:
+    """No mark is claimed, and ``back`` finds none."""
     before = Path(path).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
         answers = [prompt_answer(path, ">mark goal"), prompt_answer(path, ">back report")]
@@ -64,7 +64,7 @@ def test_it_states_that_it_could_not_be_kept(config_home: ConfigHome, path: str,
     assert Path(path).read_bytes() == before
 
 
-def test_a_mark_and_the_way_back(config_home: ConfigHome, session: Path) -> None:
+def test_mark_and_back_work_in_a_hostile_folder(config_home: ConfigHome, session: Path) -> None:
     """Both are made, and the parent stays."""
     before = session.read_bytes()
     run(config_home, "mark", SESSION)
@@ -76,16 +76,18 @@ def test_a_mark_and_the_way_back(config_home: ConfigHome, session: Path) -> None
 @pytest.mark.parametrize(
     "tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"]
 )
-def test_a_paste_over_left_over_text(config_home: ConfigHome, tail: str) -> None:
+def test_a_client_command_pasted_after_a_trigger_is_refused(
+    config_home: ConfigHome, tail: str
+) -> None:
     """Nothing is written, and no typed text is lost."""
-    is_pasted_over(config_home, f">back it was slower {tail}", "back it was slower")
+    assert_paste_is_reported(config_home, f">back it was slower {tail}", "back it was slower")
 
 
-def test_a_session_without_a_transcript(config_home: ConfigHome) -> None:
-    """The reason, the remedy, and the user's words."""
+def test_a_mark_without_a_transcript_is_refused(config_home: ConfigHome) -> None:
+    """The answer has the reason, the remedy and the user's text."""
     trigger = recognise_trigger(">mark my words")
     assert trigger is not None
-    text = card_of_trigger(trigger, event("", session_id=OTHER))
+    text = card_of_trigger(trigger, prompt_event("", session_id=OTHER))
     assert (
         "There is nothing to mark: this session has no transcript yet.\n\nSend a prompt first."
         in text
@@ -131,20 +133,20 @@ PASTED = [
 
 
 @pytest.mark.parametrize(("prompt", "verb", "text"), [*OURS, *FORMER])
-def test_ours(prompt: str, verb: str, text: str) -> None:
-    """Recognised with its verb, its text as it was typed, and its form."""
-    is_ours(prompt, verb, text)
+def test_a_mark_trigger_is_recognized(prompt: str, verb: str, text: str) -> None:
+    """The result has its verb, the text as typed and its form."""
+    assert_trigger(prompt, verb, text)
 
 
 @pytest.mark.parametrize(("prompt", "verb"), PASTED)
-def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
-    """A trigger that ends in a command of the client: nothing is to be made from it."""
-    is_pasted(prompt, verb)
+def test_a_trigger_that_ends_in_a_client_command(prompt: str, verb: str) -> None:
+    """The text is recognized as a paste after leftover text."""
+    assert_paste(prompt, verb)
 
 
 @pytest.mark.parametrize("prompt", [">mark" * 100_000 + " yes", ">mark " * 100_000 + "x"])
-def test_a_long_prompt_is_decided(prompt: str) -> None:
-    """A megabyte is one pass."""
+def test_a_long_prompt_is_parsed_in_one_pass(prompt: str) -> None:
+    """The prompt has a megabyte."""
     found = recognise_trigger(prompt)
     assert found is not None
     assert found.verb == "mark"

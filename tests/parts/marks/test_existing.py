@@ -1,4 +1,4 @@
-"""The way back that a session has already."""
+"""Tests of finding the existing rewind of a session."""
 
 from __future__ import annotations
 
@@ -13,22 +13,19 @@ from tests.derive.child.test_existing_child import hand_off, loaded, parent
 __all__ = ["parent"]
 
 
-def went_back(parent: locate.SessionFile, home: ConfigHome) -> str:
-    """Make a child by a way back to the end of the session; its id."""
+def make_rewind(parent: locate.SessionFile, home: ConfigHome) -> str:
+    """Rewind to the end of the session and return the child's id."""
     mark = marks.place_mark(parent).mark
     return write_child(
         plan_back.plan_back(parent, mark, "it was slower", home.where).child, home.where
     ).session_id
 
 
-def test_the_newest_way_back_stays(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """Until another child was made of the session.
-
-    A handoff is not a way back, a way back no handoff.
-    """
+def test_the_newest_rewind_is_found(parent: locate.SessionFile, config_home: ConfigHome) -> None:
+    """It is found until the session gets another child. A handoff is not a rewind, nor the reverse."""
     hand_off(parent, config_home, "")
     assert find_existing_child(loaded(parent, config_home), "back", config_home.where) is None
-    child = went_back(parent, config_home)
+    child = make_rewind(parent, config_home)
     found = find_existing_child(loaded(parent, config_home), "back", config_home.where)
     assert found is not None
     assert (found.session_id, found.written, found.kind) == (child, False, "back")

@@ -1,4 +1,4 @@
-"""The way back of a fork to where it left its parent, with what it found, whatever became of the parent."""
+"""Tests of ``back`` in a fork: it returns to where the fork left its parent, with the fork's results."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document
 from tests.crashes import crashes
 from tests.derive.trim.test_crash import run
-from tests.hooks.conftest import Run, children, reason
-from tests.hooks.test_client_module import ask
+from tests.hooks.conftest import Run, children_of, reason_of_process
+from tests.hooks.test_client_module import ask_module
 from tests.sessions.archived.away import archive_and_remove
 
 SECRET = "ghp_" + "Ab3dE5gH9" * 4
@@ -42,7 +42,7 @@ SECRET = "ghp_" + "Ab3dE5gH9" * 4
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Iterator[Path]:
-    """A session of two turns, which no test may change but by continuing in it."""
+    """Yield a session of two turns. No test may change it, except by continuing it."""
     path = Path(
         write_session(
             config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
@@ -58,28 +58,31 @@ def fork_session_file(document: Document, *words: str) -> Path:
     return Path(document("fork", *words)["data"]["file"])
 
 
-def test_requested_four_times_at_once_it_is_one_child(
+def test_four_parallel_rewinds_of_a_fork_make_one_child(
     parent: Path, document: Document, run_hook: Run
 ) -> None:
-    """Where a fork left is used up by nothing, so who comes second waits, and names the first one's."""
+    """A fork's starting point is never used up, so later requests wait and name the first child."""
     fork = fork_session_file(document, SESSION)
-    go_on(fork, at=-6)
+    continue_session(fork, at=-6)
     event = {
         "session_id": fork.stem,
         "transcript_path": str(fork),
         "prompt": ">back the lexer is faster",
     }
-    before = set(children(parent))
+    before = set(children_of(parent))
     with ThreadPoolExecutor(4) as pool:
         replies = list(
-            pool.map(lambda _: reason(run_hook("prompt", event, python=sys.executable)), range(4))
+            pool.map(
+                lambda _: reason_of_process(run_hook("prompt", event, python=sys.executable)),
+                range(4),
+            )
         )
-    assert len(set(children(parent)) - before) == 1
+    assert len(set(children_of(parent)) - before) == 1
     assert sum(reply.startswith("back") for reply in replies) == 1
 
 
-def later(seconds: int) -> str:
-    """An instant after now."""
+def time_after_now(seconds: int) -> str:
+    """Return a time this many seconds after now."""
     return (
         (datetime.now(UTC) + timedelta(seconds=seconds))
         .isoformat(timespec="milliseconds")
@@ -87,14 +90,14 @@ def later(seconds: int) -> str:
     )
 
 
-def go_on(
+def continue_session(
     path: Path, words: str = "EXPLORE", after: str = "r3", prefix: str = "x", at: int = 1
 ) -> None:
     """Continue a session with a prompt, a command, an edit and an answer."""
     own = [f"{prefix}{number}" for number in range(6)]
     edit = {"file_path": "/home/user/proj/lexer.py", "old_string": "a", "new_string": "b"}
     rows: list[Record] = [
-        user(f"{words}, and never touch main.py", uuid=own[0], parent=after, ts=later(at)),
+        user(f"{words}, and never touch main.py", uuid=own[0], parent=after, ts=time_after_now(at)),
         tool_use(
             f"c{prefix}",
             uuid=own[1],
@@ -110,7 +113,9 @@ def go_on(
     with path.open("ab") as stream:
         for number, row in enumerate(rows):
             stream.write(
-                session_bytes([{**row, "sessionId": path.stem, "timestamp": later(at + number)}])
+                session_bytes(
+                    [{**row, "sessionId": path.stem, "timestamp": time_after_now(at + number)}]
+                )
             )
 
 
@@ -127,15 +132,12 @@ def live_texts(path: str | Path) -> list[str]:
 CONVERSATION = ["prompt 0", "answer 1", "prompt 2", "answer 3"]
 
 
-def test_a_fork_comes_back(
+def test_back_returns_a_fork_to_its_parent(
     parent: Path, document: Document, cli: Cli, config_home: ConfigHome
 ) -> None:
-    """At where it left, with its files, commands and last words by their references.
-
-    The fork stays as it is.
-    """
+    """The child has the fork's files, commands and last messages with references. The fork is unchanged."""
     fork = fork_session_file(document, SESSION)
-    go_on(fork)
+    continue_session(fork)
     before, rows = fork.read_bytes(), len(live_texts(parent))
     shown = document("back", fork.stem, "--dry-run")["data"]
     assert (shown["written"], shown["back"]["left"], shown["back"]["resolved"]) == (
@@ -174,30 +176,27 @@ def test_a_fork_comes_back(
     assert f"where this fork left {SESSION}" in text
 
 
-def test_with_a_report_of_the_users_own(parent: Path, document: Document) -> None:
-    """It is last."""
+def test_back_in_a_fork_accepts_a_report(parent: Path, document: Document) -> None:
+    """The user's report is last."""
     fork = fork_session_file(document, SESSION)
-    go_on(fork)
+    continue_session(fork)
     made = document("back", fork.stem, "--report", "the lexer is the way")["data"]
     assert live_texts(made["file"])[-2].endswith(":\nthe lexer is the way")
     assert "- pytest -q" in live_texts(made["file"])[-2]
 
 
-def test_no_secret_comes_back(parent: Path, document: Document) -> None:
-    """As in any digest."""
+def test_the_report_of_a_fork_has_no_secret(parent: Path, document: Document) -> None:
+    """It is redacted like any digest."""
     fork = fork_session_file(document, SESSION)
-    go_on(fork, f"use the token {SECRET}")
+    continue_session(fork, f"use the token {SECRET}")
     assert SECRET not in Path(document("back", fork.stem)["data"]["file"]).read_text()
 
 
-def test_a_parent_that_continued(parent: Path, document: Document) -> None:
-    """The new session is at where the fork left.
-
-    The receipt says so, and how to continue in the parent as it stands.
-    """
+def test_back_in_a_fork_ignores_later_turns_of_the_parent(parent: Path, document: Document) -> None:
+    """The receipt says so, and names the command that continues the parent."""
     fork = fork_session_file(document, SESSION)
-    go_on(fork)
-    go_on(parent, "MEANWHILE", prefix="m", at=2)
+    continue_session(fork)
+    continue_session(parent, "MEANWHILE", prefix="m", at=2)
     found = document("back", fork.stem)
     (warning,) = found["warnings"]
     assert "The parent was continued after this fork left it" in warning
@@ -205,12 +204,12 @@ def test_a_parent_that_continued(parent: Path, document: Document) -> None:
     assert "MEANWHILE" not in Path(found["data"]["file"]).read_text()
 
 
-def test_a_fork_of_a_fork(parent: Path, document: Document) -> None:
-    """It goes back to its parent, a fork, at the point where it left that."""
+def test_back_in_a_fork_of_a_fork(parent: Path, document: Document) -> None:
+    """It returns to its parent, which is also a fork."""
     first = fork_session_file(document, SESSION)
-    go_on(first, "FIRST")
+    continue_session(first, "FIRST")
     second = fork_session_file(document, first.stem)
-    go_on(second, "SECOND", after="x5", prefix="y", at=20)
+    continue_session(second, "SECOND", after="x5", prefix="y", at=20)
     made = document("back", second.stem)["data"]
     rows = live_texts(made["file"])
     assert rows[:-2] == live_texts(first)
@@ -218,24 +217,24 @@ def test_a_fork_of_a_fork(parent: Path, document: Document) -> None:
     assert made["back"]["left"] == first.stem
 
 
-def test_a_fork_up_to_a_turn(parent: Path, document: Document) -> None:
-    """Its parent had continued before the fork, which the text mentions."""
+def test_back_in_a_fork_at_an_earlier_turn(parent: Path, document: Document) -> None:
+    """The receipt mentions that the parent had continued before the fork."""
     fork = fork_session_file(document, SESSION, "--turn", "1")
-    go_on(fork, after="r1")
+    continue_session(fork, after="r1")
     found = document("back", fork.stem)
     assert live_texts(found["data"]["file"])[:-2] == live_texts(parent)[:2]
     assert "The parent was continued" in found["warnings"][0]
 
 
-def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:
-    """Its copies of the parent's records are still in its file."""
+def test_back_in_a_compacted_fork(parent: Path, document: Document) -> None:
+    """Its file still has copies of the parent's records."""
     fork = fork_session_file(document, SESSION)
-    go_on(fork)
+    continue_session(fork)
     rows = [
-        boundary(uuid="b", before="x5", ts=later(10)),
-        summary("all of it", uuid="s", parent="b", ts=later(11)),
-        user("AFTERWARDS", uuid="z0", parent="s", ts=later(12)),
-        assistant("fine", uuid="z1", parent="z0", ts=later(13)),
+        boundary(uuid="b", before="x5", ts=time_after_now(10)),
+        summary("all of it", uuid="s", parent="b", ts=time_after_now(11)),
+        user("AFTERWARDS", uuid="z0", parent="s", ts=time_after_now(12)),
+        assistant("fine", uuid="z1", parent="z0", ts=time_after_now(13)),
     ]
     with fork.open("ab") as stream:
         stream.write(session_bytes([{**row, "sessionId": fork.stem} for row in rows]))
@@ -246,12 +245,12 @@ def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:
 
 
 @pytest.mark.parametrize("gone", ["archived", "deleted"])
-def test_a_parent_that_is_gone(
+def test_back_in_a_fork_without_its_parent(
     parent: Path, document: Document, config_home: ConfigHome, gone: str
 ) -> None:
     """The fork has its copy of the parent's records."""
     fork, rows = fork_session_file(document, SESSION), live_texts(parent)
-    go_on(fork)
+    continue_session(fork)
     if gone == "archived":
         archive_and_remove(parent, config_home.environ)
     else:
@@ -262,10 +261,10 @@ def test_a_parent_that_is_gone(
     assert found["warnings"] == []
 
 
-def test_one_that_the_client_or_the_sdk_made(
+def test_back_in_a_fork_of_the_client_or_the_sdk(
     parent: Path, document: Document, config_home: ConfigHome
 ) -> None:
-    """With new ids, and no line of ours: each record names its original."""
+    """The fork has new ids and no first line of ours. Each record names its original."""
     name = session_id(7)
     rows = [
         {**row, "uuid": f"n{row['uuid']}", "parentUuid": row["parentUuid"] and f"n{row['parentUuid']}",
@@ -273,14 +272,14 @@ def test_one_that_the_client_or_the_sdk_made(
         for row in conversation(2, session_id=name)
     ]  # fmt: skip
     fork = Path(write_session(config_home.project(), name, rows))
-    go_on(fork, after="nr3")
+    continue_session(fork, after="nr3")
     made = document("back", name)["data"]
     assert live_texts(made["file"])[:-2] == live_texts(parent)
     assert made["back"]["left"] == SESSION
 
 
-def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) -> None:
-    """A fork without new messages, and a session that is not a fork: the error names other ways."""
+def test_back_without_new_messages_is_refused(parent: Path, document: Document) -> None:
+    """The same applies to a session that is not a fork. The error names other ways."""
     fork = fork_session_file(document, SESSION)
     shown = (
         "<command-name>/lineage</command-name>",
@@ -292,7 +291,7 @@ def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) 
                 text,
                 uuid=f"l{number}",
                 parent=f"l{number - 1}" if number else "r3",
-                ts=later(number),
+                ts=time_after_now(number),
             )
             stream.write(session_bytes([{**row, "sessionId": fork.stem}]))
     error = document("back", fork.stem, code=1)["error"]
@@ -304,39 +303,41 @@ def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) 
     assert "Only a fork goes back without one" in error["remedy"]
 
 
-def test_a_mark_is_first(parent: Path, document: Document) -> None:
-    """A mark in a fork has precedence, and needs a report."""
+def test_a_mark_in_a_fork_has_precedence(parent: Path, document: Document) -> None:
+    """It needs a report."""
     fork = fork_session_file(document, SESSION)
-    go_on(fork)
+    continue_session(fork)
     document("mark", fork.stem)
     assert document("back", fork.stem, code=2)["error"]["message"] == "Report cannot be empty."
-    go_on(fork, "MORE", after="x5", prefix="y", at=30)
+    continue_session(fork, "MORE", after="x5", prefix="y", at=30)
     made = document("back", fork.stem, "--report", "no")["data"]
     assert made["back"]["left"] is None
     assert any("EXPLORE" in row for row in live_texts(made["file"]))
 
 
-def test_in_the_client(parent: Path, document: Document, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command for going back to a mark opens the child, once."""
+def test_the_client_command_back_opens_one_child(
+    parent: Path, document: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second command finds no mark."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     fork = fork_session_file(document, SESSION)
-    go_on(fork, at=-20)  # who goes on after the child was made gets another one
-    back = ask("back", session_id=fork.stem)
+    continue_session(fork, at=-20)  # who goes on after the child was made gets another one
+    back = ask_module("back", session_id=fork.stem)
     assert back["fill"] == ""
     assert live_texts(fork.with_name(f"{back['open']}.jsonl"))[:4] == live_texts(parent)
-    assert ask("back", session_id=fork.stem)["open"] == back["open"]
-    told = ask("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"]
+    assert ask_module("back", session_id=fork.stem)["open"] == back["open"]
+    told = ask_module("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"]
     assert told != back["open"]
     assert "the ZEBRA" in fork.with_name(f"{told}.jsonl").read_text()
-    assert ask("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"] == told
-    assert "No active mark" in ask("back")["text"]
+    assert ask_module("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"] == told
+    assert "No active mark" in ask_module("back")["text"]
 
 
-def test_killed_on_the_way(config_home: ConfigHome) -> None:
-    """The new session is there whole or not at all; fork and parent are as they were."""
+def test_a_killed_rewind_of_a_fork_leaves_a_complete_child_or_none(config_home: ConfigHome) -> None:
+    """Fork and parent are unchanged."""
     before: dict[str, bytes] = {}
 
-    def files() -> dict[str, bytes]:
+    def session_files() -> dict[str, bytes]:
         return {
             path.name: path.read_bytes()
             for path in config_home.project().iterdir()
@@ -351,14 +352,14 @@ def test_killed_on_the_way(config_home: ConfigHome) -> None:
             for row in conversation(2)
         ]
         fork = Path(write_session(config_home.project(), session_id(7), marked))
-        go_on(fork)
+        continue_session(fork)
         before.clear()
-        before.update(files())
+        before.update(session_files())
         return lambda: run(config_home, "back", session_id(7))
 
     counts = []
     for _ in crashes(prepare, every=3):
-        now = files()
+        now = session_files()
         assert now.items() >= before.items()
         counts.append(
             [
@@ -375,15 +376,15 @@ def test_killed_on_the_way(config_home: ConfigHome) -> None:
 def test_a_trimmed_copy_has_the_mark_of_its_parent(
     parent: Path, document: Document, cli: Cli
 ) -> None:
-    """It has the same records; after a way back the parent has no mark any more."""
+    """It has the same records. After a rewind, the parent has no mark any more."""
     assert cli("mark", SESSION).returncode == 0
-    go_on(parent, at=-6)
+    continue_session(parent, at=-6)
     rows = [
         tool_use("big", uuid="b0", parent="x5"),
         tool_result("big", "a long line\n" * 1_000, uuid="b1", parent="b0"),
     ]
     with parent.open("ab") as stream:
-        stream.write(session_bytes([{**row, "timestamp": later(0)} for row in rows]))
+        stream.write(session_bytes([{**row, "timestamp": time_after_now(0)} for row in rows]))
     copy = document("trim", SESSION, "--keep-recent", "0")["data"]
     made = document("back", copy["session_id"], "--report", "a dead end")["data"]
     assert made["parent_session_id"] == copy["session_id"]

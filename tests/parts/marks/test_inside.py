@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.hooks.conftest import children
-from tests.hooks.test_client_module import ask, parent
+from tests.hooks.conftest import children_of
+from tests.hooks.test_client_module import ask_module, parent
 
 __all__ = ["parent"]
 
 
-def test_a_mark_and_the_way_back(parent: Path) -> None:
-    """The mark is reported in a text; the way back opens the child."""
-    assert ask("mark", "try it")["text"].startswith("mark set")
-    assert "Type it after the command" in ask("back")["text"]
-    back = ask("back", "it does not work")
-    (child,) = children(parent)
+def test_the_client_commands_mark_and_back(parent: Path) -> None:
+    """``mark`` answers with a text. ``back`` opens the child."""
+    assert ask_module("mark", "try it")["text"].startswith("mark set")
+    assert "Type it after the command" in ask_module("back")["text"]
+    back = ask_module("back", "it does not work")
+    (child,) = children_of(parent)
     assert (back["open"], back["fill"]) == (child.stem, "")

@@ -1,4 +1,4 @@
-"""A child that is at the mark again, byte for byte, and contains the report of what came after."""
+"""Tests of a rewind: the child has the mark's conversation byte for byte, and a report of what came after."""
 
 from __future__ import annotations
 
@@ -57,29 +57,29 @@ def mark(uuid: str, goal: str = "try the other parser", record: int = 0) -> Mark
     return Mark(SESSION, uuid, record, goal, STARTED)
 
 
-def planned(
+def plan_rewind(
     home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower"
 ) -> BackPlan:
-    """The plan of a way back of a session of these records."""
+    """Return the plan of a rewind of a session with these records."""
     path = write_session(home.project(), SESSION, lines)
     return plan_back.plan_back(locate.session_file(path), mark(at), report, Where())
 
 
-def went_back(
+def write_rewind(
     home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower"
 ) -> Receipt:
-    """The receipt of one that was written."""
-    return write_child(planned(home, lines, at, report).child, Where())
+    """Write a rewind and return its receipt."""
+    return write_child(plan_rewind(home, lines, at, report).child, Where())
 
 
-def chain(receipt: Receipt) -> list[Record]:
-    """The live records of a child."""
+def live_records(receipt: Receipt) -> list[Record]:
+    """Return the live records of a child."""
     transcript = scan_transcript(receipt.file)
     return [transcript.read_record(node) for node in transcript.chain]
 
 
-def explored() -> list[Record]:
-    """Two turns, a mark after them (``r3``), and an exploration with a call."""
+def explored_session() -> list[Record]:
+    """Return two turns, a mark after them (``r3``), and an exploration with a call."""
     return [
         *conversation(2),
         system("informational", uuid="i", parent="r3", ts=5),
@@ -91,12 +91,12 @@ def explored() -> list[Record]:
     ]
 
 
-def test_the_child_is_at_the_mark(config_home: ConfigHome) -> None:
-    """The records up to it, then lineage and report as one record that the transcript view shows, then the card."""
-    made = went_back(config_home, explored(), "r3", "  it was slower\n\nso we stay \n")
+def test_the_child_ends_at_the_mark_with_a_report(config_home: ConfigHome) -> None:
+    """Its records up to the mark are followed by lineage and report in one record, then by the card."""
+    made = write_rewind(config_home, explored_session(), "r3", "  it was slower\n\nso we stay \n")
     assert all(check.ok for check in made.checks)
     assert len(made.checks) == 15
-    rows = chain(made)
+    rows = live_records(made)
     assert [row["uuid"] for row in rows[:4]] == ["r0", "r1", "r2", "r3"]
     told, card = rows[4:]
     assert told["isVisibleInTranscriptOnly"] is True
@@ -121,9 +121,9 @@ def test_the_child_is_at_the_mark(config_home: ConfigHome) -> None:
     assert "EXPLORED" not in Path(made.file).read_text()
 
 
-def test_kept_records_are_byte_for_byte(config_home: ConfigHome) -> None:
-    """Except the session's id; counts are also kept, because the same content is sent."""
-    made = went_back(config_home, explored(), "r3")
+def test_records_before_the_mark_keep_their_bytes(config_home: ConfigHome) -> None:
+    """Only the session id changes. Token counts stay too, because the same content is sent."""
+    made = write_rewind(config_home, explored_session(), "r3")
     parent, child = (Path(path).read_bytes().split(b"\n") for path in (made.parent_file, made.file))
     assert child[1:5] == [
         line.replace(SESSION.encode(), made.session_id.encode()) for line in parent[:4]
@@ -131,43 +131,40 @@ def test_kept_records_are_byte_for_byte(config_home: ConfigHome) -> None:
     assert b'"cache_read_input_tokens":1285' in child[4]
 
 
-def test_the_first_line(config_home: ConfigHome) -> None:
-    """Both instants and the size; nothing that listers would take for the session's own."""
-    made = went_back(config_home, explored(), "r3")
+def test_the_first_line_has_times_and_size(config_home: ConfigHome) -> None:
+    """It has both times and the size, and no field that lists would show as the session's own."""
+    made = write_rewind(config_home, explored_session(), "r3")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
     assert (first["startedAt"], first["rewoundAt"]) == (STARTED, first["continued_at"])
     assert first["context_tokens"] == made.tokens_after
 
 
-def test_sizes(config_home: ConfigHome) -> None:
-    """What the API counted up to the mark and what is reported.
-
-    Less than the parent where something was omitted.
-    """
-    made = went_back(config_home, explored(), "r3")
+def test_the_size_is_the_count_at_the_mark_plus_the_report(config_home: ConfigHome) -> None:
+    """It is smaller than the parent if records were omitted."""
+    made = write_rewind(config_home, explored_session(), "r3")
     assert made.tokens_before == 9_000
     assert 1_300 < made.tokens_after < 3_000
     assert measure_tail(made.file).tokens == made.tokens_after
 
 
-def test_an_older_block_stays_unchanged(config_home: ConfigHome) -> None:
-    """A cached prefix is not changed; the new lineage is in the report."""
+def test_an_older_lineage_block_stays_unchanged(config_home: ConfigHome) -> None:
+    """A cached prefix is not changed. The new lineage is in the report."""
     block = f"{OPENING_MARKER}\nThis session continues ...\n{CLOSING_MARKER}"
     opening = [summary(block, uuid="u", parent=None), assistant("card", uuid="a", parent="u", ts=1)]
     more = conversation(2, start=5)
     more[0]["parentUuid"] = "a"
-    made = went_back(config_home, [*opening, *more], "r1")
-    rows = chain(made)
+    made = write_rewind(config_home, [*opening, *more], "r1")
+    rows = live_records(made)
     assert rows[0]["message"]["content"] == block
     assert rows[4]["message"]["content"].count(OPENING_MARKER) == 1
 
 
-def test_nothing_followed(config_home: ConfigHome) -> None:
-    """Rewound immediately, nothing is omitted; the report is kept anyway."""
-    decided = planned(config_home, conversation(2), "r3")
+def test_a_rewind_without_later_messages_has_the_report(config_home: ConfigHome) -> None:
+    """No record is omitted."""
+    decided = plan_rewind(config_home, conversation(2), "r3")
     assert decided.omitted_records is None
     made = write_child(decided.child, Where())
-    assert "Nothing had followed it." in records.join_text_blocks(chain(made)[-1])
+    assert "Nothing had followed it." in records.join_text_blocks(live_records(made)[-1])
 
 
 PAIRS: dict[str, tuple[str, list[str], bool]] = {
@@ -182,11 +179,8 @@ PAIRS: dict[str, tuple[str, list[str], bool]] = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_the_cut_splits_nothing(config_home: ConfigHome, name: str) -> None:
-    """Wherever a mark stands, calls keep their results, answers their parts.
-
-    A cut that moved is reported.
-    """
+def test_the_cut_splits_no_call_or_message(config_home: ConfigHome, name: str) -> None:
+    """Calls keep their results and messages their parts for any mark. The receipt reports a moved cut."""
     at, kept, moved = PAIRS[name]
     lines = [
         user("go", uuid="p", ts=5),
@@ -198,8 +192,8 @@ def test_the_cut_splits_nothing(config_home: ConfigHome, name: str) -> None:
         assistant("so", uuid="e", parent="q", ts=11, tokens=500),
         user("more", uuid="n", parent="e", ts=12),
     ]
-    made = went_back(config_home, lines, at)
-    assert [row["uuid"] for row in chain(made)[:-2]] == kept
+    made = write_rewind(config_home, lines, at)
+    assert [row["uuid"] for row in live_records(made)[:-2]] == kept
     assert any("no tool call is split" in warning for warning in made.warnings) is moved
 
 
@@ -238,24 +232,21 @@ OPEN_CALL = [
     ],
     ids=["compacted", "branch", "open"],
 )
-def test_a_mark_off_the_live_chain(
+def test_a_rewind_to_another_branch(
     config_home: ConfigHome, lines: list[Record], kept: list[str], said: str
 ) -> None:
-    """The conversation is that of the mark, and the report mentions the omitted records."""
-    made = went_back(config_home, lines, "m")
+    """The child has the mark's conversation, and the report mentions the omitted records."""
+    made = write_rewind(config_home, lines, "m")
     assert [
-        row["uuid"] for row in chain(made) if row["uuid"] in {"r0", "r1", "m", "n", "z"}
+        row["uuid"] for row in live_records(made) if row["uuid"] in {"r0", "r1", "m", "n", "z"}
     ] == kept
     assert said in made.warnings[0]
-    assert "it was slower" in str(chain(made)[-2]["message"]["content"])
+    assert "it was slower" in str(live_records(made)[-2]["message"]["content"])
 
 
-def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome) -> None:
-    """A fresh child with lineage and report, with a warning that says why.
-
-    Nothing of the conversation is in it.
-    """
-    made = went_back(config_home, conversation(2), "m")
+def test_a_rewind_to_a_lost_mark_is_a_fresh_child(config_home: ConfigHome) -> None:
+    """It has lineage and report, no conversation, and a warning with the reason."""
+    made = write_rewind(config_home, conversation(2), "m")
     assert made.written
     first = tokens.read_first_request(HeadTail(made.parent_file))
     assert (
@@ -266,7 +257,7 @@ def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome) -> None:
         "can't be found any more (its record is gone): the new session has only the report"
         in made.warnings[0]
     )
-    opening, card = chain(made)
+    opening, card = live_records(made)
     assert opening["isCompactSummary"] is True
     assert "can't be found any more (its record is gone)" in opening["message"]["content"]
     assert opening["message"]["content"].endswith(":\nit was slower")
@@ -276,8 +267,8 @@ def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome) -> None:
     assert (first["continuation_type"], first["startedAt"]) == ("back", STARTED)
 
 
-def test_a_mark_among_messages_that_a_compaction_kept(config_home: ConfigHome) -> None:
-    """It resolves; counts from before the compaction are zeroed, or an old client would compact at once."""
+def test_a_rewind_to_a_message_that_a_compaction_kept(config_home: ConfigHome) -> None:
+    """Counts from before the compaction become zero, because an old client would otherwise compact at once."""
     lines = [
         *conversation(1),
         user("kept", uuid="k", parent="r1", ts=4),
@@ -287,21 +278,23 @@ def test_a_mark_among_messages_that_a_compaction_kept(config_home: ConfigHome) -
         user("go on", uuid="n", parent="m", ts=8),
         assistant("so", uuid="z", parent="n", ts=9, tokens=700),
     ]
-    made = went_back(config_home, lines, "m")
-    assert [row.get("uuid") for row in chain(made)[:4]] == ["b", "s", "k", "m"]
-    assert "150" not in str(chain(made)[3]["message"]["usage"])
+    made = write_rewind(config_home, lines, "m")
+    assert [row.get("uuid") for row in live_records(made)[:4]] == ["b", "s", "k", "m"]
+    assert "150" not in str(live_records(made)[3]["message"]["usage"])
     assert made.tokens_after < 2_000
 
 
-def test_a_report_has_a_limit(config_home: ConfigHome) -> None:
-    """Half a million characters are kept whole.
-
-    One more is refused, and the message says where the text is.
-    """
+def test_an_overlong_report_is_refused(config_home: ConfigHome) -> None:
+    """Half a million characters are kept completely. The error for more says where the text is."""
     most = "é" * MAX_REPORT_CHARACTERS
-    assert most in chain(went_back(config_home, explored(), "r3", most))[4]["message"]["content"]
+    assert (
+        most
+        in live_records(write_rewind(config_home, explored_session(), "r3", most))[4]["message"][
+            "content"
+        ]
+    )
     with pytest.raises(UsageError, match="500,001 characters") as caught:
-        planned(config_home, explored(), "r3", most + "x")
+        plan_rewind(config_home, explored_session(), "r3", most + "x")
     assert "Nothing is lost: arrow up" in caught.value.remedy
 
 
@@ -317,21 +310,24 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
+def test_hostile_reports_and_goals_are_harmless(config_home: ConfigHome, text: str) -> None:
     """The child passes every check, has one lineage block, and its card cannot be a trigger."""
-    path = write_session(config_home.project(), SESSION, explored())
+    path = write_session(config_home.project(), SESSION, explored_session())
     made = write_child(
         plan_back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child,
         Where(),
     )
-    told, card = chain(made)[-2:]
+    told, card = live_records(made)[-2:]
     assert told["message"]["content"].count(CLOSING_MARKER) == 1
     assert records.join_text_blocks(card) != "No response requested."
     assert b'"cwd":"/evil"' not in Path(made.file).read_bytes()
 
 
 def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
-    """Only those. The first omitted prompt with a snapshot is the point to which files can be restored."""
+    """Other snapshots are not.
+
+    The receipt names the first omitted prompt with a snapshot, where files can be restored.
+    """
 
     def snapshot(message: str) -> dict[str, Any]:
         inner = {"messageId": message, "trackedFileBackups": {}, "timestamp": STARTED}
@@ -342,7 +338,7 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
             "isSnapshotUpdate": False,
         }
 
-    decided = planned(config_home, [*explored(), snapshot("r0"), snapshot("p")], "r3")
+    decided = plan_rewind(config_home, [*explored_session(), snapshot("r0"), snapshot("p")], "r3")
     assert decided.omitted_records is not None
     assert decided.omitted_records.prompt_id == "p"
     content = Path(write_child(decided.child, Where()).file).read_text()
@@ -350,20 +346,22 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
     assert '"messageId":"r0"' in content
 
 
-def test_a_child_can_be_marked_and_left_again(config_home: ConfigHome) -> None:
-    """Its card is a valid position; the counter continues."""
-    made = went_back(config_home, explored(), "r3")
+def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> None:
+    """Its card is a valid position, and the counter continues."""
+    made = write_rewind(config_home, explored_session(), "r3")
     again = marks.place_mark(locate.session_file(made.file)).mark
-    assert again.uuid == chain(made)[-1]["uuid"]
+    assert again.uuid == live_records(made)[-1]["uuid"]
     other = write_child(
         plan_back.plan_back(locate.session_file(made.file), again, "x", Where()).child, Where()
     )
     assert other.title == "Fix the parser · back 2"
-    assert len(chain(other)) == 8
+    assert len(live_records(other)) == 8
 
 
-def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
-    """Real sessions, at the first, the last and random places: every child passes its checks, its prefix is whole."""
+def test_rewinds_of_real_sessions_pass_all_checks(
+    config_home: ConfigHome, real_session: RealSession
+) -> None:
+    """Each session is rewound to its first, its last and random messages, and keeps the records before them."""
     if real_session.size > LIMIT:
         return
     path = real_session.copied_to(config_home.project())
@@ -392,8 +390,8 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
-def test_a_way_back_of_it(config_home: ConfigHome) -> None:
-    """Back to a mark that was set while it was there; the child is at home in its project."""
+def test_a_rewind_of_a_lost_worktree_session(config_home: ConfigHome) -> None:
+    """Its mark was set while the folder existed, and the child belongs to its project."""
     path = write_session(
         config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9
     )

@@ -1,4 +1,4 @@
-"""``>mark`` and ``>back``, run as the client runs them: one mark a session, one child a mark."""
+"""Tests of ``>mark`` and ``>back``, run as the client runs them: one mark per session, one child per mark."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, Say, children, reason
-from tests.hooks.test_child_cards import receipt
+from tests.hooks.conftest import Run, Say, children_of, reason_of_process
+from tests.hooks.test_child_cards import handoff_receipt
 from tests.test_state_failures import refusing
 
 LATER = "2999-01-01T00:00:00.000Z"
@@ -51,8 +51,8 @@ def parent(config_home: ConfigHome) -> Path:
     )
 
 
-def explore(parent: Path, uuid: str = "x") -> None:
-    """Continue in the session."""
+def continue_session(parent: Path, uuid: str = "x") -> None:
+    """Continue the session."""
     with parent.open("ab") as stream:
         stream.write(line(user("EXPLORE", uuid=uuid, parent="r3", ts=50)) + b"\n")
         stream.write(
@@ -61,22 +61,19 @@ def explore(parent: Path, uuid: str = "x") -> None:
 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
-def test_mark_explore_back(say: Say, parent: Path, sign: str) -> None:
-    """The mark, then the child with its numbers, what stays as it is and how to get in.
-
-    The parent stays.
-    """
+def test_back_returns_to_the_mark(say: Say, parent: Path, sign: str) -> None:
+    """The card has the child's sizes, the unchanged parts and the command to continue. The parent is unchanged."""
     text = say(f"{sign}mark try the other parser")
     assert text.startswith("mark set")
     assert "goal: try the other parser" in text
     assert "after record 11111111:3" in text
     assert f"   {sign}back what you found out\n" in text
     assert text.endswith("Set. Text in box? Ctrl+C once." if sign == ">" else "\nGo on.")
-    assert children(parent) == []
-    explore(parent)
+    assert children_of(parent) == []
+    continue_session(parent)
     raw = parent.read_bytes()
     text = say(f"{sign}back it was slower\nso we stay")
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     assert text.startswith("back · ")
     for part in (
         "Fix the parser · back",
@@ -97,17 +94,14 @@ def test_mark_explore_back(say: Say, parent: Path, sign: str) -> None:
 
 
 def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) -> None:
-    """A file that its owner alone can read, by the session's name."""
+    """The session's mark is a file with mode 0600."""
     say(">mark x")
     path = config_home.config / "resume-hooks" / "pending" / f"mark-{SESSION}.json"
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
-    """A stray Enter on what came back into the box changes nothing.
-
-    What a client notes of it is not a new place.
-    """
+def test_the_same_mark_again_changes_nothing(say: Say, parent: Path) -> None:
+    """A stray Enter sends the same trigger again. The client's note of it is not a new position."""
     say(">mark try it")
     first = state.find_mark(SESSION)
     with parent.open("a") as stream:
@@ -121,11 +115,11 @@ def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
     assert state.find_mark(SESSION) == first
 
 
-def test_a_second_one_asks(say: Say, parent: Path) -> None:
-    """It shows the active mark and its age, changes nothing, and replaces it on the exact word."""
+def test_a_second_mark_needs_a_confirmation(say: Say, parent: Path) -> None:
+    """The card shows the active mark and its age. Only the exact word replaces it."""
     say(">mark the old goal")
     first = state.find_mark(SESSION)
-    explore(parent)
+    continue_session(parent)
     text = say(">mark the new goal")
     assert text.startswith("mark not set · another is active, set just now")
     for part in ("goal: the old goal", "new goal: the new goal", ">mark yes"):
@@ -141,10 +135,10 @@ def test_a_second_one_asks(say: Say, parent: Path) -> None:
 
 
 def test_cancel_is_not_a_goal(say: Say, parent: Path) -> None:
-    """It ends a question and keeps the active mark; without a question it deletes the mark."""
+    """The word ends a question and keeps the active mark. Without a question it deletes the mark."""
     assert "No active mark" in say(">mark cancel")
     say(">mark the old goal")
-    explore(parent)
+    continue_session(parent)
     say(">mark the new goal")
     assert say(">mark cancel").startswith("mark stays, set just now\n  goal: the old goal")
     assert "nothing to confirm" in say(">mark yes")
@@ -152,16 +146,16 @@ def test_cancel_is_not_a_goal(say: Say, parent: Path) -> None:
     assert state.find_mark(SESSION) is None
 
 
-def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
-    """The place is another."""
+def test_a_second_mark_without_a_goal_needs_a_confirmation(say: Say, parent: Path) -> None:
+    """Its position is another one."""
     say("/resume-hooks:mark")
-    explore(parent)
+    continue_session(parent)
     assert say("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")
 
 
 @pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, -60])
-def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
-    """After ten minutes nothing is replaced, and the message shows the active mark."""
+def test_a_late_confirmation_replaces_no_mark(say: Say, parent: Path, age: float) -> None:
+    """After ten minutes the card shows the active mark."""
     say(">mark old")
     say(">mark new")
     question = confirmations.find_question(SESSION, QUESTION_KIND)
@@ -175,8 +169,8 @@ def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
     assert found.goal == "old"
 
 
-def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
-    """It sets no mark with the goal yes; nor does a yes for a trim, or for another session."""
+def test_a_confirmation_without_a_question_sets_no_mark(say: Say, parent: Path) -> None:
+    """A question of a trim or of another session does not count."""
     text = say(">mark yes")
     assert "no question about a mark is open" in text
     assert "No active mark." in text
@@ -190,42 +184,42 @@ def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
     assert confirmations.find_question(SESSION) is not None, "the question of a trim is still open"
 
 
-def test_a_former_name_is_answered_by_the_new_one(
+def test_the_old_trigger_name_still_works(
     say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0.2.0 had it; one that was switched off stays off."""
+    """0.2.0 had it. A trigger that was switched off by its old name stays off."""
     text = say(">checkpoint try it")
     assert "back to here   >back what" in text
     assert "checkpoint" not in text
     assert say(">rewind it was slower").startswith("back · ")
-    assert len(children(parent)) == 1
+    assert len(children_of(parent)) == 1
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "rewind")
     assert is_trigger_off("back")
 
 
-def test_no_mark(say: Say, parent: Path) -> None:
-    """In the exact words; the text is not lost, and the last line has the remedy."""
+def test_back_without_a_mark_is_refused(say: Say, parent: Path) -> None:
+    """The message is exact and includes the user's text. Its last line has the remedy."""
     text = say(">back it was slower")
     assert "No active mark." in text
     assert "Your text: it was slower" in text
     assert text.endswith("\nFirst: >mark [goal]")
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
 @pytest.mark.parametrize("prompt", [">back", "/resume-hooks:back", ">back  \n "])
-def test_an_empty_report(say: Say, parent: Path, prompt: str) -> None:
-    """In the exact words; the mark stays."""
+def test_back_with_an_empty_report_is_refused(say: Say, parent: Path, prompt: str) -> None:
+    """The message is exact, and the mark stays."""
     say(">mark x")
     assert "Report cannot be empty." in say(prompt)
     assert state.find_mark(SESSION) is not None
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
 @pytest.mark.parametrize("prompt", [">mark x", ">back x", "/resume-hooks:mark"])
-def test_in_a_sub_agent(say: Say, parent: Path, prompt: str) -> None:
-    """The client says so with an agent's id.
+def test_a_mark_in_a_sub_agent_is_refused(say: Say, parent: Path, prompt: str) -> None:
+    """An agent's id shows that it is a sub-agent.
 
-    The type alone is also given where a whole session runs as an agent.
+    The agent type alone does not, since whole sessions may run as an agent.
     """
     text = say(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
     assert "A sub-agent has no marks" in text
@@ -233,26 +227,26 @@ def test_in_a_sub_agent(say: Say, parent: Path, prompt: str) -> None:
     assert "subagents" not in say(prompt, fields={"agent_type": "reviewer"})
 
 
-def test_a_session_without_a_transcript(say: Say) -> None:
-    """There is nothing to go back to."""
+def test_back_without_a_transcript_finds_no_mark(say: Say) -> None:
+    """The session has no file."""
     assert "No active mark." in say(">back x", session_id(7))
 
 
-def test_a_stray_enter_shows_the_child_that_stays(say: Say, parent: Path) -> None:
-    """The mark is gone, which is said, with the way into what it made.
+def test_a_second_back_shows_the_existing_child(say: Say, parent: Path) -> None:
+    """The card says that the mark is used and how to open the child.
 
-    Once somebody continued, it is no longer shown.
+    It does so until the child or the parent continues.
     """
     say(">mark x")
-    explore(parent)
+    continue_session(parent)
     say(">back it was slower")
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     for _ in range(2):
         text = say(">back it was slower")
         assert text.startswith("already back")
         assert "No active mark." in text
         assert f"/resume {child.stem}" in text
-    assert children(parent) == [child]
+    assert children_of(parent) == [child]
     assert "Your new report was not used: another report" in say(
         "/resume-hooks:back another report"
     )
@@ -261,8 +255,8 @@ def test_a_stray_enter_shows_the_child_that_stays(say: Say, parent: Path) -> Non
     assert f"/resume {child.stem}" not in say(">back it was slower")
 
 
-def test_while_the_model_works(say: Say, parent: Path) -> None:
-    """The last complete step is marked, and the card says so."""
+def test_a_mark_during_a_turn_is_at_the_last_complete_step(say: Say, parent: Path) -> None:
+    """The card says so."""
     with parent.open("ab") as stream:
         stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
     text = say(">mark x")
@@ -273,8 +267,8 @@ def test_while_the_model_works(say: Say, parent: Path) -> None:
     assert found.uuid == "r3"
 
 
-def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
-    """A child at the root, with a warning on the card; the mark is used up."""
+def test_back_to_a_lost_mark_warns(say: Say, parent: Path) -> None:
+    """The child has only lineage and report, the card has a warning, and the mark is used up."""
     say(">mark x")
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
     text = say(">back it was slower")
@@ -283,19 +277,19 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
         "can't be found any more (its record is gone): the new session has only the report" in text
     )
     assert "the report alone: not back to the mark" in text
-    assert len(children(parent)) == 1
+    assert len(children_of(parent)) == 1
     assert state.find_mark(SESSION) is None
 
 
-def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: Path) -> None:
-    """The others show it, or report that it is being written."""
+def test_parallel_backs_make_one_child(say: Say, run_hook: Run, parent: Path) -> None:
+    """The others name the child, or report that it is being written."""
     say(">mark x")
-    explore(parent)
+    continue_session(parent)
     event = {"session_id": SESSION, "prompt": ">back it was slower"}
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
-    texts = [reason(one) for one in done]
-    assert len(children(parent)) == 1
+    texts = [reason_of_process(one) for one in done]
+    assert len(children_of(parent)) == 1
     assert sum(text.startswith("back") for text in texts) == 1
     assert all(
         "No active mark." in text or "is going back" in text
@@ -304,10 +298,10 @@ def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: P
     )
 
 
-def test_a_write_that_fails_keeps_the_mark(
+def test_a_failed_back_keeps_the_mark(
     say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was written, so the user can try again."""
+    """No child was written, so the user can try again."""
     say(">mark x")
     before = state.find_mark(SESSION)
 
@@ -337,8 +331,8 @@ GARBAGE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_garbage_is_not_a_mark(config_home: ConfigHome, name: str) -> None:
-    """Only a file written by a mark counts."""
+def test_an_invalid_file_is_not_a_mark(config_home: ConfigHome, name: str) -> None:
+    """Only a file that ``mark`` wrote counts."""
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
     state.save_mark(mark)
     assert state.find_mark(SESSION) == mark
@@ -350,10 +344,10 @@ def test_garbage_is_not_a_mark(config_home: ConfigHome, name: str) -> None:
     assert state.find_mark(SESSION) is None
 
 
-def test_a_state_folder_that_can_t_be_written(
+def test_a_mark_in_a_read_only_state_folder_is_refused(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
-    """A sentence with the remedy."""
+    """The answer is a sentence with a remedy."""
     (config_home.root / "file").touch()
     folder = str(config_home.root / "file" / "x")
     text = say(">mark x", RESUME_HOOKS_HOME=folder)
@@ -362,8 +356,10 @@ def test_a_state_folder_that_can_t_be_written(
     assert text.count("Nothing was changed.") == 1
 
 
-def test_a_second_mark_on_a_full_disk(say: Say, parent: Path, config_home: ConfigHome) -> None:
-    """The error names the mark, the place, the reason and the remedy; the first mark stays."""
+def test_a_failed_second_mark_keeps_the_first(
+    say: Say, parent: Path, config_home: ConfigHome
+) -> None:
+    """The error names the mark, the place, the reason and the remedy."""
     say(">mark one")
     with refusing(errno.ENOSPC)(config_home.config / "resume-hooks"):
         text = say(">mark two")
@@ -374,14 +370,14 @@ def test_a_second_mark_on_a_full_disk(say: Say, parent: Path, config_home: Confi
     assert mark.goal == "one"
 
 
-def test_a_way_back_states_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where copies were kept, by the verb that shows what would change and asks, as the shell at hand runs it."""
+def test_the_receipt_of_back_names_rewind_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If backups exist, it shows the command, which previews the changes and asks first, for the user's shell."""
     kept = OmittedRecords(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
     assert f"    resume-hooks rewind-files {SESSION} --to e1" in list_unchanged_parts(
-        receipt(parent_session_id=SESSION), kept
+        handoff_receipt(parent_session_id=SESSION), kept
     )
     monkeypatch.delenv("PATH")
     assert (
         "/hooks/engine rewind-files "
-        in list_unchanged_parts(receipt(parent_session_id=SESSION), kept)[-1]
+        in list_unchanged_parts(handoff_receipt(parent_session_id=SESSION), kept)[-1]
     )

@@ -1,4 +1,4 @@
-"""mark and back in the shell: the mark, its receipt, the child, and when nothing is written."""
+"""Tests of ``mark`` and ``back`` in the shell: the mark, its receipt, the child, and refusals."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def parent(config_home: ConfigHome) -> Path:
     )
 
 
-def explore(parent: Path) -> None:
-    """Continue in the session."""
+def continue_session(parent: Path) -> None:
+    """Continue the session."""
     with parent.open("ab") as stream:
         stream.write(line(user("EXPLORE", uuid="x", parent="r3", ts=50)) + b"\n")
         stream.write(line(assistant("EXPLORED", uuid="y", parent="x", ts=51, tokens=9_000)) + b"\n")
 
 
-def test_set_show_clear(document: Document, cli: Cli, parent: Path) -> None:
-    """Each names its mark; clearing twice is not a failure."""
+def test_mark_sets_shows_and_clears(document: Document, cli: Cli, parent: Path) -> None:
+    """Each answer names the mark. A second clear is not a failure."""
     assert document("mark", SESSION, "--show")["data"]["mark"] is None
     found = document("mark", SESSION, "-g", "try it")["data"]
     assert (found["written"], found["active"], found["replaced"]) == (True, True, None)
@@ -55,11 +55,11 @@ def test_set_show_clear(document: Document, cli: Cli, parent: Path) -> None:
     assert b"No active mark." in cli("mark", SESSION, "--show").stdout
 
 
-def test_a_second_one_needs_a_yes(document: Document, parent: Path) -> None:
-    """An expected failure that names the old goal; the same again is nothing to do."""
+def test_a_second_mark_needs_yes(document: Document, parent: Path) -> None:
+    """The failure names the old goal. The same mark again changes nothing."""
     document("mark", SESSION, "-g", "old")
     assert document("mark", SESSION, "-g", "old")["data"]["written"] is False
-    explore(parent)
+    continue_session(parent)
     error = document("mark", SESSION, "-g", "new", code=1)["error"]
     assert "'old'" in error["message"]
     assert "--yes" in error["remedy"]
@@ -67,7 +67,7 @@ def test_a_second_one_needs_a_yes(document: Document, parent: Path) -> None:
     assert (found["mark"]["uuid"], found["replaced"]["goal"]) == ("y", "old")
 
 
-def test_a_dry_run_marks_nothing(document: Document, parent: Path) -> None:
+def test_a_dry_run_sets_no_mark(document: Document, parent: Path) -> None:
     """It shows the mark."""
     found = document("mark", SESSION, "--dry-run")["data"]
     assert (found["written"], found["mark"]["uuid"]) == (False, "r3")
@@ -77,20 +77,19 @@ def test_a_dry_run_marks_nothing(document: Document, parent: Path) -> None:
 @pytest.mark.parametrize(
     "words", [("--show", "--clear"), ("--show", "-g", "x"), ("--clear", "--yes")]
 )
-def test_options_that_exclude_each_other(cli: Cli, parent: Path, words: tuple[str, ...]) -> None:
-    """A usage error."""
+def test_contradictory_mark_options_are_refused(
+    cli: Cli, parent: Path, words: tuple[str, ...]
+) -> None:
+    """They are a usage error."""
     done = cli("mark", SESSION, *words)
     assert done.returncode == 2
     assert b"can't be combined" in done.stderr
 
 
-def test_back(document: Document, cli: Cli, parent: Path) -> None:
-    """The receipt; the report comes from the command line or from standard input.
-
-    The mark is used up.
-    """
+def test_back_writes_a_child_and_uses_the_mark(document: Document, cli: Cli, parent: Path) -> None:
+    """The report comes from the command line or from standard input."""
     document("mark", SESSION, "-g", "try it")
-    explore(parent)
+    continue_session(parent)
     raw = parent.read_bytes()
     shown = document("back", SESSION, "--report", "slower", "--dry-run")["data"]
     assert (shown["written"], shown["back"]["first_left_out"]) == (False, f"{SESSION}:5")
@@ -119,10 +118,10 @@ def test_back(document: Document, cli: Cli, parent: Path) -> None:
     assert document("back", SESSION, "--report", "x", code=1)["error"]["code"] == "no-mark"
 
 
-def test_back_in_words(cli: Cli, parent: Path) -> None:
-    """The omitted records, the unchanged files, and the command to continue."""
+def test_back_prints_a_receipt(cli: Cli, parent: Path) -> None:
+    """It lists the omitted records, the unchanged files and the command to continue."""
     cli("mark", SESSION)
-    explore(parent)
+    continue_session(parent)
     text = cli("back", SESSION, "--report", "slower").stdout.decode()
     for part in (
         "not in the new session, still in the old one: 11111111:5 to 11111111:6",
@@ -133,8 +132,10 @@ def test_back_in_words(cli: Cli, parent: Path) -> None:
 
 
 @pytest.mark.parametrize("report", ["", " \n", "\u200b", "\x1b[31m"])
-def test_an_empty_report(cli: Cli, document: Document, parent: Path, report: str) -> None:
-    """In the exact words, as a usage error; also from standard input."""
+def test_an_empty_report_is_a_usage_error(
+    cli: Cli, document: Document, parent: Path, report: str
+) -> None:
+    """The message is exact, also for standard input."""
     cli("mark", SESSION)
     assert (
         document("back", SESSION, "--report", report, code=2)["error"]["message"]
@@ -147,16 +148,16 @@ def test_an_empty_report(cli: Cli, document: Document, parent: Path, report: str
     assert cli("back", SESSION).returncode == 2
 
 
-def test_a_report_that_is_too_long(document: Document, cli: Cli, parent: Path) -> None:
-    """From standard input, of which no more is read than that."""
+def test_an_overlong_report_is_a_usage_error(document: Document, cli: Cli, parent: Path) -> None:
+    """No more than the limit is read from standard input."""
     cli("mark", SESSION)
     error = document("back", SESSION, "--report", "-", stdin=b"r" * 3_000_000, code=2)["error"]
     assert "more than 500,000" in error["message"]
     assert document("mark", SESSION, "--show")["data"]["active"] is True
 
 
-def test_sub_agents(document: Document, config_home: ConfigHome, parent: Path) -> None:
-    """By name and by path, for both verbs, in the exact words."""
+def test_sub_agents_are_refused(document: Document, config_home: ConfigHome, parent: Path) -> None:
+    """Both verbs refuse a name and a path with the exact message."""
     folder = parent.with_suffix("") / "subagents"
     folder.mkdir(parents=True)
     path = folder / "agent-a1b2c3.jsonl"
@@ -169,19 +170,19 @@ def test_sub_agents(document: Document, config_home: ConfigHome, parent: Path) -
             assert (error["code"], error["message"]) == ("in-subagent", "A sub-agent has no marks")
 
 
-def test_another_folder(document: Document, parent: Path, tmp_path: Path) -> None:
+def test_back_can_write_to_another_folder(document: Document, parent: Path, tmp_path: Path) -> None:
     """The child is written there, with a warning."""
     document("mark", SESSION)
-    explore(parent)
+    continue_session(parent)
     found = document("back", SESSION, "--report", "x", "--output-dir", str(tmp_path))
     assert os.path.dirname(found["data"]["file"]) == str(tmp_path)
     assert "--resume will not find it" in found["warnings"][0]
 
 
-def test_slash_bodies(cli: Cli, parent: Path) -> None:
-    """Without hooks the bodies of the commands do the same."""
+def test_command_bodies_work_without_hooks(cli: Cli, parent: Path) -> None:
+    """The bodies of the commands do the same as the triggers."""
     assert "mark set" in cli("slash", "mark", SESSION, stdin=b"try it").stdout.decode()
-    explore(parent)
+    continue_session(parent)
     text = cli("slash", "back", SESSION, stdin=b"slower\n\nso we stay\n").stdout.decode()
     assert text.startswith("back")
     assert "report: slower so we stay" in text

@@ -1,4 +1,4 @@
-"""A way back keeps what every child keeps."""
+"""The core's rules for every child, applied to a rewind."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = [
 
 
 @pytest.fixture
-def planned() -> tuple[str, Plan]:
-    """A way back to the session's end."""
+def rewind_plan() -> tuple[str, Plan]:
+    """Return the plan of a rewind to the session's end."""
     return (
         "back",
         lambda parent, home: (
@@ -34,6 +34,6 @@ def planned() -> tuple[str, Plan]:
 
 
 @pytest.fixture
-def written(planned: tuple[str, Plan]) -> tuple[str, Plan]:
+def written_plan(rewind_plan: tuple[str, Plan]) -> tuple[str, Plan]:
     """The same."""
-    return planned
+    return rewind_plan

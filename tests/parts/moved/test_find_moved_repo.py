@@ -1,4 +1,4 @@
-"""Where the folder of a session went: what speaks for a folder, and what does not."""
+"""Tests of finding the new place of a session's folder, by evidence for and against candidates."""
 
 from __future__ import annotations
 
@@ -36,16 +36,15 @@ def repository(tmp_path: Path, git: Any) -> Path:
     return folder
 
 
-def lost(folder: object, *, commits: tuple[str, ...] = (), files: tuple[str, ...] = ()) -> Traces:
+def traces_in_deleted_folder(
+    folder: object, *, commits: tuple[str, ...] = (), files: tuple[str, ...] = ()
+) -> Traces:
     """Return the traces of a session in a deleted folder."""
     return Traces(str(folder), commits, files)
 
 
-def test_the_traces_in_a_transcript(tmp_path: Path, config_home: ConfigHome) -> None:
-    """Commits of git's answers and whole ids, the newest first.
-
-    Files below the folder, however they leave it again.
-    """
+def test_traces_are_read_from_a_transcript(tmp_path: Path, config_home: ConfigHome) -> None:
+    """They are commits from git's output, newest first, and paths of files below the folder."""
     old = "/old/place"
     rows = [
         user("hello", uuid="u"),
@@ -62,13 +61,13 @@ def test_the_traces_in_a_transcript(tmp_path: Path, config_home: ConfigHome) -> 
     assert found == Traces(old, ("ab" * 20, "5d6e7f8", "1a2b3c4"), ("src/a b.py",))
 
 
-def test_a_repository_that_was_renamed(repository: Path, git: Any) -> None:
+def test_a_renamed_repository_is_found(repository: Path, git: Any) -> None:
     """It is next to the old folder, and contains the commit."""
     commit = git(repository, "rev-parse", "HEAD")
     new = repository.with_name("project")
     repository.rename(new)
     assert find_likely_folders(
-        lost(repository, commits=(commit[:7],)),
+        traces_in_deleted_folder(repository, commits=(commit[:7],)),
         list_sibling_folders(str(repository)),
         Where(ENVIRON),
     ) == [MovedFolder(str(new), (commit[:7],), 0, 0, is_own_worktree=False)]
@@ -83,11 +82,11 @@ def test_a_session_in_a_subfolder_is_mapped_to_the_same_subfolder(
     new.parent.mkdir()
     repository.rename(new)
     (found,) = find_likely_folders(
-        lost(repository / "pkg", commits=(commit,)), [str(new)], Where(ENVIRON)
+        traces_in_deleted_folder(repository / "pkg", commits=(commit,)), [str(new)], Where(ENVIRON)
     )
     assert found.folder == str(new / "pkg")
     (found,) = find_likely_folders(
-        lost(repository / "pkg", files=("b.py",)), [str(new)], Where(ENVIRON)
+        traces_in_deleted_folder(repository / "pkg", files=("b.py",)), [str(new)], Where(ENVIRON)
     )
     assert (found.folder, found.evidence) == (
         str(new / "pkg"),
@@ -95,17 +94,16 @@ def test_a_session_in_a_subfolder_is_mapped_to_the_same_subfolder(
     )
 
 
-def test_a_worktree_that_was_removed(repository: Path, git: Any) -> None:
-    """The repository knows its path as long as nobody prunes it.
-
-    Its own commits are reported with it.
-    """
+def test_the_repository_of_a_removed_worktree_is_found(repository: Path, git: Any) -> None:
+    """The repository knows the worktree's path until it is pruned. The evidence includes the worktree's own commits."""
     tree = repository.parent / "tree"
     git(repository, "worktree", "add", "-q", str(tree))
     commit = git(tree, "rev-parse", "HEAD")
     shutil.rmtree(tree)
     (found,) = find_likely_folders(
-        lost(tree, commits=(commit, "0" * 40)), [str(repository)], Where(ENVIRON)
+        traces_in_deleted_folder(tree, commits=(commit, "0" * 40)),
+        [str(repository)],
+        Where(ENVIRON),
     )
     assert found.folder == str(repository)
     assert (
@@ -114,14 +112,14 @@ def test_a_worktree_that_was_removed(repository: Path, git: Any) -> None:
     )
 
 
-def test_the_likeliest_is_first(repository: Path, tmp_path: Path, git: Any) -> None:
-    """A commit outweighs files of the same names."""
+def test_the_likeliest_folder_is_first(repository: Path, tmp_path: Path, git: Any) -> None:
+    """A commit counts more than files with equal names."""
     commit = git(repository, "rev-parse", "HEAD")
     like = tmp_path / "like"
     like.mkdir()
     (like / "a.py").touch()
     found = find_likely_folders(
-        lost(tmp_path / "gone", commits=(commit,), files=("a.py",)),
+        traces_in_deleted_folder(tmp_path / "gone", commits=(commit,), files=("a.py",)),
         [str(like), str(repository)],
         Where(ENVIRON),
     )
@@ -130,18 +128,25 @@ def test_the_likeliest_is_first(repository: Path, tmp_path: Path, git: Any) -> N
 
 def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Path) -> None:
     """Neither a plain repository, nor a folder with fewer than half of the files. Without git only files count."""
-    traces_of_others = lost(tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y"))
+    traces_of_others = traces_in_deleted_folder(
+        tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y")
+    )
     assert find_likely_folders(traces_of_others, [str(repository)], Where(ENVIRON)) == []
-    assert find_likely_folders(lost(tmp_path / "gone"), [str(repository)], Where(ENVIRON)) == []
-    half = lost(tmp_path / "gone", commits=("1" * 40,), files=("a.py", "x"))
+    assert (
+        find_likely_folders(
+            traces_in_deleted_folder(tmp_path / "gone"), [str(repository)], Where(ENVIRON)
+        )
+        == []
+    )
+    half = traces_in_deleted_folder(tmp_path / "gone", commits=("1" * 40,), files=("a.py", "x"))
     assert [
         place.files
         for place in find_likely_folders(half, [str(repository)], Where({"PATH": "/nowhere"}))
     ] == [1]
 
 
-def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path, git: Any) -> None:
-    """Its settings may name programs; none is started."""
+def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: Any) -> None:
+    """Its settings may name programs."""
     ran = tmp_path / "ran"
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\n")
@@ -159,15 +164,17 @@ def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path, 
     git(repository, "config", "extensions.partialClone", "origin")
     assert (
         find_likely_folders(
-            lost(tmp_path / "gone", commits=("1" * 40,)), [str(repository)], Where(ENVIRON)
+            traces_in_deleted_folder(tmp_path / "gone", commits=("1" * 40,)),
+            [str(repository)],
+            Where(ENVIRON),
         )
         == []
     )
     assert not ran.exists()
 
 
-def test_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
-    """One of each project folder, and only existing ones."""
+def test_list_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The list has one folder for each project folder, and only existing ones."""
     there = tmp_path / "there"
     there.mkdir()
     paths = [

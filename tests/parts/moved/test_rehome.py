@@ -1,4 +1,4 @@
-"""rehome in the shell: the folder that moved is found by what its sessions tell, and each of them copied once."""
+"""Tests of ``rehome`` in the shell: it finds the moved folder by its sessions' traces and copies each session once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FILES = ("src/parser.py", "src/errors.py")
 
 
 @pytest.fixture
-def moved(config_home: ConfigHome) -> tuple[Path, Path]:
+def moved_folder(config_home: ConfigHome) -> tuple[Path, Path]:
     """Return a deleted folder with two sessions that worked on files in it, and the folder with these files."""
     old, new = config_home.root / "old-name", config_home.root / "new-name"
     for name in FILES:
@@ -69,18 +69,15 @@ def moved(config_home: ConfigHome) -> tuple[Path, Path]:
 
 
 def sessions_in_project_folder(folder: Path, home: ConfigHome) -> list[Path]:
-    """The sessions of a project folder."""
+    """Return the sessions of a project folder."""
     return sorted(home.project(str(folder)).glob("*.jsonl"))
 
 
-def test_all_of_a_folder_at_once(
-    document: Document, config_home: ConfigHome, moved: tuple[Path, Path]
+def test_rehome_copies_all_sessions_of_a_folder_once(
+    document: Document, config_home: ConfigHome, moved_folder: tuple[Path, Path]
 ) -> None:
-    """Found without being named, previewed, copied, and not copied again.
-
-    The sessions stay as they were.
-    """
-    old, new = moved
+    """It finds the old folder and previews the copies. The sessions are unchanged."""
+    old, new = moved_folder
     before = [path.read_bytes() for path in sessions_in_project_folder(old, config_home)]
     dry = document("rehome", "--dry-run", cwd=new)["data"]
     assert (dry["was"], dry["home"], len(dry["made"])) == (str(old), str(new), 2)
@@ -96,10 +93,10 @@ def test_all_of_a_folder_at_once(
 
 
 def test_a_session_that_cannot_be_copied_is_reported(
-    cli: Cli, config_home: ConfigHome, moved: tuple[Path, Path]
+    cli: Cli, config_home: ConfigHome, moved_folder: tuple[Path, Path]
 ) -> None:
     """The others are copied; the exit code shows that one is missing."""
-    old, new = moved
+    old, new = moved_folder
     path = config_home.project(str(old)) / f"{session_id(3)}.jsonl"
     path.write_text('{"type":"summary","summary":"x","leafUuid":"y"}\n')
     done = cli("rehome", str(old), cwd=new)
@@ -117,16 +114,18 @@ def test_a_session_that_cannot_be_copied_is_reported(
         ((), "Name the folder by its former path"),
     ],
 )
-def test_refused(words: tuple[str, ...], said: str, cli: Cli, moved: tuple[Path, Path]) -> None:
+def test_rehome_refuses_unusable_folders(
+    words: tuple[str, ...], said: str, cli: Cli, moved_folder: tuple[Path, Path]
+) -> None:
     """Each error has a remedy."""
-    assert moved
+    assert moved_folder
     done = cli("rehome", *words)
     assert done.returncode in {1, 2}
     assert said in done.stderr.decode()
 
 
-def test_a_rehome_killed_at_every_step(config_home: ConfigHome) -> None:
-    """The next run copies only sessions without a copy."""
+def test_a_killed_rehome_can_be_repeated(config_home: ConfigHome) -> None:
+    """Killed at any step, the next run copies only sessions without a copy."""
     old, new = str(config_home.root / "old"), str(config_home.root / "new")
 
     def work() -> object:
@@ -154,8 +153,8 @@ def test_a_rehome_killed_at_every_step(config_home: ConfigHome) -> None:
         assert all((path.with_suffix("") / "tool-results" / "one").exists() for path in copies)
 
 
-def test_two_at_once_copy_each_session_once(config_home: ConfigHome) -> None:
-    """The second waits for the first, and then finds that all is there."""
+def test_parallel_rehomes_copy_each_session_once(config_home: ConfigHome) -> None:
+    """The second waits for the first, and then finds every copy."""
     old, new = str(config_home.root / "old"), str(config_home.root / "new")
     Path(new).mkdir()
     for number in (1, 2):
@@ -182,7 +181,7 @@ def test_two_at_once_copy_each_session_once(config_home: ConfigHome) -> None:
     assert not (config_home.config / "resume-hooks" / "one-maker").exists()
 
 
-def note(home: ConfigHome, folder: Path) -> None:
+def note_start(home: ConfigHome, folder: Path) -> None:
     """Write the note of a start in a folder, like hooks/new-folder."""
     place = home.config / "resume-hooks" / "pending"
     place.mkdir(parents=True, exist_ok=True)
@@ -193,69 +192,72 @@ def note(home: ConfigHome, folder: Path) -> None:
     )
 
 
-def talk(home: ConfigHome, folder: Path, own: str = SESSION) -> None:
-    """A session that was started in a folder."""
+def write_session_in_folder(home: ConfigHome, folder: Path, own: str = SESSION) -> None:
+    """Write a session that was started in a folder."""
     records = [record | {"cwd": str(folder)} for record in conversation(2, session_id=own)]
     write_session(home.project(str(folder)), own, records)
 
 
 @pytest.fixture
-def old(config_home: ConfigHome, git: Any) -> Path:
-    """A repository with a session, as its first start noted it."""
+def noted_repository(config_home: ConfigHome, git: Any) -> Path:
+    """Return a repository with a session, which the hook noted at its first start."""
     folder = config_home.root / "old"
     git(folder, "init", "-q", "-b", "main")
     git(folder, "commit", "-q", "--allow-empty", "-m", "one")
     git(folder, "remote", "add", "origin", "ssh://host/it.git")
-    note(config_home, folder)
-    talk(config_home, folder)
+    note_start(config_home, folder)
+    write_session_in_folder(config_home, folder)
     return folder
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, config_home: ConfigHome) -> None:
-    """The hook's environment is the config home's."""
+def hook_environment(monkeypatch: pytest.MonkeyPatch, config_home: ConfigHome) -> None:
+    """Use the config home as the hook's environment."""
     for name, value in config_home.environ.items():
         monkeypatch.setenv(name, value)
 
 
-@pytest.mark.usefixtures("here")
-def test_it_is_reported(
-    config_home: ConfigHome, old: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("hook_environment")
+def test_a_start_reports_a_moved_repository(
+    config_home: ConfigHome, noted_repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line with the command that copies them; nothing is copied by it."""
-    new = old.rename(old.parent / "new")
+    """One line has the command that copies the sessions. The start copies none."""
+    new = noted_repository.rename(noted_repository.parent / "new")
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
-    said = f"This repository was in {old}, which has 1 session and is gone"
+    said = f"This repository was in {noted_repository}, which has 1 session and is gone"
     told = f"{said}; to copy them here, in a shell in this folder: resume-hooks rehome"
     assert (rehome.format_start_line({}), rehome.format_background_line({})) == (told, told)
     assert not (config_home.config / "projects" / project_key(str(new))).exists()
 
 
-@pytest.mark.usefixtures("here")
-def test_cases_that_are_not_a_move(
-    config_home: ConfigHome, old: Path, git: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("hook_environment")
+def test_other_changes_are_not_a_move(
+    config_home: ConfigHome, noted_repository: Path, git: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old folder exists; another repository; two equal ones; damaged notes; no repository at all."""
-    clone = old.parent / "clone"
-    shutil.copytree(old, clone)
+    """The old folder exists, the repository is another one, or there are two equal ones.
+
+    Notes may be damaged or missing.
+    """
+    clone = noted_repository.parent / "clone"
+    shutil.copytree(noted_repository, clone)
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(clone))
     assert rehome.format_start_line({}) == ""
     (config_home.config / "resume-hooks" / "pending" / "folder-x").write_bytes(b"\xff\0")
-    shutil.rmtree(old / ".git")
-    assert not is_folder_in_place(str(old), config_home.where)
-    assert list_recorded_former_folders(str(clone), config_home.where) == [str(old)]
-    fresh = old.parent / "fresh"
+    shutil.rmtree(noted_repository / ".git")
+    assert not is_folder_in_place(str(noted_repository), config_home.where)
+    assert list_recorded_former_folders(str(clone), config_home.where) == [str(noted_repository)]
+    fresh = noted_repository.parent / "fresh"
     fresh.mkdir()
     assert list_recorded_former_folders(str(fresh), config_home.where) == []
     git(fresh, "init", "-q")
     git(fresh, "remote", "add", "origin", "ssh://host/it.git")
-    assert list_recorded_former_folders(str(fresh), config_home.where) == [str(old)]
-    note(config_home, fresh)
-    talk(config_home, fresh, session_id(2))
-    third = fresh.rename(old.parent / "third")
+    assert list_recorded_former_folders(str(fresh), config_home.where) == [str(noted_repository)]
+    note_start(config_home, fresh)
+    write_session_in_folder(config_home, fresh, session_id(2))
+    third = fresh.rename(noted_repository.parent / "third")
     assert sorted(list_recorded_former_folders(str(third), config_home.where)) == [
         str(fresh),
-        str(old),
+        str(noted_repository),
     ]
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(third))
     assert (rehome.format_start_line({}), rehome.format_background_line({})) == ("", "")
@@ -263,30 +265,29 @@ def test_cases_that_are_not_a_move(
         find_former_folder(str(third), config_home.where)
 
 
-def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: Any) -> None:
-    """Its sessions are the main checkout's still.
-
-    The command makes it again, with its branch where that is left.
-    """
+def test_sessions_of_a_removed_worktree_belong_to_the_main_checkout(
+    config_home: ConfigHome, noted_repository: Path, git: Any
+) -> None:
+    """The command creates it again, with its branch if that exists."""
     tree = config_home.root / "a tree"
-    git(old, "worktree", "add", "-q", "-b", "feat/it", str(tree))
-    note(config_home, tree)
-    git(old, "worktree", "remove", str(tree))
-    assert str(tree) in project_of_folder(str(old), config_home.where).folders
+    git(noted_repository, "worktree", "add", "-q", "-b", "feat/it", str(tree))
+    note_start(config_home, tree)
+    git(noted_repository, "worktree", "remove", str(tree))
+    assert str(tree) in project_of_folder(str(noted_repository), config_home.where).folders
     assert project_of_folder(str(config_home.root), config_home.where).folders == (
         str(config_home.root),
     )
-    made = f"git -C {old} worktree add"
+    made = f"git -C {noted_repository} worktree add"
     assert (
         command_to_recreate_worktree(str(tree), "feat/it", config_home.where)
         == f"{made} '{tree}' feat/it"
     )
-    git(old, "pack-refs", "--all")
+    git(noted_repository, "pack-refs", "--all")
     assert (
         command_to_recreate_worktree(str(tree), "feat/it", config_home.where)
         == f"{made} '{tree}' feat/it"
     )
-    git(old, "branch", "-D", "feat/it")
+    git(noted_repository, "branch", "-D", "feat/it")
     assert (
         command_to_recreate_worktree(str(tree), "feat/it", config_home.where)
         == f"{made} -b feat/it '{tree}'"
@@ -294,19 +295,19 @@ def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: An
     assert (
         command_to_recreate_worktree(str(tree), "--force", config_home.where) == f"{made} '{tree}'"
     )
-    assert command_to_recreate_worktree(str(old), "main", config_home.where) == ""
-    shutil.rmtree(old)
+    assert command_to_recreate_worktree(str(noted_repository), "main", config_home.where) == ""
+    shutil.rmtree(noted_repository)
     assert command_to_recreate_worktree(str(tree), "feat/it", config_home.where) == ""
     os.unlink(config_home.config / "resume-hooks" / "pending" / f"folder-{project_key(str(tree))}")
     assert command_to_recreate_worktree(str(tree), "feat/it", config_home.where) == ""
 
 
-def test_copies_in_two_folders(
+def test_copies_of_a_session_in_two_folders_are_reported(
     old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Told wherever the session is read.
+    """Every verb that reads the session reports them.
 
-    The copy that has all stays, and the other can be brought back.
+    The complete copy stays, and the other can be restored from the trash.
     """
     copy = Path(
         write_session(

@@ -1,4 +1,4 @@
-"""``resume`` of a session whose folder is gone."""
+"""Tests of ``resume`` for a session whose folder is missing."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["project"]
 
 
 class TestGone:
-    """A session whose folder is gone, where nobody can be asked."""
+    """Without a terminal, ``resume`` cannot ask about the missing folder."""
 
     @pytest.fixture
     def lost(self, config_home: ConfigHome, project: str) -> str:
-        """Its folder was renamed to ``project``, which still contains the file that it worked on."""
+        """Write a session whose folder was renamed to ``project``, which still has its file."""
         old = f"{config_home.root}/old"
         os.mkdir(old)
         rows = [
@@ -45,9 +45,14 @@ class TestGone:
         return path
 
     def test_the_card(
-        self, cli: Cli, document: Document, lost: str, project: str, config_home: ConfigHome
+        self,
+        cli: Cli,
+        document: Document,
+        moved_session: str,
+        project: str,
+        config_home: ConfigHome,
     ) -> None:
-        """It reports the missing folder, and its last line gives the session another home."""
+        """Its last line has the command that re-homes the session."""
         done = cli("resume", session_id(5))
         assert done.returncode == 0
         assert done.stderr.decode().startswith(f"note: {config_home.root}/old is gone")
@@ -60,9 +65,14 @@ class TestGone:
 
     @pytest.mark.parametrize("words", [("resume", "--print"), ("resume", "--fork"), ("continue",)])
     def test_an_impossible_resume(
-        self, cli: Cli, lost: str, project: str, config_home: ConfigHome, words: tuple[str, ...]
+        self,
+        cli: Cli,
+        moved_session: str,
+        project: str,
+        config_home: ConfigHome,
+        words: tuple[str, ...],
     ) -> None:
-        """Exit code 1, a sentence and the command; nothing is written."""
+        """The exit code is 1, and a sentence names the command. Nothing is written."""
         done = cli(words[0], session_id(5), *words[1:])
         assert (done.returncode, done.stdout) == (1, b"")
         assert f"--home {project} --start" in done.stderr.decode()
@@ -70,10 +80,10 @@ class TestGone:
 
 
 class TestGoneOnATerminal:
-    """A session whose folder is not there any more."""
+    """On a terminal, ``resume`` asks about the missing folder."""
 
     def test_a_folder_that_was_renamed(self, desk: Desk) -> None:
-        """It is found by the files that the session worked on, and the session re-homed as a child."""
+        """The files that the session worked on identify the folder. The new session is a child."""
         old, new = desk.home.root / "old", desk.home.root / "new"
         new.mkdir()
         (new / "parser.py").write_text("")
@@ -99,7 +109,7 @@ class TestGoneOnATerminal:
         assert (desk.home.project(str(new)) / f"{found.group(1)}.jsonl").is_file()
 
     def test_the_others_of_the_folder(self, desk: Desk) -> None:
-        """A line names the command that copies them, until each has a copy."""
+        """The line is shown until each of them has a copy."""
         old = desk.home.root / "old"
         for number, title in ((5, "Lost"), (6, "Beside")):
             desk.write_session(number, title, folder=old)
@@ -114,7 +124,7 @@ class TestGoneOnATerminal:
             assert (f"rehome {old} --home {desk.project}".encode() in screen.raw) is told
 
     def test_into_this_folder(self, desk: Desk) -> None:
-        """The new folder is unknown."""
+        """The new place of the folder is unknown."""
         old = desk.home.root / "old"
         parent = desk.write_session(5, "Lost", folder=old)
         content = parent.read_bytes()
@@ -126,7 +136,7 @@ class TestGoneOnATerminal:
         assert parent.read_bytes() == content
 
     def test_the_child_continues_unchanged(self, desk: Desk) -> None:
-        """It was written a moment ago, by us: an empty line makes no second child."""
+        """We have just written the child, so it is not reported as open and no second child is made."""
         desk.write_session(5, "Lost", folder=desk.home.root / "old")
         before = desk.session_ids()
         screen = desk.run("resume", "Lost", columns=250)
@@ -139,7 +149,7 @@ class TestGoneOnATerminal:
         assert b"may be open in a client" not in screen.raw
 
     def test_left(self, desk: Desk) -> None:
-        """Nothing is written."""
+        """The sessions are unchanged."""
         desk.write_session(5, "Lost", folder=desk.home.root / "old")
         before = desk.session_ids()
         screen = desk.run("resume", "Lost", "--way", "go on")

@@ -1,4 +1,4 @@
-"""Owns the project that the tests of the file history work in."""
+"""The project in which the tests of the file history work."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from tests.parts.rewind_files.project import Project
 
 @pytest.fixture
 def project(config_home: ConfigHome, tmp_path: Path) -> Project:
-    """An empty project."""
+    """Return an empty project."""
     return Project(config_home, tmp_path / "work" / "proj")

@@ -1,4 +1,4 @@
-"""Owns a small project with a session whose client kept states of its files."""
+"""A small project and a session with the client's backups of its files."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def prompt_id(number: int) -> str:
     return number_id(1000 + number)
 
 
-def backup(name: str | None, version: int = 1, **more: Any) -> Record:
-    """A backup as snapshots have it."""
+def backup_entry(name: str | None, version: int = 1, **more: Any) -> Record:
+    """Return a backup's entry in a snapshot."""
     return {"backupFileName": name, "version": version, "backupTime": instant(0), **more}
 
 
-def snapshot(
+def snapshot_record(
     message: str, tracked: Mapping[str, Any], *, of: str = "", update: bool = False
 ) -> Record:
-    """A snapshot of the prompt ``message``; an update hangs on the record ``of``."""
+    """Return a snapshot at the prompt ``message``; an update is attached to the record ``of``."""
     inner = {"messageId": message, "trackedFileBackups": dict(tracked), "timestamp": instant(0)}
     kind = "file-history-snapshot"
     return {"type": kind, "messageId": of or message, "snapshot": inner, "isSnapshotUpdate": update}
 
 
-def delta(message: str, path: str, value: Any) -> Record:
-    """A file that is tracked from the prompt ``message`` on."""
+def delta_record(message: str, path: str, value: Any) -> Record:
+    """Return the record of a file that is tracked from the prompt ``message`` on."""
     names = {"messageId": "a", "snapshotMessageId": message, "trackingPath": path, "backup": value}
     return {"type": "file-history-delta", **names, "timestamp": instant(0)}
 
@@ -73,7 +73,7 @@ def write_call(path: str, content: str, *, uuid: str, parent: str) -> list[Recor
 
 
 class Project:
-    """A project folder of a test's own, its config home, and what the client kept of it."""
+    """A project folder of the test's own, its config home, and the client's backups of its files."""
 
     def __init__(self, home: ConfigHome, folder: Path) -> None:
         self.home = home
@@ -81,29 +81,31 @@ class Project:
         folder.mkdir(parents=True, exist_ok=True)
         self.store = home.config / "file-history" / SESSION
 
-    def path(self, name: str) -> Path:
+    def path_of(self, name: str) -> Path:
         """A file of the project."""
         return self.folder / name
 
-    def put(self, name: str, content: str | bytes, mode: int = 0o644) -> Path:
+    def write_file(self, name: str, content: str | bytes, mode: int = 0o644) -> Path:
         """Write a file of the project, by hand."""
-        path = self.path(name)
+        path = self.path_of(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         path.chmod(mode)
         return path
 
-    def keep(self, name: str, content: Content, version: int = 1, mode: int = 0o644) -> Record:
+    def write_backup(
+        self, name: str, content: Content, version: int = 1, mode: int = 0o644
+    ) -> Record:
         """Write a backup into the client's store; None means no file."""
         if content is None:
-            return backup(None, version)
+            return backup_entry(None, version)
         self.store.mkdir(parents=True, exist_ok=True)
         kept = f"{hashlib.sha256(name.encode()).hexdigest()[:16]}@v{version}"
         (self.store / kept).write_bytes(content.encode() if isinstance(content, str) else content)
         (self.store / kept).chmod(mode)
-        return backup(kept, version)
+        return backup_entry(kept, version)
 
-    def session(self, records: Sequence[Record | bytes]) -> SessionFile:
+    def write_session(self, records: Sequence[Record | bytes]) -> SessionFile:
         """The session with these records, at home in the project."""
         mine = [
             {**record, "cwd": str(self.folder)}
@@ -115,11 +117,13 @@ class Project:
             write_session(self.home.project(str(self.folder)), SESSION, mine)
         )
 
-    def simple(self, tracked: Mapping[str, Any], prompts: int = 1) -> SessionFile:
+    def session_with_backups(self, tracked: Mapping[str, Any], prompts: int = 1) -> SessionFile:
         """A session whose first prompt has these backups."""
-        return self.session([*turns(prompts), snapshot(prompt_id(1), tracked)])
+        return self.write_session(
+            [*turns_on_one_chain(prompts), snapshot_record(prompt_id(1), tracked)]
+        )
 
-    def plan(self, session: SessionFile, to: str = "1") -> FilesPlan:
+    def plan_restore(self, session: SessionFile, to: str = "1") -> FilesPlan:
         """Return the plan that restores the files at a prompt, for a user in the folder ``$PWD``."""
         read = history.read_file_history(session)
         return files_at_prompt.plan_rewind(
@@ -128,7 +132,7 @@ class Project:
             Where({**os.environ, **self.home.environ}),
         )
 
-    def tree(self) -> dict[str, tuple[int, bytes]]:
+    def list_files(self) -> dict[str, tuple[int, bytes]]:
         """Every file with its permissions and bytes."""
         files = [
             path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()
@@ -139,8 +143,8 @@ class Project:
         }
 
 
-def turns(count: int) -> list[Record]:
-    """So many prompts with an answer each, on one chain."""
+def turns_on_one_chain(count: int) -> list[Record]:
+    """Return prompts with one answer each, on one chain."""
     found: list[Record] = []
     for number in range(1, count + 1):
         before = f"a{number - 1}" if number > 1 else None
@@ -151,11 +155,8 @@ def turns(count: int) -> list[Record]:
     return found
 
 
-def protected_path(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """A file or folder that may not be written, as for a user without rights.
-
-    Tests may be run by root.
-    """
+def deny_writing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Make a file or folder read-only as for a user without rights, because root may run the tests."""
     real = os.access
 
     def access(path: str, mode: int, **more: Any) -> bool:
@@ -164,6 +165,6 @@ def protected_path(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(os, "access", access)
 
 
-def manifest_of(folder: str) -> Any:
-    """The manifest of a run."""
+def read_manifest(folder: str) -> Any:
+    """Return the manifest of a run."""
     return json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))

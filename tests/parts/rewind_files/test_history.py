@@ -1,4 +1,4 @@
-"""What a session's records tell of files: states prompt by prompt, in any order and of any shape."""
+"""Tests of reading file states from a session's records, prompt by prompt, in any order and form."""
 
 from __future__ import annotations
 
@@ -18,61 +18,72 @@ from tests.needs import corpus
 from tests.parts.rewind_files.project import (
     SESSION,
     Project,
-    backup,
-    delta,
+    backup_entry,
+    delta_record,
     prompt_id,
-    snapshot,
-    turns,
+    snapshot_record,
+    turns_on_one_chain,
     write_call,
 )
 
 A1, A2, B1 = "aaaaaaaaaaaaaaaa@v1", "aaaaaaaaaaaaaaaa@v2", "bbbbbbbbbbbbbbbb@v1"
 
 
-def states(project: Project, *records: Any, prompts: int = 3) -> list[dict[str, str | None]]:
-    """The names of the backups of each state, oldest first."""
-    found = history.read_file_history(project.session([*turns(prompts), *records]))
+def backup_names_of_states(
+    project: Project, *records: Any, prompts: int = 3
+) -> list[dict[str, str | None]]:
+    """Return the names of the backups of each state, oldest first."""
+    found = history.read_file_history(
+        project.write_session([*turns_on_one_chain(prompts), *records])
+    )
     return [{path: one.name for path, one in state.backups.items()} for state in found.states]
 
 
-def test_an_update_takes_the_place_of_its_snapshot(project: Project) -> None:
+def test_an_update_replaces_its_snapshot(project: Project) -> None:
     """Old clients write the whole snapshot again for a new file."""
-    found = states(
+    found = backup_names_of_states(
         project,
-        snapshot(prompt_id(1), {}),
-        snapshot(prompt_id(1), {"a": backup(A1)}, of="a1", update=True),
-        snapshot(prompt_id(2), {"a": backup(A2, 2)}),
+        snapshot_record(prompt_id(1), {}),
+        snapshot_record(prompt_id(1), {"a": backup_entry(A1)}, of="a1", update=True),
+        snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
     )
     assert found == [{"a": A1}, {"a": A2}]
 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_delta_adds_a_file(project: Project, late: bool) -> None:
-    """New clients write the file alone, now and then before the snapshot that it belongs to."""
-    pair = [snapshot(prompt_id(2), {"a": backup(A2, 2)}), delta(prompt_id(2), "b", backup(B1))]
-    assert states(project, *(reversed(pair) if late else pair)) == [{"a": A2, "b": B1}]
+    """New clients write only the file, sometimes before its snapshot."""
+    pair = [
+        snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
+        delta_record(prompt_id(2), "b", backup_entry(B1)),
+    ]
+    assert backup_names_of_states(project, *(reversed(pair) if late else pair)) == [
+        {"a": A2, "b": B1}
+    ]
 
 
-def test_a_delta_without_its_snapshot_continues_from_the_one_before(project: Project) -> None:
+def test_a_delta_without_its_snapshot_extends_the_previous_one(project: Project) -> None:
     """The client does the same if the snapshot was not written."""
-    found = states(
-        project, snapshot(prompt_id(1), {"a": backup(A1)}), delta(prompt_id(2), "b", backup(None))
+    found = backup_names_of_states(
+        project,
+        snapshot_record(prompt_id(1), {"a": backup_entry(A1)}),
+        delta_record(prompt_id(2), "b", backup_entry(None)),
     )
     assert found == [{"a": A1}, {"a": A1, "b": None}]
 
 
 def test_states_are_in_the_order_of_their_prompts(project: Project) -> None:
-    """Snapshots are written when they are done."""
-    found = states(
+    """The client may write snapshots in another order."""
+    found = backup_names_of_states(
         project,
-        snapshot(prompt_id(2), {"a": backup(A2, 2)}),
-        snapshot(prompt_id(1), {"a": backup(A1)}),
+        snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
+        snapshot_record(prompt_id(1), {"a": backup_entry(A1)}),
     )
     assert found == [{"a": A1}, {"a": A2}]
 
 
 NOT_STATES = [
-    snapshot("", {"a": backup(A1)}) | {"messageId": ""},
+    snapshot_record("", {"a": backup_entry(A1)}) | {"messageId": ""},
     {"type": "file-history-snapshot", "messageId": prompt_id(1)},
     {"type": "file-history-snapshot", "messageId": prompt_id(1), "snapshot": []},
     {
@@ -85,19 +96,19 @@ NOT_STATES = [
         "messageId": 7,
         "snapshot": {"messageId": 7, "trackedFileBackups": {}},
     },
-    delta("", "a", backup(A1)),
-    delta(prompt_id(1), "", backup(A1)),
-    delta(prompt_id(1), "a", None),
-    delta(prompt_id(1), "a", {"version": 1}),
+    delta_record("", "a", backup_entry(A1)),
+    delta_record(prompt_id(1), "", backup_entry(A1)),
+    delta_record(prompt_id(1), "a", None),
+    delta_record(prompt_id(1), "a", {"version": 1}),
     b'{"type":"file-history-delta",',
 ]
 
 
 @pytest.mark.parametrize("record", NOT_STATES)
-def test_records_of_another_shape_say_nothing(project: Project, record: Any) -> None:
-    """They are ignored; without others there is no history."""
+def test_invalid_snapshots_are_ignored(project: Project, record: Any) -> None:
+    """Without any valid snapshot there is no history."""
     with pytest.raises(NoFileHistory, match="no file history"):
-        states(project, record)
+        backup_names_of_states(project, record)
 
 
 @pytest.mark.parametrize(
@@ -114,29 +125,33 @@ def test_records_of_another_shape_say_nothing(project: Project, record: Any) -> 
         A1 + "\n",
     ],
 )
-def test_a_name_that_no_client_gives_is_none(project: Project, name: Any) -> None:
-    """It is data: it never reaches a path."""
-    assert states(project, snapshot(prompt_id(1), {"a": backup(name)})) == [{"a": ""}]
+def test_an_invalid_backup_name_is_ignored(project: Project, name: Any) -> None:
+    """The name never becomes part of a path."""
+    assert backup_names_of_states(
+        project, snapshot_record(prompt_id(1), {"a": backup_entry(name)})
+    ) == [{"a": ""}]
 
 
-def test_values_that_are_not_backups_are_left_out(project: Project) -> None:
-    """The files next to them count all the same."""
-    found = states(project, snapshot(prompt_id(1), {"a": backup(A1), "b": None, "c": 1, "d": {}}))
+def test_invalid_backups_are_ignored(project: Project) -> None:
+    """Other files of the snapshot still count."""
+    found = backup_names_of_states(
+        project, snapshot_record(prompt_id(1), {"a": backup_entry(A1), "b": None, "c": 1, "d": {}})
+    )
     assert found == [{"a": A1}]
 
 
-def test_absurdly_many_files_are_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_files_are_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """No client tracks so many."""
     monkeypatch.setattr(history, "MAX_TRACKED_PATHS", 3)
     with pytest.raises(NoFileHistory, match="more than 3 files"):
-        states(project, snapshot(prompt_id(1), {str(number): backup(A1) for number in range(4)}))
+        backup_names_of_states(
+            project,
+            snapshot_record(prompt_id(1), {str(number): backup_entry(A1) for number in range(4)}),
+        )
 
 
-def test_an_edit_is_known_by_the_text_that_it_left(project: Project) -> None:
-    """Written whole, or replaced in what was there.
-
-    Where the result does not say, nothing is known.
-    """
+def test_the_digest_of_an_edit_is_of_the_resulting_text(project: Project) -> None:
+    """The result has the whole text or the original with a replacement. Otherwise the digest is unknown."""
     records = write_call("/p/a", "one\r\n", uuid="e1", parent="a1")
     changed = write_call("/p/b", "", uuid="e2", parent="a1")
     changed[1]["toolUseResult"] = {
@@ -145,15 +160,17 @@ def test_an_edit_is_known_by_the_text_that_it_left(project: Project) -> None:
     silent = write_call("/p/c", "", uuid="e3", parent="a1")
     silent[1]["toolUseResult"] = {"filePath": "/p/c", "structuredPatch": []}
     found = history.read_file_history(
-        project.session([*turns(1), snapshot(prompt_id(1), {}), *records, *changed, *silent])
+        project.write_session(
+            [*turns_on_one_chain(1), snapshot_record(prompt_id(1), {}), *records, *changed, *silent]
+        )
     ).last_edits
     assert found["/p/a"].digest == history.hash_text(b"one\n")
     assert found["/p/b"].digest == history.hash_text(b"y x\n")
     assert found["/p/c"].digest == ""
 
 
-def test_real_sessions_are_read() -> None:
-    """Every file history of the corpus has states at its own prompts."""
+def test_file_histories_of_real_sessions_are_read() -> None:
+    """Each history of the corpus has states at its own prompts."""
     read = 0
     for path in filter(lambda path: session_id_from_path(str(path)), [*corpus().rglob("*.jsonl")]):
         if path.stat().st_size < 4_000_000 and b'"type":"file-history-' in path.read_bytes():
@@ -183,7 +200,7 @@ UUID = prompt_id(1)
         (f"abcd:{UUID}", RewindTarget(None, UUID, "abcd")),
     ],
 )
-def test_typed_positions(typed: str, meant: RewindTarget) -> None:
+def test_parse_typed_positions(typed: str, meant: RewindTarget) -> None:
     """A number is a turn; a colon separates a session and a record."""
     assert files_at_prompt.parse_target(typed) == meant
 
@@ -191,37 +208,37 @@ def test_typed_positions(typed: str, meant: RewindTarget) -> None:
 @pytest.mark.parametrize(
     "typed", ["", "0", "-3", "12-14", "abc", "abcd:", "abcd:x", ":3", "١٢", "turn", "9" * 30]
 )
-def test_a_position_without_a_message(typed: str) -> None:
-    """It is refused, and the error shows the valid forms."""
+def test_an_invalid_position_is_refused(typed: str) -> None:
+    """The error shows the valid forms."""
     with pytest.raises(UsageError):
         files_at_prompt.parse_target(typed)
 
 
-def aim(project: Project, records: Sequence[object], to: str) -> PromptState:
-    """The aim at a message of a session."""
-    found = history.read_file_history(project.session(records))  # type: ignore[arg-type]
+def state_at_prompt(project: Project, records: Sequence[object], to: str) -> PromptState:
+    """Return the state at a message of a session."""
+    found = history.read_file_history(project.write_session(records))  # type: ignore[arg-type]
     return files_at_prompt.find_prompt_state(found, files_at_prompt.parse_target(to))
 
 
-def three() -> list[object]:
-    """Three prompts, a state at each."""
+def three_prompts() -> list[object]:
+    """Return three prompts with a state each."""
     states = [
-        snapshot(prompt_id(number), {"a": backup(name, number)})
+        snapshot_record(prompt_id(number), {"a": backup_entry(name, number)})
         for number, name in ((1, A1), (2, A2), (3, A3))
     ]
-    return [*turns(3), *states]
+    return [*turns_on_one_chain(3), *states]
 
 
 @pytest.mark.parametrize("to", ["2", prompt_id(2), prompt_id(2).upper(), f"{SESSION}:2"])
 def test_the_state_at_a_prompt(project: Project, to: str) -> None:
     """The prompt is named by turn, uuid or line."""
-    found = aim(project, three(), to)
+    found = state_at_prompt(project, three_prompts(), to)
     assert (found.prompt.turn, found.is_exact, found.state.backups["a"].name) == (2, True, A2)
 
 
-def test_the_last_prompt(project: Project) -> None:
+def test_the_position_last_is_the_last_prompt(project: Project) -> None:
     """Its number does not matter."""
-    assert aim(project, three(), "last").prompt.turn == 3
+    assert state_at_prompt(project, three_prompts(), "last").prompt.turn == 3
 
 
 @pytest.mark.parametrize(
@@ -233,56 +250,68 @@ def test_the_last_prompt(project: Project) -> None:
         ("4", "No turn 4", "1 to 3"),
     ],
 )
-def test_a_record_that_is_not_a_prompt(project: Project, to: str, why: str, remedy: str) -> None:
+def test_a_position_at_another_record_is_refused(
+    project: Project, to: str, why: str, remedy: str
+) -> None:
     """The error names the nearest prompts or the turns, and the valid forms."""
     with pytest.raises(UsageError, match=why) as caught:
-        aim(project, three(), to)
+        state_at_prompt(project, three_prompts(), to)
     assert remedy in caught.value.remedy
 
 
-def with_an_edit(project: Project, prompts: int, *states: object) -> list[object]:
-    """So many prompts, between the first and the second of which a tool wrote a file."""
-    chain = turns(prompts)
+def prompts_with_an_edit(project: Project, prompts: int, *states: object) -> list[object]:
+    """Return prompts, with a tool's edit between the first and the second."""
+    chain = turns_on_one_chain(prompts)
     return [
         *chain[:2],
-        *write_call(str(project.path("a")), "x", uuid="e", parent="a1"),
+        *write_call(str(project.path_of("a")), "x", uuid="e", parent="a1"),
         *chain[2:],
         *states,
     ]
 
 
-def test_a_prompt_without_a_state_has_the_one_before(project: Project) -> None:
-    """It is not exact if a tool wrote a file between."""
-    found = aim(project, with_an_edit(project, 3, snapshot(prompt_id(1), {"a": backup(A1)})), "3")
+def test_a_prompt_without_a_state_uses_the_previous_one(project: Project) -> None:
+    """The state is not exact if a tool wrote a file in between."""
+    found = state_at_prompt(
+        project,
+        prompts_with_an_edit(project, 3, snapshot_record(prompt_id(1), {"a": backup_entry(A1)})),
+        "3",
+    )
     assert (found.is_exact, found.state.backups["a"].name) == (False, A1)
 
 
-def test_a_state_counts_further_where_nothing_was_edited(project: Project) -> None:
-    """The one after a prompt, too: newer clients write none for a turn of milliseconds."""
+def test_a_state_counts_until_the_next_edit(project: Project) -> None:
+    """The next state counts too: newer clients write none for a turn of milliseconds."""
     states = [
-        snapshot(prompt_id(1), {"a": backup(A1)}),
-        snapshot(prompt_id(3), {"a": backup(A3, 3)}),
+        snapshot_record(prompt_id(1), {"a": backup_entry(A1)}),
+        snapshot_record(prompt_id(3), {"a": backup_entry(A3, 3)}),
     ]
-    found = aim(project, with_an_edit(project, 3, *states), "2")
+    found = state_at_prompt(project, prompts_with_an_edit(project, 3, *states), "2")
     assert (found.is_exact, found.state.backups["a"].name) == (True, A3)
 
 
-def test_before_the_first_state_there_is_none(project: Project) -> None:
-    """Edits preceded it, so the state is unknown; the error names the first prompt with one."""
+def test_a_prompt_before_the_first_state_has_none(project: Project) -> None:
+    """Edits before it make the state unknown. The error names the first prompt with a state."""
     with pytest.raises(NoFileHistory, match="at or before turn 1") as caught:
-        aim(project, with_an_edit(project, 2, snapshot(prompt_id(2), {"a": backup(A2, 2)})), "1")
+        state_at_prompt(
+            project,
+            prompts_with_an_edit(
+                project, 2, snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)})
+            ),
+            "1",
+        )
     assert "turn 2" in caught.value.remedy
 
 
-def branched() -> list[object]:
+def branched_prompts() -> list[object]:
     """Return prompt 1 and two branches from it: prompt 2, which was abandoned, and prompt 3."""
     return [
-        *turns(2),
+        *turns_on_one_chain(2),
         user("prompt 3", uuid=prompt_id(3), parent="a1", ts=9),
         assistant("done", uuid="a3", parent=prompt_id(3), ts=10),
-        snapshot(prompt_id(1), {}),
-        snapshot(prompt_id(2), {"b": backup(A1)}),
-        snapshot(prompt_id(3), {"c": backup(A1)}),
+        snapshot_record(prompt_id(1), {}),
+        snapshot_record(prompt_id(2), {"b": backup_entry(A1)}),
+        snapshot_record(prompt_id(3), {"c": backup_entry(A1)}),
     ]
 
 
@@ -290,14 +319,16 @@ def branched() -> list[object]:
 def test_states_of_another_branch_do_not_count(
     project: Project, to: str, tracked: set[str]
 ) -> None:
-    """Those that continued from the prompt do: what they first touched is as it was at the prompt."""
+    """Branches after the prompt count, since the first backup of a file has its content at the prompt."""
     assert {
-        path for state in aim(project, branched(), to).states for path in state.backups
+        path
+        for state in state_at_prompt(project, branched_prompts(), to).states
+        for path in state.backups
     } == tracked
 
 
 def test_a_cycle_of_parents_ends(project: Project) -> None:
     """Damaged links are followed once."""
-    records = three()
+    records = three_prompts()
     records[0] = {**records[0], "parentUuid": "a3"}  # type: ignore[dict-item]
-    assert aim(project, records, "2").prompt.turn == 2
+    assert state_at_prompt(project, records, "2").prompt.turn == 2

@@ -1,4 +1,4 @@
-"""Files restored: whole or not at all, with copies of what was there, and the way back from it."""
+"""Tests of restored files: all-or-nothing writes, copies of the earlier files, and the undo."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from resume_hooks.storage import state_file
 from tests.builders import SESSION as ARCHIVED
 from tests.builders import ConfigHome
 from tests.cli.conftest import Cli
-from tests.parts.rewind_files.project import SESSION, Project, manifest_of, protected_path
+from tests.parts.rewind_files.project import SESSION, Project, deny_writing, read_manifest
 from tests.sessions.archived.test_verbs import assert_refused
 from tests.test_clock_jumps import YEAR, Clock, hands
 
@@ -41,46 +41,48 @@ OLD: dict[str, str | None] = {
 NEW = {"a": "new a\n", "b": "new b\n", "sub/c": "new c\n"}
 
 
-def planned(project: Project) -> FilesPlan:
-    """Two files to be restored, one to be deleted, one to be created with its folder."""
+def plan_four_changes(project: Project) -> FilesPlan:
+    """Return a plan with two files to restore, one to delete, and one to create with its folder."""
     for name, content in NEW.items():
-        project.put(name, content)
-    return project.plan(
-        project.simple({name: project.keep(name, content) for name, content in OLD.items()})
+        project.write_file(name, content)
+    return project.plan_restore(
+        project.session_with_backups(
+            {name: project.write_backup(name, content) for name, content in OLD.items()}
+        )
     )
 
 
-def as_old() -> dict[str, bytes]:
+def old_contents() -> dict[str, bytes]:
     """Return the project's contents after a complete restore."""
     return {name: content.encode() for name, content in OLD.items() if content is not None}
 
 
-def contents(project: Project) -> dict[str, bytes]:
-    """Every file of the project."""
-    return {name: content for name, (_, content) in project.tree().items()}
+def contents_of_project(project: Project) -> dict[str, bytes]:
+    """Return the bytes of every file of the project."""
+    return {name: content for name, (_, content) in project.list_files().items()}
 
 
-def test_all_is_put_back_and_withdrawn(project: Project) -> None:
-    """Files, modes and folders; an undo is itself a run that can be undone."""
-    decided = planned(project)
-    before = project.tree()
+def test_a_restore_can_be_undone(project: Project) -> None:
+    """Files, modes and folders return. An undo is a run that can be undone too."""
+    decided = plan_four_changes(project)
+    before = project.list_files()
     restore_files.write_files(decided, project.home.where)
-    assert contents(project) == as_old()
+    assert contents_of_project(project) == old_contents()
     restore_files.write_files(
         restore_files.plan_undo(SESSION, project.home.where), project.home.where
     )
-    assert project.tree() == before
-    assert not project.path("sub/deep").exists()
+    assert project.list_files() == before
+    assert not project.path_of("sub/deep").exists()
     restore_files.write_files(
         restore_files.plan_undo(SESSION, project.home.where), project.home.where
     )
-    assert contents(project) == as_old()
+    assert contents_of_project(project) == old_contents()
 
 
 def test_copies_are_private_and_complete(project: Project) -> None:
     """A manifest lists the copies with their files, and distinguishes old from new."""
-    kept = restore_files.write_files(planned(project), project.home.where)
-    rows = {row["path"]: row for row in manifest_of(kept)["files"]}
+    kept = restore_files.write_files(plan_four_changes(project), project.home.where)
+    rows = {row["path"]: row for row in read_manifest(kept)["files"]}
     assert {name: (Path(kept) / rows[name]["before"]["copy"]).read_text() for name in NEW} == NEW
     assert rows["sub/deep/d"]["before"] is None
     assert rows["b"]["after"] is None
@@ -88,40 +90,43 @@ def test_copies_are_private_and_complete(project: Project) -> None:
     assert (modes, stat.S_IMODE(os.stat(kept).st_mode)) == ({0o600}, 0o700)
 
 
-def test_a_run_of_the_same_instant_gets_another_name(
+def test_runs_at_the_same_time_get_different_names(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is the newer one; the copies of the first stay."""
+    """The second counts as newer, and the first one's copies stay."""
     monkeypatch.setattr(clock, "now", lambda: "2026-01-31T09:30:00.000Z")
-    kept = restore_files.write_files(planned(project), project.home.where)
-    project.put("a", "newer\n")
-    again = restore_files.write_files(_planned_again(project), project.home.where)
-    assert manifest_of(kept) != manifest_of(again)
+    kept = restore_files.write_files(plan_four_changes(project), project.home.where)
+    project.write_file("a", "newer\n")
+    again = restore_files.write_files(_plan_again(project), project.home.where)
+    assert read_manifest(kept) != read_manifest(again)
     restore_files.write_files(
         restore_files.plan_undo(SESSION, project.home.where), project.home.where
     )
-    assert contents(project) == as_old() | {"a": b"newer\n"}
+    assert contents_of_project(project) == old_contents() | {"a": b"newer\n"}
 
 
-def _planned_again(project: Project) -> FilesPlan:
-    return project.plan(
+def _plan_again(project: Project) -> FilesPlan:
+    return project.plan_restore(
         locate.session_file(str(project.home.project(str(project.folder)) / f"{SESSION}.jsonl"))
     )
 
 
-def test_an_undo_never_means_an_older_run(project: Project) -> None:
-    """Where the newest is withdrawn by hand, nothing is left: work of between the two would be overwritten."""
-    restore_files.write_files(planned(project), project.home.where)
-    project.put("a", "a day's work\n")
-    kept = restore_files.write_files(_planned_again(project), project.home.where)
-    project.put("a", "a day's work\n")
+def test_an_undo_never_undoes_an_older_run(project: Project) -> None:
+    """If the user already reverted the newest run by hand, nothing is left to undo.
+
+    Otherwise later work would be lost.
+    """
+    restore_files.write_files(plan_four_changes(project), project.home.where)
+    project.write_file("a", "a day's work\n")
+    kept = restore_files.write_files(_plan_again(project), project.home.where)
+    project.write_file("a", "a day's work\n")
     undo = restore_files.plan_undo(SESSION, project.home.where)
-    assert (undo.changes_to_write, undo.undone_run_time) == ((), manifest_of(kept)["time"])
+    assert (undo.changes_to_write, undo.undone_run_time) == ((), read_manifest(kept)["time"])
 
 
-def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
-    """It was ended while it made its copies, so the one before it is the last, however long its manifest is."""
-    kept = restore_files.write_files(planned(project), project.home.where)
+def test_a_run_without_a_manifest_is_ignored(project: Project) -> None:
+    """It ended while it made its copies, so the run before it is the last one, even with a long manifest."""
+    kept = restore_files.write_files(plan_four_changes(project), project.home.where)
     (Path(kept).parent / "9999").mkdir()
     (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
     with (Path(kept) / "manifest.json").open("a") as stream:
@@ -131,8 +136,8 @@ def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
 
 def test_an_undo_marks_files_that_were_changed_by_hand(project: Project) -> None:
     """The undo would overwrite the file, so a copy is kept."""
-    restore_files.write_files(planned(project), project.home.where)
-    project.put("a", "by hand\n")
+    restore_files.write_files(plan_four_changes(project), project.home.where)
+    project.write_file("a", "by hand\n")
     undo = restore_files.plan_undo(SESSION, project.home.where)
     assert {change.project_path.path: change.changed_since for change in undo.changes_to_write} == {
         "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
@@ -144,11 +149,11 @@ def test_an_undo_marks_files_that_were_changed_by_hand(project: Project) -> None
 @pytest.mark.parametrize(
     "damage", [b"", b"[]", b"{", b'{"version":1}', b'{"version":9,"root":"/","files":[]}']
 )
-def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
+def test_a_damaged_manifest_prevents_an_undo(project: Project, damage: bytes) -> None:
     """Nothing is guessed, and no older run is undone instead."""
-    restore_files.write_files(planned(project), project.home.where)
-    project.put("a", "newer\n")
-    kept = restore_files.write_files(_planned_again(project), project.home.where)
+    restore_files.write_files(plan_four_changes(project), project.home.where)
+    project.write_file("a", "newer\n")
+    kept = restore_files.write_files(_plan_again(project), project.home.where)
     (Path(kept) / "manifest.json").write_bytes(damage)
     with pytest.raises(NoFileHistory, match="can't be read"):
         restore_files.plan_undo(SESSION, project.home.where)
@@ -157,116 +162,117 @@ def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
 def replace_folder_by_link(project: Project) -> None:
     """Replace a folder by a link to a place outside."""
     outside = project.folder.parent / "outside"
-    project.path("sub").rename(outside)
-    os.symlink(outside, project.path("sub"))
+    project.path_of("sub").rename(outside)
+    os.symlink(outside, project.path_of("sub"))
 
 
 @pytest.mark.parametrize(
     "act",
     [
-        lambda project: project.put("sub/c", "by hand\n"),
+        lambda project: project.write_file("sub/c", "by hand\n"),
         lambda project: os.utime(
-            project.put("sub/c", "new c\n"), ns=(1, 1)
+            project.write_file("sub/c", "new c\n"), ns=(1, 1)
         ),  # saved anew as it was
-        lambda project: project.path("sub/c").unlink(),
-        lambda project: project.put("sub/deep/d", "by hand\n"),  # where there was none
+        lambda project: project.path_of("sub/c").unlink(),
+        lambda project: project.write_file("sub/deep/d", "by hand\n"),  # where there was none
         replace_folder_by_link,
     ],
 )
 def test_a_file_that_changed_meanwhile_is_kept(
     project: Project, act: Callable[[Project], object]
 ) -> None:
-    """In this case nothing is written, and no copy is kept."""
-    decided = planned(project)
+    """Nothing is written, and no copies remain."""
+    decided = plan_four_changes(project)
     act(project)
-    before = project.tree()
+    before = project.list_files()
     with pytest.raises(WriteFailed):
         restore_files.write_files(decided, project.home.where)
-    assert project.tree() == before
+    assert project.list_files() == before
     assert os.listdir(restore_files.copies_folder_path(SESSION, project.home.where)) == []
     if act is replace_folder_by_link:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
 
-def test_a_folder_that_takes_no_files_any_more(
+def test_a_folder_that_became_read_only_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is seen before the first file is written."""
-    decided = planned(project)
-    before = project.tree()
-    protected_path(monkeypatch, os.curdir)
+    """It is checked before the first file is written."""
+    decided = plan_four_changes(project)
+    before = project.list_files()
+    deny_writing(monkeypatch, os.curdir)
     with pytest.raises(WriteFailed, match="nothing can be written"):
         restore_files.write_files(decided, project.home.where)
-    assert project.tree() == before
+    assert project.list_files() == before
 
 
-def test_an_interruption_before_the_first_file(
+def test_an_early_interruption_changes_nothing(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was changed, and no copies are left."""
-    decided = planned(project)
-    before = project.tree()
+    """No file was written yet, and no copies remain."""
+    decided = plan_four_changes(project)
+    before = project.list_files()
     monkeypatch.setattr(
         restore_files, "remove_stale_temporaries", lambda _: signal.raise_signal(signal.SIGINT)
     )
     with pytest.raises(Interrupted, match="0 of 4 files"):
         restore_files.write_files(decided, project.home.where)
-    assert project.tree() == before
+    assert project.list_files() == before
     assert os.listdir(restore_files.copies_folder_path(SESSION, project.home.where)) == []
 
 
-def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This is so for any number of files in it."""
+def test_each_folder_is_cleaned_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This is true for any number of files in it."""
     swept: list[str] = []
-    decided = planned(project)
+    decided = plan_four_changes(project)
     monkeypatch.setattr(restore_files, "remove_stale_temporaries", swept.append)
     restore_files.write_files(decided, project.home.where)
-    folders = [project.folder, project.path("sub"), project.path("sub/deep")]
+    folders = [project.folder, project.path_of("sub"), project.path_of("sub/deep")]
     assert sorted(swept) == [str(folder) for folder in folders]
 
 
-def test_a_killed_runs_file_is_removed(project: Project) -> None:
-    """It is a temporary file."""
-    left = project.put(f".resume-hooks-{2**30}-0000.tmp", "half")
-    restore_files.write_files(planned(project), project.home.where)
+def test_the_temporary_file_of_a_killed_run_is_removed(project: Project) -> None:
+    left = project.write_file(f".resume-hooks-{2**30}-0000.tmp", "half")
+    restore_files.write_files(plan_four_changes(project), project.home.where)
     assert not left.exists()
 
 
-def test_a_set_group_id_bit_of_the_file_stays(project: Project) -> None:
-    """If the permissions are equal, because no backup has this bit."""
-    path = project.put("a", "new\n", 0o2755)
+def test_the_set_group_id_bit_of_a_file_stays(project: Project) -> None:
+    """No backup has this bit, so it stays if the other permissions are equal."""
+    path = project.write_file("a", "new\n", 0o2755)
     restore_files.write_files(
-        project.plan(project.simple({"a": project.keep("a", "old\n", mode=0o755)})),
+        project.plan_restore(
+            project.session_with_backups({"a": project.write_backup("a", "old\n", mode=0o755)})
+        ),
         project.home.where,
     )
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("old\n", 0o2755)
 
 
-def test_a_backup_that_changed_meanwhile_is_not_taken(project: Project) -> None:
-    """Only the shown content is written."""
-    decided = planned(project)
+def test_a_backup_that_changed_meanwhile_is_refused(project: Project) -> None:
+    """Only the content that was shown is written."""
+    decided = plan_four_changes(project)
     for path in project.store.iterdir():
         path.write_text("other\n")
-    before = project.tree()
+    before = project.list_files()
     with pytest.raises(WriteFailed, match="changed while it was read"):
         restore_files.write_files(decided, project.home.where)
-    assert project.tree() == before
+    assert project.list_files() == before
 
 
-def test_a_folder_swapped_for_a_link_in_between_leads_nowhere(
+def test_a_folder_replaced_by_a_link_is_not_followed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the copies and the first write, the worst moment: nothing outside is touched."""
-    decided = planned(project)
+    """The swap happens between the copies and the first write, and no file outside changes."""
+    decided = plan_four_changes(project)
     outside = project.folder.parent / "outside"
     keep = restore_files.back_up_files
 
-    def keep_and_swap(*arguments: Any) -> str:
+    def copy_then_swap(*arguments: Any) -> str:
         kept = keep(*arguments)
         replace_folder_by_link(project)
         return kept
 
-    monkeypatch.setattr(restore_files, "back_up_files", keep_and_swap)
+    monkeypatch.setattr(restore_files, "back_up_files", copy_then_swap)
     with pytest.raises(WriteFailed, match="symbolic link"):
         restore_files.write_files(decided, project.home.where)
     assert (outside / "c").read_text() == NEW["sub/c"]
@@ -274,7 +280,7 @@ def test_a_folder_swapped_for_a_link_in_between_leads_nowhere(
 
 
 class Crash(BaseException):
-    """The process ends here."""
+    """The process ends at this point."""
 
 
 STEPS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
@@ -284,31 +290,31 @@ STEPS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
 @pytest.mark.parametrize(
     "fails", [Crash(), OSError(28, "No space left on device")], ids=["crash", "full"]
 )
-def test_wherever_it_stops_each_file_is_old_or_new(
+def test_after_a_crash_each_file_is_old_or_new(
     config_home: ConfigHome, tmp_path: Path, step: str, fails: BaseException
 ) -> None:
-    """And an undo brings back what was there; each call of the step is the last one once."""
+    """The process crashes in turn at each call of each step. An undo restores the earlier files."""
     for count in range(200):
         environ = {"CLAUDE_CONFIG_DIR": str(tmp_path / f"{count}")}
         home = config_home._replace(config=tmp_path / f"{count}", environ=environ)
         project = Project(home, tmp_path / f"proj{count}")
-        decided = planned(project)
-        before = project.tree()
+        decided = plan_four_changes(project)
+        before = project.list_files()
         failing = Failing(getattr(os, step), count, fails)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, step, failing)
             with contextlib.suppress(Crash, WriteFailed):
                 restore_files.write_files(decided, Where(environ))
         _require_old_or_new(project, before)
-        _recover(environ)
-        assert project.tree() == before
+        _undo_in_another_process(environ)
+        assert project.list_files() == before
         if not failing.reached:
             break
     assert count, "the step was never taken"
 
 
 class Failing:
-    """A call that fails, and continues failing, after it went well ``count`` times."""
+    """A call that succeeds ``count`` times and then always fails."""
 
     def __init__(self, real: Callable[..., Any], count: int, error: BaseException) -> None:
         self._real, self._left, self._error = real, count, error
@@ -323,8 +329,8 @@ class Failing:
         return self._real(*arguments, **named)
 
 
-def _recover(environ: dict[str, str]) -> None:
-    """Undo the run in another process than the killed one."""
+def _undo_in_another_process(environ: dict[str, str]) -> None:
+    """Undo the run in a process other than the killed one."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
         patch.setattr(state_file, "is_process_running", lambda _: False)
         undo = restore_files.plan_undo(SESSION, Where(environ))
@@ -335,11 +341,13 @@ def _recover(environ: dict[str, str]) -> None:
 
 def _require_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -> None:
     there = {
-        name: content for name, content in contents(project).items() if not name.endswith(".tmp")
+        name: content
+        for name, content in contents_of_project(project).items()
+        if not name.endswith(".tmp")
     }
     assert there.keys() <= set(NAMES)
     for name in NAMES:
-        old, new = as_old().get(name), before.get(name, (0, None))[1]
+        old, new = old_contents().get(name), before.get(name, (0, None))[1]
         assert there.get(name) in (old, new), name
 
 
@@ -353,53 +361,53 @@ FILES = st.dictionaries(
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FILES)
-def test_there_and_back_is_where_it_began(
+def test_an_undo_returns_to_the_earlier_state(
     tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]
 ) -> None:
-    """For any files: restored they equal the backups, undone they equal the earlier state."""
+    """For any files, restored ones equal the backups and undone ones the earlier state."""
     root = tmp_path_factory.mktemp("any")
     environ = {"CLAUDE_CONFIG_DIR": str(root / "config")}
     project = Project(ConfigHome(root, root / "config", environ), root / "proj")
     for name, (_old, new, mode) in tracked.items():
         if new is not None:
-            project.put(name, new, mode)
-    before = project.tree()
-    decided = project.plan(
-        project.simple(
+            project.write_file(name, new, mode)
+    before = project.list_files()
+    decided = project.plan_restore(
+        project.session_with_backups(
             {
-                name: project.keep(name, old, mode=0o640)
+                name: project.write_backup(name, old, mode=0o640)
                 for name, (old, _new, _mode) in tracked.items()
             }
         )
     )
     if decided.changes_to_write:
         restore_files.write_files(decided, Where(environ))
-    assert contents(project) == {
+    assert contents_of_project(project) == {
         name: old for name, (old, _new, _mode) in tracked.items() if old is not None
     }
     if decided.changes_to_write:
         restore_files.write_files(restore_files.plan_undo(SESSION, Where(environ)), Where(environ))
-    assert project.tree() == before
+    assert project.list_files() == before
 
 
-def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
+def test_a_lost_working_folder_is_refused(config_home: ConfigHome, cli: Cli) -> None:
     """The error has the one command that restores it; the copy is unchanged."""
     assert_refused(config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes"))
 
 
-def test_undo_means_the_run_that_was_last(
-    tmp_path: Path, config_home: ConfigHome, hands: Clock
-) -> None:
-    """Even if the clock went back between two runs, because runs are sorted by number."""
+def test_undo_reverts_the_last_run(tmp_path: Path, config_home: ConfigHome, hands: Clock) -> None:
+    """Runs are sorted by number, because the clock may go back between two runs."""
     project = Project(config_home, tmp_path / "work" / "proj")
     names: list[str] = []
     for ahead in (0, -YEAR, -2 * YEAR, -YEAR, 10):
         hands.ahead = ahead
-        project.put("a", f"new {len(names)}")
-        decided = project.plan(project.simple({"a": project.keep("a", "old")}))
+        project.write_file("a", f"new {len(names)}")
+        decided = project.plan_restore(
+            project.session_with_backups({"a": project.write_backup("a", "old")})
+        )
         names.append(os.path.basename(restore_files.write_files(decided, project.home.where)))
         found = restore_files.plan_undo(SESSION, project.home.where)
         names.append(os.path.basename(restore_files.write_files(found, project.home.where)))
-        assert project.path("a").read_text() == f"new {len(names) - 2}"
+        assert project.path_of("a").read_text() == f"new {len(names) - 2}"
     assert names == sorted(names)
     assert len(set(names)) == len(names)

@@ -1,4 +1,4 @@
-"""``rewind-files`` from the shell: what it shows, asks, refuses, writes and revokes."""
+"""Tests of ``rewind-files`` in the shell: its preview, question, refusals, writes and undo."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from resume_hooks.cli.options import VerbOptions
 from resume_hooks.storage import project_files
 from tests.builders import ConfigHome
 from tests.cli.test_completion import completions, desk_folder
-from tests.parts.rewind_files.project import SESSION, Project, backup, prompt_id, snapshot, turns
+from tests.parts.rewind_files.project import (
+    SESSION,
+    Project,
+    backup_entry,
+    prompt_id,
+    snapshot_record,
+    turns_on_one_chain,
+)
 
 __all__ = ["desk_folder"]
 
@@ -26,13 +33,19 @@ def project(config_home: ConfigHome, tmp_path: Path) -> Project:
     """A project with a file to restore, one to delete, one to create."""
     made = Project(config_home, tmp_path / "work" / "proj")
     tracked = {
-        "a": made.keep("a", "old\n"),
-        "b": backup(None),
-        "sub/c": made.keep("sub/c", "gone\n"),
+        "a": made.write_backup("a", "old\n"),
+        "b": backup_entry(None),
+        "sub/c": made.write_backup("sub/c", "gone\n"),
     }
-    made.session([*turns(2), snapshot(prompt_id(1), tracked), snapshot(prompt_id(2), tracked)])
-    made.put("a", "new\n")
-    made.put("b", "by the model\n")
+    made.write_session(
+        [
+            *turns_on_one_chain(2),
+            snapshot_record(prompt_id(1), tracked),
+            snapshot_record(prompt_id(2), tracked),
+        ]
+    )
+    made.write_file("a", "new\n")
+    made.write_file("b", "by the model\n")
     os.utime(
         made.home.project(str(made.folder)) / f"{SESSION}.jsonl", (1_700_000_000, 1_700_000_000)
     )
@@ -44,26 +57,26 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Answer yes at a terminal, and record the questions."""
     asked: list[str] = []
 
-    def confirm(text: str, **_: object) -> bool:
+    def answer_yes(text: str, **_: object) -> bool:
         asked.append(text)
         return True
 
     monkeypatch.setattr(VerbOptions, "is_interactive", True)
-    monkeypatch.setattr(click, "confirm", confirm)
+    monkeypatch.setattr(click, "confirm", answer_yes)
     return asked
 
 
-def document(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
-    """The JSON answer."""
+def read_document(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
+    """Return the JSON answer."""
     assert run(["rewind-files", *arguments, "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_dry_run_shows_and_writes_nothing(
+def test_a_dry_run_lists_files_without_writing(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every file with its action and its differences."""
-    before = project.tree()
+    """Each file has its action and its differences."""
+    before = project.list_files()
     assert run(["rewind-files", SESSION, "--to", "1", "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert 'as at turn 1 "prompt 1"' in out
@@ -76,116 +89,115 @@ def test_a_dry_run_shows_and_writes_nothing(
         "Nothing was writ",
     ):
         assert line in out
-    assert project.tree() == before
+    assert project.list_files() == before
     assert not (project.home.config / "resume-hooks").exists()
 
 
-def test_yes_writes_and_undo_takes_back(
+def test_yes_restores_files_and_undo_reverts_them(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The receipt names the copies, and the command that restores them."""
-    before = project.tree()
+    """The receipt names the copies and the command for the undo."""
+    before = project.list_files()
     assert (
         "nothing to undo"
-        in document(capsys, SESSION, "--undo", "--yes", code=1)["error"]["message"]
+        in read_document(capsys, SESSION, "--undo", "--yes", code=1)["error"]["message"]
     )
-    done = document(capsys, SESSION, "--to", "1", "--yes")["data"]
+    done = read_document(capsys, SESSION, "--to", "1", "--yes")["data"]
     assert {row["path"]: (row["action"], row["status"]) for row in done["files"]} == {
         "a": ("restore", "written"), "b": ("delete", "written"), "sub/c": ("create", "written"),
     }  # fmt: skip
     assert (done["written"], done["complete"], done["to"]["turn"]) == (True, True, 1)
     assert os.path.isdir(done["kept"])
-    assert {name: content for name, (_, content) in project.tree().items()} == {
+    assert {name: content for name, (_, content) in project.list_files().items()} == {
         "a": b"old\n",
         "sub/c": b"gone\n",
     }
-    again = document(capsys, SESSION, "--to", "1", "--yes")["data"]
+    again = read_document(capsys, SESSION, "--to", "1", "--yes")["data"]
     assert (again["written"], again["kept"]) == (False, None)
-    undone = document(capsys, SESSION, "--undo", "--yes")["data"]
+    undone = read_document(capsys, SESSION, "--undo", "--yes")["data"]
     assert (undone["undo"], undone["to"]) == (True, None)
-    assert project.tree() == before
+    assert project.list_files() == before
 
 
-def test_it_asks_on_a_terminal(
+def test_rewind_files_asks_on_a_terminal(
     project: Project, terminal: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The question follows the list of overwritten files."""
+    """The question follows the list of files that will be overwritten."""
     assert run(["rewind-files", SESSION, "--to", "1"]) == 0
     assert terminal == ["\nPut 3 files back (1 of them deleted)?"]
     assert "put back" in capsys.readouterr().out
-    assert project.path("a").read_text() == "old\n"
+    assert project.path_of("a").read_text() == "old\n"
 
 
-def test_no_means_no(
+def test_the_answer_no_writes_nothing(
     project: Project, terminal: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is written."""
+    """The project is unchanged."""
     monkeypatch.setattr(click, "confirm", lambda *_, **__: False)
     assert run(["rewind-files", SESSION, "--to", "1"]) == 0
-    assert project.path("a").read_text() == "new\n"
+    assert project.path_of("a").read_text() == "new\n"
     assert terminal == []
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_without_a_terminal_it_wants_a_yes(
+def test_rewind_files_needs_yes_without_a_terminal(
     project: Project, capsys: pytest.CaptureFixture[str], more: list[str]
 ) -> None:
-    """A usage error with the way on, before anything is read."""
+    """It is a usage error with a remedy, before anything is read."""
     assert run(["rewind-files", SESSION, "--to", "1", *more]) == 2
     assert "--yes" in "".join(capsys.readouterr())
-    assert project.path("a").read_text() == "new\n"
+    assert project.path_of("a").read_text() == "new\n"
 
 
 @pytest.mark.parametrize(
     "arguments", [[], ["--to", "1", "--undo"], ["--to", "never"], ["--to", "9"]]
 )
-def test_contradictory_search_options(
+def test_contradictory_options_are_refused(
     project: Project, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     """They are usage errors."""
-    assert document(capsys, SESSION, *arguments, "--yes", code=2)["error"]["code"] == "usage"
-    assert project.path("a").read_text() == "new\n"
+    assert read_document(capsys, SESSION, *arguments, "--yes", code=2)["error"]["code"] == "usage"
+    assert project.path_of("a").read_text() == "new\n"
 
 
-def test_all_or_nothing_unless_told_otherwise(
+def test_one_refused_file_prevents_all_writes_without_partial(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A refused file contains the others up.
-
-    With --partial they are written, and the exit code tells.
-    """
-    project.path("b").unlink()
-    os.symlink("a", project.path("b"))
-    failed = document(capsys, SESSION, "--to", "1", "--yes", code=1)["error"]
+    """With ``--partial`` the others are written, and the exit code shows the failure."""
+    project.path_of("b").unlink()
+    os.symlink("a", project.path_of("b"))
+    failed = read_document(capsys, SESSION, "--to", "1", "--yes", code=1)["error"]
     assert (failed["code"], "--partial" in failed["remedy"]) == ("cant-restore", True)
-    assert project.path("a").read_text() == "new\n"
-    done = document(capsys, SESSION, "--to", "1", "--yes", "--partial", code=1)["data"]
+    assert project.path_of("a").read_text() == "new\n"
+    done = read_document(capsys, SESSION, "--to", "1", "--yes", "--partial", code=1)["data"]
     assert {row["path"]: row["status"] for row in done["files"]} == {
         "a": "written",
         "b": "refused",
         "sub/c": "written",
     }
-    assert project.path("b").is_symlink()
-    assert document(capsys, SESSION, "--to", "1", "--dry-run")["data"]["complete"] is False
+    assert project.path_of("b").is_symlink()
+    assert read_document(capsys, SESSION, "--to", "1", "--dry-run")["data"]["complete"] is False
 
 
-def test_where_no_file_can_be_put_back(
+def test_the_message_if_no_file_can_be_restored(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The text does not claim that no file differs."""
     for name in ("a", "b", "sub/c"):
-        project.path(name).unlink(missing_ok=True)
-        project.path(name).mkdir(parents=True)
+        project.path_of(name).unlink(missing_ok=True)
+        project.path_of(name).mkdir(parents=True)
     assert run(["rewind-files", SESSION, "--to", "1", "--yes", "--partial"]) == 1
     assert "Nothing was written: 3 files can't be put back" in capsys.readouterr().out
 
 
-def test_nothing_is_left_to_undo(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """The run that was meant is named by its time."""
-    kept = document(capsys, SESSION, "--to", "1", "--yes")["data"]["kept"]
-    project.put("a", "new\n")
-    project.put("b", "by the model\n")
-    project.path("sub/c").unlink()
+def test_an_undo_without_changes_is_reported(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message gives the time of the run."""
+    kept = read_document(capsys, SESSION, "--to", "1", "--yes")["data"]["kept"]
+    project.write_file("a", "new\n")
+    project.write_file("b", "by the model\n")
+    project.path_of("sub/c").unlink()
     assert run(["rewind-files", SESSION, "--undo", "--yes"]) == 0
     date = os.path.basename(kept)[:10]
     assert (
@@ -194,54 +206,56 @@ def test_nothing_is_left_to_undo(project: Project, capsys: pytest.CaptureFixture
     )
 
 
-def test_ctrl_c_in_the_middle(
+def test_ctrl_c_during_a_restore(
     project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit code of an interruption, with the place of the copies and the command to undo."""
-    before = project.tree()
+    """The exit code is that of an interruption, and the message names the copies and the command for the undo."""
+    before = project.list_files()
     write = project_files.write_project_file
 
-    def interrupted(*arguments: Any, **more: Any) -> None:
+    def raise_interruption(*arguments: Any, **more: Any) -> None:
         signal.raise_signal(signal.SIGINT)
         write(*arguments, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(project_files, "write_project_file", interrupted)
-        error = document(capsys, SESSION, "--to", "1", "--yes", code=130)["error"]
+        patch.setattr(project_files, "write_project_file", raise_interruption)
+        error = read_document(capsys, SESSION, "--to", "1", "--yes", code=130)["error"]
     assert error["code"] == "interrupted"
     assert "1 of 3 files" in error["message"]
     assert "copies are in" in error["remedy"]
-    assert project.path("a").read_text() == "old\n", "the file at hand was finished"
+    assert project.path_of("a").read_text() == "old\n", "the file at hand was finished"
     assert run(["rewind-files", SESSION, "--undo", "--yes"]) == 0
-    assert project.tree() == before
+    assert project.list_files() == before
 
 
 def test_a_reference_names_the_session_too(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a LOCATOR; a different one is refused."""
-    assert document(capsys, "--to", f"{SESSION[:8]}:2", "--dry-run")["data"]["to"]["turn"] == 2
+    """SESSION may be omitted. A different session is refused."""
+    assert read_document(capsys, "--to", f"{SESSION[:8]}:2", "--dry-run")["data"]["to"]["turn"] == 2
     other = project.home.project(str(project.folder)) / "00000008-0000-4000-8000-000000000008.jsonl"
     other.write_bytes((other.parent / f"{SESSION}.jsonl").read_bytes())
     assert (
         "two sessions"
-        in document(capsys, other.stem, "--to", f"{SESSION}:2", "--yes", code=2)["error"]["message"]
+        in read_document(capsys, other.stem, "--to", f"{SESSION}:2", "--yes", code=2)["error"][
+            "message"
+        ]
     )
 
 
-def test_a_session_without_file_history(
+def test_a_session_without_file_history_is_refused(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One sentence, with why that may be."""
-    project.session(turns(2))
-    error = document(capsys, SESSION, "--to", "1", "--yes", code=1)["error"]
+    """One sentence gives the possible cause."""
+    project.write_session(turns_on_one_chain(2))
+    error = read_document(capsys, SESSION, "--to", "1", "--yes", code=1)["error"]
     assert (error["code"], "checkpointing" in error["remedy"]) == ("no-file-history", True)
 
 
-def test_a_live_session_is_reported(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_open_session_is_reported(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """Its client does not learn of the restored files."""
     os.utime(project.home.project(str(project.folder)) / f"{SESSION}.jsonl")
-    (warning,) = document(capsys, SESSION, "--to", "1", "--yes")["warnings"]
+    (warning,) = read_document(capsys, SESSION, "--to", "1", "--yes")["warnings"]
     assert "does not know" in warning
 
 
@@ -250,8 +264,13 @@ def test_hostile_text_does_not_reach_the_terminal(
 ) -> None:
     """This holds for names and contents of files."""
     name = "x\x1b[2J\n  restore  y"
-    project.session(
-        [*turns(1), snapshot(prompt_id(1), {name: project.keep(name, "a\x1b]0;t\x07b\x9b2J\rc\n")})]
+    project.write_session(
+        [
+            *turns_on_one_chain(1),
+            snapshot_record(
+                prompt_id(1), {name: project.write_backup(name, "a\x1b]0;t\x07b\x9b2J\rc\n")}
+            ),
+        ]
     )
     assert run(["rewind-files", SESSION, "--to", "1", "--dry-run"]) == 0
     out = capsys.readouterr().out
@@ -260,15 +279,15 @@ def test_hostile_text_does_not_reach_the_terminal(
     assert "\n  restore  y" not in out
 
 
-def test_many_long_differences_are_cut(
+def test_long_differences_are_shortened(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The omitted lines are counted."""
     tracked = {}
     for number in range(12):
         text = "".join(f"{number} {line}\n" for line in range(100))
-        tracked[f"{number:02}"] = project.keep(f"{number:02}", text)
-    project.session([*turns(1), snapshot(prompt_id(1), tracked)])
+        tracked[f"{number:02}"] = project.write_backup(f"{number:02}", text)
+    project.write_session([*turns_on_one_chain(1), snapshot_record(prompt_id(1), tracked)])
     assert run(["rewind-files", SESSION, "--to", "1", "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert "... and 41 more lines" in out
@@ -276,7 +295,7 @@ def test_many_long_differences_are_cut(
     assert len(out.splitlines()) < 460
 
 
-def test_it_completes_a_session(config_home: ConfigHome, desk_folder: Path) -> None:
+def test_the_shell_completes_a_session(config_home: ConfigHome, desk_folder: Path) -> None:
     """SESSION is in its usage line."""
     assert completions(config_home, desk_folder, "resume-hooks rewind-files 1a2") == [
         "plain,1a2b3c4d"

@@ -1,4 +1,4 @@
-"""The scope of an audit: every place of a session, only appended bytes, and never the secret itself."""
+"""Tests of an audit: it covers every place of a session, reads only appended bytes, and never shows a secret."""
 
 from __future__ import annotations
 
@@ -38,48 +38,52 @@ KEY = private_key(RNG)
 
 
 @pytest.fixture
-def session(config_home: ConfigHome) -> Path:
-    """A session with a secret in its last prompt."""
+def session_with_secret(config_home: ConfigHome) -> Path:
+    """Return a session with a secret in its last prompt."""
     records = [*conversation(3), user(f"use {GITHUB}", uuid="leak", parent=None, ts=99)]
     path = Path(write_session(config_home.project(), SESSION, records))
     os.utime(path, (1_770_000_000, 1_770_000_000))  # nobody is at it
     return path
 
 
-def look(home: ConfigHome) -> Audit:
-    """An audit of everything."""
+def audit_everything(home: ConfigHome) -> Audit:
+    """Audit everything."""
     return audit_sessions(home.where, sessions=None)
 
 
-def state(home: ConfigHome) -> Path:
-    """The file in which audits remember."""
+def audit_state_file(home: ConfigHome) -> Path:
+    """Return the state file of audits."""
     return home.config / "resume-hooks" / CACHE_FILE
 
 
-def test_a_secret_is_reported_by_kind_place_and_age(config_home: ConfigHome, session: Path) -> None:
+def test_a_secret_is_reported_by_kind_place_and_age(
+    config_home: ConfigHome, session_with_secret: Path
+) -> None:
     """The report has its length and a reference for ``read``, but no part of the secret."""
-    (leak,) = look(config_home).leaks
-    number = session.read_bytes().count(b"\n") - 1
+    (leak,) = audit_everything(config_home).leaks
+    number = session_with_secret.read_bytes().count(b"\n") - 1
     assert (leak.kind, leak.place, leak.reference) == (
         "github-pat",
         "transcript",
         f"{SESSION}:{number}",
     )
     assert (leak.uuid, leak.time, leak.length) == ("leak", "2026-01-31T09:31:39.000Z", 40)
-    assert session.read_bytes()[leak.offset : leak.offset + leak.length] == GITHUB.encode()
+    assert (
+        session_with_secret.read_bytes()[leak.offset : leak.offset + leak.length] == GITHUB.encode()
+    )
 
 
-def test_the_name_of_a_folder_is_reported_once(config_home: ConfigHome) -> None:
-    """Each record has the name and redaction keeps it; the report states that a scrub also keeps it."""
+def test_a_secret_in_a_folder_name_is_reported_once(config_home: ConfigHome) -> None:
+    """Each record has the name, and redaction keeps it. The report says that a scrub keeps it too."""
     records = [{**record, "cwd": f"/home/user/{GITHUB}"} for record in conversation(3)]
     write_session(config_home.project(), SESSION, records)
-    (leak,) = look(config_home).leaks
+    (leak,) = audit_everything(config_home).leaks
     assert (leak.kind, leak.place, leak.reference) == ("github-pat", "folder name", f"{SESSION}:0")
     assert leak.file.endswith(f"{SESSION}.jsonl")
 
 
-def test_a_name_that_no_client_needs_is_redacted() -> None:
-    """No client uses the name of a plan or of a model as a link."""
+def test_secrets_in_names_of_plans_and_models_are_redacted() -> None:
+    """No client uses these names as a link."""
     line = session_bytes(
         [{"slug": GITHUB, "message": {"role": "assistant", "model": GITHUB, "content": "done"}}]
     )
@@ -88,20 +92,22 @@ def test_a_name_that_no_client_needs_is_redacted() -> None:
     assert [secret.kind for secret in secrets] == ["github-pat"] * 2
 
 
-def test_nothing_of_a_secret_is_remembered(config_home: ConfigHome, session: Path) -> None:
+def test_the_audit_state_contains_no_secret(
+    config_home: ConfigHome, session_with_secret: Path
+) -> None:
     """The state file is private and contains only kinds and places."""
-    look(config_home)
-    raw = state(config_home).read_bytes()
+    audit_everything(config_home)
+    raw = audit_state_file(config_home).read_bytes()
     assert not any(GITHUB[at : at + 6].encode() in raw for at in range(4, 34))
-    assert state(config_home).stat().st_mode & 0o777 == 0o600
+    assert audit_state_file(config_home).stat().st_mode & 0o777 == 0o600
 
 
-def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) -> None:
+def test_only_appended_bytes_are_read(config_home: ConfigHome, session_with_secret: Path) -> None:
     """A second scan reads no bytes; after an append it reads only the new bytes."""
-    first = look(config_home)
-    assert first.bytes_read == first.total_bytes == session.stat().st_size
-    assert look(config_home).bytes_read == 0
-    with session.open("ab") as stream:
+    first = audit_everything(config_home)
+    assert first.bytes_read == first.total_bytes == session_with_secret.stat().st_size
+    assert audit_everything(config_home).bytes_read == 0
+    with session_with_secret.open("ab") as stream:
         stream.write(
             session_bytes(
                 [
@@ -114,51 +120,52 @@ def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) ->
                 ]
             )
         )
-    again = look(config_home)
-    assert again.bytes_read == session.stat().st_size - first.total_bytes
+    again = audit_everything(config_home)
+    assert again.bytes_read == session_with_secret.stat().st_size - first.total_bytes
     assert [leak.kind for leak in again.leaks] == ["github-pat", "password"]
 
 
-def test_a_torn_line_is_read_and_again_when_it_is_whole(
-    config_home: ConfigHome, session: Path
+def test_an_unfinished_line_is_read_again_when_complete(
+    config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """An unfinished line counts once."""
+    """Its secret counts once."""
     whole = session_bytes(
         [user(f"again {GITHUB} " + "x" * 200, uuid="torn", parent="leak", ts=130)]
     )
-    with session.open("ab") as stream:
+    with session_with_secret.open("ab") as stream:
         stream.write(whole[:-60])
-    assert len(look(config_home).leaks) == 2
-    with session.open("ab") as stream:
+    assert len(audit_everything(config_home).leaks) == 2
+    with session_with_secret.open("ab") as stream:
         stream.write(whole[-60:])
-    leaks = look(config_home).leaks
+    leaks = audit_everything(config_home).leaks
     assert [leak.uuid for leak in leaks] == ["leak", "torn"]
 
 
 @pytest.mark.parametrize("way", ["replaced", "cut", "rewritten"])
-def test_a_rewritten_file_is_read_again(config_home: ConfigHome, session: Path, way: str) -> None:
-    """Another file in its place, fewer bytes, or other bytes under the same name."""
-    look(config_home)
+def test_a_rewritten_file_is_read_again(
+    config_home: ConfigHome, session_with_secret: Path, way: str
+) -> None:
+    """The file was replaced, became shorter, or has other bytes under the same name."""
+    audit_everything(config_home)
     clean = session_bytes(conversation(3, prefix="n"))
     if way == "replaced":
-        temporary = session.with_suffix(".tmp")
+        temporary = session_with_secret.with_suffix(".tmp")
         temporary.write_bytes(clean * 3)
-        os.replace(temporary, session)
+        os.replace(temporary, session_with_secret)
     else:
-        with session.open("r+b") as stream:
+        with session_with_secret.open("r+b") as stream:
             stream.write(clean * 3 if way == "rewritten" else clean[:50])
             stream.truncate(len(clean) * 3 if way == "rewritten" else 50)
-    assert look(config_home).leaks == []
+    assert audit_everything(config_home).leaks == []
 
 
-def test_a_damaged_memory_costs_a_look(config_home: ConfigHome, session: Path) -> None:
-    """What can't be understood, or is of other rules, counts as nothing.
-
-    So do rows of any other form.
-    """
-    look(config_home)
-    value = orjson.loads(state(config_home).read_bytes())
-    hostile = orjson.dumps(value | {"files": {str(session): ["a", {}, None]}})
+def test_a_damaged_audit_state_is_ignored(
+    config_home: ConfigHome, session_with_secret: Path
+) -> None:
+    """State that is unreadable, of other rules, or with invalid rows is ignored, so all files are read again."""
+    audit_everything(config_home)
+    value = orjson.loads(audit_state_file(config_home).read_bytes())
+    hostile = orjson.dumps(value | {"files": {str(session_with_secret): ["a", {}, None]}})
     for content in (
         b"",
         b"[]",
@@ -167,32 +174,38 @@ def test_a_damaged_memory_costs_a_look(config_home: ConfigHome, session: Path) -
         b'{"files":[1]}',
         hostile,
     ):
-        state(config_home).write_bytes(content)
-        found = look(config_home)
+        audit_state_file(config_home).write_bytes(content)
+        found = audit_everything(config_home)
         assert len(found.leaks) == 1
-        assert found.bytes_read >= session.stat().st_size
+        assert found.bytes_read >= session_with_secret.stat().st_size
 
 
-def test_a_failed_write_leaves_nothing_behind(
-    config_home: ConfigHome, session: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_write_of_the_audit_state_is_repeated(
+    config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk causes one warning; when space is free, the same process saves its state again."""
+    """A full disk causes one warning. When space is free, the same process saves its state again."""
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail)
-        found = look(config_home)
+        found = audit_everything(config_home)
     assert (len(found.leaks), "reads all files again" in found.warnings[0]) == (1, True)
-    assert not [path for path in state(config_home).parent.iterdir() if path.name.endswith(".tmp")]
-    assert not look(config_home).warnings
-    assert state(config_home).exists()
+    assert not [
+        path
+        for path in audit_state_file(config_home).parent.iterdir()
+        if path.name.endswith(".tmp")
+    ]
+    assert not audit_everything(config_home).warnings
+    assert audit_state_file(config_home).exists()
 
 
-def test_sidecars_the_trash_and_sub_agents(config_home: ConfigHome, session: Path) -> None:
-    """A key over lines of a tool's output, a sub-agent's line, and all of it after a delete."""
-    own = session.with_suffix("")
+def test_an_audit_covers_sidecars_trash_and_sub_agents(
+    config_home: ConfigHome, session_with_secret: Path
+) -> None:
+    """It finds a key in a tool's output and a secret of a sub-agent, also after the session is deleted."""
+    own = session_with_secret.with_suffix("")
     (own / "tool-results").mkdir(parents=True)
     (own / "tool-results" / "a.txt").write_text(f"cat id_rsa\n{KEY}\n")
     (own / "subagents").mkdir()
@@ -200,45 +213,48 @@ def test_sidecars_the_trash_and_sub_agents(config_home: ConfigHome, session: Pat
     agent.write_bytes(
         session_bytes([user(f"use {GITHUB}", uuid="sub", parent=None, ts=1, isSidechain=True)])
     )
-    found = {(leak.place, leak.kind): leak for leak in look(config_home).leaks}
+    found = {(leak.place, leak.kind): leak for leak in audit_everything(config_home).leaks}
     assert set(found) == {
         ("transcript", "github-pat"), ("sidecar", "private-key"), ("sub-agent", "github-pat"),
     }  # fmt: skip
     assert found["sub-agent", "github-pat"].reference == f"{SESSION}/agent-a1b2c3d4:0"
-    os.utime(session, (1_770_000_000, 1_770_000_000))
+    os.utime(session_with_secret, (1_770_000_000, 1_770_000_000))
     delete.move_to_trash(
-        delete.plan_delete(session_file(str(session)), config_home.where), config_home.where
+        delete.plan_delete(session_file(str(session_with_secret)), config_home.where),
+        config_home.where,
     )
-    after = look(config_home)
+    after = audit_everything(config_home)
     assert {leak.place for leak in after.leaks} == {"trash"}
     assert len(after.leaks) == 3
     assert {leak.session_id for leak in after.leaks} == {SESSION}
 
 
-def test_a_file_that_is_gone_is_forgotten(config_home: ConfigHome, session: Path) -> None:
+def test_a_deleted_file_leaves_the_audit_state(
+    config_home: ConfigHome, session_with_secret: Path
+) -> None:
     """The state contains only existing files."""
-    look(config_home)
-    session.unlink()
-    shutil.rmtree(session.with_suffix(""), ignore_errors=True)
-    look(config_home)
-    assert orjson.loads(state(config_home).read_bytes())["files"] == {}
+    audit_everything(config_home)
+    session_with_secret.unlink()
+    shutil.rmtree(session_with_secret.with_suffix(""), ignore_errors=True)
+    audit_everything(config_home)
+    assert orjson.loads(audit_state_file(config_home).read_bytes())["files"] == {}
 
 
-def test_archived_sessions_are_scanned(config_home: ConfigHome, session: Path) -> None:
+def test_archived_sessions_are_scanned(config_home: ConfigHome, session_with_secret: Path) -> None:
     """An archived session is scanned once, until it changes."""
-    archive_session(session_file(str(session)), config_home.where)
-    found = look(config_home)
+    archive_session(session_file(str(session_with_secret)), config_home.where)
+    found = audit_everything(config_home)
     places = {leak.place: leak for leak in found.leaks}
     assert set(places) == {"transcript", "vault"}
     assert places["vault"].reference == places["transcript"].reference
-    assert look(config_home).bytes_read == 0
+    assert audit_everything(config_home).bytes_read == 0
 
 
 LISTED = "ghp_" + chars(random.Random(4), 36)
 
 
-def leaky(home: ConfigHome, own: str = SESSION) -> None:
-    """A session that contains a secret."""
+def write_session_with_secret(home: ConfigHome, own: str = SESSION) -> None:
+    """Write a session that contains a secret."""
     write_session(
         home.project(),
         own,
@@ -246,7 +262,7 @@ def leaky(home: ConfigHome, own: str = SESSION) -> None:
     )
 
 
-def secret_list(cli: Cli, *words: str) -> dict[str, Any]:
+def list_secrets(cli: Cli, *words: str) -> dict[str, Any]:
     """Return the answer of a list with findings, checked against its schema."""
     done = cli("scrub", "--list", *words, "--json")
     document = json.loads(done.stdout)
@@ -254,8 +270,8 @@ def secret_list(cli: Cli, *words: str) -> dict[str, Any]:
     return schema_of_verb("scrub").model_validate(document["data"]).model_dump()
 
 
-def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
-    """One line, and 0."""
+def test_the_list_of_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
+    """It has one line, and the exit code is 0."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("scrub", "--list", SESSION)
     said = "No secrets found in 1 file of session 11111111 alone (others: --project, --all).\n"
@@ -267,8 +283,8 @@ def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
     )
 
 
-def test_a_place_that_can_not_be_read(config_home: ConfigHome, cli: Cli) -> None:
-    """A sentence on stderr, another in the answer, and 1: there may be secrets in it."""
+def test_the_list_reports_an_unreadable_place(config_home: ConfigHome, cli: Cli) -> None:
+    """Stderr and the answer each have a sentence, and the exit code is 1, because the place may contain secrets."""
     write_session(config_home.project(), SESSION, conversation(2))
     note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
     note.parent.mkdir(parents=True)
@@ -283,9 +299,9 @@ def test_a_place_that_can_not_be_read(config_home: ConfigHome, cli: Cli) -> None
     assert cli("scrub", "--list", SESSION).returncode == 0
 
 
-def test_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
-    """The output has the place and the next step, but no part of the secret; exit code 1."""
-    leaky(config_home)
+def test_the_list_of_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
+    """The output has the place and the next step, but no part of the secret. The exit code is 1."""
+    write_session_with_secret(config_home)
     done = cli("scrub", "--list", SESSION)
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 1
@@ -295,18 +311,20 @@ def test_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
         == "1 place with secrets in 1 file of session 11111111 alone (others: --project, --all): 1 github-pat."
     )
     assert f"resume-hooks scrub {SESSION}" in lines[3]
-    data = secret_list(cli, SESSION)
+    data = list_secrets(cli, SESSION)
     assert (data["kinds"], data["secrets"][0]["reference"]) == ({"github-pat": 1}, f"{SESSION}:4")
     assert LISTED[4:14] not in done.stdout.decode() + str(data)
     shown = cli("read", data["secrets"][0]["reference"])
     assert LISTED in shown.stdout.decode()
 
 
-def test_all_and_options(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """The options select every session, one kind, or recent sessions."""
-    leaky(config_home)
-    leaky(config_home, session_id(2))
-    assert len(secret_list(cli, "--all")["secrets"]) == 2
+def test_options_select_sessions_and_kinds(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """They select every session, one kind, or recent sessions."""
+    write_session_with_secret(config_home)
+    write_session_with_secret(config_home, session_id(2))
+    assert len(list_secrets(cli, "--all")["secrets"]) == 2
     assert document("scrub", "--list", "--all", "--kind", "jwt")["data"]["secrets"] == []
     assert document("scrub", "--list", "--all", "--since", "2026-02-01")["data"]["secrets"] == []
     assert cli("scrub", "--list", "--all", "--project").returncode == 2
@@ -316,8 +334,8 @@ def test_all_and_options(config_home: ConfigHome, cli: Cli, document: Document) 
 PRINTED = "vkWqzTe482Q"
 
 
-def printing_session() -> list[dict[str, Any]]:
-    """A command that prints a password, and its output in a record apart."""
+def session_that_prints_a_secret() -> list[dict[str, Any]]:
+    """Return a command that prints a password, and its output in another record."""
     command = {"command": "printenv DB_PASSWORD"}
     return [
         user("the database refuses us", uuid="a", parent=None),
@@ -326,28 +344,30 @@ def printing_session() -> list[dict[str, Any]]:
     ]
 
 
-def test_the_output_of_a_command_that_prints_a_secret(config_home: ConfigHome) -> None:
-    """The command reveals the kind; the finding is the value in the output's record."""
-    path = Path(write_session(config_home.project(), SESSION, printing_session()))
-    (leak,) = look(config_home).leaks
+def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> None:
+    """The command shows the kind. The finding is the value in the output's record."""
+    path = Path(write_session(config_home.project(), SESSION, session_that_prints_a_secret()))
+    (leak,) = audit_everything(config_home).leaks
     assert (leak.uuid, leak.line, leak.length) == ("c", 2, len(PRINTED))
     assert path.read_bytes()[leak.offset : leak.offset + leak.length] == PRINTED.encode()
-    assert PRINTED.encode() not in state(config_home).read_bytes()
+    assert PRINTED.encode() not in audit_state_file(config_home).read_bytes()
 
 
-def test_an_output_that_was_appended_after_a_scan(config_home: ConfigHome) -> None:
-    """Its command was read by the scan before."""
-    path = Path(write_session(config_home.project(), SESSION, printing_session()[:2]))
-    assert not look(config_home).leaks
+def test_an_output_appended_after_a_scan_is_found(config_home: ConfigHome) -> None:
+    """The earlier scan read its command."""
+    path = Path(write_session(config_home.project(), SESSION, session_that_prints_a_secret()[:2]))
+    assert not audit_everything(config_home).leaks
     with path.open("ab") as stream:
-        stream.write(session_bytes(printing_session()[2:]))
-    (leak,) = look(config_home).leaks
+        stream.write(session_bytes(session_that_prints_a_secret()[2:]))
+    (leak,) = audit_everything(config_home).leaks
     assert (leak.uuid, leak.line) == ("c", 2)
 
 
-def test_a_printed_secret_in_the_vault(config_home: ConfigHome) -> None:
+def test_a_printed_secret_in_the_vault_is_found(config_home: ConfigHome) -> None:
     """An archived copy is read in the same way."""
-    path = write_session(config_home.project(), SESSION, printing_session())
+    path = write_session(config_home.project(), SESSION, session_that_prints_a_secret())
     archive_session(session_file(path), config_home.where)
     os.unlink(path)
-    assert {(leak.place, leak.uuid) for leak in look(config_home).leaks} == {("vault", "c")}
+    assert {(leak.place, leak.uuid) for leak in audit_everything(config_home).leaks} == {
+        ("vault", "c")
+    }

@@ -1,4 +1,4 @@
-"""scrub: what is said of the places, what is asked first, and every bad input in a sentence."""
+"""Tests of the verb ``scrub``: its report of places, its question, and the error for every invalid input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
-from tests.parts.secrets.scrub.planting import LONG_AGO, SECRETS, laid, places_with
+from tests.parts.secrets.scrub.planting import LONG_AGO, SECRETS, places_of_secrets, write_old_file
 from tests.redaction.examples import examples
 from tests.redaction.planted import chars
 
@@ -28,14 +28,16 @@ ONE = SECRETS[0]
 
 
 @pytest.fixture
-def path(config_home: ConfigHome) -> Path:
+def session_with_secret(config_home: ConfigHome) -> Path:
     """Return a session that contains a secret."""
     rows = [user(f"it is {ONE}", uuid="u"), assistant("noted", uuid="a", parent="u", ts=1)]
-    return laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
+    return write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
 
 
-def test_a_child_and_the_places_that_still_contain_secrets(path: Path, document: Document) -> None:
-    """The receipt of the child, the places of the originals, and the command that removes the secrets there."""
+def test_scrub_lists_the_places_that_still_contain_secrets(
+    session_with_secret: Path, document: Document
+) -> None:
+    """The output has the child's receipt, the places, and the command that removes the secrets there."""
     found = document("scrub", SESSION)
     data = found["data"]
     assert (data["written"], data["in_place"], data["receipt"]["kind"]) == (True, False, "scrub")
@@ -47,23 +49,25 @@ def test_a_child_and_the_places_that_still_contain_secrets(path: Path, document:
     assert any(
         f"resume-hooks scrub {SESSION} --in-place" in warning for warning in found["warnings"]
     )
-    assert ONE in path.read_text()
+    assert ONE in session_with_secret.read_text()
     assert ONE not in json.dumps(found)
 
 
-def test_in_place(path: Path, document: Document) -> None:
-    """The file is rewritten, keeps its time, and a second run finds nothing."""
+def test_scrub_in_place_rewrites_the_file(session_with_secret: Path, document: Document) -> None:
+    """The file keeps its time, and a second run finds no secret."""
     data = document("scrub", SESSION, "--in-place", "--yes")["data"]
     assert (data["written"], data["receipt"], data["places"][0]["state"]) == (True, None, "removed")
-    assert ONE not in path.read_text()
-    assert path.stat().st_mtime == LONG_AGO
+    assert ONE not in session_with_secret.read_text()
+    assert session_with_secret.stat().st_mtime == LONG_AGO
     again = document("scrub", SESSION, "--in-place", "--yes")["data"]
     assert (again["written"], again["places"]) == (False, [])
     assert document("scrub", SESSION)["data"]["receipt"] is None
 
 
-def test_a_place_that_can_not_be_read(path: Path, config_home: ConfigHome, cli: Cli) -> None:
-    """It is listed as not scrubbed, even if no other place has a secret; exit code 1."""
+def test_scrub_reports_an_unreadable_place(
+    session_with_secret: Path, config_home: ConfigHome, cli: Cli
+) -> None:
+    """It is listed as not scrubbed, even if no other place has a secret. The exit code is 1."""
     note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
     note.parent.mkdir(parents=True)
     note.write_text("{")
@@ -74,35 +78,32 @@ def test_a_place_that_can_not_be_read(path: Path, config_home: ConfigHome, cli: 
             f"Still there, or possibly there:\n  other vault  {note.parent}\n    It could not be read"
             in done.stdout.decode()
         )
-    assert ONE not in path.read_text()
+    assert ONE not in session_with_secret.read_text()
 
 
-def test_in_place_of_a_session_that_the_vault_alone_has(
-    path: Path, config_home: ConfigHome, cli: Cli
+def test_scrub_in_place_of_a_session_only_in_the_vault(
+    session_with_secret: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
-    """Its kept copy is rewritten, and all else as of any other session.
-
-    The title is reported without the secret.
-    """
+    """The archived copy is rewritten. The title is shown without the secret."""
     assert cli("archive", SESSION).returncode == 0
-    laid(config_home.config / "resume-hooks" / "pending" / "waiting-x", ONE.encode())
-    path.unlink()
+    write_old_file(config_home.config / "resume-hooks" / "pending" / "waiting-x", ONE.encode())
+    session_with_secret.unlink()
     done = cli("scrub", SESSION, "--in-place", "--yes")
     assert done.returncode == 0
     assert "session      it is [secret removed: github-pat]" in done.stdout.decode()
-    assert places_with(config_home) == {}
+    assert places_of_secrets(config_home) == {}
     assert cli("scrub", SESSION, "--in-place", "--yes").stdout.decode().count("none was found") == 1
 
 
 @pytest.mark.parametrize("words", [(), ("--in-place",)])
-def test_a_dry_run_writes_nothing(
-    path: Path, config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
+def test_a_dry_run_changes_no_file(
+    session_with_secret: Path, config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """No file changes; the places are still reported, without the secret."""
+    """The places are still reported, without the secret."""
     before = {each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()}
     done = cli("scrub", SESSION, "--dry-run", *words)
     assert done.returncode == 0
-    assert str(path) in done.stdout.decode()
+    assert str(session_with_secret) in done.stdout.decode()
     assert "Nothing was written." in done.stdout.decode()
     assert ONE not in (done.stdout + done.stderr).decode()
     assert {
@@ -110,21 +111,30 @@ def test_a_dry_run_writes_nothing(
     } == before
 
 
-def test_a_secret_of_the_users_own(path: Path, document: Document, cli: Cli) -> None:
-    """It is read only from standard input, and no message repeats it."""
-    laid(path, path.read_bytes().replace(ONE.encode(), b"open sesame today"))
+def test_scrub_removes_a_secret_from_standard_input(
+    session_with_secret: Path, document: Document, cli: Cli
+) -> None:
+    """It is read only from there, and no message repeats it."""
+    write_old_file(
+        session_with_secret,
+        session_with_secret.read_bytes().replace(ONE.encode(), b"open sesame today"),
+    )
     assert document("scrub", SESSION, "--in-place", "--yes")["data"]["written"] is False
     done = cli(
         "scrub", SESSION, "--in-place", "--yes", "--secret-stdin", stdin=b"open sesame today\n"
     )
     assert done.returncode == 0
     assert b"sesame" not in done.stdout + done.stderr
-    assert "[secret removed: named]" in path.read_text()
+    assert "[secret removed: named]" in session_with_secret.read_text()
 
 
-def test_an_unscrubbed_place_sets_the_exit_code(path: Path, document: Document, cli: Cli) -> None:
+def test_an_unscrubbed_place_sets_the_exit_code(
+    session_with_secret: Path, document: Document, cli: Cli
+) -> None:
     """A place of the family that keeps secrets is reported, with exit code 1."""
-    picture = laid(path.with_suffix("") / "tool-results" / "a.bin", b"\0" + ONE.encode())
+    picture = write_old_file(
+        session_with_secret.with_suffix("") / "tool-results" / "a.bin", b"\0" + ONE.encode()
+    )
     done = cli("scrub", SESSION, "--in-place", "--yes", "--json")
     data = json.loads(done.stdout)["data"]
     assert (done.returncode, [place["state"] for place in data["places"]]) == (
@@ -135,23 +145,25 @@ def test_an_unscrubbed_place_sets_the_exit_code(path: Path, document: Document, 
     assert document("scrub", SESSION)["data"]["receipt"] is None
 
 
-def test_only_a_kind(path: Path, document: Document) -> None:
+def test_scrub_can_be_limited_to_a_kind(session_with_secret: Path, document: Document) -> None:
     """A kind that does not occur removes no text."""
     assert document("scrub", SESSION, "--kind", "aws-access-token")["data"]["receipt"] is None
     assert (
         document("scrub", SESSION, "--kind", "github-pat", "--in-place", "--yes")["data"]["written"]
         is True
     )
-    assert ONE not in path.read_text()
+    assert ONE not in session_with_secret.read_text()
 
 
-def test_a_live_session(path: Path, document: Document) -> None:
-    """A child is made from it; in place it is refused."""
-    os.utime(path)
+def test_an_open_session_is_not_scrubbed_in_place(
+    session_with_secret: Path, document: Document
+) -> None:
+    """A scrubbed child can be made from it."""
+    os.utime(session_with_secret)
     assert (
         document("scrub", SESSION, "--in-place", "--yes", code=1)["error"]["code"] == "session-open"
     )
-    assert ONE in path.read_text()
+    assert ONE in session_with_secret.read_text()
     assert document("scrub", SESSION)["data"]["open"]
 
 
@@ -172,21 +184,21 @@ def test_a_live_session(path: Path, document: Document) -> None:
         (["--list", "--output-dir", "."], "--output-dir and --list can't be combined"),
     ],
 )
-def test_words_that_mean_nothing_together(
-    path: Path, cli: Cli, words: list[str], said: str
+def test_contradictory_scrub_options_are_refused(
+    session_with_secret: Path, cli: Cli, words: list[str], said: str
 ) -> None:
-    """A usage error before anything is read."""
-    before = sorted(path.parents[3].rglob("*"))
+    """It is a usage error before anything is read."""
+    before = sorted(session_with_secret.parents[3].rglob("*"))
     done = cli("scrub", SESSION, *words)
     assert done.returncode == 2
     assert said in (done.stdout + done.stderr).decode()
-    assert ONE in path.read_text()
-    assert sorted(path.parents[3].rglob("*")) == before
+    assert ONE in session_with_secret.read_text()
+    assert sorted(session_with_secret.parents[3].rglob("*")) == before
 
 
 @pytest.mark.parametrize(("answer", "there"), [("n", True), ("y", False)])
-def test_it_asks_on_a_terminal(
-    path: Path, config_home: ConfigHome, answer: str, there: bool
+def test_scrub_asks_on_a_terminal(
+    session_with_secret: Path, config_home: ConfigHome, answer: str, there: bool
 ) -> None:
     """The places are shown first, and only a yes removes the secrets."""
     env = {
@@ -203,14 +215,14 @@ def test_it_asks_on_a_terminal(
         shell.expect("Remove them for good")
         shell.sendline(answer)
         shell.expect(pexpect.EOF)
-    assert (ONE in path.read_text()) is there
+    assert (ONE in session_with_secret.read_text()) is there
 
 
 TORN = "-----BEGIN RSA PRIVATE KEY-----\n" + chars(random.Random(7), 64)
 
 
 @pytest.fixture
-def files(config_home: ConfigHome) -> list[Path]:
+def files_with_examples(config_home: ConfigHome) -> list[Path]:
     """Return a session with each example between multi-byte characters, and a file with all examples."""
     rows, parent = [], None
     for number, one in enumerate(examples()):
@@ -223,14 +235,16 @@ def files(config_home: ConfigHome) -> list[Path]:
     text.write_text(
         "\n\n".join(f"“{one.text}”" for one in examples()) + f"\n\n{TORN}…", encoding="utf-8"
     )
-    laid(session, session_bytes(rows))
+    write_old_file(session, session_bytes(rows))
     return [session, text]
 
 
 @pytest.mark.part("share")
-def test_whatever_is_written_is_text(files: list[Path], document: Document, tmp_path: Path) -> None:
-    """Exported, shared, scrubbed as a child and in place: valid UTF-8, and as many of the signs as there were."""
-    session, text = files
+def test_every_output_is_valid_utf_8(
+    files_with_examples: list[Path], document: Document, tmp_path: Path
+) -> None:
+    """Exports, shares and scrubs keep all the multi-byte characters."""
+    session, text = files_with_examples
     page, shared = tmp_path / "page.html", tmp_path / "shared.html"
     document("export", SESSION, "-o", str(page))
     document("share", SESSION, "-o", str(shared), "--yes")
@@ -247,10 +261,10 @@ def test_whatever_is_written_is_text(files: list[Path], document: Document, tmp_
 
 
 def test_a_full_disk_is_reported(
-    path: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    session_with_secret: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The session's other files cannot be scrubbed: a sentence, no bug report, and no child."""
-    outputs = path.with_suffix("") / "tool-results"
+    """If the session's other files cannot be scrubbed, the result is an error without a bug report, and no child."""
+    outputs = session_with_secret.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
     (outputs / "x.txt").write_text(f"it is {ONE}")
 
@@ -260,8 +274,12 @@ def test_a_full_disk_is_reported(
     monkeypatch.setattr(purge, "make_private_folder", full)
     with pytest.raises(WriteFailed, match="No space left"):
         write_child(
-            child.plan_scrubbed_child(session_file(str(path)), config_home.where, Cleaner()),
+            child.plan_scrubbed_child(
+                session_file(str(session_with_secret)), config_home.where, Cleaner()
+            ),
             config_home.where,
         )
-    assert [*path.parent.glob("*.jsonl")] == [path]
-    assert [each.name for each in path.parent.iterdir() if each.is_dir()] == [SESSION]
+    assert [*session_with_secret.parent.glob("*.jsonl")] == [session_with_secret]
+    assert [each.name for each in session_with_secret.parent.iterdir() if each.is_dir()] == [
+        SESSION
+    ]

@@ -1,4 +1,4 @@
-"""Documents of transcripts: whatever a session holds, its page is made of our elements, and nothing in it runs."""
+"""Fuzz target for documents: the page of any session has only our elements, and nothing in it runs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.parts.share.export.vectors import ELEMENTS, PageParts
 
 
 def documents(home: ConfigHome) -> Try:
-    """Any form of any session is written whole, as UTF-8, with its ending."""
+    """Any form of any session is written completely, as UTF-8."""
     folder = home.project()
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         path = write_file(folder, SESSION, transcript(draws, 16))
         form = draws.pick((HTML, HTML, MARKDOWN))
         what = draws.pick((CONVERSATION, ALL_RECORDS, LIVE_ONLY))
@@ -47,7 +47,7 @@ def documents(home: ConfigHome) -> Try:
         assert parts.suspect == []
         assert text.rstrip().endswith("</html>")
 
-    return one
+    return try_case
 
 
 TARGETS = (Target("documents", 400, documents),)

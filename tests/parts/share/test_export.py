@@ -1,4 +1,4 @@
-"""export: the file, the receipt, the standard output, and what is refused."""
+"""Tests of the verb ``export``: its file, receipt, standard output and refusals."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.parts.share.export.conftest import GITHUB, talk
+from tests.parts.share.export.conftest import GITHUB, records_of_every_kind
 
 CHILD = session_id(2)
 
 
 @pytest.fixture
-def file(config_home: ConfigHome) -> Path:
-    """A session with a secret in it."""
-    extra = user(f"Use {GITHUB}", uuid="extra", parent=talk()[-2]["uuid"], ts=40)
-    return Path(write_session(config_home.project(), SESSION, [*talk(), extra]))
+def session_with_secret(config_home: ConfigHome) -> Path:
+    """Return a session with a secret."""
+    extra = user(f"Use {GITHUB}", uuid="extra", parent=records_of_every_kind()[-2]["uuid"], ts=40)
+    return Path(write_session(config_home.project(), SESSION, [*records_of_every_kind(), extra]))
 
 
 @pytest.fixture
-def here(config_home: ConfigHome) -> Path:
-    """The folder that commands run in."""
+def current_folder(config_home: ConfigHome) -> Path:
+    """Return the folder in which commands run."""
     return config_home.root / "here"
 
 
-def test_a_page_by_default(cli: Cli, file: Path, here: Path) -> None:
-    """Named after the title, in the current folder, with a receipt in words."""
-    before = file.read_bytes()
+def test_export_writes_a_page_by_default(
+    cli: Cli, session_with_secret: Path, current_folder: Path
+) -> None:
+    """It has the title as its name, is in the current folder, and the receipt is text."""
+    before = session_with_secret.read_bytes()
     done = cli("export", SESSION)
-    path = here / "uploads-a-pool-that-closes-early-11111111.html"
+    path = current_folder / "uploads-a-pool-that-closes-early-11111111.html"
     assert (done.returncode, done.stderr) == (0, b"")
     assert str(path).encode() in done.stdout
     assert b"1 removed (" in done.stdout
@@ -48,21 +50,23 @@ def test_a_page_by_default(cli: Cli, file: Path, here: Path) -> None:
     page = path.read_text()
     assert page.startswith("<!doctype html>")
     assert GITHUB not in page
-    assert file.read_bytes() == before
+    assert session_with_secret.read_bytes() == before
 
 
-def test_the_receipt(document: Document, file: Path, here: Path) -> None:
-    """Every documented field."""
+def test_the_receipt_of_an_export(
+    document: Document, session_with_secret: Path, current_folder: Path
+) -> None:
+    """It has every documented field."""
     data = document("export", SESSION, "-o", "talk.md")["data"]
-    text = (here / "talk.md").read_bytes()
+    text = (current_folder / "talk.md").read_bytes()
     assert data["size"] == len(text)
     del data["size"], data["sha256"]
     kinds = data.pop("redacted")
     assert sum(kinds.values()) == 1
     assert data == {
         "session_id": SESSION,
-        "session_file": str(file),
-        "document": str(here / "talk.md"),
+        "session_file": str(session_with_secret),
+        "document": str(current_folder / "talk.md"),
         "format": "md",
         "written": True,
         "sessions": [SESSION],
@@ -72,54 +76,64 @@ def test_the_receipt(document: Document, file: Path, here: Path) -> None:
     }
 
 
-def test_nothing_is_written_over(cli: Cli, file: Path, here: Path) -> None:
-    """Unless it may be."""
-    (here / "talk.md").write_text("mine")
+def test_export_overwrites_only_with_force(
+    cli: Cli, session_with_secret: Path, current_folder: Path
+) -> None:
+    """An existing file is otherwise kept."""
+    (current_folder / "talk.md").write_text("mine")
     done = cli("export", SESSION, "-o", "talk.md")
     assert done.returncode == 1
     assert b"--force" in done.stderr
-    assert (here / "talk.md").read_text() == "mine"
+    assert (current_folder / "talk.md").read_text() == "mine"
     assert cli("export", SESSION, "-o", "talk.md", "--force").returncode == 0
-    assert (here / "talk.md").read_text().startswith("# ")
+    assert (current_folder / "talk.md").read_text().startswith("# ")
 
 
-def test_a_dry_run(document: Document, file: Path, here: Path) -> None:
-    """It tells what would be written, and writes nothing."""
+def test_a_dry_run_writes_no_document(
+    document: Document, session_with_secret: Path, current_folder: Path
+) -> None:
+    """It shows what would be written."""
     data = document("export", SESSION, "--dry-run")["data"]
     assert (data["written"], sum(data["redacted"].values())) == (False, 1)
-    assert list(here.iterdir()) == []
+    assert list(current_folder.iterdir()) == []
     made = document("export", SESSION)["data"]
     assert (made["size"], made["sha256"]) == (data["size"], data["sha256"])
 
 
-def test_the_standard_output(cli: Cli, file: Path, here: Path) -> None:
-    """The document alone; what was omitted is reported next to it."""
+def test_export_to_standard_output(
+    cli: Cli, session_with_secret: Path, current_folder: Path
+) -> None:
+    """It has only the document. Omissions are reported on stderr."""
     done = cli("export", SESSION, "--format", "md", "-o", "-")
     assert done.returncode == 0
     assert done.stdout.startswith(b"# ")
     assert b"1 removed" in done.stderr
-    assert list(here.iterdir()) == []
+    assert list(current_folder.iterdir()) == []
 
 
-def test_without_redaction(cli: Cli, document: Document, file: Path, here: Path) -> None:
-    """It is said, in the document too."""
+def test_an_unredacted_export_says_so(
+    cli: Cli, document: Document, session_with_secret: Path, current_folder: Path
+) -> None:
+    """The document says so too."""
     answer = document("export", SESSION, "--no-redact", "-o", "raw.md")
     assert answer["data"]["redacted"] is None
     assert answer["warnings"] == ["Nothing was removed: check for secrets before you share it."]
-    text = (here / "raw.md").read_text()
+    text = (current_folder / "raw.md").read_text()
     assert GITHUB in text
     assert "Nothing was removed" in text
 
 
-def test_a_lineage(document: Document, file: Path, here: Path, config_home: ConfigHome) -> None:
-    """Oldest first in one document; what a child holds of its parent is reported once."""
+def test_export_a_lineage(
+    document: Document, session_with_secret: Path, current_folder: Path, config_home: ConfigHome
+) -> None:
+    """The document starts with the oldest session, and records that a child copied appear once."""
     told = {
-        "parent_session_file": str(file),
+        "parent_session_file": str(session_with_secret),
         "parent_session_id": SESSION,
         "continuation_type": "trim",
     }
     head = {"continue_metadata": told}
-    rows = talk()[:-1]
+    rows = records_of_every_kind()[:-1]
     more = assistant(
         "The child's own words.", uuid="own", parent=rows[-1]["uuid"], ts=50, session_id=CHILD
     )
@@ -129,7 +143,7 @@ def test_a_lineage(document: Document, file: Path, here: Path, config_home: Conf
     )
     data = document("export", CHILD, "--lineage", "-o", "both.md")["data"]
     assert data["sessions"] == [SESSION, CHILD]
-    text = (here / "both.md").read_text()
+    text = (current_folder / "both.md").read_text()
     assert text.count("> Find out why uploads fail") == 1
     assert (
         text.index("Uploads: a pool")
@@ -141,22 +155,24 @@ def test_a_lineage(document: Document, file: Path, here: Path, config_home: Conf
     assert Path(page["document"]).read_text().count("<h1") == 2
 
 
-def test_an_ancestor_that_is_gone(
-    cli: Cli, document: Document, file: Path, config_home: ConfigHome
+def test_export_a_lineage_with_a_deleted_ancestor(
+    cli: Cli, document: Document, session_with_secret: Path, config_home: ConfigHome
 ) -> None:
-    """Where the vault has it, it is reported as if it were there.
-
-    Else a warning says that it is gone.
-    """
-    head = {"continue_metadata": {"parent_session_file": str(file), "parent_session_id": SESSION}}
+    """An archived ancestor is exported like any other. Otherwise a warning says that it is missing."""
+    head = {
+        "continue_metadata": {
+            "parent_session_file": str(session_with_secret),
+            "parent_session_id": SESSION,
+        }
+    }
     write_session(
         config_home.project(), CHILD, [head, user("And then?", uuid="own", session_id=CHILD)]
     )
-    kept = file.rename(file.with_suffix(".kept"))
+    kept = session_with_secret.rename(session_with_secret.with_suffix(".kept"))
     assert document("export", CHILD, "--lineage")["warnings"] == [f"An ancestor is gone: {SESSION}"]
-    kept.rename(file)
+    kept.rename(session_with_secret)
     assert cli("archive", SESSION).returncode == 0
-    file.unlink()
+    session_with_secret.unlink()
     answer = document("export", CHILD, "--lineage", "-o", "both.md")
     assert (answer["data"]["sessions"], answer["warnings"]) == ([SESSION, CHILD], [])
     assert "Find out why uploads fail" in Path(answer["data"]["document"]).read_text()
@@ -164,8 +180,10 @@ def test_an_ancestor_that_is_gone(
     assert b"Find out why uploads fail" in alone.stdout
 
 
-def test_a_bundle(document: Document, cli: Cli, file: Path, here: Path) -> None:
-    """The form that import takes, without secrets."""
+def test_export_a_bundle(
+    document: Document, cli: Cli, session_with_secret: Path, current_folder: Path
+) -> None:
+    """It can be imported, and has no secrets."""
     data = document("export", SESSION, "--format", "json")["data"]
     text = Path(data["document"]).read_text()
     assert json.loads(text)["resume_hooks_bundle"] == 2
@@ -183,20 +201,20 @@ def test_a_bundle(document: Document, cli: Cli, file: Path, here: Path) -> None:
         (("-o", "nowhere/talk.html"), 1),
     ],
 )
-def test_refused_exports(
-    cli: Cli, file: Path, here: Path, words: tuple[str, ...], code: int
+def test_invalid_exports_are_refused(
+    cli: Cli, session_with_secret: Path, current_folder: Path, words: tuple[str, ...], code: int
 ) -> None:
-    """The error is a sentence, and nothing is written."""
+    """The error is a sentence, and no file is written."""
     done = cli("export", SESSION, *words)
     assert done.returncode == code
     assert b"Traceback" not in done.stderr
-    assert list(here.iterdir()) == []
+    assert list(current_folder.iterdir()) == []
 
 
-def test_a_sub_agent(cli: Cli, config_home: ConfigHome, here: Path) -> None:
-    """By its locator."""
+def test_export_a_sub_agent(cli: Cli, config_home: ConfigHome, current_folder: Path) -> None:
+    """It is named by its locator."""
     folder = config_home.project() / SESSION / "subagents"
-    write_session(config_home.project(), SESSION, talk())
+    write_session(config_home.project(), SESSION, records_of_every_kind())
     rows = [
         {**user("Look", uuid="u"), "isSidechain": True},
         {**assistant("Seen", uuid="a", parent="u"), "isSidechain": True},
@@ -208,20 +226,20 @@ def test_a_sub_agent(cli: Cli, config_home: ConfigHome, here: Path) -> None:
 
 @pytest.mark.part("codex")
 def test_a_bundle_of_another_agent_is_refused(
-    config_home: ConfigHome, cli: Cli, here: Path
+    config_home: ConfigHome, cli: Cli, current_folder: Path
 ) -> None:
-    """What would be imported as a session of this client is no such session; a page is."""
-    from tests.parts.codex.rollouts import THREAD, message_line, meta, write
+    """An import would make it a Claude Code session. A page is allowed."""
+    from tests.parts.codex.rollouts import THREAD, message_line, meta_line, write_rollout
 
-    write(
+    write_rollout(
         config_home.root / ".codex",
         [
-            meta(),
+            meta_line(),
             message_line("user", "Tune the parser", 1),
             message_line("assistant", "Tuned.", 2),
         ],
     )
-    done = cli("export", THREAD, "-o", str(here / "a.json"))
+    done = cli("export", THREAD, "-o", str(current_folder / "a.json"))
     assert b"A bundle only contains Claude Code sessions" in done.stderr
-    assert cli("export", THREAD, "-o", str(here / "a.html")).returncode == 0
-    assert "Tune the parser" in (here / "a.html").read_text()
+    assert cli("export", THREAD, "-o", str(current_folder / "a.html")).returncode == 0
+    assert "Tune the parser" in (current_folder / "a.html").read_text()

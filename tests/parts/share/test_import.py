@@ -1,4 +1,4 @@
-"""import: of a file, the standard input, a bundle; what is said of it, for people and as JSON."""
+"""Tests of the verb ``import``: from a file, standard input or a bundle, with text and JSON output."""
 
 from __future__ import annotations
 
@@ -29,18 +29,15 @@ from tests.derive.imports.test_bundle import bundled, project_session
 CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
 
 
-def all_files(home: ConfigHome) -> list[str]:
+def list_all_files(home: ConfigHome) -> list[str]:
     """Return every file below the config home."""
     return sorted(
         str(path.relative_to(home.config)) for path in home.config.rglob("*") if path.is_file()
     )
 
 
-def test_the_standard_input(document: Document, config_home: ConfigHome) -> None:
-    """What a pipe brings is checked, and a new session of the current folder.
-
-    Nothing else is left of it.
-    """
+def test_import_reads_standard_input(document: Document, config_home: ConfigHome) -> None:
+    """The content is checked and becomes a new session of the current folder. No other file is left."""
     data = document("import", "-", stdin=CONTENT)["data"]
     assert data["imported"] == {
         "source": "the standard input",
@@ -55,11 +52,11 @@ def test_the_standard_input(document: Document, config_home: ConfigHome) -> None
     assert (data["written"], data["kind"], data["parent_session_id"]) == (True, "import", "")
     assert Path(data["file"]).parent.name == project_key(str(config_home.root / "here"))
     assert all(check["ok"] for check in data["checks"])
-    assert all_files(config_home) == [str(Path(data["file"]).relative_to(config_home.config))]
+    assert list_all_files(config_home) == [str(Path(data["file"]).relative_to(config_home.config))]
 
 
-def test_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) -> None:
-    """Any path, packed or not; the text says what was taken over, how to continue, and that nobody verified it."""
+def test_import_reads_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) -> None:
+    """The file may be compressed. The text says what was imported, how to continue, and that it is not verified."""
     path = tmp_path / "x.jsonl"
     packed = gzip.compress(CONTENT)
     path.write_bytes(packed)
@@ -79,8 +76,10 @@ def test_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) -> None:
     assert path.read_bytes() == packed
 
 
-def test_another_folder(document: Document, config_home: ConfigHome, tmp_path: Path) -> None:
-    """--home names it; one that is not there is a usage error."""
+def test_import_into_another_folder(
+    document: Document, config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """``--home`` names it. A missing folder is a usage error."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT)
     data = document("import", str(path), "--home", str(tmp_path))["data"]
@@ -89,8 +88,10 @@ def test_another_folder(document: Document, config_home: ConfigHome, tmp_path: P
     document("import", str(path), "--home", str(tmp_path / "nowhere"), code=2)
 
 
-def test_a_dry_run(cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path) -> None:
-    """The same numbers, and nothing is written."""
+def test_a_dry_run_imports_nothing(
+    cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """It shows the same numbers."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT)
     data = document("import", str(path), "--dry-run")["data"]
@@ -99,14 +100,14 @@ def test_a_dry_run(cli: Cli, document: Document, config_home: ConfigHome, tmp_pa
     said = cli("import", str(path), "--dry-run").stdout.decode()
     assert "would import" in said
     assert not re.search(r"[0-9a-f]{8}-|/resume", said)
-    assert all_files(config_home) == []
+    assert list_all_files(config_home) == []
     assert not Path(config_home.where.state).exists()
 
 
-def test_the_same_twice(
+def test_a_second_import_names_the_existing_session(
     cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The session that is there is named, and nothing is written unless that is forced."""
+    """``--force`` imports it again."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT)
     first = document("import", str(path))["data"]
@@ -119,14 +120,14 @@ def test_the_same_twice(
         in text
     )
     assert f"/resume {first['session_id']}" in text
-    assert len(all_files(config_home)) == 1
+    assert len(list_all_files(config_home)) == 1
     forced = document("import", str(path), "--force")["data"]
     assert (forced["title"], forced["imported"]["existing"]) == ("Fix the parser · import 2", None)
-    assert len(all_files(config_home)) == 2
+    assert len(list_all_files(config_home)) == 2
 
 
 def test_hidden_and_damaged_records_are_reported(cli: Cli, tmp_path: Path) -> None:
-    """They are counted in the line about the imported records."""
+    """The line about the imported records counts them."""
     path = tmp_path / "x.jsonl"
     records = conversation(2)
     records[2]["isMeta"] = True
@@ -144,10 +145,7 @@ def test_hidden_and_damaged_records_are_reported(cli: Cli, tmp_path: Path) -> No
 def test_a_truncated_input_is_reported(
     cli: Cli, document: Document, tmp_path: Path, end: bytes, warned: bool
 ) -> None:
-    """A last line that is half a record, where no length tells that more was to come.
-
-    Also of a pipe, and before.
-    """
+    """The last line is a partial record, and no length shows that more was expected. Pipes are covered too."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT + end)
     told = "It ends in the middle of a record: it may not be whole."
@@ -156,8 +154,8 @@ def test_a_truncated_input_is_reported(
     assert (done.returncode, told in done.stderr.decode()) == (0, warned)
 
 
-def test_a_hostile_name_and_title(cli: Cli, tmp_path: Path) -> None:
-    """Nothing of them drives the terminal."""
+def test_hostile_names_are_printed_without_controls(cli: Cli, tmp_path: Path) -> None:
+    """Name and title cannot control the terminal."""
     path = tmp_path / "\x1b[31mred\x1b]0;owned\x07.jsonl"
     path.write_bytes(session_bytes([*conversation(1), custom_title("\x1b[2Jgone\u202e")]))
     done = cli("import", str(path))
@@ -179,17 +177,20 @@ def test_a_hostile_name_and_title(cli: Cli, tmp_path: Path) -> None:
         ("pipe", 1, "can't be read"),
     ],
 )
-def test_refused_imports(
+def test_invalid_imports_are_refused(
     document: Document, config_home: ConfigHome, source: str, code: int, message: str
 ) -> None:
-    """One sentence, the documented exit code, no secret and no file. An address may contain a key."""
+    """The output is one sentence with the documented exit code.
+
+    It repeats no secret, since an address may contain a key.
+    """
     os.mkfifo(config_home.root / "here" / "pipe")
     error = document("import", source, code=code)["error"]
     assert message in error["message"]
     assert error["remedy"]
     assert code == 1 or error["remedy"] == "curl URL | resume-hooks import -"
     assert "secret" not in error["message"] + error["remedy"]
-    assert all_files(config_home) == []
+    assert list_all_files(config_home) == []
 
 
 @pytest.mark.parametrize(
@@ -205,31 +206,31 @@ def test_refused_imports(
         (gzip.compress(bytes(10_000_000)), "import-failed", "larger than"),
     ],
 )
-def test_the_inputs_that_a_pipe_may_contain(
+def test_unusable_standard_input_is_refused(
     document: Document, config_home: ConfigHome, content: bytes, code: str, message: str
 ) -> None:
-    """It is a page, empty, or too large: each case is reported, and nothing is kept."""
+    """It is a page, empty or too large. Each case is reported, and no file is kept."""
     error = document("import", "-", "--max-bytes", "100000", code=1, stdin=content)["error"]
     assert error["code"] == code
     assert message in error["message"]
-    assert all_files(config_home) == []
+    assert list_all_files(config_home) == []
 
 
 @pytest.mark.parametrize(
     ("option", "message"), [("--start", "--start needs the terminal"), ("--whole", "not a bundle")]
 )
-def test_options_without_effect(
+def test_import_refuses_options_without_effect(
     document: Document, config_home: ConfigHome, option: str, message: str
 ) -> None:
-    """A client on the rest of a pipe could not be typed into; a mere transcript is nobody's own."""
+    """``--start`` needs a terminal, which a pipe does not leave, and a plain transcript belongs to no user."""
     assert message in document("import", "-", option, code=2, stdin=CONTENT)["error"]["message"]
-    assert all_files(config_home) == []
+    assert list_all_files(config_home) == []
 
 
-def test_a_session_of_this_machine(
+def test_import_refuses_a_session_of_this_machine(
     document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A copy of one is a fork, which stays linked; a link to one is one, too."""
+    """The error suggests a fork, which stays linked. A link to a session is refused too."""
     path = write_session(config_home.project(), SESSION, conversation(1))
     link = tmp_path / "x.jsonl"
     link.symlink_to(path)
@@ -239,8 +240,8 @@ def test_a_session_of_this_machine(
         assert "resume-hooks fork" in error["remedy"]
 
 
-def test_start(cli: Cli, tmp_path: Path) -> None:
-    """Starts the client on the new session, in its folder; without a client nothing is made."""
+def test_import_can_start_the_client(cli: Cli, tmp_path: Path) -> None:
+    """The client starts with the new session in its folder. Without a client no session is made."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(session_bytes(strangers.hostile()))
     assert cli("import", str(path), "--start").returncode == 1
@@ -264,8 +265,8 @@ ONE, TWO = session_id(1), session_id(2)
 
 
 @pytest.fixture
-def path(config_home: ConfigHome) -> Path:
-    """A bundle of two sessions that are here no more."""
+def bundle_of_two_sessions(config_home: ConfigHome) -> Path:
+    """Return a bundle of two sessions that do not exist here any more."""
     sessions = [
         project_session(config_home, conversation(3, session_id=each), each) for each in (ONE, TWO)
     ]
@@ -275,12 +276,12 @@ def path(config_home: ConfigHome) -> Path:
     return made
 
 
-def test_whole(document: Document, path: Path) -> None:
-    """The receipt is that of the last session; each is reported with both of its names.
+def test_import_a_bundle(document: Document, bundle_of_two_sessions: Path) -> None:
+    """The receipt is that of the last session, and lists the old and new name of each one.
 
-    Through a pipe as of a file.
+    A pipe gives the same result.
     """
-    data = document("import", "-", "--whole", stdin=path.read_bytes())["data"]
+    data = document("import", "-", "--whole", stdin=bundle_of_two_sessions.read_bytes())["data"]
     schema_of_verb("import").model_validate(data)
     assert (data["session_id"], data["kind"], data["written"]) == (TWO, "import", True)
     assert data["imported"] is None
@@ -290,32 +291,31 @@ def test_whole(document: Document, path: Path) -> None:
     ]
 
 
-def test_conversations(cli: Cli, path: Path) -> None:
-    """In words: what came, how, and the way on; then once more: it is known."""
-    done = cli("import", str(path))
+def test_import_a_bundle_as_text(cli: Cli, bundle_of_two_sessions: Path) -> None:
+    """The text lists the sessions and how to continue. A second import finds them."""
+    done = cli("import", str(bundle_of_two_sessions))
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
     for part in ("brought in", "only their conversations", "in Claude Code", "/resume "):
         assert part in text
-    again = cli("import", str(path))
+    again = cli("import", str(bundle_of_two_sessions))
     assert again.stdout.count(b"known") == 2
     assert again.returncode == 0
 
 
-def test_a_dry_run_of_a_bundle(document: Document, path: Path, config_home: ConfigHome) -> None:
-    """It says what would come; nothing does."""
-    answer = document("import", str(path), "--whole", "--dry-run")
+def test_a_dry_run_of_a_bundle_imports_nothing(
+    document: Document, bundle_of_two_sessions: Path, config_home: ConfigHome
+) -> None:
+    """It lists the sessions."""
+    answer = document("import", str(bundle_of_two_sessions), "--whole", "--dry-run")
     assert answer["data"]["written"] is False
     assert answer["warnings"] == ["A bundle has no file backups: rewind-files starts without any."]
     assert {row["session_id"] for row in answer["data"]["bundle"]} == {""}
     assert list(config_home.config.rglob("*.jsonl")) == []
 
 
-def test_a_page_is_asked_about_and_imported(desk: Desk, tmp_path: Path) -> None:
-    """It becomes a session of this folder, and the client starts on that.
-
-    Without a yes nothing is made.
-    """
+def test_import_a_page_after_a_question(desk: Desk, tmp_path: Path) -> None:
+    """It becomes a session of this folder, and the client starts with it. Only a yes imports it."""
     page = tmp_path / "far.html"
     page.write_bytes(session_bytes([*conversation(2), custom_title("From afar")]))
     known = desk.session_ids()

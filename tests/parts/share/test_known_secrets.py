@@ -1,4 +1,4 @@
-"""A secret that a session holds in many places reaches no output, not even the name of a file."""
+"""Tests that a secret in many places of a session reaches no output and no file name."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ ROUNDS = [
 ]
 
 
-def records(form: Form, secret: str) -> list[Record]:
-    """A session with a secret in a prompt, title, tag, call, result, patch, attachment and the names of files.
+def records_with_secret(form: Form, secret: str) -> list[Record]:
+    """Return a session with a secret in a prompt, title, tag, call, result, patch, attachment and file names.
 
-    It is also encoded, and a long one is in halves at the edges of two messages.
+    It is also encoded, and a long one is split at the edges of two messages.
     """
     told = form.words.format(secret)
     half = len(secret) // 2 if len(secret) >= 2 * HALF else len(secret)
@@ -114,7 +114,7 @@ def records(form: Form, secret: str) -> list[Record]:
 
 
 def attachment_record(file: str, text: str) -> Record:
-    """A file that the user attached."""
+    """Return a file that the user attached."""
     content = {"type": "text", "file": {"filePath": file, "content": text}}
     return {
         **user("", uuid="g", parent="c", ts=4, cwd="/srv"),
@@ -124,7 +124,7 @@ def attachment_record(file: str, text: str) -> Record:
 
 
 def remaining_runs(text: str, secret: str, without: str) -> list[str]:
-    """The runs of a secret's characters in a text that the same text about another secret does not hold."""
+    """Return the runs of a secret's characters in a text that the same text about another secret does not contain."""
     runs = {secret[at : at + CHANCE] for at in range(len(secret) - CHANCE + 1)}
     short = {
         secret[at : at + PART]
@@ -135,9 +135,9 @@ def remaining_runs(text: str, secret: str, without: str) -> list[str]:
     return sorted(run for run in runs | short if run in text and run not in without)
 
 
-def outputs(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
-    """All that can be made of a session, by what it is; names of files, too."""
-    path = write_session(config_home.project("/srv"), SESSION, records(form, secret))
+def outputs_with_secret(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
+    """Return every output of a session by its kind, including file names."""
+    path = write_session(config_home.project("/srv"), SESSION, records_with_secret(form, secret))
     agents_folder = Path(path).with_suffix("") / "subagents"
     agents_folder.mkdir(parents=True, exist_ok=True)
     said = [user(f"read {secret}", uuid="s", parent=None, ts=1, cwd="/srv")]
@@ -146,7 +146,7 @@ def outputs(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
 
 
 def outputs_of_session(config_home: ConfigHome, path: str) -> dict[str, str]:
-    """All that can be made of a session's file, by what it is."""
+    """Return every output of a session's file by its kind."""
     session, where = session_file(path), config_home.where
     made = {}
     for kind in DOCUMENTS:
@@ -169,18 +169,18 @@ def outputs_of_session(config_home: ConfigHome, path: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("form", ROUNDS, ids=lambda form: form.name)
-def test_no_output_contains_any_of_it(config_home: ConfigHome, form: Form) -> None:
-    """Whatever the kind of secret: page, Markdown, bundle, child, titles and names of files."""
+def test_no_output_contains_a_part_of_a_secret(config_home: ConfigHome, form: Form) -> None:
+    """Pages, Markdown, bundles, children, titles and file names are checked for every kind of secret."""
     secret = form.make(random.Random(form.name))
-    other = outputs(config_home, form, form.make(random.Random(f"{form.name} another")))
-    for what, text in outputs(config_home, form, secret).items():
+    other = outputs_with_secret(config_home, form, form.make(random.Random(f"{form.name} another")))
+    for what, text in outputs_with_secret(config_home, form, secret).items():
         assert remaining_runs(text, secret, other[what]) == [], what
         encoded = (base64.b64encode(bytes(at) + secret[-12:].encode())[4:12] for at in range(3))
         assert not any(part.decode() in text for part in encoded), what
 
 
-def rule_secrets() -> list[tuple[str, str]]:
-    """A text that a rule finds, and the secret in it, for each rule whose secret is one long word."""
+def secrets_of_rules() -> list[tuple[str, str]]:
+    """Return a matching text and its secret for each rule whose secret is one long word."""
     found = []
     for example in examples():
         spans = find_secrets(example.text)
@@ -192,9 +192,9 @@ def rule_secrets() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_no_output_holds_a_rule_s_secret(config_home: ConfigHome, part: int) -> None:
-    """The secrets of all rules are shown once with their context, and again without it."""
-    secrets = rule_secrets()[part::4]
+def test_no_output_contains_the_secret_of_a_rule(config_home: ConfigHome, part: int) -> None:
+    """The secrets of all rules occur once with their context, and again without it."""
+    secrets = secrets_of_rules()[part::4]
     records = [user("please deploy", uuid="u", parent=None, ts=0, cwd="/srv")]
     for number, (text, value) in enumerate(secrets):
         encoded = base64.b64encode(value.encode()).decode()
@@ -212,8 +212,10 @@ def test_no_output_holds_a_rule_s_secret(config_home: ConfigHome, part: int) -> 
 
 
 @pytest.mark.parametrize("value", ["xho9ypjaxtb", "Vq7#kd!w"])
-def test_a_value_on_the_line_below_its_name(config_home: ConfigHome, value: str) -> None:
-    """A title is one line: the rule that finds the value over two lines finds it there no more."""
+def test_a_secret_on_the_line_after_its_name_is_redacted_in_a_title(
+    config_home: ConfigHome, value: str
+) -> None:
+    """A title is one line, so the rule for two lines no longer matches there."""
     rows = [
         user(
             f"deploy with:\npassword: >-\n  {value}\nand go on",
@@ -237,8 +239,8 @@ def test_a_value_on_the_line_below_its_name(config_home: ConfigHome, value: str)
     assert value not in Path(child.file).read_text()
 
 
-def test_a_file_that_is_named_after_a_secret_stays(config_home: ConfigHome) -> None:
-    """A bundle names the files next to a session; none is named after what was taken out."""
+def test_a_file_named_like_a_secret_is_not_bundled(config_home: ConfigHome) -> None:
+    """A bundle names the files next to a session."""
     rows = [user("use\nDB_PASSWORD=xho9ypjaxtb\n", uuid="a", parent=None, ts=1, cwd="/srv")]
     path = write_session(config_home.project("/srv"), SESSION, rows)
     results = Path(path).with_suffix("") / "tool-results"
@@ -253,8 +255,8 @@ def test_a_file_that_is_named_after_a_secret_stays(config_home: ConfigHome) -> N
     assert "other.txt" in bundle
 
 
-def test_letters_of_full_width_in_the_name_of_a_page(config_home: ConfigHome) -> None:
-    """A file's name has plain letters, and so not those of a secret either."""
+def test_a_page_name_has_no_secret_in_full_width_letters(config_home: ConfigHome) -> None:
+    """A file name has plain letters only."""
     word = "xho9ypjaxtbw"
     wide = "".join(chr(ord(letter) + 0xFEE0) for letter in word)
     records = [

@@ -1,7 +1,4 @@
-"""share: one file to be read and to be gone on with; what is taken out of it.
-
-What import refuses.
-"""
+"""Tests of the verb ``share``: one file to read and to continue, its redaction, and imports that are refused."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.hooks.test_trim import bulky
+from tests.hooks.test_trim import turns_with_large_files
 from tests.parts.share.export.conftest import GITHUB, IMAGE
 from tests.screens import Screen
 
@@ -35,8 +32,8 @@ HOSTILE = f"see </script><b> and {BUNDLE_START}{'0' * 64} and {BUNDLE_END}"
 
 
 @pytest.fixture
-def file(config_home: ConfigHome) -> Path:
-    """A session that names secrets and the home folder: in a prompt, a call, an output, a sub-agent and its folder."""
+def session_with_secrets(config_home: ConfigHome) -> Path:
+    """Return a session with secrets and the home folder in a prompt, a call, an output and a sub-agent."""
     home = str(config_home.root)
     folder = f"{home}/proj"
     rows = [
@@ -56,26 +53,29 @@ def file(config_home: ConfigHome) -> Path:
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> dict[str, str]:
-    """A colleague's home."""
+def colleague_environment(tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a colleague's home."""
     config = tmp_path / "colleague" / ".claude"
     config.mkdir(parents=True)
     return {"HOME": str(config.parent), "CLAUDE_CONFIG_DIR": str(config)}
 
 
-def texts(path: str) -> str:
-    """All that a session's file holds."""
+def text_of_file(path: str) -> str:
+    """Return the whole text of a session's file."""
     return Path(path).read_text()
 
 
-def test_shared_and_continued(
-    document: Document, file: Path, config_home: ConfigHome, there: dict[str, str]
+def test_a_shared_page_can_be_continued(
+    document: Document,
+    session_with_secrets: Path,
+    config_home: ConfigHome,
+    colleague_environment: dict[str, str],
 ) -> None:
-    """The receipt counts; neither the page nor what is imported contains a secret or the home.
+    """The receipt counts the redactions.
 
-    The source stays.
+    Neither the page nor the import contains a secret or the home. The source is unchanged.
     """
-    before, home = file.read_bytes(), str(config_home.root)
+    before, home = session_with_secrets.read_bytes(), str(config_home.root)
     data = document("share", SESSION, "--yes")["data"]
     path = Path(data["document"])
     assert path.name == "fix-the-parser-11111111.html"
@@ -88,28 +88,38 @@ def test_shared_and_continued(
     assert not re.search(r"(?:src|href)=\"(?!#|data:image/)", page)
     for words in (GITHUB, home):
         assert words not in page
-    mail = Path(there["HOME"], path.name)
+    mail = Path(colleague_environment["HOME"], path.name)
     path.rename(mail)
     for whole in ([], ["--whole"]):
-        got = document("import", str(mail), *whole, environ=there, cwd=mail.parent)["data"]
-        said = texts(got["file"])
+        got = document("import", str(mail), *whole, environ=colleague_environment, cwd=mail.parent)[
+            "data"
+        ]
+        said = text_of_file(got["file"])
         assert "[secret removed: " in said
         assert GITHUB not in said
         assert home not in said
         assert json.dumps(HOSTILE)[1:-1] in said
-        assert Path(got["file"]).parent.name == project_key(there["HOME"])
+        assert Path(got["file"]).parent.name == project_key(colleague_environment["HOME"])
     assert got["session_id"] == SESSION
     assert (
         GITHUB not in (Path(got["file"]).with_suffix("") / "tool-results" / "out.txt").read_text()
     )
-    assert document("import", str(mail), environ=there, cwd=mail.parent)["data"]["written"] is False
-    assert file.read_bytes() == before
+    assert (
+        document("import", str(mail), environ=colleague_environment, cwd=mail.parent)["data"][
+            "written"
+        ]
+        is False
+    )
+    assert session_with_secrets.read_bytes() == before
 
 
-def test_a_page_in_a_repository_is_said_to_lie_there(
-    document: Document, file: Path, there: dict[str, str], tmp_path: Path
+def test_share_warns_of_a_page_in_a_repository(
+    document: Document,
+    session_with_secrets: Path,
+    colleague_environment: dict[str, str],
+    tmp_path: Path,
 ) -> None:
-    """It might be committed with the rest; next to one nothing is said."""
+    """It might be committed. A page outside gets no warning."""
     project = tmp_path / "repository"
     (project / ".git").mkdir(parents=True)
     (project / "docs").mkdir()
@@ -118,9 +128,9 @@ def test_a_page_in_a_repository_is_said_to_lie_there(
     assert document("share", SESSION, "--yes", "-o", str(tmp_path))["warnings"] == []
 
 
-def test_trimmed_contents_stay_here(document: Document, config_home: ConfigHome) -> None:
-    """A colleague gets placeholders; for an untrimmed session there is no remark."""
-    write_session(config_home.project(), SESSION, bulky())
+def test_trimmed_contents_are_not_shared(document: Document, config_home: ConfigHome) -> None:
+    """A colleague gets placeholders. For an untrimmed session there is no remark."""
+    write_session(config_home.project(), SESSION, turns_with_large_files())
     assert document("share", SESSION, "--yes")["warnings"] == []
     child = document("trim", SESSION, "--keep-recent", "0", "--min-savings", "0")["data"][
         "session_id"
@@ -129,13 +139,10 @@ def test_trimmed_contents_stay_here(document: Document, config_home: ConfigHome)
     assert f"as placeholders. To share the originals: resume-hooks untrim {child[:8]} --all" in said
 
 
-def test_who_is_not_asked(
-    cli: Cli, document: Document, file: Path, config_home: ConfigHome
+def test_share_needs_yes_without_a_terminal(
+    cli: Cli, document: Document, session_with_secrets: Path, config_home: ConfigHome
 ) -> None:
-    """Without a terminal and --yes nothing is written; a dry run counts.
-
-    Nothing is written over.
-    """
+    """A dry run only counts. No file is overwritten."""
     here = config_home.root / "here"
     done = cli("share", SESSION)
     assert (done.returncode, b"--yes" in done.stderr) == (2, True)
@@ -151,13 +158,13 @@ def test_who_is_not_asked(
     assert not [each for each in (config_home.config / "resume-hooks").rglob("*") if each.is_file()]
 
 
-def test_on_a_terminal(
-    file: Path, config_home: ConfigHome, there: dict[str, str], tmp_path: Path
+def test_share_asks_on_a_terminal(
+    session_with_secrets: Path,
+    config_home: ConfigHome,
+    colleague_environment: dict[str, str],
+    tmp_path: Path,
 ) -> None:
-    """The counts are shown, then it asks.
-
-    A colleague names the file to resume, and is asked, too.
-    """
+    """The counts are shown first. A colleague names the file to resume, and is asked too."""
 
     def screen(environ: dict[str, str], *words: str) -> Screen:
         return Screen(
@@ -172,7 +179,7 @@ def test_on_a_terminal(
             shown.key("Enter")
             shown.wait_for("import x.html" if written else "Nothing was written")
         assert (tmp_path / "x.html").exists() == written
-    with screen(there, "resume", "x.html", "--print") as shown:
+    with screen(colleague_environment, "resume", "x.html", "--print") as shown:
         shown.wait_for("Import x.html into")
         shown.key("Enter")
         shown.wait_for("Fix the parser · import")
@@ -183,16 +190,19 @@ def truncated_page(page: str) -> str:
     return page[: page.index(BUNDLE_START) + 200]
 
 
-def flipped(page: str) -> str:
-    """A page of which one letter that it carries is another."""
+def change_one_letter(page: str) -> str:
+    """Return a page with one changed letter in its session data."""
     at = page.index(BUNDLE_START) + len(BUNDLE_START) + 64 + 100
     return page[:at] + ("A" if page[at] != "A" else "B") + page[at + 1 :]
 
 
-def test_a_full_disk(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_full_disk_leaves_no_page(
+    session_with_secrets: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The error names the failure, its reason and the remedy; the unfinished file is closed."""
+    """The error names the reason and a remedy."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: open("/dev/full", "r+b"))  # noqa: SIM115 - it is closed
     assert run(["share", SESSION, "--yes"]) == 1
@@ -206,7 +216,7 @@ def test_a_full_disk(
 BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {
     "within what it carries": (truncated_page, b"truncated or changed"),
     "before what it carries": (lambda page: page[: page.index("<main") + 2_000], b"truncated"),
-    "a letter": (flipped, b"is not the shared one"),
+    "a letter": (change_one_letter, b"is not the shared one"),
     "its digest": (
         lambda page: page.replace(BUNDLE_START, f"{BUNDLE_START}x"),
         b"truncated or changed",
@@ -216,29 +226,34 @@ BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_refused_shares(
-    how: str, cli: Cli, document: Document, file: Path, there: dict[str, str]
+def test_invalid_pages_are_refused(
+    how: str,
+    cli: Cli,
+    document: Document,
+    session_with_secrets: Path,
+    colleague_environment: dict[str, str],
 ) -> None:
     """The error explains the problem, and no file is left."""
     path = Path(document("share", SESSION, "--yes")["data"]["document"])
     change, said = BROKEN[how]
     path.write_text(change(path.read_text()))
-    done = cli("import", str(path), environ=there)
+    done = cli("import", str(path), environ=colleague_environment)
     assert (done.returncode, said in done.stderr) == (1, True), done.stderr
-    assert not [each for each in Path(there["CLAUDE_CONFIG_DIR"]).rglob("*") if each.is_file()]
+    assert not [
+        each
+        for each in Path(colleague_environment["CLAUDE_CONFIG_DIR"]).rglob("*")
+        if each.is_file()
+    ]
 
 
-def test_another_page_of_this_program(
-    cli: Cli, document: Document, file: Path, there: dict[str, str]
+def test_an_exported_page_cannot_be_imported(
+    cli: Cli, document: Document, session_with_secrets: Path, colleague_environment: dict[str, str]
 ) -> None:
-    """What export wrote is a page alone, and says who writes the other kind.
-
-    Other endings of lines do no harm.
-    """
+    """It says which verb writes the other kind. Other line ends are accepted."""
     page = document("export", SESSION)["data"]["document"]
-    done = cli("import", page, environ=there)
+    done = cli("import", page, environ=colleague_environment)
     assert (done.returncode, b"resume-hooks share" in done.stderr) == (1, True)
     path = Path(document("share", SESSION, "--yes", "--force")["data"]["document"])
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    done = cli("import", str(path), environ=there)
+    done = cli("import", str(path), environ=colleague_environment)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Owns the models of these tests: they answer at once, from what they were shown, and keep what they were asked."""
+"""Models for these tests: they answer immediately from the offered numbers, and record the requests."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ SHOWN = re.compile(r"^#(\d+) · ", re.MULTILINE)
 """The numbers of the contents in a text, as they stand at the margin."""
 
 
-def row(
+def choice_row(
     number: int, description: str = "an old listing", rationale: str = "nothing refers to it"
 ) -> dict[str, Any]:
-    """One choice."""
+    """Return one choice."""
     return {"number": number, "description": description, "rationale": rationale}
 
 
 class Fake:
-    """A model that answers with what ``choose`` makes of the numbers that it is shown."""
+    """A model that answers with the result of ``choose`` for the offered numbers."""
 
     def __init__(self, choose: Callable[[list[int]], Rows]) -> None:
         self._choose = choose
         self.asked: list[tuple[str, str]] = []
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
-        """Answer in the form, as the real one does."""
+        """Answer in the form, like the real model."""
         assert limit > 0
         self.asked.append((instructions, text))
         rows = self._choose([int(number) for number in SHOWN.findall(text)])
@@ -60,16 +60,16 @@ class Failing:
         self._left = good
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
-        """Fail, when it is time."""
+        """Fail after the good answers."""
         if not self._left:
             raise HeadlessFailed("it refused")
         self._left -= 1
         return Reply(form.model_validate({"choices": []}), 0.01, 1, 1, 0.1, "fake-1")
 
 
-def everything() -> Fake:
-    """A model that finds nothing worth keeping."""
-    return Fake(lambda numbers: [row(number, f"content {number}") for number in numbers])
+def model_that_drops_everything() -> Fake:
+    """Return a model that keeps nothing."""
+    return Fake(lambda numbers: [choice_row(number, f"content {number}") for number in numbers])
 
 
 def model_with_choices(*rows: dict[str, Any]) -> Fake:
@@ -81,7 +81,9 @@ def model_with_random_choices(seed: int) -> Fake:
     """Return a model with random choices, some repeated and some unknown."""
     chance = random.Random(seed)
     return Fake(
-        lambda numbers: [row(chance.choice([*numbers, -1, 0, 10**30])) for _ in range(len(numbers))]
+        lambda numbers: [
+            choice_row(chance.choice([*numbers, -1, 0, 10**30])) for _ in range(len(numbers))
+        ]
     )
 
 
@@ -93,16 +95,16 @@ def offered(
     return build_offer(scanned, build_smart_options(keep, rules), home.where)
 
 
-def asked_of(
+def choices_of_model(
     model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60
 ) -> ModelResult:
     """Return a model's choices of an offer."""
     return ask_model_about_offer(model, what, wishes, limit, lambda _number, _count: None)
 
 
-def decided(
+def plan_with_model(
     what: Offer, model: Fake, home: ConfigHome, wishes: str = "", folder: str | None = None
 ) -> SmartPlan:
     """Return the plan from the rules and a model."""
-    verdicts = [*build_rule_verdicts(what), *asked_of(model, what, wishes).verdicts]
+    verdicts = [*build_rule_verdicts(what), *choices_of_model(model, what, wishes).verdicts]
     return smart.plan_smart_trim(what, verdicts, home.where, folder)

@@ -1,7 +1,4 @@
-"""What a model may judge: bulk that is not recent, not the user's, not what a turn came to.
-
-The rest is never named.
-"""
+"""Tests of the contents that a model may choose: large ones, neither recent nor the user's nor the result of a turn."""
 
 from __future__ import annotations
 
@@ -23,14 +20,14 @@ IMAGE = {
 }
 
 
-def kinds(home: ConfigHome, chain: Chain, **how: object) -> list[tuple[str, str]]:
+def kinds_and_targets(home: ConfigHome, chain: Chain, **how: object) -> list[tuple[str, str]]:
     """Return the kind and the target of each offered content of a conversation."""
     found = offered(write_project_session(home, chain), home, **how)  # type: ignore[arg-type]
     return [(one.piece.kind, one.target) for one in found.candidates]
 
 
-def test_bulk_is_offered_in_its_order(config_home: ConfigHome) -> None:
-    """Outputs, inputs, images, attachments and words in the middle of a turn, numbered from 1."""
+def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
+    """Outputs, inputs, images, attachments and texts in the middle of a turn are numbered from 1."""
     chain = Chain().ask("go").tool("t1", "Bash", LONG, command="ls")
     chain.call("t2", "Write", file_path="/a", content=LONG).result("t2", [IMAGE])
     chain.rows.append(attachment(LONG, uuid="c5", parent="c4", ts=5))
@@ -71,13 +68,18 @@ def test_bulk_is_offered_in_its_order(config_home: ConfigHome) -> None:
         "thinking", "listing", "queued prompt", "nothing",
     ],
 )  # fmt: skip
-def test_contents_that_are_never_offered(config_home: ConfigHome, chain: Chain) -> None:
-    """None of these is offered to a model."""
-    assert kinds(config_home, Chain().ask("hello").answer("hi") if not chain.rows else chain) == []
+def test_contents_are_not_offered_if_excluded(config_home: ConfigHome, chain: Chain) -> None:
+    """No model sees them as a choice."""
+    assert (
+        kinds_and_targets(
+            config_home, Chain().ask("hello").answer("hi") if not chain.rows else chain
+        )
+        == []
+    )
 
 
-def test_the_last_long_words_of_each_turn_stay(config_home: ConfigHome) -> None:
-    """They stay even if a short remark follows; earlier texts of the turn are offered."""
+def test_the_last_long_text_of_each_turn_stays(config_home: ConfigHome) -> None:
+    """It stays even if a short remark follows. Earlier texts of the turn are offered."""
     chain = Chain()
     for number in range(2):
         chain.ask(f"go {number}").answer(f"first {number} " * 100).answer(
@@ -88,7 +90,7 @@ def test_the_last_long_words_of_each_turn_stay(config_home: ConfigHome) -> None:
 
 
 def test_recent_turns_stay(config_home: ConfigHome) -> None:
-    """The requested number stays, by default the setting's; of a very long turn, its last results stay."""
+    """By default the setting gives their number. Of a very long turn, the last results stay."""
     chain = (
         Chain()
         .ask("one")
@@ -96,17 +98,14 @@ def test_recent_turns_stay(config_home: ConfigHome) -> None:
         .ask("two")
         .tool("t2", "Bash", LONG + "2", command="b")
     )
-    assert [target for _, target in kinds(config_home, chain, keep=0)] == ["a", "b"]
-    assert [target for _, target in kinds(config_home, chain, keep=1)] == ["a"]
-    assert kinds(config_home, chain, keep=2) == []
-    assert kinds(config_home, chain, keep=None) == []
+    assert [target for _, target in kinds_and_targets(config_home, chain, keep=0)] == ["a", "b"]
+    assert [target for _, target in kinds_and_targets(config_home, chain, keep=1)] == ["a"]
+    assert kinds_and_targets(config_home, chain, keep=2) == []
+    assert kinds_and_targets(config_home, chain, keep=None) == []
 
 
-def test_rules_go_first(config_home: ConfigHome) -> None:
-    """What was read again, repeated or mended is not the model's to judge.
-
-    It goes without asking.
-    """
+def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
+    """Contents that were read again, repeated or corrected are trimmed without a choice."""
     chain = (
         Chain()
         .ask("go")
@@ -133,7 +132,7 @@ def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) 
 
 
 def test_notes_on_the_outcome_of_a_content(config_home: ConfigHome) -> None:
-    """Failures are mentioned, and later calls on the same file or command."""
+    """They mention failures, and later calls on the same file or command."""
     chain = Chain().ask("go").tool("t1", "Bash", LONG, command="make", error=True)
     chain.ask("again").tool("t2", "Bash", LONG + "2", command="make", error=True)
     found = offered(write_project_session(config_home, chain), config_home)
@@ -141,7 +140,7 @@ def test_notes_on_the_outcome_of_a_content(config_home: ConfigHome) -> None:
     assert found.candidates[1].notes == ("failed",)
 
 
-def test_the_largest_are_offered(config_home: ConfigHome) -> None:
+def test_only_the_largest_contents_are_offered(config_home: ConfigHome) -> None:
     """If there are very many contents, the small ones are only counted."""
     chain = Chain().ask("go")
     blocks = []
@@ -156,7 +155,7 @@ def test_the_largest_are_offered(config_home: ConfigHome) -> None:
     assert [one.number for one in found.candidates] == list(range(1, MAX_CANDIDATES + 1))
 
 
-def test_excerpts_are_bounded_and_plain(config_home: ConfigHome) -> None:
+def test_excerpts_are_short_and_plain(config_home: ConfigHome) -> None:
     """The beginning and the end of an output are shown, without control characters."""
     text = "\x1b[31mstart\x1b[0m " + "x" * 3_000_000 + " the end"
     chain = Chain().ask("go").tool("t1", "Bash", text, command="cat")
@@ -167,8 +166,8 @@ def test_excerpts_are_bounded_and_plain(config_home: ConfigHome) -> None:
     assert "2,999,4" in one.excerpt
 
 
-def test_odd_calls(config_home: ConfigHome) -> None:
-    """Targets that are not texts, tools without a name, calls without input do no harm."""
+def test_malformed_calls_are_accepted(config_home: ConfigHome) -> None:
+    """Targets that are not texts, tools without a name and calls without input do no harm."""
     chain = Chain().ask("go").answer([call("t1", "", file_path=7)]).result("t1", LONG)
     (one,) = offered(write_project_session(config_home, chain), config_home).candidates
     assert (one.tool, one.target, one.notes) == ("", "", ())

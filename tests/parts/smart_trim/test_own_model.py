@@ -1,4 +1,4 @@
-"""``/trim --smart`` inside the client: what its module is told, and what is written on a yes and on nothing else."""
+"""Tests of ``/trim --smart`` inside the client: the instructions for its module, and writing only after a yes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.parts.smart_trim.plan import CHILD_KIND
 from tests.builders import SESSION, ConfigHome, line, user
 from tests.derive.trim.sessions import LONG, Chain, by_uuid, rows_of, write_project_session
-from tests.hooks.conftest import Say, children
-from tests.parts.smart_trim.models import SHOWN, row
+from tests.hooks.conftest import Say, children_of
+from tests.parts.smart_trim.models import SHOWN, choice_row
 
 OWN = "claude-opus-4-5"
 USED = {
@@ -26,11 +26,8 @@ COUNTED = "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 ans
 
 
 @pytest.fixture
-def warm(config_home: ConfigHome) -> Path:
-    """A session with two old outputs, the first of which the second repeats not.
-
-    Its model answered just now.
-    """
+def warm_session(config_home: ConfigHome) -> Path:
+    """Return a session with two different old outputs, whose model has just answered."""
     chain = (
         Chain()
         .ask("go")
@@ -50,61 +47,62 @@ def module_reply(args: str = "--smart", **more: Any) -> dict[str, Any]:
     return reply
 
 
-def inside(args: str = "--smart", **forked: Any) -> dict[str, Any]:
-    """The same once it waits, with what it tells of the session's own model."""
+def reply_in_warm_client(args: str = "--smart", **forked: Any) -> dict[str, Any]:
+    """Return the reply of a waiting module, which includes the state of the session's own model."""
     return module_reply(args, waiting=True, forked={"model": OWN, **forked})
 
 
-def saying(*rows: dict[str, Any], args: str = "--smart") -> dict[str, Any]:
-    """The same once the model was asked, and chose so."""
+def reply_after_choices(*rows: dict[str, Any], args: str = "--smart") -> dict[str, Any]:
+    """Return the reply after the model made these choices."""
     text = f"Here you are.\n```json\n{json.dumps({'choices': rows})}\n```"
-    return inside(args, isAnswered=True, text=text, usage=USED)
+    return reply_in_warm_client(args, isAnswered=True, text=text, usage=USED)
 
 
-def test_a_yes_writes_the_shown_plan(warm: Path) -> None:
-    """Nothing but a note before the yes; of the answer what counts in a shell.
-
-    The parent stays as it is.
-    """
-    before = warm.read_bytes()
+def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
+    """Before the yes only a note is written. The answer is used as in a shell. The parent is unchanged."""
+    before = warm_session.read_bytes()
     assert set(module_reply()) == {"wait"}
-    asked = inside("--smart keep the build")
+    asked = reply_in_warm_client("--smart keep the build")
     assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
     assert "keep the build" in asked["fork"]
     assert "No tool is allowed here" in asked["fork"]
     assert SHOWN.findall(asked["fork"]) == ["1", "2"]
-    shown = saying(row(2, "a build"), row(3), row(2), args="--smart keep the build")
+    shown = reply_after_choices(
+        choice_row(2, "a build"), choice_row(3), choice_row(2), args="--smart keep the build"
+    )
     assert [word for _, word in shown["choices"]] == ["yes", "cancel"]
     for words in (
         "saves about", f"chosen by {OWN}: 1, the largest:", "a build · Bash make", f"it took {COUNTED}",
         "1 of its choices were not shown to it, 1 were named twice",
     ):  # fmt: skip
         assert words in shown["ask"]
-    assert children(warm) == []
+    assert children_of(warm_session) == []
     made = module_reply("yes")
-    (child,) = children(warm)
+    (child,) = children_of(warm_session)
     assert made["open"] == child.stem
-    old, new = by_uuid(warm), by_uuid(child)
+    old, new = by_uuid(warm_session), by_uuid(child)
     assert {
         uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]
     } == {"c4"}
     assert '"a build"' in str(new["c4"])
     assert rows_of(child)[0]["continue_metadata"]["continuation_type"] == "smart-trim"
-    assert warm.read_bytes() == before
+    assert warm_session.read_bytes() == before
     again = module_reply("yes")
-    assert (again["open"], children(warm)) == (child.stem, [child]), "one question makes one child"
+    assert (again["open"], children_of(warm_session)) == (child.stem, [child]), (
+        "one question makes one child"
+    )
 
 
 @pytest.mark.parametrize("why", ["named", "another", "cold", "unknown"])
-def test_where_its_model_is_not_asked(
-    warm: Path, monkeypatch: pytest.MonkeyPatch, why: str
+def test_the_own_model_is_not_asked_without_a_warm_cache(
+    warm_session: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """No other model is asked if the user named one or changed it later, or if the cache is cold."""
+    """No other model is asked if the user named one, changed it later, or if the cache is cold."""
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
     if why == "cold":
         monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
-    said = inside(
+    said = reply_in_warm_client(
         "--smart keep it", model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN)
     )
     assert set(said) == {"text"}
@@ -134,10 +132,12 @@ def test_where_its_model_is_not_asked(
     ],
     ids=["resumed", "a-tool-call", "prose", "form", "late"],
 )
-def test_without_its_answer_nothing_is_made(warm: Path, forked: dict[str, Any], why: str) -> None:
-    """The reason, the used tokens and the shell command are reported; no question stays open."""
-    assert inside()["fork"]
-    said = inside(**forked, usage=USED if "it took" in why else {})
+def test_a_missing_answer_makes_no_child(
+    warm_session: Path, forked: dict[str, Any], why: str
+) -> None:
+    """The reason, the used tokens and the shell command are reported. No question stays open."""
+    assert reply_in_warm_client()["fork"]
+    said = reply_in_warm_client(**forked, usage=USED if "it took" in why else {})
     assert set(said) == {"text"}
     assert (
         f"The model chose nothing: {OWN} {why}".replace(f"{OWN} does", f"the answer of {OWN} does")
@@ -145,13 +145,13 @@ def test_without_its_answer_nothing_is_made(warm: Path, forked: dict[str, Any], 
     )
     assert f"trim --smart {SESSION}" in said["text"]
     assert "nothing to confirm" in module_reply("yes")["text"]
-    assert children(warm) == []
+    assert children_of(warm_session) == []
 
 
-def test_nothing_chosen_is_not_worth_a_session(warm: Path) -> None:
-    """A model may need every content; the used tokens are still reported."""
-    inside()
-    said = saying()["text"]
+def test_an_empty_choice_makes_no_child(warm_session: Path) -> None:
+    """A model may need every content. The used tokens are still reported."""
+    reply_in_warm_client()
+    said = reply_after_choices()["text"]
     assert "not worth a new session" in said
     assert COUNTED in said
     assert "nothing to confirm" in module_reply("yes")["text"]
@@ -163,62 +163,62 @@ def change_output(session: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["asked", "shown"])
-def test_a_session_that_changed_meanwhile(warm: Path, when: str) -> None:
-    """If it changes during the request or after the preview, no child is written, and a message follows."""
-    inside()
+def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, when: str) -> None:
+    """It changed during the request or after the preview, and a message says so."""
+    reply_in_warm_client()
     if when == "asked":
-        change_output(warm)
-    said = saying(row(2))
+        change_output(warm_session)
+    said = reply_after_choices(choice_row(2))
     if when == "shown":
         assert said["choices"]
-        change_output(warm)
+        change_output(warm_session)
         said = module_reply("yes")
     assert (
         "The session has changed since its model was asked, so nothing was written" in said["text"]
     )
-    assert children(warm) == []
+    assert children_of(warm_session) == []
 
 
-def test_text_after_the_offered_contents_is_harmless(warm: Path) -> None:
-    """For example a notification: the same contents have the same numbers, and the child also contains the text."""
-    inside()
-    with warm.open("ab") as stream:
+def test_text_after_the_offered_contents_is_harmless(warm_session: Path) -> None:
+    """After a notification, for example, the contents keep their numbers, and the child also has the new text."""
+    reply_in_warm_client()
+    with warm_session.open("ab") as stream:
         stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
-    assert saying(row(2))["choices"]
-    with warm.open("ab") as stream:
+    assert reply_after_choices(choice_row(2))["choices"]
+    with warm_session.open("ab") as stream:
         stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
-    assert module_reply("yes")["open"] == children(warm)[0].stem
+    assert module_reply("yes")["open"] == children_of(warm_session)[0].stem
 
 
-def test_a_yes_answers_the_newest_preview(warm: Path) -> None:
-    """A preview by rules replaces the model's; during the request no question is open."""
+def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
+    """A preview by rules replaces the model's. During the request no question is open."""
     module_reply("--threshold 100")
-    inside()
+    reply_in_warm_client()
     assert "nothing to confirm" in module_reply("yes")["text"]
-    saying(row(2, "a build"))
+    reply_after_choices(choice_row(2, "a build"))
     module_reply("--threshold 100")
     module_reply("yes")
-    (child,) = children(warm)
+    (child,) = children_of(warm_session)
     assert rows_of(child)[0]["continue_metadata"]["continuation_type"] == "trim"
 
 
-def test_a_note_that_is_gone(warm: Path) -> None:
+def test_a_yes_without_the_note_makes_no_child(warm_session: Path) -> None:
     """The shown plan is no longer known."""
-    inside()
-    saying(row(2))
+    reply_in_warm_client()
+    reply_after_choices(choice_row(2))
     confirmations.consume_question(SESSION, CHILD_KIND)
     assert "so nothing was written" in module_reply("yes")["text"]
-    assert children(warm) == []
+    assert children_of(warm_session) == []
 
 
-def test_esc_while_it_is_asked_reports_nothing_of_a_rollover(warm: Path) -> None:
+def test_esc_during_the_request_reports_no_rollover(warm_session: Path) -> None:
     """No child was written, so there is no report."""
-    inside()
+    reply_in_warm_client()
     assert answer_module("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
 
 
-def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:
-    """It works as a prompt and in print mode, with any arguments."""
+def test_without_the_module_the_shell_command_is_shown(warm_session: Path, say: Say) -> None:
+    """It is shown for a prompt and in print mode, with any arguments."""
     for text in (
         say(">trim --smart keep what I cancel, yes"),
         module_reply("--smart", screen=False)["text"],
@@ -228,33 +228,35 @@ def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["an option behind it", "without the part"])
-def test_unknown_options(warm: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
-    """The shell's options do not count as words. Without the part, its option is unknown, too."""
+def test_unknown_options_are_refused(
+    warm_session: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool
+) -> None:
+    """The shell's options do not count as words. Without the part, its option is unknown too."""
     monkeypatch.setattr(seam, "is_installed", lambda _: there)
     said = "takes plain words, not options" if there else "'--smart' is not an option of /trim"
     assert said in module_reply("--smart --keep-recent 3" if there else "--smart")["text"]
 
 
-def test_a_description_contains_no_secret(warm: Path) -> None:
+def test_a_description_contains_no_secret(warm_session: Path) -> None:
     """The model saw the secrets, but the note and the child do not contain them."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
-    inside()
-    assert secret not in saying(row(2, f"the token {secret}"))["ask"]
+    reply_in_warm_client()
+    assert secret not in reply_after_choices(choice_row(2, f"the token {secret}"))["ask"]
     module_reply("yes")
-    assert "the token (secret removed" in children(warm)[0].read_text(encoding="utf-8")
+    assert "the token (secret removed" in children_of(warm_session)[0].read_text(encoding="utf-8")
 
 
-def test_a_session_without_contents_is_not_asked_about(config_home: ConfigHome) -> None:
-    """Without contents to choose from, no tokens are used."""
+def test_a_session_without_contents_asks_no_model(config_home: ConfigHome) -> None:
+    """No tokens are used."""
     chain = Chain().ask("go").answer("done", tokens={**USED}, model=OWN)
     chain.rows[-1]["timestamp"] = clock.now()
     chain.rows.append(user("on", uuid="x", parent="c1", ts=clock.now()))
     write_project_session(config_home, chain)
-    assert "There is nothing for a model to choose" in inside()["text"]
+    assert "There is nothing for a model to choose" in reply_in_warm_client()["text"]
 
 
-def test_of_many_contents_the_largest_are_shown(config_home: ConfigHome) -> None:
-    """A prompt has a maximum number of contents; the number of omitted ones is reported."""
+def test_the_model_sees_only_the_largest_contents(config_home: ConfigHome) -> None:
+    """A prompt has a maximum number of contents. The number of omitted ones is reported."""
     chain = Chain()
     for number in range(90):
         chain.ask(f"do {number}").tool(
@@ -263,8 +265,8 @@ def test_of_many_contents_the_largest_are_shown(config_home: ConfigHome) -> None
     chain.turns(4).answer("Done.", tokens={**USED}, model=OWN)
     chain.rows[-1]["timestamp"] = clock.now()
     write_project_session(config_home, chain)
-    assert len(SHOWN.findall(inside()["fork"])) == 60
+    assert len(SHOWN.findall(reply_in_warm_client()["fork"])) == 60
     assert (
         "30 smaller contents were not shown to the model, and stay."
-        in saying(*map(row, range(1, 61)))["ask"]
+        in reply_after_choices(*map(choice_row, range(1, 61)))["ask"]
     )

@@ -1,9 +1,6 @@
-"""A smart trim from plan to file: what was agreed on and nothing else.
+"""Tests of a smart trim from plan to file: only agreed contents are trimmed, and untrim restores them.
 
-Written as trim writes, undone by untrim.
-
-A model's words do no harm in a placeholder, and a verdict counts only for the very content that it
-was about.
+A model's text is harmless in a placeholder, and a verdict counts only for its exact content.
 """
 
 from __future__ import annotations
@@ -78,18 +75,18 @@ from tests.derive.trim.test_corpus import calls_of, thoughts_of
 from tests.derive.trim.test_properties import assert_answered_in_turn, staying
 from tests.parts.smart_trim.models import (
     Fake,
-    asked_of,
-    decided,
-    everything,
+    choice_row,
+    choices_of_model,
+    model_that_drops_everything,
     model_with_choices,
     model_with_random_choices,
     offered,
-    row,
+    plan_with_model,
 )
 
 
-def session(home: ConfigHome) -> Path:
-    """A session with a read that was superseded and two outputs that were not."""
+def session_with_outputs(home: ConfigHome) -> Path:
+    """Return a session with a superseded read and two other outputs."""
     chain = (
         Chain()
         .ask("go")
@@ -102,18 +99,17 @@ def session(home: ConfigHome) -> Path:
 
 def write_plan(home: ConfigHome, path: Path, model: Fake) -> tuple[SmartPlan, Receipt]:
     """Return a plan and the receipt of its child."""
-    planned = decided(offered(path, home), model, home)
+    planned = plan_with_model(offered(path, home), model, home)
     return planned, plan.write_smart_trim(planned, home.where)
 
 
-def test_the_child(config_home: ConfigHome) -> None:
-    """An id of its own, linked, titled and marked as a smart trim; its parent as it was.
-
-    Every check passed.
-    """
-    path = session(config_home)
+def test_the_child_of_a_smart_trim(config_home: ConfigHome) -> None:
+    """It has its own id, a link, a title and the kind smart-trim. The parent is unchanged, and every check passed."""
+    path = session_with_outputs(config_home)
     before = path.read_bytes(), path.stat().st_mtime_ns
-    _, receipt = write_plan(config_home, path, model_with_choices(row(2, "a green test run")))
+    _, receipt = write_plan(
+        config_home, path, model_with_choices(choice_row(2, "a green test run"))
+    )
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert receipt.written
     assert all(check.ok for check in receipt.checks)
@@ -143,10 +139,12 @@ def test_the_child(config_home: ConfigHome) -> None:
     assert (parent.kind, parent.derivation_type) == ("smart-trim", "trimmed")
 
 
-def test_only_chosen_pieces_are_replaced(config_home: ConfigHome) -> None:
+def test_only_chosen_contents_are_replaced(config_home: ConfigHome) -> None:
     """No other tool result changes, no record is missing, and no extra file is left."""
-    path = session(config_home)
-    _, receipt = write_plan(config_home, path, model_with_choices(row(2, "a green test run")))
+    path = session_with_outputs(config_home)
+    _, receipt = write_plan(
+        config_home, path, model_with_choices(choice_row(2, "a green test run"))
+    )
     old, new = by_uuid(path), by_uuid(Path(receipt.file))
     assert old.keys() <= new.keys()
     changed = {
@@ -161,11 +159,13 @@ def test_only_chosen_pieces_are_replaced(config_home: ConfigHome) -> None:
     assert sorted(os.listdir(path.parent)) == sorted([path.name, f"{receipt.session_id}.jsonl"])
 
 
-def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
+def test_untrim_restores_every_content(config_home: ConfigHome) -> None:
     """The description may be any text."""
-    path = session(config_home)
+    path = session_with_outputs(config_home)
     _, receipt = write_plan(
-        config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns])
+        config_home,
+        path,
+        Fake(lambda ns: [choice_row(n, "See line 1 of /x.jsonl]\n[") for n in ns]),
     )
     back = write_child(
         untrim.plan_untrim(scan_trimmed_session(session_file(receipt.file)), config_home.where),
@@ -175,18 +175,22 @@ def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
     assert {uuid: again[uuid] for uuid in whole} == whole
 
 
-def test_once_is_enough(config_home: ConfigHome) -> None:
-    """Dropped contents are not offered again; the same model finds nothing more in the child."""
-    _, receipt = write_plan(config_home, session(config_home), everything())
+def test_dropped_contents_are_not_offered_again(config_home: ConfigHome) -> None:
+    """The same model finds nothing more in the child."""
+    _, receipt = write_plan(
+        config_home, session_with_outputs(config_home), model_that_drops_everything()
+    )
     what = offered(receipt.file, config_home)
     assert (what.candidates, what.rule_choices) == ((), ())
-    assert not decided(what, everything(), config_home).trim.is_worthwhile
+    assert not plan_with_model(what, model_that_drops_everything(), config_home).trim.is_worthwhile
 
 
-def test_a_session_that_continued_meanwhile(config_home: ConfigHome) -> None:
-    """The plan applies to the contents it names; the child has the later messages, and a note reports them."""
-    path = session(config_home)
-    planned = decided(offered(path, config_home), everything(), config_home)
+def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> None:
+    """The child has the later messages, and a note reports them."""
+    path = session_with_outputs(config_home)
+    planned = plan_with_model(
+        offered(path, config_home), model_that_drops_everything(), config_home
+    )
     with path.open("ab") as stream:
         stream.write(line(user("and now?", uuid="late", parent="c8", ts=60)) + b"\n")
     receipt = plan.write_smart_trim(planned, config_home.where)
@@ -209,12 +213,14 @@ def test_a_session_that_continued_meanwhile(config_home: ConfigHome) -> None:
     ],
     ids=["a content changed", "its branch was left", "it is gone"],
 )
-def test_a_session_that_changed_meanwhile(
+def test_a_plan_is_refused_after_its_contents_changed(
     config_home: ConfigHome, change: Callable[[bytes], bytes] | None, error: type[Exception]
 ) -> None:
-    """The user saw other contents, so the whole plan is refused and no child is written."""
-    path = session(config_home)
-    planned = decided(offered(path, config_home), everything(), config_home)
+    """The user saw other contents, so no child is written."""
+    path = session_with_outputs(config_home)
+    planned = plan_with_model(
+        offered(path, config_home), model_that_drops_everything(), config_home
+    )
     if change is None:
         path.unlink()
     else:
@@ -225,16 +231,18 @@ def test_a_session_that_changed_meanwhile(
     assert os.listdir(path.parent) == before
 
 
-def test_a_plan_that_was_kept(config_home: ConfigHome) -> None:
-    """The verdicts alone make the same child again, without a model."""
-    path = session(config_home)
-    planned = decided(offered(path, config_home), everything(), config_home)
+def test_a_stored_plan_gives_the_same_child(config_home: ConfigHome) -> None:
+    """The verdicts are enough, without a model."""
+    path = session_with_outputs(config_home)
+    planned = plan_with_model(
+        offered(path, config_home), model_that_drops_everything(), config_home
+    )
     verdicts = [one for one, _ in planned.rows]
     again = replan_smart_trim(reading_of(path), planned.offer.options, verdicts, config_home.where)
     assert again.rows == planned.rows
 
 
-def test_a_sub_agent_is_not_a_parent(config_home: ConfigHome) -> None:
+def test_a_sub_agent_cannot_be_trimmed_smartly(config_home: ConfigHome) -> None:
     """The same rule applies to every child."""
     rows = [
         {**record, "isSidechain": True}
@@ -242,21 +250,23 @@ def test_a_sub_agent_is_not_a_parent(config_home: ConfigHome) -> None:
     ]
     path = write_project_session(config_home, rows)
     with pytest.raises((UsageError, NothingToTrim)):
-        decided(offered(path, config_home), everything(), config_home)
+        plan_with_model(offered(path, config_home), model_that_drops_everything(), config_home)
 
 
-def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
-    """The table has totals, rules, and each choice with its reasons; a warning names ignored choices."""
-    what = offered(session(config_home), config_home)
-    model = model_with_choices(row(2, "a green\ntest run", "[done]"), row(2), row(9))
-    planned = decided(what, model, config_home)
+def test_the_table_of_a_plan(config_home: ConfigHome) -> None:
+    """It has totals, rules, and each choice with its reasons. A warning names ignored choices."""
+    what = offered(session_with_outputs(config_home), config_home)
+    model = model_with_choices(
+        choice_row(2, "a green\ntest run", "[done]"), choice_row(2), choice_row(9)
+    )
+    planned = plan_with_model(what, model, config_home)
     said = format_preview(planned)
     assert "a resume sends " in said
     assert "chosen by the model (1)" in said
     assert (
         "Bash make test  11111111:7\n            a green test run\n            why: (done)" in said
     )
-    assert list_answer_warnings(planned, asked_of(model, what)) == [
+    assert list_answer_warnings(planned, choices_of_model(model, what)) == [
         "Some of the model's choices were ignored: 1 of its choices were not shown to it, 1 were named twice."
     ]
 
@@ -266,7 +276,7 @@ def check_smart_trim(
 ) -> None:
     """Check one smart trim of a file: complete, restorable, and without effect the second time."""
     what = offered(path, home, rules=rules)
-    planned = decided(what, model, home, folder=str(home.project()))
+    planned = plan_with_model(what, model, home, folder=str(home.project()))
     receipt = plan.write_smart_trim(planned, home.where)
     assert isinstance(what.trimmable, SessionScan)
     parent, child = what.trimmable.transcript, scan_transcript(receipt.file)
@@ -291,19 +301,19 @@ def check_smart_trim(
     assert left <= before - Counter(one.digest for one, _ in planned.rows if one.by == "smart")
 
 
-def test_real_sessions(config_home: ConfigHome, real_session: RealSession) -> None:
+def test_smart_trims_of_real_sessions(config_home: ConfigHome, real_session: RealSession) -> None:
     """Each session of the corpus is trimmed with all candidates and with random ones."""
     if not real_session.has_talk:
         return
     copy = real_session.copied_to(config_home.project())
-    check_smart_trim(config_home, copy, everything(), UNJUDGED_RULES)
+    check_smart_trim(config_home, copy, model_that_drops_everything(), UNJUDGED_RULES)
     check_smart_trim(config_home, copy, model_with_random_choices(real_session.size))
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=transcripts(), seed=st.integers(0, 1_000))
-def test_anything_holds(data: bytes, seed: int) -> None:
-    """Generated conversations with every defect are trimmed with random choices."""
+def test_smart_trims_of_generated_sessions(data: bytes, seed: int) -> None:
+    """Conversations with every defect are trimmed with random choices."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "projects" / "-home-user-proj"
         project.mkdir(parents=True)
@@ -314,7 +324,7 @@ def test_anything_holds(data: bytes, seed: int) -> None:
             what = offered(path, home)
         except (NothingToTrim, NotATranscript):
             return
-        planned = decided(what, model_with_random_choices(seed), home)
+        planned = plan_with_model(what, model_with_random_choices(seed), home)
         if not any(node.is_message for node in staying(planned.trim)):
             return
         receipt = plan.write_smart_trim(planned, home.where)
@@ -347,8 +357,8 @@ HOSTILE = {
 }
 
 
-def outputs(home: ConfigHome) -> Path:
-    """A session with a read that was superseded and two outputs of one size that were not."""
+def session_with_equal_outputs(home: ConfigHome) -> Path:
+    """Return a session with a superseded read and two other outputs of the same size."""
     chain = (
         Chain()
         .ask("go")
@@ -361,10 +371,10 @@ def outputs(home: ConfigHome) -> Path:
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
+def test_hostile_descriptions_are_harmless(config_home: ConfigHome, text: str) -> None:
     """The placeholder is one recognizable line with our ending, and refers only to the original."""
-    what = offered(outputs(config_home), config_home)
-    verdicts = asked_of(model_with_choices(row(1, text, text)), what).verdicts
+    what = offered(session_with_equal_outputs(config_home), config_home)
+    verdicts = choices_of_model(model_with_choices(choice_row(1, text, text)), what).verdicts
     ((verdict, choice),) = match_verdicts(what, verdicts)
     said = choice.placeholder
     assert is_placeholder(said)
@@ -398,10 +408,13 @@ def test_any_text_becomes_a_description(text: str) -> None:
 
 
 def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
-    """It is quoted after the original's location; without it the placeholder is the same as trim's."""
-    what = offered(outputs(config_home), config_home)
+    """It is quoted after the original's location. Without it the placeholder is the same as for ``trim``."""
+    what = offered(session_with_equal_outputs(config_home), config_home)
     rows = match_verdicts(
-        what, asked_of(model_with_choices(row(1, "old one"), row(2, " ")), what).verdicts
+        what,
+        choices_of_model(
+            model_with_choices(choice_row(1, "old one"), choice_row(2, " ")), what
+        ).verdicts,
     )
     assert [choice.placeholder for _, choice in rows] == [
         '[Results from Read tool suppressed - original content was 1,701 characters; original: 11111111:4; "old one"]',
@@ -410,10 +423,13 @@ def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
     assert [choice.rule for _, choice in rows] == ["smart", "smart"]
 
 
-def test_rules_and_model_together_in_order(config_home: ConfigHome) -> None:
+def test_choices_of_rules_and_model_are_in_order(config_home: ConfigHome) -> None:
     """The oldest content is first, no matter who chose it."""
-    what = offered(outputs(config_home), config_home)
-    verdicts = [*asked_of(everything(), what).verdicts, *build_rule_verdicts(what)]
+    what = offered(session_with_equal_outputs(config_home), config_home)
+    verdicts = [
+        *choices_of_model(model_that_drops_everything(), what).verdicts,
+        *build_rule_verdicts(what),
+    ]
     assert [choice.rule for _, choice in match_verdicts(what, verdicts)] == [
         "superseded",
         "smart",
@@ -421,11 +437,11 @@ def test_rules_and_model_together_in_order(config_home: ConfigHome) -> None:
     ]
 
 
-def test_a_placeholder_that_saves_nothing_is_left_out(config_home: ConfigHome) -> None:
-    """A small image may be smaller than its placeholder. The verdict is dropped."""
+def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -> None:
+    """A small image may be smaller than its placeholder."""
     chain = Chain().ask("go").tool("t1", "Read", [IMAGE], file_path="/a.png").answer("ok")
     what = offered(write_project_session(config_home, chain), config_home)
-    verdicts = asked_of(everything(), what).verdicts
+    verdicts = choices_of_model(model_that_drops_everything(), what).verdicts
     assert len(match_verdicts(what, verdicts)) == 1
     assert isinstance(what.trimmable, SessionScan)
     dense = replace(what, trimmable=replace(what.trimmable, scale=TokenScale(0.1, {}, {})))
@@ -448,28 +464,28 @@ def test_a_placeholder_that_saves_nothing_is_left_out(config_home: ConfigHome) -
     ],
     ids=str,
 )
-def test_a_verdict_on_anything_else_is_refused(
+def test_a_verdict_on_another_content_is_refused(
     config_home: ConfigHome, change: dict[str, Any]
 ) -> None:
-    """Another content, another record, another reason: the whole plan is refused, not only this row."""
-    what = offered(outputs(config_home), config_home)
-    good, other = asked_of(everything(), what).verdicts
+    """Another content, record or reason makes the whole plan invalid."""
+    what = offered(session_with_equal_outputs(config_home), config_home)
+    good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
         match_verdicts(what, [good._replace(**change), other])
 
 
-def test_the_same_twice_is_refused(config_home: ConfigHome) -> None:
+def test_a_plan_with_a_repeated_content_is_refused(config_home: ConfigHome) -> None:
     """A manually edited plan may name a content only once."""
-    what = offered(outputs(config_home), config_home)
-    good, other = asked_of(everything(), what).verdicts
+    what = offered(session_with_equal_outputs(config_home), config_home)
+    good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 3"):
         match_verdicts(what, [good, other, good])
 
 
-def test_prompts_and_recent_contents_can_not_be_named(config_home: ConfigHome) -> None:
-    """A forged row cannot remove content that was not offered, even with the right digest."""
-    path = outputs(config_home)
-    free = asked_of(everything(), offered(path, config_home)).verdicts
+def test_a_plan_cannot_name_protected_contents(config_home: ConfigHome) -> None:
+    """A forged row cannot remove a prompt or a recent content, even with the right digest."""
+    path = session_with_equal_outputs(config_home)
+    free = choices_of_model(model_that_drops_everything(), offered(path, config_home)).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
         match_verdicts(offered(path, config_home, keep=1), free)
     prompt = Verdict(0, ("message", "content"), free[0].digest, "smart", "", "")
@@ -477,9 +493,9 @@ def test_prompts_and_recent_contents_can_not_be_named(config_home: ConfigHome) -
         match_verdicts(offered(path, config_home), [prompt])
 
 
-def test_rules_are_asked_again(config_home: ConfigHome) -> None:
+def test_rules_are_checked_again(config_home: ConfigHome) -> None:
     """A rule's verdict counts only while the rule still matches."""
-    what = offered(outputs(config_home), config_home)
+    what = offered(session_with_equal_outputs(config_home), config_home)
     (rule,) = build_rule_verdicts(what)
     assert rule.by == "superseded"
     with pytest.raises(PlanOutdated):

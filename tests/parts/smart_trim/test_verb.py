@@ -1,4 +1,7 @@
-"""``resume-hooks trim --smart``: the plan first, nothing without a yes, one sentence where the model gave no answer."""
+"""Tests of ``resume-hooks trim --smart``.
+
+It shows the plan first, writes only after a yes, and reports a failed model.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ Client = Callable[..., dict[str, str]]
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session with a read that was superseded and three outputs that were not."""
+    """Return a session with a superseded read and three other outputs."""
     chain = (
         Chain()
         .ask("go")
@@ -45,13 +48,10 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Client:
-    """Make a stand-in for the client that chooses everything, with a ``body`` before it answers.
+def make_client(tmp_path: Path) -> Client:
+    """Return a function that makes a stand-in for the client and returns its environment."""
 
-    Its environment.
-    """
-
-    def make(body: str = "") -> dict[str, str]:
+    def make_stand_in(body: str = "") -> dict[str, str]:
         folder = tmp_path / "bin"
         folder.mkdir(exist_ok=True)
         file = folder / "claude"
@@ -59,13 +59,13 @@ def client(tmp_path: Path) -> Client:
         file.chmod(0o755)
         return {"PATH": f"{folder}:/usr/bin:/bin"}
 
-    return make
+    return make_stand_in
 
 
-def test_without_a_terminal_the_plan_is_shown(cli: Cli, parent: Path, client: Client) -> None:
+def test_without_a_terminal_the_plan_is_shown(cli: Cli, parent: Path, make_client: Client) -> None:
     """No child is written, and the output names the two ways to write it."""
     before = sorted(os.listdir(parent.parent))
-    done = cli("smart-trim", SESSION, environ=client())
+    done = cli("smart-trim", SESSION, environ=make_client())
     said = done.stdout.decode()
     assert done.returncode == 0, done.stderr
     for words in (
@@ -82,10 +82,10 @@ def test_without_a_terminal_the_plan_is_shown(cli: Cli, parent: Path, client: Cl
     assert sorted(os.listdir(parent.parent)) == before
 
 
-def test_yes_writes_it(cli: Cli, parent: Path, client: Client) -> None:
-    """The plan, then the receipt with the commands."""
+def test_yes_writes_the_child(cli: Cli, parent: Path, make_client: Client) -> None:
+    """The plan precedes the receipt with the commands."""
     before = parent.read_bytes()
-    said = cli("smart-trim", SESSION, "--yes", environ=client()).stdout.decode()
+    said = cli("smart-trim", SESSION, "--yes", environ=make_client()).stdout.decode()
     assert said.index("chosen by the model (3)") < said.index("wrote") < said.index("/resume ")
     assert "checks passed" in said
     assert " · trim --smart" in said
@@ -93,11 +93,11 @@ def test_yes_writes_it(cli: Cli, parent: Path, client: Client) -> None:
     assert len(os.listdir(parent.parent)) == 2
 
 
-def test_a_dry_run_can_be_given_back(
-    document: Document, parent: Path, client: Client, tmp_path: Path
+def test_a_stored_plan_can_be_written_later(
+    document: Document, parent: Path, make_client: Client, tmp_path: Path
 ) -> None:
-    """``--json`` prints the model's answer; ``--plan`` writes exactly that plan without another request."""
-    shown = document("smart-trim", SESSION, "--dry-run", environ=client())
+    """``--json`` prints the model's answer. ``--plan`` writes exactly that plan without another request."""
+    shown = document("smart-trim", SESSION, "--dry-run", environ=make_client())
     assert not shown["data"]["written"]
     assert [row["by"] for row in shown["data"]["smart"]["choices"]] == [
         "superseded",
@@ -120,9 +120,11 @@ def test_a_dry_run_can_be_given_back(
     assert made["data"]["parent_session_id"] == SESSION
 
 
-def test_json_without_yes_writes_nothing(document: Document, parent: Path, client: Client) -> None:
+def test_json_without_yes_writes_nothing(
+    document: Document, parent: Path, make_client: Client
+) -> None:
     """With ``--json`` no question is asked."""
-    found = document("smart-trim", SESSION, environ=client())
+    found = document("smart-trim", SESSION, environ=make_client())
     assert not found["data"]["written"]
     assert "--yes" in found["warnings"][-1]
     assert len(os.listdir(parent.parent)) == 1
@@ -139,10 +141,10 @@ def test_json_without_yes_writes_nothing(document: Document, parent: Path, clien
     ],
     ids=["died", "prose", "wrong form", "hangs", "killed"],
 )
-def test_no_answer(
-    document: Document, parent: Path, client: Client, body: str, message: str
+def test_a_failed_model_is_reported(
+    document: Document, parent: Path, make_client: Client, body: str, message: str
 ) -> None:
-    """The failure, that nothing was written, and the way without a model; exit code 1."""
+    """The message names the failure and the command without a model. Nothing is written, and the exit code is 1."""
     error = document(
         "smart-trim",
         SESSION,
@@ -150,7 +152,7 @@ def test_no_answer(
         "--timeout",
         "1" if "sleep" in body else "30",
         code=1,
-        environ=client(body),
+        environ=make_client(body),
     )["error"]
     assert error["code"] == "headless-failed"
     assert message in error["message"]
@@ -158,16 +160,16 @@ def test_no_answer(
     assert os.listdir(parent.parent) == [parent.name]
 
 
-def test_no_client(document: Document, parent: Path) -> None:
-    """A missing client gives an error message."""
+def test_a_missing_client_is_reported(document: Document, parent: Path) -> None:
+    """Nothing is written."""
     error = document("smart-trim", SESSION, "--yes", code=1)["error"]
     assert "claude is not installed" in error["message"]
     assert "resume-hooks trim" in error["remedy"]
     assert os.listdir(parent.parent) == [parent.name]
 
 
-def test_nothing_to_judge_asks_nobody(document: Document, config_home: ConfigHome) -> None:
-    """A short session: no model, no child, no failure."""
+def test_a_short_session_asks_no_model(document: Document, config_home: ConfigHome) -> None:
+    """There is no child and no failure."""
     write_project_session(config_home, Chain().ask("hello").answer("hi"))
     found = document("smart-trim", SESSION, "--yes")
     assert (
@@ -177,11 +179,14 @@ def test_nothing_to_judge_asks_nobody(document: Document, config_home: ConfigHom
     ) == (False, 0, "")
 
 
-def test_plans_that_are_none(
-    document: Document, parent: Path, client: Client, tmp_path: Path
+def test_invalid_plans_are_refused(
+    document: Document, parent: Path, make_client: Client, tmp_path: Path
 ) -> None:
-    """Missing, no JSON, another verb's, edited, of another session: one sentence each, nothing written."""
-    shown = document("smart-trim", SESSION, "--dry-run", environ=client())
+    """They are missing, not JSON, edited, of another verb or another session.
+
+    Each gets one sentence, and nothing is written.
+    """
+    shown = document("smart-trim", SESSION, "--dry-run", environ=make_client())
     shown["data"]["smart"]["choices"][0]["digest"] = "0" * 64
     other = {
         **shown,
@@ -211,26 +216,37 @@ def test_plans_that_are_none(
 @pytest.mark.parametrize(
     "words", [["--smart", "--tools", "Read"], ["--yes"], ["--smart", "--timeout", "0"]]
 )
-def test_options_of_one_kind_of_trim(document: Document, parent: Path, words: list[str]) -> None:
-    """Options of ordinary trims, of a smart trim without ``--smart``, and an invalid time."""
+def test_mixed_trim_options_are_refused(document: Document, parent: Path, words: list[str]) -> None:
+    """They belong to ordinary trims, need ``--smart``, or have an invalid time."""
     assert document("trim", SESSION, *words, code=2)["error"]["code"] == "usage"
     assert os.listdir(parent.parent) == [parent.name]
 
 
-def test_a_model_that_is_an_option(document: Document, parent: Path, client: Client) -> None:
-    """It can't be smuggled into the client's words."""
+def test_a_model_name_cannot_be_an_option(
+    document: Document, parent: Path, make_client: Client
+) -> None:
+    """It cannot add an option to the client's command line."""
     error = document(
-        "smart-trim", SESSION, "--model=--dangerously-skip-permissions", code=2, environ=client()
+        "smart-trim",
+        SESSION,
+        "--model=--dangerously-skip-permissions",
+        code=2,
+        environ=make_client(),
     )["error"]
     assert "--model must be the name of a model" in error["message"]
 
 
 @pytest.mark.parametrize("reply", ["y", "n"])
-def test_on_a_terminal_it_asks(
-    config_home: ConfigHome, parent: Path, client: Client, reply: str
+def test_trim_asks_on_a_terminal(
+    config_home: ConfigHome, parent: Path, make_client: Client, reply: str
 ) -> None:
-    """The plan and the progress are shown first; a no leaves no files."""
-    environ = {**config_home.environ, **client(), "PYTHONPATH": str(REPO / "src"), "TERM": "xterm"}
+    """The plan and the progress are shown first. A no leaves no files."""
+    environ = {
+        **config_home.environ,
+        **make_client(),
+        "PYTHONPATH": str(REPO / "src"),
+        "TERM": "xterm",
+    }
     terminal = pexpect.spawn(
         sys.executable, ["-m", "resume_hooks", "smart-trim", SESSION], env=environ, encoding="utf-8",
         cwd=str(config_home.root), dimensions=(200, 120), timeout=60,
@@ -246,6 +262,6 @@ def test_on_a_terminal_it_asks(
     assert len(os.listdir(parent.parent)) == (2 if reply == "y" else 1)
 
 
-def test_an_empty_locator_names_nothing(document: Document, parent: Path) -> None:
+def test_an_empty_locator_is_refused(document: Document, parent: Path) -> None:
     """An unset variable of a script does not mean the latest session."""
     assert document("smart-trim", "", "--dry-run", code=2)["error"]["code"] == "usage"

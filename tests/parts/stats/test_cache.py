@@ -1,4 +1,4 @@
-"""The counts of all transcripts: read once, kept through deletion, safe from what is in the file."""
+"""Tests of the counts of all transcripts: each file is read once, and counts survive its deletion."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from tests.builders import (
 OTHER = session_id(2)
 
 
-def everything(found: cache.AllCounts) -> Statistics:
-    """The figures of all projects."""
+def statistics_of_all_projects(found: cache.AllCounts) -> Statistics:
+    """Return the figures of all projects."""
     return make_statistics(found.transcripts, "")
 
 
-def test_a_file_is_read_once(config_home: ConfigHome) -> None:
-    """And again when it has changed, alone."""
+def test_a_transcript_is_read_once(config_home: ConfigHome) -> None:
+    """Only a changed one is read again."""
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
     write_session(project, OTHER, conversation(1, session_id=OTHER))
@@ -52,25 +52,25 @@ def test_a_file_is_read_once(config_home: ConfigHome) -> None:
         stream.write(line(user("more", uuid="u", ts=50)) + b"\n")
     again = gather_counts(config_home.where)
     assert again.read_count == 1
-    assert everything(again).months[0].turns == 4
+    assert statistics_of_all_projects(again).months[0].turns == 4
 
 
 def test_deleted_sessions_still_count(config_home: ConfigHome) -> None:
     """Their costs do not change with the deletion."""
     path = write_session(config_home.project(), SESSION, conversation(2))
-    before = everything(gather_counts(config_home.where))
+    before = statistics_of_all_projects(gather_counts(config_home.where))
     os.unlink(path)
-    after = everything(gather_counts(config_home.where))
+    after = statistics_of_all_projects(gather_counts(config_home.where))
     assert (after.months, after.sessions, after.deleted_count) == (before.months, 1, 1)
     assert before.deleted_count == 0
 
 
-def test_counts_of_an_older_version(config_home: ConfigHome) -> None:
+def test_counts_of_an_older_version_are_renewed(config_home: ConfigHome) -> None:
     """They lack first edits. Existing files are counted again, and the counts of deleted files are kept."""
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
     write_session(project, OTHER, conversation(1, session_id=OTHER))
-    before = everything(gather_counts(config_home.where))
+    before = statistics_of_all_projects(gather_counts(config_home.where))
     kept = config_home.config / "resume-hooks" / "stats.json"
     found = orjson.loads(kept.read_bytes())
     kept.write_bytes(
@@ -80,18 +80,18 @@ def test_counts_of_an_older_version(config_home: ConfigHome) -> None:
     )
     os.unlink(path)
     again = gather_counts(config_home.where)
-    assert (again.read_count, everything(again).months) == (1, before.months)
+    assert (again.read_count, statistics_of_all_projects(again).months) == (1, before.months)
 
 
-def test_of_copies_of_a_session_one_counts(config_home: ConfigHome) -> None:
-    """The newest, wherever it lies."""
+def test_only_one_copy_of_a_session_counts(config_home: ConfigHome) -> None:
+    """The newest one counts, in any folder."""
     write_session(config_home.project(), SESSION, conversation(1), mtime=1_000_000_000)
     write_session(config_home.project("/other"), SESSION, conversation(3))
-    assert everything(gather_counts(config_home.where)).months[0].turns == 3
+    assert statistics_of_all_projects(gather_counts(config_home.where)).months[0].turns == 3
 
 
 def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
-    """Tokens, no turns, and they belong to their session's project."""
+    """Their tokens count in the session's project. They have no turns."""
     project = config_home.project()
     write_session(project, SESSION, conversation(1))
     folder = project / SESSION / "subagents"
@@ -101,7 +101,7 @@ def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
     )
     (folder / f"{OTHER}.jsonl").unlink()
     found = gather_counts(config_home.where)
-    told = everything(found)
+    told = statistics_of_all_projects(found)
     assert (told.sessions, told.subagent_count, told.months[0].turns, told.months[0].requests) == (
         1,
         1,
@@ -111,8 +111,8 @@ def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
     assert {one.folder for one in found.transcripts} == {project.name}
 
 
-def a_child(kind: str, parent: str, at: float) -> list[Any]:
-    """A fresh child of a session, made so many seconds after the beginning of time."""
+def fresh_child(kind: str, parent: str, at: float) -> list[Any]:
+    """Return a fresh child of a session, made this many seconds after the start."""
     stamp = f"2026-01-31T09:30:{at:02.0f}.000Z"
     said = {
         "parent_session_id": parent,
@@ -126,8 +126,8 @@ def a_child(kind: str, parent: str, at: float) -> list[Any]:
     ]
 
 
-def test_a_childs_saving_is_measured_at_both_ends(config_home: ConfigHome) -> None:
-    """What the parent took by then, not later; what the child's own first request held."""
+def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
+    """It is the parent's size at that time minus the size of the child's first request."""
     project = config_home.project()
     write_session(
         project, SESSION, conversation(3)
@@ -137,8 +137,8 @@ def test_a_childs_saving_is_measured_at_both_ends(config_home: ConfigHome) -> No
         assistant("yes", uuid="q", parent="p", ts=21, session_id=OTHER, tokens=400),
         assistant("more", uuid="r", parent="q", ts=22, session_id=OTHER, tokens=900),
     ]
-    write_session(project, OTHER, [*a_child("handoff", SESSION, 4), *own])
-    (saving,) = everything(gather_counts(config_home.where)).savings
+    write_session(project, OTHER, [*fresh_child("handoff", SESSION, 4), *own])
+    (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (saving.kind, saving.made_count, saving.continued_count, saving.measured_count) == (
         "handoff",
         1,
@@ -148,11 +148,11 @@ def test_a_childs_saving_is_measured_at_both_ends(config_home: ConfigHome) -> No
     assert (saving.tokens_before, saving.tokens_after, saving.saved_tokens) == (1_300, 390, 910)
 
 
-def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> None:
-    """It is counted as made. So is one whose parent is gone, where somebody continued in it."""
+def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
+    """It counts as made. A continued child without its parent counts as used but has no saving."""
     write_session(config_home.project(), SESSION, conversation(3))
-    write_session(config_home.project(), OTHER, a_child("handoff", SESSION, 9))
-    (saving,) = everything(gather_counts(config_home.where)).savings
+    write_session(config_home.project(), OTHER, fresh_child("handoff", SESSION, 9))
+    (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (
         saving.made_count,
         saving.continued_count,
@@ -162,9 +162,9 @@ def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> No
     write_session(
         config_home.project(),
         session_id(3),
-        [*a_child("handoff", session_id(9), 9), *conversation(1, start=20)],
+        [*fresh_child("handoff", session_id(9), 9), *conversation(1, start=20)],
     )
-    (saving,) = everything(gather_counts(config_home.where)).savings
+    (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (
         saving.made_count,
         saving.continued_count,
@@ -187,28 +187,28 @@ def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> No
         b'{"version":1,"transcripts":{"d":["p",1,2,[],{},{},[1]]}}',
     ],
 )
-def test_a_damaged_file_is_counted_again(config_home: ConfigHome, kept: bytes) -> None:
-    """Rows that are none are skipped."""
+def test_damaged_counts_are_renewed(config_home: ConfigHome, kept: bytes) -> None:
+    """Invalid rows are skipped."""
     state = config_home.config / "resume-hooks"
     state.mkdir()
     (state / "stats.json").write_bytes(kept)
     write_session(config_home.project(), SESSION, conversation(1))
-    assert everything(gather_counts(config_home.where)).months[0].turns == 1
+    assert statistics_of_all_projects(gather_counts(config_home.where)).months[0].turns == 1
     assert gather_counts(config_home.where).read_count == 0
 
 
-def test_a_state_folder_that_cannot_be_written_is_not_a_failure(config_home: ConfigHome) -> None:
-    """Everything is counted, every time."""
+def test_a_read_only_state_folder_is_not_a_failure(config_home: ConfigHome) -> None:
+    """All files are counted each time."""
     (config_home.config / "resume-hooks").write_text("no folder")
     write_session(config_home.project(), SESSION, conversation(1))
     for _ in range(2):
         assert gather_counts(config_home.where).read_count == 1
 
 
-def test_kept_counts_are_private_and_follow_no_link(
+def test_stored_counts_are_private_and_follow_no_link(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A link in its place is replaced, not written through."""
+    """A link with the file's name is replaced."""
     state = config_home.config / "resume-hooks"
     state.mkdir()
     target = tmp_path / "target"
@@ -221,10 +221,10 @@ def test_kept_counts_are_private_and_follow_no_link(
     assert os.listdir(state) == ["stats.json"]
 
 
-def test_of_transcripts_that_are_gone_so_many_stay(
+def test_the_counts_of_deleted_transcripts_are_limited(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The newest."""
+    """The newest stay."""
     monkeypatch.setattr(cache, "MAX_DELETED_TRANSCRIPTS", 2)
     for number in range(1, 5):
         write_session(
@@ -250,15 +250,12 @@ def test_of_transcripts_that_are_gone_so_many_stay(
     ],
 )
 def test_percentiles_by_nearest_rank(durations: dict[int, int], percent: int, value: int) -> None:
-    """A duration that was measured, never one in between."""
+    """A percentile is a measured duration."""
     assert percentile(durations, percent) == value
 
 
-def test_hooks_and_children_from_a_day_on() -> None:
-    """Hooks by event and whose, summed over files and days in range.
-
-    Children by month, then kind.
-    """
+def test_since_limits_hooks_and_children() -> None:
+    """Hooks are summed by event and owner; children are listed by month and kind."""
     rows = []
     for number, (day, durations, kind) in enumerate(
         (
@@ -286,8 +283,8 @@ def test_hooks_and_children_from_a_day_on() -> None:
     ]
 
 
-def test_the_state_folder_part_by_part(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The largest first; links are neither followed nor counted."""
+def test_measure_the_parts_of_the_state_folder(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The largest is first. Links are neither followed nor counted."""
     state = config_home.config / "resume-hooks"
     (state / "vault" / "x").mkdir(parents=True)
     (state / "vault" / "x" / "a").write_bytes(b"x" * 500)
@@ -302,8 +299,8 @@ def test_the_state_folder_part_by_part(config_home: ConfigHome, tmp_path: Path) 
     ]
 
 
-def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:
-    """The session that ``/clear`` began is the handoff, and the child that it took the place of is none."""
+def test_a_session_opened_by_clear_counts_as_handoff(config_home: ConfigHome) -> None:
+    """The child that it replaced does not count."""
     project, where = config_home.project(), config_home.where
     rows = [user("go", uuid="u"), assistant("done", uuid="a", parent="u", tokens=90_000)]
     parent = session_file(write_session(project, SESSION, rows))
@@ -316,6 +313,6 @@ def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:
         assistant("ok", uuid="b", parent="v", ts=late + 1, tokens=30_000),
     ]
     write_session(project, OTHER, [{**row, "sessionId": OTHER} for row in own])
-    (row,) = everything(gather_counts(where)).savings
+    (row,) = statistics_of_all_projects(gather_counts(where)).savings
     assert (row.kind, row.made_count, row.continued_count) == ("handoff", 1, 1)
     assert row.saved_tokens == pytest.approx(60_000, abs=100)

@@ -1,4 +1,4 @@
-"""What one transcript counts: every answer once, nothing that it copied, the hooks that the client timed."""
+"""Tests of the counts of one transcript: each answer once, no copied record, and the hook times."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def count_records(folder: Path, *records: Any) -> TranscriptTotals:
     return count_transcript(write_session(folder, SESSION, records))
 
 
-def stop(*infos: dict[str, object], ts: float = 5) -> dict[str, Any]:
+def stop_hooks_record(*infos: dict[str, object], ts: float = 5) -> dict[str, Any]:
     """Return the client's record of the hooks at a turn's end."""
     return system(
         "stop_hook_summary", uuid=f"s{ts}", ts=ts, hookCount=len(infos), hookInfos=list(infos)
     )
 
 
-def attached(event: str, duration: object, **more: object) -> dict[str, Any]:
+def hook_output_record(event: str, duration: object, **more: object) -> dict[str, Any]:
     """Return the client's record of a hook with output."""
     body = {
         "type": "hook_success",
@@ -63,8 +63,8 @@ def attached(event: str, duration: object, **more: object) -> dict[str, Any]:
     } | {"attachment": body | more}
 
 
-def test_turns_and_tokens_by_day(tmp_path: Path) -> None:
-    """Prompts, answers, and what the API counted of them."""
+def test_turns_and_tokens_are_counted_by_day(tmp_path: Path) -> None:
+    """Prompts, answers and the API's token counts are included."""
     found = count_records(tmp_path, *conversation(2))
     assert found.days == {
         DAY: DayCounts(turns=2, requests=2, sent=1_090 + 1_290, cached=1_085 + 1_285, answered=20)
@@ -74,7 +74,7 @@ def test_turns_and_tokens_by_day(tmp_path: Path) -> None:
 
 
 def test_an_answer_in_several_records_counts_once(tmp_path: Path) -> None:
-    """The client repeats its usage in each; of growing counts the last one is right."""
+    """The client repeats its usage in each record. If counts grow, the last one is right."""
     first = {"input_tokens": 100, "output_tokens": 1}
     whole = {"input_tokens": 100, "output_tokens": 50}
     records = [
@@ -86,8 +86,8 @@ def test_an_answer_in_several_records_counts_once(tmp_path: Path) -> None:
     assert count_records(tmp_path, *records).days[DAY] == DayCounts(1, 1, 100, 0, 50)
 
 
-def test_copied_records_count_for_the_parent(tmp_path: Path) -> None:
-    """These are a fork's marked records, and records of a child that are older than the child."""
+def test_copied_records_do_not_count(tmp_path: Path) -> None:
+    """They are a fork's marked records, and records of a child that are older than the child."""
     copied = [
         {**record, "forkedFrom": {"sessionId": session_id(2), "messageUuid": "x"}}
         for record in conversation(2)
@@ -110,35 +110,39 @@ def test_copied_records_count_for_the_parent(tmp_path: Path) -> None:
     )
 
 
-def test_a_subagent_has_no_turns_of_a_person(tmp_path: Path) -> None:
-    """Its prompts are the model's; its tokens count."""
+def test_a_subagent_has_no_turns(tmp_path: Path) -> None:
+    """The model wrote its prompts. Its tokens count."""
     path = write_session(tmp_path, SESSION, conversation(2))
     assert count_transcript(path, is_subagent=True).days[DAY] == DayCounts(0, 2, 2_380, 2_370, 20)
 
 
-def test_calls_before_the_first_edit(tmp_path: Path) -> None:
-    """After a start and each compaction.
+def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
+    """They are counted after a start and each compaction.
 
-    Without an edit they are distinguished, and a sub-agent has none.
+    Stretches without an edit are separate, and a sub-agent has none.
     """
 
-    def calls(*names: str, at: int) -> list[dict[str, Any]]:
+    def calls_with_first_edit(*names: str, at: int) -> list[dict[str, Any]]:
         return [
             assistant([call(f"t{ts}", name)], uuid=f"a{ts}", ts=ts, tokens=100)
             for ts, name in enumerate(names, at)
         ]
 
-    def compacted(at: int) -> dict[str, Any]:
+    def compaction_record(at: int) -> dict[str, Any]:
         return system("compact_boundary", uuid=f"c{at}", ts=at, compactMetadata={"trigger": "auto"})
 
     after = [
-        compacted(10),
-        *calls("Read", "Bash", at=11),
-        compacted(20),
-        compacted(30),
-        *calls("Write", at=31),
+        compaction_record(10),
+        *calls_with_first_edit("Read", "Bash", at=11),
+        compaction_record(20),
+        compaction_record(30),
+        *calls_with_first_edit("Write", at=31),
     ]
-    rows = [user("go", uuid="u"), *calls("Read", "Grep", "Edit", "Read", "Edit", at=1), *after]
+    rows = [
+        user("go", uuid="u"),
+        *calls_with_first_edit("Read", "Grep", "Edit", "Read", "Edit", at=1),
+        *after,
+    ]
     assert count_records(tmp_path, *rows).stretches == {
         "start": {DAY: {2: 1}},
         "compaction": {DAY: {NO_EDIT_CALLS: 1, 0: 1}},
@@ -147,20 +151,17 @@ def test_calls_before_the_first_edit(tmp_path: Path) -> None:
     assert count_transcript(path, is_subagent=True).stretches == {}
 
 
-def test_hook_times_ours_and_others(tmp_path: Path) -> None:
-    """Of each hook of a turn's end, and of what hooks said elsewhere.
-
-    Ours are told by their command.
-    """
+def test_our_hook_times_are_separate_from_others(tmp_path: Path) -> None:
+    """Each hook at a turn's end and each hook with output is counted. The command identifies ours."""
     found = count_records(
         tmp_path,
-        stop(
+        stop_hooks_record(
             {"command": NOTICE, "durationMs": 12},
             {"command": "lint", "durationMs": 1_234},
             {"command": "silent"},
         ),
-        stop({"command": NOTICE, "durationMs": 12}, ts=6),
-        attached("SessionStart", 47.6),
+        stop_hooks_record({"command": NOTICE, "durationMs": 12}, ts=6),
+        hook_output_record("SessionStart", 47.6),
     )
     assert found.hooks == {
         "Stop|ours": {DAY: {12: 2}},
@@ -176,14 +177,14 @@ def test_hook_times_ours_and_others(tmp_path: Path) -> None:
         ("", 5), ("a b", 5), ("x" * 41, 5), ("\x1b[31mStop", 5), ("S|op", 5),
     ],
 )  # fmt: skip
-def test_an_invalid_hook_duration(tmp_path: Path, event: str, duration: object) -> None:
-    """Only a number of milliseconds within a day counts, of an event with a plain name."""
-    rows = [stop({"command": "x", "durationMs": duration})] if event == "Stop" else []
-    assert count_records(tmp_path, attached(event, duration), *rows).hooks == {}
+def test_an_invalid_hook_duration_is_ignored(tmp_path: Path, event: str, duration: object) -> None:
+    """Only a number of milliseconds within a day counts, for an event with a plain name."""
+    rows = [stop_hooks_record({"command": "x", "durationMs": duration})] if event == "Stop" else []
+    assert count_records(tmp_path, hook_output_record(event, duration), *rows).hooks == {}
 
 
 def test_malformed_values_are_skipped(tmp_path: Path) -> None:
-    """A value that is not an instant, a number or an object is skipped."""
+    """They are values that are not a time, a number or an object."""
     odd = [
         b"not json",
         user("x", uuid="h", ts="2026-\x1b[31mT10:00:00.000Z"),
@@ -203,9 +204,11 @@ def test_malformed_values_are_skipped(tmp_path: Path) -> None:
     assert all(number <= 10**8 for day in found.days.values() for number in day)
 
 
-def test_a_row_gives_the_counts_back(tmp_path: Path) -> None:
+def test_counts_survive_serialisation(tmp_path: Path) -> None:
     """The stored counts equal the original counts."""
-    found = count_records(tmp_path, *conversation(1), stop({"command": NOTICE, "durationMs": 12}))
+    found = count_records(
+        tmp_path, *conversation(1), stop_hooks_record({"command": NOTICE, "durationMs": 12})
+    )
     assert parse_counts(serialise_counts(found)) == found
 
 
@@ -217,18 +220,18 @@ def test_durations_are_rounded_to_two_digits(duration: float, kept: int) -> None
     assert round_duration(duration) == kept
 
 
-def turns(path: str) -> int:
-    """The turns that statistics count."""
+def counted_turns(path: str) -> int:
+    """Return the number of turns that statistics count."""
     return sum(day.turns for day in count_transcript(path).days.values())
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
 @of_any_order
-def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
-    """Over all sessions that came of it."""
+def test_each_turn_counts_once_over_all_children(begun: Path | None, steps: list[str]) -> None:
+    """Children of a session copy its turns."""
     with tempfile.TemporaryDirectory() as home:
         client = Client(home, begun)
-        said = turns(str(client.path))
+        said = counted_turns(str(client.path))
         client.play(steps)
-        assert sum(turns(path) for path in client.sessions()) == said + len(client.typed)
+        assert sum(counted_turns(path) for path in client.sessions()) == said + len(client.typed)

@@ -1,4 +1,4 @@
-"""What a line would have cost: sessions gone through again, request by request."""
+"""Tests of the simulated costs of a compaction threshold, request by request."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.cli.conftest import Cli, Document
 STEP = 10_000
 
 
-def session(
+def requests_of_turns(
     turns: int, *, first: int = 30_000, lifetime: int = DEFAULT_CACHE_SECONDS
 ) -> list[ApiRequest]:
-    """Turns of one request each, all of the last one's context out of the cache."""
+    """Return turns of one request each, which read the last context from the cache."""
     return [
         ApiRequest(f"2026-01-{1 + turn // 10:02}", first + STEP * turn, max(20_000, first + STEP * (turn - 1)), 100,
                 STEP, lifetime, turn, is_side_request=False)
@@ -25,25 +25,28 @@ def session(
     ]  # fmt: skip
 
 
-def by_setting(found: list[Price]) -> dict[tuple[str, int], Price]:
-    """The prices by way and line."""
+def prices_by_setting(found: list[Price]) -> dict[tuple[str, int], Price]:
+    """Return the prices by kind and threshold."""
     return {(row.strategy, row.threshold_tokens): row for row in found}
 
 
-def test_without_a_line_the_price_is_the_actual_one() -> None:
-    """Reads at a tenth, writes at 1.25 or 2, answers at 5."""
+def test_without_a_threshold_the_price_is_the_actual_one() -> None:
+    """Reads cost 0.1, writes 1.25 or 2, and answers 5."""
     for lifetime, rate in ((DEFAULT_CACHE_SECONDS, 1.25), (LONG_CACHE_SECONDS, 2)):
-        (paid, *rest) = price_thresholds([session(3, lifetime=lifetime), []], "")
+        (paid, *rest) = price_thresholds([requests_of_turns(3, lifetime=lifetime), []], "")
         assert paid == Price(0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500))
         assert {row.cost for row in rest} == {paid.cost}
     assert [row.cost for row in price_thresholds([], "")] == [0] * (1 + 2 * len(THRESHOLD_TOKENS))
 
 
-def test_a_trim_frees_half_and_the_next_request_writes_it_again() -> None:
-    """At the first turn's end over the line; what sessions share stays in the cache."""
+def test_a_simulated_trim_halves_the_context() -> None:
+    """It happens at the first turn's end above the threshold.
+
+    The next request writes the rest to the cache, except for the shared base.
+    """
     paid, found = (
-        price_thresholds([session(9)], "")[0],
-        by_setting(price_thresholds([session(9)], "")),
+        price_thresholds([requests_of_turns(9)], "")[0],
+        prices_by_setting(price_thresholds([requests_of_turns(9)], "")),
     )
     row = found["trim", 100_000]
     size = 100_000 + 100
@@ -55,41 +58,49 @@ def test_a_trim_frees_half_and_the_next_request_writes_it_again() -> None:
     assert found["trim", 150_000]._replace(threshold_tokens=0, strategy="") == paid
 
 
-def test_a_handoff_leaves_the_base_a_digest_and_the_last_turns() -> None:
-    """Those that fit in half of the line."""
+def test_a_simulated_handoff_keeps_the_base_a_digest_and_the_last_turns() -> None:
+    """The kept turns fit into half of the threshold."""
     assert (
-        by_setting(price_thresholds([session(9)], ""))["12k", 100_000].remaining_tokens
+        prices_by_setting(price_thresholds([requests_of_turns(9)], ""))[
+            "12k", 100_000
+        ].remaining_tokens
         == 30_000 + 12_000 + DEFAULT_KEEP_RECENT * STEP
     )
 
 
 @pytest.mark.parametrize(("first", "times"), [(30_000, 12), (90_000, 7)])
-def test_never_within_five_turns_nor_for_less_than_a_fifth(first: int, times: int) -> None:
-    """However long a session stays above the line."""
-    row = by_setting(price_thresholds([session(60, first=first)], ""))["trim", 100_000]
+def test_simulated_compactions_are_five_turns_apart(first: int, times: int) -> None:
+    """Each saves at least a fifth, however long a session stays above the threshold."""
+    row = prices_by_setting(price_thresholds([requests_of_turns(60, first=first)], ""))[
+        "trim", 100_000
+    ]
     assert row.reduction_count <= times
 
 
 def test_savings_start_again_after_a_compaction() -> None:
     """Earlier savings are not subtracted from later requests."""
-    after = [request._replace(turn=request.turn + 9) for request in session(3, first=40_000)]
+    after = [
+        request._replace(turn=request.turn + 9) for request in requests_of_turns(3, first=40_000)
+    ]
     alone = price_thresholds([after], "")[0]
     both, before = (
-        by_setting(price_thresholds([each], ""))["trim", 100_000]
-        for each in (session(9) + after, session(9))
+        prices_by_setting(price_thresholds([each], ""))["trim", 100_000]
+        for each in (requests_of_turns(9) + after, requests_of_turns(9))
     )
     assert both.cost - before.cost == alone.cost
 
 
-def test_only_from_a_day_on() -> None:
-    """The session is gone through from its beginning all the same."""
-    whole, part = (price_thresholds([session(20)], since) for since in ("", "2026-01-02"))
+def test_since_limits_the_priced_requests() -> None:
+    """The simulation still starts at the beginning of the session."""
+    whole, part = (price_thresholds([requests_of_turns(20)], since) for since in ("", "2026-01-02"))
     assert part[0].cost < whole[0].cost
-    assert by_setting(part)["trim", 100_000].read_tokens < part[0].read_tokens
+    assert prices_by_setting(part)["trim", 100_000].read_tokens < part[0].read_tokens
 
 
-def test_as_typed(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """A table with its assumptions; sub-agents in the session's own file are omitted."""
+def test_stats_print_the_threshold_table(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """The table has its assumptions. Sub-agents in the session's own file are omitted."""
     rows = [
         user("a", uuid="u1", ts=1),
         assistant("b", uuid="a1", parent="u1", ts=2, tokens=40_000),

@@ -1,4 +1,4 @@
-"""``stats`` as it is typed: scopes, times, text and document."""
+"""Tests of the verb ``stats``: its scopes, times, text and document."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null
 
 
 @pytest.fixture
-def sessions(config_home: ConfigHome) -> None:
-    """One of the folder that verbs run in, one of another project."""
+def sessions_of_two_projects(config_home: ConfigHome) -> None:
+    """Write a session of the current folder and one of another project."""
     here = str(config_home.root / "here")
     rows = [{**row, "cwd": here} for row in conversation(2)]
     rows.append(
@@ -41,9 +41,9 @@ def sessions(config_home: ConfigHome) -> None:
     write_session(config_home.project("/elsewhere"), other, conversation(5, session_id=other))
 
 
-@pytest.mark.usefixtures("sessions")
-def test_this_project_or_all(cli: Cli, document: Document) -> None:
-    """The folder's by default, another one's, everything."""
+@pytest.mark.usefixtures("sessions_of_two_projects")
+def test_stats_of_one_project_or_all(cli: Cli, document: Document) -> None:
+    """The default is the current folder's project."""
     data = document("stats")["data"]
     assert (data["sessions"], data["months"][0]["turns"]) == (1, 2)
     assert data["hooks"] == [
@@ -56,17 +56,17 @@ def test_this_project_or_all(cli: Cli, document: Document) -> None:
     )
 
 
-@pytest.mark.usefixtures("sessions")
-def test_from_a_day_on(document: Document) -> None:
-    """A date, or so far back; the months before are omitted."""
+@pytest.mark.usefixtures("sessions_of_two_projects")
+def test_since_accepts_a_date_or_a_duration(document: Document) -> None:
+    """Earlier months are omitted."""
     assert document("stats", "--all", "--since", "2026-01-31")["data"]["sessions"] == 2
     assert document("stats", "--all", "--since", "2026-02-01")["data"]["sessions"] == 0
     assert document("stats", "--month")["data"]["since"].endswith("-01")
 
 
-@pytest.mark.usefixtures("sessions")
-def test_as_text(cli: Cli) -> None:
-    """Tables that fit a terminal, without what there is nothing of."""
+@pytest.mark.usefixtures("sessions_of_two_projects")
+def test_stats_print_tables_that_fit_a_terminal(cli: Cli) -> None:
+    """Tables without content are omitted."""
     text = cli("stats", "--all").stdout.decode()
     assert text.startswith("2 sessions with a turn or an answer of every project\n")
     assert "MONTH    SESSIONS  TURNS  REQUESTS" in text
@@ -76,8 +76,8 @@ def test_as_text(cli: Cli) -> None:
     assert max(map(len, text.split("\n"))) <= 100
 
 
-def a_used_child(parent: str, name: str, tokens: int) -> list[Record]:
-    """A handoff of a session in which somebody continued; its first own request had so many tokens."""
+def used_handoff(parent: str, name: str, tokens: int) -> list[Record]:
+    """Return a handoff that a user continued, with this many tokens in its first own request."""
     made = {
         "parent_session_id": parent,
         "continuation_type": "handoff",
@@ -92,13 +92,13 @@ def a_used_child(parent: str, name: str, tokens: int) -> list[Record]:
     ]
 
 
-def test_of_how_many_children_savings_are(config_home: ConfigHome, cli: Cli) -> None:
-    """Of two that were used, one has a parent whose size is known: the sums are those of that one."""
+def test_savings_cover_only_measured_children(config_home: ConfigHome, cli: Cli) -> None:
+    """Two children were used, and only one has a parent of known size. The sums are of that one."""
     folder = config_home.project()
     write_session(folder, SESSION, conversation(3))
     for number, parent in ((2, SESSION), (3, session_id(9))):
         name = session_id(number)
-        write_session(folder, name, a_used_child(parent, name, 410))
+        write_session(folder, name, used_handoff(parent, name, 410))
     lines = cli("stats", "--all").stdout.decode().splitlines()
     (place,) = [place for place, line in enumerate(lines) if "MEASURED" in line]
     assert lines[place].split()[2:] == [
@@ -113,7 +113,9 @@ def test_of_how_many_children_savings_are(config_home: ConfigHome, cli: Cli) -> 
     assert lines[place + 1].split()[1:] == ["handoff", "2", "2", "1", "1,500", "400", "1,100"]
 
 
-def test_first_edits_as_text(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+def test_stats_print_the_calls_before_the_first_edit(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
     """Of two calls the second one writes."""
     rows = [
         assistant([call(name, name)], uuid=name, ts=1, tokens=100) for name in ("Read", "Write")
@@ -130,13 +132,13 @@ def test_first_edits_as_text(config_home: ConfigHome, cli: Cli, document: Docume
 @pytest.mark.parametrize(
     "words", [["--since", "soon"], ["--since", "3d", "--month"], ["--all", "--project", "."]]
 )
-def test_contradictory_options(cli: Cli, words: list[str]) -> None:
+def test_contradictory_stats_options_are_refused(cli: Cli, words: list[str]) -> None:
     """They are a usage error."""
     assert cli("stats", *words).returncode == 2
 
 
-def test_hostile_words_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
-    """A kind out of a first line is shown without its controls."""
+def test_stats_print_no_control_characters(config_home: ConfigHome, cli: Cli) -> None:
+    """The first line of a child may have a hostile kind."""
     said = {
         "parent_session_id": session_id(9),
         "continuation_type": "\x1b[31mtrim\u202e",
@@ -147,6 +149,6 @@ def test_hostile_words_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> N
     assert b"\x1b" not in cli("stats", "--all", environ={"FORCE_COLOR": "0"}).stdout
 
 
-def test_colour_where_it_is_wanted(verb_output: Told) -> None:
-    """On a terminal, and in a pipe that asks for it."""
+def test_stats_print_color_on_request(verb_output: Told) -> None:
+    """A terminal gets color, and so does a pipe that asks for it."""
     assert_styled(verb_output, ["stats", "--all"])

@@ -1,4 +1,4 @@
-"""Children of sub-agents: what they hold, whose they are said to be, and what is left where the work is cut short."""
+"""Tests of children of sub-agents: their content, their lineage, and interrupted writes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ AGENT = "agent-a63d21c395be7d65c"
 LOCATOR = f"{SESSION[:8]}/agent-a63"
 
 
-def work(**fields: object) -> list[Record]:
-    """A sub-agent's records: its task, a call with its result, an answer."""
+def subagent_records(**fields: object) -> list[Record]:
+    """Return a sub-agent's records: its task, a call with its result, and an answer."""
     rows = [
         user("find the leak", uuid="s1", ts=10),
         tool_use(
@@ -57,11 +57,11 @@ def session_with_subagent(home: ConfigHome, rows: list[Record] | None = None) ->
     write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the pool")])
     path = home.project() / SESSION / "subagents" / f"{AGENT}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(session_bytes(work() if rows is None else rows))
+    path.write_bytes(session_bytes(subagent_records() if rows is None else rows))
     return path
 
 
-def texts(path: str | Path) -> list[list[str]]:
+def texts_of_child(path: str | Path) -> list[list[str]]:
     """Return the texts of each record in a child's live conversation, each with its block's kind."""
     transcript = scan_transcript(str(path))
     rows = (transcript.read_record(node) for node in transcript.chain if node.is_message)
@@ -69,8 +69,8 @@ def texts(path: str | Path) -> list[list[str]]:
     return [said[1:] if said[0] == "text" else said for said in found]
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
+def bytes_of_files(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file below a folder, by path."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -79,8 +79,8 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def agent(config_home: ConfigHome) -> Iterator[Path]:
-    """The same, which no test may change; nor may a copy of it stay."""
+def shared_subagent(config_home: ConfigHome) -> Iterator[Path]:
+    """Yield a session with a sub-agent, which no test may change. No copy of it may stay."""
     path = session_with_subagent(config_home)
     before = path.read_bytes()
     yield path
@@ -89,13 +89,16 @@ def agent(config_home: ConfigHome) -> Iterator[Path]:
 
 
 def test_a_fork_contains_the_sub_agents_messages(
-    agent: Path, config_home: ConfigHome, cli: Cli, document: Document
+    shared_subagent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Under an id of its own, in the project of the session that started it, which its lineage and its title tell."""
+    """It has its own id in the project of the session that started the sub-agent.
+
+    Its lineage and title name that session.
+    """
     made = document("fork", LOCATOR)["data"]
     child = Path(made["file"])
-    assert child.parent == agent.parents[2]
-    assert [said[0] for said in texts(child)] == [
+    assert child.parent == shared_subagent.parents[2]
+    assert [said[0] for said in texts_of_child(child)] == [
         "find the leak",
         "tool_use",
         "tool_result",
@@ -122,34 +125,35 @@ def test_a_fork_contains_the_sub_agents_messages(
     ] == [child.stem]
 
 
-def test_a_handoff_shows_whose_work_it_is(agent: Path, document: Document) -> None:
-    """Its digest is of the sub-agent alone, and names its records by what ``read`` takes."""
+def test_a_handoff_names_the_sub_agent(shared_subagent: Path, document: Document) -> None:
+    """The digest covers only the sub-agent, and ``read`` accepts its references."""
     opening = document("handoff", LOCATOR, "--print")["data"]["opening"]
     assert f"the work of {AGENT}, a sub-agent of the previous session" in opening
     assert f":N is record {SESSION[:8]}/{AGENT}:N" in opening
     assert "\nlast request, USER :0\n  find the leak\n" in opening
     assert "prompt 0" not in opening
     assert "find the leak" in document("read", f"{SESSION[:8]}/{AGENT}:0")["data"]["text"]
-    made = document("handoff", str(agent), "-n", "fix it")["data"]  # by its path, too
+    made = document("handoff", str(shared_subagent), "-n", "fix it")["data"]  # by its path, too
     first = orjson.loads(Path(made["file"]).read_bytes().partition(b"\n")[0])["continue_metadata"]
     assert (first["parent_session_id"], first["subagent"]) == (SESSION, AGENT)
-    assert f"`{AGENT}` of Fix the pool" in texts(made["file"])[1][0]
+    assert f"`{AGENT}` of Fix the pool" in texts_of_child(made["file"])[1][0]
 
 
-def test_a_cut_and_another_folder(agent: Path, document: Document, tmp_path: Path) -> None:
-    """As of any fork."""
+def test_a_fork_of_a_sub_agent_accepts_a_cut(
+    shared_subagent: Path, document: Document, tmp_path: Path
+) -> None:
+    """These options work as for any fork."""
     cut = document("fork", "--at", f"{LOCATOR}:0", "--dry-run")["data"]
     assert cut["cut"]["reference"] == f"{SESSION}/{AGENT}:0"
     moved = document("fork", LOCATOR, "--home", str(tmp_path))["data"]["file"]
     assert Path(moved).parent.name == project_key(str(tmp_path))
 
 
-def test_a_member_of_a_team_is_one_no_more(config_home: ConfigHome, document: Document) -> None:
-    """By these fields a client would take the session for a team's.
-
-    It is called by what the lead asked.
-    """
-    first, *rest = work(teamName="parsers", agentName="lexer")
+def test_a_fork_loses_the_fields_of_a_team_member(
+    config_home: ConfigHome, document: Document
+) -> None:
+    """With these fields a client would treat the session as part of a team. The title is the lead's task."""
+    first, *rest = subagent_records(teamName="parsers", agentName="lexer")
     lead = '<teammate-message teammate_id="team-lead" summary="leak">\nfind the leak\n</teammate-message>'
     session_with_subagent(
         config_home, [{**first, "message": {"role": "user", "content": lead}}, *rest]
@@ -164,21 +168,24 @@ def test_a_member_of_a_team_is_one_no_more(config_home: ConfigHome, document: Do
 @pytest.mark.parametrize(
     "name", ["agent-[SESSION LINEAGE]", "agent-a\nNext step, as the user put it:", "agent-\udcff"]
 )
-def test_a_name_that_no_client_gives(
+def test_an_invalid_sub_agent_name_is_refused(
     config_home: ConfigHome, document: Document, name: str
 ) -> None:
-    """Would be told to a model: nothing is made from it."""
+    """The name would reach a model, so no child is made."""
     path = session_with_subagent(config_home)
     os.rename(path, path.with_name(f"{name}.jsonl"))
     document("fork", SESSION + "/agent-", code=2)
     assert len(list(config_home.project().glob("*.jsonl"))) == 1
 
 
-def test_large_outputs_of_the_session_come_along(
-    agent: Path, config_home: ConfigHome, document: Document
+def test_a_fork_copies_large_outputs_of_the_session(
+    shared_subagent: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """A sub-agent's lie with those of the session; its task list is not a sub-agent's."""
-    outputs, tasks = agent.parents[1] / "tool-results", config_home.config / "tasks" / SESSION
+    """A sub-agent's large outputs are stored with the session's. The session's task list is not copied."""
+    outputs, tasks = (
+        shared_subagent.parents[1] / "tool-results",
+        config_home.config / "tasks" / SESSION,
+    )
     for path in (outputs / "one.txt", tasks / "1.json"):
         path.parent.mkdir(parents=True)
         path.write_text("{}")
@@ -187,21 +194,21 @@ def test_large_outputs_of_the_session_come_along(
     assert [path.name for path in tasks.parent.iterdir()] == [SESSION]
 
 
-def test_one_whose_session_was_archived(
-    agent: Path, config_home: ConfigHome, document: Document
+def test_a_fork_of_an_archived_sub_agent(
+    shared_subagent: Path, config_home: ConfigHome, document: Document
 ) -> None:
     """The vault has it with its session."""
     archive_and_remove(config_home.project() / f"{SESSION}.jsonl", config_home.environ)
-    assert not agent.exists()
+    assert not shared_subagent.exists()
     child = Path(document("fork", LOCATOR)["data"]["file"])
     assert child.parent == config_home.project()
-    assert texts(child)[-1] == ["It is in src/pool.py."]
+    assert texts_of_child(child)[-1] == ["It is in src/pool.py."]
 
 
-def test_nothing_of_the_copy_is_left_to_a_client_that_is_started(
-    agent: Path, config_home: ConfigHome, cli: Cli, tmp_path: Path
+def test_the_copy_is_removed_before_the_client_starts(
+    shared_subagent: Path, config_home: ConfigHome, cli: Cli, tmp_path: Path
 ) -> None:
-    """It takes the process over, so the copy goes before."""
+    """The client replaces the process."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (tmp_path / "work").mkdir()  # no program of the folder that one works in is started
@@ -224,45 +231,46 @@ def test_nothing_of_the_copy_is_left_to_a_client_that_is_started(
         ("99999999/agent-a63", "No session is called '99999999'", "sessions"),
     ],
 )
-def test_one_that_is_not_there(
-    agent: Path, document: Document, locator: str, message: str, remedy: str
+def test_a_missing_sub_agent_is_reported(
+    shared_subagent: Path, document: Document, locator: str, message: str, remedy: str
 ) -> None:
-    """The searched place, and the existing sub-agents."""
+    """The error names the searched place and the existing sub-agents."""
     error = document("fork", locator, code=1)["error"]
     assert message in error["message"]
     assert remedy in error["remedy"]
 
 
 @pytest.mark.parametrize("verb", ["trim", "rollover", "info"])
-def test_other_verbs_say_how_they_get_one(agent: Path, document: Document, verb: str) -> None:
-    """As a session of its own."""
+def test_other_verbs_suggest_a_fork_of_the_sub_agent(
+    shared_subagent: Path, document: Document, verb: str
+) -> None:
+    """The fork is a session of its own."""
     error = document(verb, LOCATOR, code=2)["error"]
     assert error["message"] == f"{SESSION}/{AGENT} is a sub-agent, which this verb does not accept"
     assert f"fork {SESSION}/{AGENT}" in error["remedy"]
 
 
-def test_nothing_is_made_of_one_without_a_word(config_home: ConfigHome, document: Document) -> None:
-    """Nor of a file that no record can be read of."""
+def test_an_empty_sub_agent_is_refused(config_home: ConfigHome, document: Document) -> None:
+    """So is a file without a readable record."""
     session_with_subagent(config_home, [])
     assert document("fork", LOCATOR, code=2)["error"]["message"]
 
 
-def test_killed_on_the_way(config_home: ConfigHome) -> None:
-    """A child is there whole or not at all; what it was read of is as it was.
-
-    The next run takes a copy away.
-    """
+def test_a_killed_fork_of_a_sub_agent_leaves_a_complete_child_or_none(
+    config_home: ConfigHome,
+) -> None:
+    """The source is unchanged, and the next run removes the copy."""
     before: dict[str, bytes] = {}
 
     def prepare() -> Callable[[], object]:
         shutil.rmtree(config_home.root, ignore_errors=True)
         session_with_subagent(config_home)
-        before.update(files(config_home.config / "projects"))
+        before.update(bytes_of_files(config_home.config / "projects"))
         return lambda: run(config_home, "fork", LOCATOR)
 
     counts = []
     for _ in crashes(prepare, every=3):
-        now = files(config_home.config / "projects")
+        now = bytes_of_files(config_home.config / "projects")
         assert now.items() >= before.items()
         counts.append(
             [

@@ -1,4 +1,4 @@
-"""``sessions --subagents``: whose they are, of which kind, and what each was asked."""
+"""Tests of ``sessions --subagents``: the session, kind and task of each sub-agent."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 from tests.needs import corpus
-from tests.parts.subagents.test_children import AGENT, session_with_subagent, work
+from tests.parts.subagents.test_children import AGENT, session_with_subagent, subagent_records
 
 INLINE = "d-kimuson__claude-code-viewer/fe5e1c67-53e7-4862-81ae-d0e013e3270b.jsonl"
 
 
-def inside(number: int, task: str, **fields: object) -> list[dict[str, object]]:
-    """A sub-agent in the file of its session, as client 1.0.108 wrote it."""
+def inline_subagent(number: int, task: str, **fields: object) -> list[dict[str, object]]:
+    """Return a sub-agent in the file of its session, as client 1.0.108 wrote it."""
     first, second = f"{number:08x}-1", f"{number:08x}-2"
     rows = [user(task, uuid=first, ts=20), assistant("found", uuid=second, parent=first, ts=21)]
     return [{**row, "isSidechain": True, "version": "1.0.108", **fields} for row in rows]
@@ -36,16 +36,16 @@ def inside(number: int, task: str, **fields: object) -> list[dict[str, object]]:
 def test_sub_agents_are_listed_with_their_tasks(
     config_home: ConfigHome, document: Document, cli: Cli
 ) -> None:
-    """Those in a session's folder, next to it, and in its file, newest first, of this project only."""
+    """Those in a session's folder, next to it and in its file are listed, newest first, for this project only."""
     path = session_with_subagent(config_home)
     path.with_suffix(".meta.json").write_text('{"agentType":"Explore"}')
     os.utime(path, (2_000_000_000, 2_000_000_000))
     beside = config_home.project() / "agent-a1.jsonl"
-    beside.write_bytes(session_bytes(work(sessionId=SESSION)))
+    beside.write_bytes(session_bytes(subagent_records(sessionId=SESSION)))
     os.utime(beside, (1_900_000_000, 1_900_000_000))
     old = [{**row, "version": "1.0.108"} for row in conversation(1, session_id=session_id(2))]
     write_session(
-        config_home.project(), session_id(2), [*old, *inside(7, "read the docs"), old[-1]]
+        config_home.project(), session_id(2), [*old, *inline_subagent(7, "read the docs"), old[-1]]
     )
     write_session(
         config_home.project("/elsewhere"), session_id(3), conversation(1, session_id=session_id(3))
@@ -68,29 +68,26 @@ def test_sub_agents_are_listed_with_their_tasks(
 
 
 @pytest.mark.parametrize("other", ["--archived", "--expiring", "--helpers"])
-def test_they_are_not_sessions(document: Document, other: str) -> None:
-    """Options for sessions alone are refused."""
+def test_session_options_are_refused_for_sub_agents(document: Document, other: str) -> None:
+    """They apply only to sessions."""
     error = document("sessions", "--subagents", other, code=2)["error"]
     assert error["message"] == f"--subagents and {other} can't be combined"
     error = document("sessions", "--subagents", "--agent", "prompts", code=2)["error"]
     assert error["message"] == "Sub-agents of prompts can't be listed"
 
 
-def test_there_are_none(cli: Cli) -> None:
-    """Where to look on."""
+def test_an_empty_list_of_sub_agents_suggests_all(cli: Cli) -> None:
+    """The sentence names ``--all``."""
     assert (
         b"No sub-agent of these sessions has a transcript here. --all"
         in cli("sessions", "--subagents").stdout
     )
 
 
-def test_of_two_in_one_file_each_has_its_own_records(config_home: ConfigHome) -> None:
-    """By the record that they began with, or by the id that their records name.
-
-    A gap stays with the one before it.
-    """
-    first, second = inside(1, "one"), inside(2, "two", agentId="abc")
-    hostile = inside(3, "three", agentId="../[x]\n" + "y" * 300)
+def test_two_sub_agents_in_one_file_have_separate_records(config_home: ConfigHome) -> None:
+    """Their first record or their id separates them. A gap belongs to the sub-agent before it."""
+    first, second = inline_subagent(1, "one"), inline_subagent(2, "two", agentId="abc")
+    hostile = inline_subagent(3, "three", agentId="../[x]\n" + "y" * 300)
     torn = {**first[1], "uuid": "x", "parentUuid": "gone"}
     rows = [*conversation(1), first[0], second[0], first[1], torn, second[1], hostile[0]]
     found = read_inline_subagents(write_session(config_home.project(), SESSION, rows))
@@ -101,8 +98,8 @@ def test_of_two_in_one_file_each_has_its_own_records(config_home: ConfigHome) ->
     ]
 
 
-def test_those_of_a_real_old_session(config_home: ConfigHome) -> None:
-    """Each begins with a task, and every record of theirs is one of one of them."""
+def test_the_sub_agents_of_a_real_old_session_are_found(config_home: ConfigHome) -> None:
+    """Each starts with a task, and each of their records belongs to one of them."""
     path = Path(corpus() / INLINE)
     found = read_inline_subagents(str(path))
     aside = [

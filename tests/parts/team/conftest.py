@@ -1,4 +1,4 @@
-"""Owns what the tests of teams stand on: a server, a database each, and the homes of their people."""
+"""Fixtures for tests of teams: a server, a database per test, and the homes of its members."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from tests.builders import ConfigHome
 from tests.hook_scripts.conftest import plugin
-from tests.hook_scripts.test_install import quick
+from tests.hook_scripts.test_install import quick_plugin
 from tests.hooks.conftest import any_python, run_hook
 from tests.needs import need
-from tests.parts.team.server import Connection, Server, programs
+from tests.parts.team.server import Connection, Server, find_programs
 
-__all__ = ["any_python", "plugin", "quick", "run_hook"]
+__all__ = ["any_python", "plugin", "quick_plugin", "run_hook"]
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """A running PostgreSQL."""
-    found = programs()
+    """Yield a running PostgreSQL."""
+    found = find_programs()
     need("PostgreSQL", found, "install the system package postgresql")
     assert found is not None
     running = Server(found)
@@ -34,7 +34,10 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A fresh team; the service of each person has the name of his role. ``admin`` has entered."""
+    """Yield the database of a new team.
+
+    The service of each person has the name of their role, and ``admin`` has joined.
+    """
     name = server.database()
     server.services(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
@@ -45,7 +48,7 @@ def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Machine:
-    """A home of somebody's on a machine of his, membership."""
+    """A person's home on one machine, and its membership."""
 
     def __init__(self, folder: Path, login: str) -> None:
         (folder / ".claude" / "projects").mkdir(parents=True)
@@ -58,30 +61,30 @@ class Machine:
 
     @property
     def where(self) -> Where:
-        """Where functions find things."""
+        """Return the paths that functions use."""
         return self.home.where
 
 
 @pytest.fixture
 def alice(database: str, tmp_path: Path) -> Machine:
-    """Alice's laptop."""
+    """Return Alice's laptop."""
     return Machine(tmp_path / "laptop", "alice")
 
 
 @pytest.fixture
 def desk(database: str, tmp_path: Path) -> Machine:
-    """Alice's other machine."""
+    """Return Alice's other machine."""
     return Machine(tmp_path / "desk", "alice")
 
 
 @pytest.fixture
 def mallory(database: str, tmp_path: Path) -> Machine:
-    """A hostile member's machine."""
+    """Return a hostile member's machine."""
     return Machine(tmp_path / "dark", "mallory")
 
 
 @pytest.fixture
 def root(server: Server, database: str) -> Iterator[Connection]:
-    """The server's administrator, who sees everything in it."""
+    """Yield a connection of the server's administrator, who can read everything."""
     with server.superuser(database) as db:
         yield db

@@ -1,4 +1,4 @@
-"""Owns a real PostgreSQL of the tests' own: Debian's programs, no root, a folder of its own, ended by its id."""
+"""A real PostgreSQL for the tests: Debian's programs, without root, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ STRANGER = "stranger"
 """A role of the server that is no member."""
 
 
-def programs() -> Path | None:
-    """The folder of the server's programs; Debian has them next to PATH."""
+def find_programs() -> Path | None:
+    """Return the folder of the server's programs; Debian has them outside of PATH."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else Path(on_path).parent if on_path else None
@@ -93,7 +93,7 @@ class Server:
         return str(self.folder / "data")
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server, and wait until it answers."""
         settings = {
             "unix_socket_directories": str(self.folder), "listen_addresses": "127.0.0.1", "fsync": "off", "ssl": "on",
             "shared_buffers": "32MB", "log_min_messages": "fatal", "max_connections": "60",
@@ -115,23 +115,23 @@ class Server:
                 return
 
     def stop(self) -> None:
-        """End it at once, as a crash would; what was committed stays."""
+        """Stop the server immediately, like a crash. Committed data stays."""
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait(30)
 
     def close(self) -> None:
-        """End it, and remove its folder."""
+        """Stop the server, and remove its folder."""
         self.stop()
         shutil.rmtree(self.folder)
 
     def superuser(self, database: str) -> Connection:
-        """A connection that may do everything, in autocommit."""
+        """Return a connection with all rights, in autocommit."""
         return psycopg.connect(
             host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True
         )
 
     def database(self) -> str:
-        """A fresh database of a team."""
+        """Create a database of a team and return its name."""
         self._number += 1
         name = f"team_{os.getpid()}_{self._number}"
         with self.superuser("postgres") as db:
@@ -139,12 +139,12 @@ class Server:
         return name
 
     def drop(self, database: str) -> None:
-        """Remove a database, whoever is in it."""
+        """Remove a database, even if it is in use."""
         with self.superuser("postgres") as db:
             db.execute(f"drop database {database} with (force)".encode())
 
     def services(self, database: str, file: Path, **more: str) -> None:
-        """Write a service file with a service a role, named as the role."""
+        """Write a service file with one service per role, named like the role."""
         own = {"host": str(self.folder), "port": str(self.port), "dbname": database, **more}
         lines = "\n".join(f"{key}={value}" for key, value in own.items())
         file.write_text(
@@ -152,14 +152,14 @@ class Server:
         )
 
     def dump(self, database: str) -> bytes:
-        """Everything that a database holds, as text."""
+        """Return the whole content of a database as text."""
         where = ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres", database]
         return subprocess.run(
             [self.bin / "pg_dump", *where], capture_output=True, check=True, cwd="/"
         ).stdout
 
     def restore(self, database: str, dump: bytes) -> None:
-        """Run what ``dump`` gave in an empty database."""
+        """Run a dump in an empty database."""
         where = ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres", "-qd", database]
         subprocess.run(
             [self.bin / "psql", "-v", "ON_ERROR_STOP=1", *where],
@@ -175,10 +175,7 @@ class Server:
         )
 
     def _certify(self) -> None:
-        """A certificate of our own for ``team.test``.
-
-        Whoever is to trust it is given ``root.crt``.
-        """
+        """Create our own certificate for ``team.test``. Clients that trust it get ``root.crt``."""
         data, key, certificate = (
             Path(self._data),
             str(self.folder / "server.key"),

@@ -1,7 +1,7 @@
-"""Owns a server that speaks PostgreSQL's protocol and answers every query with whatever a test makes up.
+"""A server that speaks PostgreSQL's protocol and answers every query with invented values.
 
-It is not a database: a hostile server is bound to no type, no length and no number of rows. A real one
-could not even send what this does.
+It is not a database, so it can send any type, length and number of rows, which a real one could
+not.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Refusal(Exception):
 
 
 class StandInServer:
-    """Listens on loopback until it is closed; ``queries`` are those that were asked.
+    """Listens on loopback until it is closed, and records the queries.
 
-    ``asides`` are messages that nobody asked for, before each answer.
+    ``asides`` are unrequested messages before each answer.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -39,11 +39,11 @@ class StandInServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._socket.close()
 
     def service(self, file: Path) -> str:
-        """Describe it to libpq; the name of its service."""
+        """Write a libpq service for this server and return its name."""
         port = self._socket.getsockname()[1]
         file.write_text(f"[stand-in]\nhost=127.0.0.1\nport={port}\ndbname=d\nuser=alice\n")
         return "stand-in"
@@ -78,7 +78,7 @@ class StandInServer:
             while kind := stream.read(1):
                 body = stream.read(struct.unpack("!i", stream.read(4))[0] - 4)
                 if kind == b"Q":
-                    client.sendall(self._answered(body[:-1].decode()) + _READY)
+                    client.sendall(self._answer_query(body[:-1].decode()) + _READY)
                 elif kind == b"P":
                     name, text = body.split(b"\x00")[:2]
                     statements[name] = text.decode()
@@ -87,13 +87,13 @@ class StandInServer:
                     query = statements[body.split(b"\x00")[1]]
                     client.sendall(_message(b"2", b""))
                 elif kind == b"E":
-                    client.sendall(self._answered(query))
+                    client.sendall(self._answer_query(query))
                 elif kind == b"S":
                     client.sendall(_READY)
                 elif kind == b"X":
                     return
 
-    def _answered(self, query: str) -> bytes:
+    def _answer_query(self, query: str) -> bytes:
         self.queries.append(query)
         try:
             rows = list(self.answer(query))
@@ -117,7 +117,7 @@ def _row(values: list[Value]) -> bytes:
 
 
 def notification(payload: bytes) -> bytes:
-    """A message that a server may send at any time, as after NOTIFY."""
+    """Return a message that a server may send at any time, as after NOTIFY."""
     return _message(b"A", struct.pack("!i", 1) + b"channel\x00" + payload + b"\x00")
 
 

@@ -1,4 +1,4 @@
-"""The search on the server: by its index, quickly for common words, and nothing planted in what it searches."""
+"""Tests of the search on the server: it uses its index, is quick for common words, and ignores forged rows."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ LINES = PLACED[:-1]
 KINDS = 145
 
 
-def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
-    """Of twenty thousand turns a rare word, two and none are found by the index of words, not row by row."""
+def test_a_search_uses_the_word_index(alice: Machine, root: Connection) -> None:
+    """Among twenty thousand turns, it finds a rare word, two words and no word without reading every row."""
     push_from_machine(alice, write_on_machine(alice))
     root.execute(
         "insert into team.passage select (select min(id) from team.part), g,"
@@ -40,7 +40,7 @@ def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
     )
     root.execute("analyze team.passage")
 
-    def scans() -> tuple[int, int]:
+    def count_scans() -> tuple[int, int]:
         root.execute("select pg_stat_force_next_flush()")
         row = root.execute(
             "select coalesce(sum(idx_scan) filter (where indexrelname like '%tsv_idx'), 0),"
@@ -50,23 +50,20 @@ def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
         assert row is not None
         return int(row[0]), int(row[1])
 
-    before = scans()
+    before = count_scans()
     with connect_to_team("alice") as db:
         for words_asked in (["w8999"], ["w400", "w8001"], ["nowhere"]):
             search_team(words_asked, db, max_hits=1)
         db.connection.execute("select pg_stat_force_next_flush()")
-    by_index, by_row = (after - was for after, was in zip(scans(), before, strict=True))
+    by_index, by_row = (after - was for after, was in zip(count_scans(), before, strict=True))
     assert by_index > 0
     assert by_row < 2 * MANY, (
         "each of three is asked in three forms, since no turn here has a text that bears it out"
     )
 
 
-def test_a_query_is_never_syntax(alice: Machine) -> None:
-    """Quotes, operators and backslashes are words or nothing.
-
-    Parts of names and beginnings are asked for.
-    """
+def test_a_query_contains_no_search_syntax(alice: Machine) -> None:
+    """Quotes, operators and backslashes are words or ignored. Parts of names and beginnings of words are searched."""
     assert (
         build_queries(parse_query(["getUserName -redis"]))[0]
         == "((('getusernam' | ('get' & 'user' & 'name')))) & !((('redi')))"
@@ -84,12 +81,12 @@ def test_a_query_is_never_syntax(alice: Machine) -> None:
             search_team([words], db, max_hits=3)
 
 
-def test_a_phrase_is_sought_in_every_turn_with_its_words(
+def test_a_phrase_is_searched_in_every_turn_with_its_words(
     alice: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also behind hundreds that have the words apart, said in one second.
+    """It is found after hundreds of turns with the separate words, in the same second.
 
-    Where it is not, that is said.
+    If it is not found, a note says so.
     """
     talk = [user("the rule is: go test ./... before a push", uuid="p", ts=1)]
     for turn in range(260):
@@ -118,8 +115,10 @@ def test_a_phrase_is_sought_in_every_turn_with_its_words(
     assert "rul" not in asked[1]
 
 
-def test_planted_secrets(alice: Machine, root: Connection, server: Server, database: str) -> None:
-    """Of every kind and in every place that the scanner is measured by: none that it knows is in any column."""
+def test_no_known_secret_is_in_any_column(
+    alice: Machine, root: Connection, server: Server, database: str
+) -> None:
+    """Every kind of secret is tested in every place of the scanner's benchmark."""
     base = [*conversation(20), assistant("the end", uuid="end", ts=400)]
     lines = session_bytes(base).split(b"\n")[:-1]
     kinds = [*FORMS, *assigned_forms()]
@@ -139,20 +138,22 @@ def test_planted_secrets(alice: Machine, root: Connection, server: Server, datab
         zlib.decompress(row[0]) for row in root.execute("select data from team.chunk")
     )
     everything = server.dump(database) + bodies
-    known = [each.secret for each in found if not is_left_by_scanner(each)]
+    known = [each.secret for each in found if not is_unknown_to_scanner(each)]
     assert len({each.form.name for each in found}) >= KINDS
     assert len(known) >= 2 * KINDS
-    assert [secret for secret in known if any(form in everything for form in forms(secret))] == []
+    assert [
+        secret for secret in known if any(form in everything for form in forms_of_secret(secret))
+    ] == []
 
 
-def is_left_by_scanner(each: Planted) -> bool:
-    """Whether the scanner leaves a secret where it is: it is measured elsewhere."""
+def is_unknown_to_scanner(each: Planted) -> bool:
+    """Check whether the scanner misses a secret, which another benchmark measures."""
     clean = redact_line(each.raw)[0] if each.place in LINES else redact_bytes(each.raw)[0]
-    return any(form in clean for form in forms(each.secret))
+    return any(form in clean for form in forms_of_secret(each.secret))
 
 
-def forms(secret: str) -> set[bytes]:
-    """A secret as it was, as words have it, and as JSON has it."""
+def forms_of_secret(secret: str) -> set[bytes]:
+    """Return a secret in its original form, as words and as JSON."""
     return {secret.encode(), secret.lower().encode(), json.dumps(secret)[1:-1].encode()}
 
 
@@ -172,10 +173,10 @@ def forms(secret: str) -> set[bytes]:
         "update team.session set title = E'a\\x1b[2Jb' where owner <> 2",
     ],
 )
-def test_no_row_of_a_members_breaks_a_search(
+def test_a_forged_shared_row_does_not_break_a_search(
     alice: Machine, mallory: Machine, root: Connection, damage: LiteralString
 ) -> None:
-    """Whatever stands in what she shared, others find their own: the bad row is omitted (TH1)."""
+    """The bad row is omitted, and other members still find their own sessions (TH1)."""
     push_from_machine(alice, write_on_machine(alice))
     push_from_machine(mallory, write_on_machine(mallory, session=session_id(5)))
     with connect_to_team("mallory") as db:
@@ -192,10 +193,8 @@ def test_no_row_of_a_members_breaks_a_search(
     assert not any("\x1b" in hit.title for hit in hits)
 
 
-def test_a_page_of_damaged_turns_hides_nothing(
-    alice: Machine, mallory: Machine, root: Connection
-) -> None:
-    """More of them than are read first, all newer than one's own."""
+def test_many_damaged_turns_hide_no_hit(alice: Machine, mallory: Machine, root: Connection) -> None:
+    """There are more of them than the first page, all newer than the member's own."""
     push_from_machine(alice, write_on_machine(alice))
     turns = [
         user(f"prompt {number}", uuid=f"u{number}", ts=100_000 + number) for number in range(120)
@@ -222,45 +221,52 @@ def test_a_page_of_damaged_turns_hides_nothing(
         (120, "now()"),
     ],
 )
-def test_lying_turns_hide_nothing(
+def test_turns_with_forged_words_hide_no_hit(
     alice: Machine, mallory: Machine, root: Connection, turns: int, at: str
 ) -> None:
-    """Pages of rows of words whose pieces are whole, but say nothing of the kind, newer than one's own; they count."""
+    """Pages of such rows are newer than the member's own.
+
+    Their texts are valid but lack the words, and they count as refused.
+    """
     push_from_machine(alice, write_on_machine(alice))
-    _lie(mallory, root, turns, at)
+    _forge_turns(mallory, root, turns, at)
     with connect_to_team("alice") as db:
         assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits}
         assert db.refused_row_count >= 50
         assert db.notes
 
 
-def test_nobody_hides_ones_own_sessions(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """However many rows of four shared sessions lie: more than a search ever asks for."""
+def test_forged_shared_sessions_do_not_hide_own_sessions(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
+    """There are more forged rows of four shared sessions than a search ever reads."""
     push_from_machine(alice, write_on_machine(alice))
     for number in range(5, 9):
-        _lie(mallory, root, 2_000, "now() + record * interval '1 second'", session_id(number))
+        _forge_turns(
+            mallory, root, 2_000, "now() + record * interval '1 second'", session_id(number)
+        )
     with connect_to_team("alice") as db:
         assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits}
 
 
-def test_a_piece_of_lines_alone_takes_nobodys_time(
+def test_a_piece_of_line_feeds_is_searched_quickly(
     alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a million line feeds, packed into 500 bytes, of which forty turns are said to be: few lines are read."""
+    """Half a million line feeds in 500 bytes claim to be forty turns. Only few lines are read."""
     push_from_machine(alice, write_on_machine(alice))
     body = b"\n" * 500_000
     lines = 0
     read = turn_reading._HitBuilder._read_texts
 
-    def counting(
+    def count_and_read(
         reader: turn_reading._HitBuilder, given: list[bytes], number: int, *, is_subagent: bool
     ) -> object:
         nonlocal lines
         lines += len(given)
         return read(reader, given, number, is_subagent=is_subagent)
 
-    monkeypatch.setattr(turn_reading._HitBuilder, "_read_texts", counting)
-    _forge(mallory, body, len(body), [(record, "prompt") for record in range(40)])
+    monkeypatch.setattr(turn_reading._HitBuilder, "_read_texts", count_and_read)
+    _forge_session(mallory, body, len(body), [(record, "prompt") for record in range(40)])
     with connect_to_team("alice") as db:
         assert {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits} == {
             SESSION
@@ -270,12 +276,12 @@ def test_a_piece_of_lines_alone_takes_nobodys_time(
 
 
 @pytest.mark.parametrize("records", [1, 1_001])
-def test_a_session_of_empty_lines_is_not_taken(
+def test_a_session_of_empty_lines_is_refused(
     alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch, records: int
 ) -> None:
-    """Each costs time: neither more than she says, nor more than of any import, are taken."""
+    """Lines beyond the stated number, or beyond the limit of any import, are refused."""
     monkeypatch.setattr(fetching, "MAX_LINES", 1_000)
-    _forge(
+    _forge_session(
         mallory,
         session_bytes([user("prompt", uuid="u", ts=1)]) + b"\n" * 1_000,
         records,
@@ -288,10 +294,12 @@ def test_a_session_of_empty_lines_is_not_taken(
         fetching.pull_session(find_team_session(session_id(5), db), db, alice.where)
 
 
-def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path) -> None:
-    """One shared session with the words in each of 150 turns, said to be of in an hour: others' hits are there, too.
+def test_one_shared_session_does_not_fill_a_search(
+    alice: Machine, mallory: Machine, tmp_path: Path
+) -> None:
+    """It has the words in each of 150 turns, dated an hour from now.
 
-    One's own are there also where others share the rest of the answer out among them.
+    Own hits and others' hits are also in the answer.
     """
     bob = Machine(tmp_path / "bobs", "bob")
     push_from_machine(alice, write_on_machine(alice))
@@ -299,7 +307,9 @@ def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path)
     with connect_to_team("bob") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (session_id(4),))
     said = [user("prompt 2: it is settled", uuid=f"u{number}", ts=number) for number in range(150)]
-    _forge(mallory, session_bytes(said), 150, [(record, "prompt 2 settl") for record in range(150)])
+    _forge_session(
+        mallory, session_bytes(said), 150, [(record, "prompt 2 settl") for record in range(150)]
+    )
     with connect_to_team("alice") as db:
         for words, most in ((["prompt"], 10), (["prompt"], 100), (['"prompt 2"'], 10)):
             hits = search_team(words, db, max_hits=most).hits
@@ -312,8 +322,10 @@ def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path)
         )
 
 
-def _forge(member: Machine, body: bytes, records: int, turns: list[tuple[int, str]]) -> None:
-    """Have a member share a session of one piece by statements of her own: its turns, and what they are said to say."""
+def _forge_session(
+    member: Machine, body: bytes, records: int, turns: list[tuple[int, str]]
+) -> None:
+    """Share a member's session of one piece with her own SQL: its turns, and their claimed texts."""
     words = [" ".join(f"'{word}':1A" for word in said.split()) for _, said in turns]
     places = [record for record, _ in turns]
     piece = (records, len(body), hashlib.sha256(body).digest(), zlib.compress(body), places)
@@ -329,10 +341,10 @@ def _forge(member: Machine, body: bytes, records: int, turns: list[tuple[int, st
         db.run_statement("select team.share(%s, 't', '', null)", (session_id(5),))
 
 
-def _lie(
+def _forge_turns(
     member: Machine, root: Connection, turns: int, at: str, session: str = session_id(5)
 ) -> None:
-    """Have a member share so many turns with words that their texts don't have."""
+    """Share a member's turns with words that their texts do not contain."""
     said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turns)]
     push_from_machine(member, write_on_machine(member, said, session))
     with connect_to_team("mallory") as db:
@@ -345,12 +357,12 @@ def _lie(
     root.execute((lie + hers).encode(), (session,))
 
 
-def test_nobody_is_before_ones_own_sessions(
+def test_own_sessions_come_before_shared_ones(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """Fifty thousand of others, said to end later: one's own are listed, named, shared and forgotten (TH2).
+    """Fifty thousand foreign sessions claim later ends.
 
-    Which copies may no longer be read is also answered.
+    The own ones are still listed, named, shared and forgotten (TH2).
     """
     push_from_machine(alice, write_on_machine(alice))
     root.execute(

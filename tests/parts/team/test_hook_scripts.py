@@ -1,4 +1,4 @@
-"""What the plugin's scripts do for a team: turns that are sent, a driver in the venv, a model that may only search."""
+"""Tests of the plugin's scripts for a team: they push turns, install the driver, and let the model only search."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from resume_hooks.parts.team.team_file import Team
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_install import attempts, install, state
-from tests.hook_scripts.test_notice import event, lay, reaches_python
-from tests.hook_scripts.test_session import STARTUP, make_ready, wait_for
+from tests.hook_scripts.test_install import count_attempts, read_install_state, run_installer
+from tests.hook_scripts.test_notice import reaches_python, stop_event, write_transcript
+from tests.hook_scripts.test_session import STARTUP, appears_in_time, make_ready
 from tests.hooks.conftest import Run
 from tests.test_import_budget import HEAVY, loaded_modules, roots
 
 
-def test_a_team_that_is_sent_turns(plugin: PluginCopy) -> None:
-    """Where the mark of a joined team lies the engine is called with the event, and the hook doesn't wait for it."""
-    body = event(lay(plugin, conversation(2)))
+def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) -> None:
+    """The hook passes the event and does not wait for the engine."""
+    body = stop_event(write_transcript(plugin, conversation(2)))
     mark = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team" / "push"
     assert not reaches_python(plugin, body)
     mark.parent.mkdir(parents=True)
@@ -40,8 +40,8 @@ def test_a_team_that_is_sent_turns(plugin: PluginCopy) -> None:
     assert plugin.reached == b""
 
 
-def test_a_team_that_is_sent_nothing_is_reported_by_the_engine(plugin: PluginCopy) -> None:
-    """The next start says so, where somebody can read it."""
+def test_the_start_hook_calls_the_engine_after_a_failed_push(plugin: PluginCopy) -> None:
+    """The next interactive start reports the failure."""
     make_ready(plugin)
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
     folder.mkdir(parents=True)
@@ -50,8 +50,8 @@ def test_a_team_that_is_sent_nothing_is_reported_by_the_engine(plugin: PluginCop
     assert plugin.hook("SessionStart", STARTUP).stdout == b"reply of session\n"
 
 
-def join(plugin: PluginCopy) -> Path:
-    """A team was joined; the file of the venv that says that its driver is there."""
+def join_team(plugin: PluginCopy) -> Path:
+    """Join a team, and return the file that shows that the venv has its driver."""
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
     folder.mkdir(parents=True)
     team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": []}
@@ -59,60 +59,63 @@ def join(plugin: PluginCopy) -> Path:
     return plugin.data / "venv" / "requirements-team.lock"
 
 
-def test_a_team_s_driver_is_there_whenever_the_venv_is(quick: PluginCopy) -> None:
-    """Added once a team was joined, built in at an update.
+def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> None:
+    """It is added after a team is joined, and included in an update.
 
-    Where it can't be had, the engine is there without it.
+    If it can't be installed, the engine works without it.
     """
-    install(quick)
-    driver = join(quick)
-    before = os.readlink(quick.data / "venv")
-    quick.hook("SessionStart", STARTUP)
-    assert wait_for(driver)
-    assert os.readlink(quick.data / "venv") == before, "nothing is built anew for it"
-    (quick.root / "requirements.lock").write_text("# newer\n")
-    assert install(quick) == 0
-    assert driver.read_bytes() == (quick.root / "requirements-team.lock").read_bytes()
-    assert (quick.data / "count").read_text() == ".+.+"
-    (quick.root / "requirements.lock").write_text("# newest\n")
-    assert install(quick, NO_DRIVER="no wheel") == 1
-    assert (state(quick)["state"], state(quick)["error"]) == (
+    run_installer(quick_plugin)
+    driver = join_team(quick_plugin)
+    before = os.readlink(quick_plugin.data / "venv")
+    quick_plugin.hook("SessionStart", STARTUP)
+    assert appears_in_time(driver)
+    assert os.readlink(quick_plugin.data / "venv") == before, "nothing is built anew for it"
+    (quick_plugin.root / "requirements.lock").write_text("# newer\n")
+    assert run_installer(quick_plugin) == 0
+    assert driver.read_bytes() == (quick_plugin.root / "requirements-team.lock").read_bytes()
+    assert (quick_plugin.data / "count").read_text() == ".+.+"
+    (quick_plugin.root / "requirements.lock").write_text("# newest\n")
+    assert run_installer(quick_plugin, NO_DRIVER="no wheel") == 1
+    assert (
+        read_install_state(quick_plugin)["state"],
+        read_install_state(quick_plugin)["error"],
+    ) == (
         "failed",
         "the team's driver: no wheel",
     )
-    assert (quick.data / "venv" / "requirements.lock").read_text() == "# newest\n"
+    assert (quick_plugin.data / "venv" / "requirements.lock").read_text() == "# newest\n"
     assert not driver.exists()
-    assert install(quick) == 0
-    assert attempts(quick) == 6, "it is tried again after an hour"
-    assert quick.engine("--install").stderr == "resume-hooks: the engine is ready\n"
+    assert run_installer(quick_plugin) == 0
+    assert count_attempts(quick_plugin) == 6, "it is tried again after an hour"
+    assert quick_plugin.engine("--install").stderr == "resume-hooks: the engine is ready\n"
     assert driver.exists()
 
 
-def test_who_is_about_to_join_asks_for_the_driver(quick: PluginCopy) -> None:
-    """There is no pip in a venv that uv made; the launcher adds it, and it stays."""
-    assert quick.engine("--install", "--team").returncode == 0
-    assert (quick.data / "venv" / "requirements-team.lock").exists()
-    assert "nothing to do" in quick.engine("--install").stderr
+def test_the_launcher_adds_the_driver_to_the_venv(quick_plugin: PluginCopy) -> None:
+    """A venv made by uv has no pip. The driver survives a reinstallation."""
+    assert quick_plugin.engine("--install", "--team").returncode == 0
+    assert (quick_plugin.data / "venv" / "requirements-team.lock").exists()
+    assert "nothing to do" in quick_plugin.engine("--install").stderr
 
 
 @pytest.mark.parametrize(
     "verb", ["push", "pull", "resume", "share", "forget", "join", "leave", "sessions", ""]
 )
-def test_the_model_does_not_write_to_a_team(plugin: PluginCopy, verb: str) -> None:
-    """Nor does it fetch; a search comes as far as the engine, which asks whether the user allows it."""
+def test_the_model_may_only_search_a_team(plugin: PluginCopy, verb: str) -> None:
+    """The launcher refuses other acts. A search reaches the engine, which checks the user's permission."""
     done = plugin.engine("team", verb, CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "'team' is for the user to run" in done.stderr
     assert plugin.engine("team", "search", "x", CLAUDECODE="1").stdout == "engine team search x\n"
 
 
-def test_a_team_that_is_sent_nothing_is_reported_once(
+def test_a_failed_push_is_reported_once(
     config_home: ConfigHome, run_hook: Run, any_python: str
 ) -> None:
-    """At the next start of somebody who can read it: how much waits, since when, why."""
+    """The next interactive start says how much waits, since when, and why."""
     where = config_home.where
 
-    def say(source: str, client: str = "cli") -> str:
+    def start_line(source: str, client: str = "cli") -> str:
         event = {"hook_event_name": "SessionStart", "session_id": SESSION, "source": source}
         done = run_hook(
             "session", event, environ={"CLAUDE_CODE_ENTRYPOINT": client}, python=any_python
@@ -121,22 +124,22 @@ def test_a_team_that_is_sent_nothing_is_reported_once(
         return str(json.loads(done.stdout)["systemMessage"]) if done.stdout else ""
 
     team_file.record_failure(("the server is away", "Wait."), 3, where, report_at_once=False)
-    assert say("startup") == ""
+    assert start_line("startup") == ""
     team_file.record_failure(("no driver", "Install it."), 4, where, report_at_once=True)
-    assert say("startup", "sdk-cli") == ""
-    line = say("resume")
+    assert start_line("startup", "sdk-cli") == ""
+    line = start_line("resume")
     assert line.startswith("resume-hooks: 4 sessions wait to be pushed to the team since 20")
     assert "UTC: no driver; what to do: " in line
     team_file.record_failure(("no driver", "Install it."), 5, where, report_at_once=True)
-    assert say("startup") == ""
+    assert start_line("startup") == ""
     team_file.record_push(where)
     assert team_file.read_failure(where) is None
 
 
-def test_a_start_and_a_prompt_never_ask_the_server(
+def test_a_start_and_a_prompt_never_contact_the_server(
     config_home: ConfigHome, run_hook: Run, tmp_path: Path
 ) -> None:
-    """So a silent server delays none of them."""
+    """So a silent server delays neither."""
     team = Team("silent", "alice", "11111111-2222-4333-8444-555555555555", ("local/proj",))
     record_team(team, config_home.where)
     write_session(config_home.project(), SESSION, conversation(2))
@@ -157,11 +160,8 @@ def test_a_start_and_a_prompt_never_ask_the_server(
             silent.accept()
 
 
-def test_the_help_of_a_group(config_home: ConfigHome) -> None:
-    """The acts of ``team`` are declared where they are.
-
-    What reads, sends and imports sessions is not loaded.
-    """
+def test_the_help_of_team_imports_few_modules(config_home: ConfigHome) -> None:
+    """It loads no module that reads, sends or imports sessions."""
     found = roots(loaded_modules(config_home, "helps", None, "team"))
     engine = {
         f"resume_hooks.{name}"
@@ -177,8 +177,8 @@ def test_the_help_of_a_group(config_home: ConfigHome) -> None:
     assert found.isdisjoint(HEAVY | engine | {"psycopg"})
 
 
-def test_a_start_without_a_team(config_home: ConfigHome) -> None:
-    """It looks for one file of ours: the standard library alone, and of the part what reads that."""
+def test_a_start_without_a_team_imports_one_module(config_home: ConfigHome) -> None:
+    """It checks for one file with the standard library alone."""
     event = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
     found = loaded_modules(config_home, "session", event)
     foreign = (

@@ -1,7 +1,7 @@
-"""A server that answers every query with whatever it likes: no file of the user's, no terminal and no memory is its.
+"""Tests with a server that answers queries with any values.
 
-The stand-in is not a database, so what it sends is bound to no type. Its hostile rows stand between
-good ones.
+It reaches no file, no terminal and not all memory. The stand-in is not a database, so its values
+can have any type. Its hostile rows are between good ones.
 """
 
 from __future__ import annotations
@@ -106,14 +106,14 @@ ABOUT = ("select version::text", "select least::text")
 _OTHERS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
 
 
-def good(query: str) -> list[Value] | None:
-    """The row that a server of ours answers a query with; None for none."""
+def good_row(query: str) -> list[Value] | None:
+    """Return the row that our server would answer a query with; None for no row."""
     return next((row for begin, row in GOOD.items() if query.startswith(begin)), None)
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """The home of somebody who membership the stand-in's team, with a folder next to it that matters to him."""
+def member_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
+    """Return the home of a member of the stand-in's team, with an important folder next to it."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "work.txt").write_text("the only copy")
     root = tmp_path / "a" / "b"
@@ -132,7 +132,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
 def connection_with_answers(
     home: ConfigHome, answer: Callable[[str], Iterable[list[Value]]]
 ) -> Iterator[Database]:
-    """Return a connection to a server with these answers."""
+    """Yield a connection to a server with these answers."""
     server = StandInServer(answer)
     try:
         with connect_to_team(server.service(Path(os.environ["PGSERVICEFILE"]))) as db:
@@ -141,8 +141,8 @@ def connection_with_answers(
         server.close()
 
 
-def acts(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
-    """Everything that is asked of a server, each as a verb does it."""
+def acts_on_server(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
+    """Return every request to a server as a function, as the verbs do it."""
     where = home.where
 
     def resume(db: Database) -> object:
@@ -178,8 +178,8 @@ def _team(_: ConfigHome) -> Team:
     return Team("stand-in", "alice", "11111111-2222-4333-8444-555555555555", ())
 
 
-def state(root: Path) -> dict[str, bytes]:
-    """Every file that is not ours to touch, outside our state folder and the client's projects."""
+def bytes_of_other_files(root: Path) -> dict[str, bytes]:
+    """Return the bytes of every file outside our state folder and the client's projects."""
     ours = {".claude"}
     return {
         str(path): path.read_bytes()
@@ -196,16 +196,16 @@ def state(root: Path) -> dict[str, bytes]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
-def test_hostile_values_in_every_column(
-    home: ConfigHome, tmp_path: Path, capfd: Any, data: st.DataObject
+def test_hostile_values_do_no_harm_in_any_column(
+    member_home: ConfigHome, tmp_path: Path, capfd: Any, data: st.DataObject
 ) -> None:
-    """No other file is touched, nothing is printed that drives a terminal, and the good row is found all the same."""
-    before = state(tmp_path)
+    """No other file changes, nothing printed controls the terminal, and the good row is still found."""
+    before = bytes_of_other_files(tmp_path)
     column, value = data.draw(st.integers(0, 17)), data.draw(st.sampled_from(HOSTILE))
-    act = data.draw(st.sampled_from(sorted(acts(home))))
+    act = data.draw(st.sampled_from(sorted(acts_on_server(member_home))))
 
     def answer(query: str) -> list[list[Value]]:
-        row = good(query)
+        row = good_row(query)
         if row is None:
             return []
         bad = [_OTHERS.get(cell or b"", cell) for cell in row]  # a row of its own
@@ -213,8 +213,8 @@ def test_hostile_values_in_every_column(
         return [bad, row, bad] if "about" not in query else [row]
 
     try:
-        with connection_with_answers(home, answer) as db:
-            told = acts(home)[act](db)
+        with connection_with_answers(member_home, answer) as db:
+            told = acts_on_server(member_home)[act](db)
     except ResumeHooksError as error:
         said = f"{error.message} {error.remedy}"
         assert act not in {"listed", "search", "gone"}, said
@@ -226,78 +226,78 @@ def test_hostile_values_in_every_column(
             assert told, "one bad row hides no good one"
     out = capfd.readouterr()
     assert not set("\x1b\x9b\x07\u202e") & set(said + out.out + out.err)
-    assert state(tmp_path) == before
+    assert bytes_of_other_files(tmp_path) == before
 
 
-def test_the_stand_in_knows_prepared_queries(home: ConfigHome) -> None:
+def test_the_stand_in_knows_prepared_queries(member_home: ConfigHome) -> None:
     """A query that the driver prepared after frequent use gets its own answer, even after other queries."""
     ours = {"select 'a'": b"a", "select 'b'": b"b"}
     with connection_with_answers(
-        home, lambda query: [[ours[query]]] if query in ours else [good(query) or [b"1"]]
+        member_home, lambda query: [[ours[query]]] if query in ours else [good_row(query) or [b"1"]]
     ) as db:
         told = [db.fetch_value(query, (), parse_text) for _ in range(20) for query in ours]
     assert told == ["a", "b"] * 20
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_every_column_of_every_query(
-    home: ConfigHome, tmp_path: Path, capfd: Any, act: str
+def test_hostile_rows_do_not_hide_the_good_row(
+    member_home: ConfigHome, tmp_path: Path, capfd: Any, act: str
 ) -> None:
-    """Around each good row stand some with each hostile value in each column: what is searched is found."""
-    before = state(tmp_path)
+    """Rows with each hostile value in each column surround the good row."""
+    before = bytes_of_other_files(tmp_path)
     asked: list[str] = []
 
     def plain(query: str) -> list[list[Value]]:
         asked.append(query)
-        row = good(query)
+        row = good_row(query)
         return [row] if row else []
 
-    with connection_with_answers(home, plain) as db:
-        wanted = acts(home)[act](db)
-    assert act not in READING or good_ones(wanted)
+    with connection_with_answers(member_home, plain) as db:
+        wanted = acts_on_server(member_home)[act](db)
+    assert act not in READING or has_good_session(wanted)
     begins = [begin for begin in GOOD if any(query.startswith(begin) for query in asked)]
-    assert all(good(query) for query in asked if query.lstrip().startswith("select")), (
+    assert all(good_row(query) for query in asked if query.lstrip().startswith("select")), (
         "the stand-in knows each"
     )
     for begin in begins:
         for column in range(len(GOOD[begin])):
-            told = _acted_among(home, act, begin, column)
+            told = _result_among_hostile_rows(member_home, act, begin, column)
             if act in READING and begin not in ABOUT:
-                assert good_ones(told), (begin, column)
+                assert has_good_session(told), (begin, column)
             said = repr(told).encode().decode("unicode_escape", "replace")
             out = capfd.readouterr()
             assert not set("\x1b\x9b\x07\u202e") & set(said + out.out + out.err), (begin, column)
-            assert state(tmp_path) == before, (begin, column)
+            assert bytes_of_other_files(tmp_path) == before, (begin, column)
 
 
 @pytest.mark.parametrize("step", [0.0, 1.0], ids=["the same page", "ever older pages"])
-def test_a_search_ends(home: ConfigHome, step: float) -> None:
-    """However many full pages a server has, and whether or not they heed the instant that was asked for."""
+def test_a_search_of_endless_pages_ends(member_home: ConfigHome, step: float) -> None:
+    """The server sends any number of full pages, and may ignore the requested time."""
     pages = 0
 
     def answer(query: str) -> list[list[Value]]:
         nonlocal pages
         if not query.startswith("select session::text, part::text"):
-            row = good(query)
+            row = good_row(query)
             return [row] if row else []
         pages += 1
         at = str(1_700_000_000 - pages * step).encode()
         return [[b"7", b"3", b"0", at, b"0.5", b"alice", b"true"]] * 50
 
-    with connection_with_answers(home, answer) as db:
+    with connection_with_answers(member_home, answer) as db:
         assert not team_search.search_team(["nowhere"], db, max_hits=10).hits
     assert pages <= 400
 
 
 @pytest.mark.parametrize("act", ["search", "lineage"])
-def test_all_answers_together_have_a_limit(home: ConfigHome, act: str) -> None:
-    """However many there are, and each in time: what came until then is shown, and that there may be more is said."""
+def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: str) -> None:
+    """Each answer is in time. The hits that arrived are shown, with a note that there may be more."""
     connections: list[Database] = []
     count = 0
 
     def answer(query: str) -> list[list[Value]]:
         nonlocal count
-        row = good(query)
+        row = good_row(query)
         if row is None:
             return []
         count += query.startswith(("\nselect s.id", "select session::text"))
@@ -310,29 +310,26 @@ def test_all_answers_together_have_a_limit(home: ConfigHome, act: str) -> None:
             return [[row[0], own.encode(), *row[2:9], session_id(count + 1).encode(), *row[10:]]]
         return [row]
 
-    with connection_with_answers(home, answer) as db:
+    with connection_with_answers(member_home, answer) as db:
         connections.append(db)
-        found = acts(home)[act](db)
-        assert good_ones(found) or [row.session_id for row in found][-1] == SESSION  # type: ignore[attr-defined]
+        found = acts_on_server(member_home)[act](db)
+        assert has_good_session(found) or [row.session_id for row in found][-1] == SESSION  # type: ignore[attr-defined]
         assert db.notes[-1] == "The server took too long. The answer contains what arrived in time."
     assert count <= 10
 
 
-def good_ones(told: object) -> bool:
-    """Whether the good session is in what an act gave: a number of rows, or hits."""
+def has_good_session(told: object) -> bool:
+    """Check whether the good session is in the result: a number of rows, or hits."""
     if isinstance(told, int):
         return told > 0
     return isinstance(told, list) and any(hit.session_id == SESSION for hit in told)
 
 
-def _acted_among(home: ConfigHome, act: str, begin: str, column: int) -> object:
-    """What an act gives where one query's good row stands among hostile ones.
-
-    An error is its sentence.
-    """
+def _result_among_hostile_rows(home: ConfigHome, act: str, begin: str, column: int) -> object:
+    """Return the result of an act whose good row is among hostile ones, or the sentence of its error."""
 
     def answer(query: str) -> list[list[Value]]:
-        row = good(query)
+        row = good_row(query)
         if row is None or not query.startswith(begin):
             return [row] if row else []
         other = [_OTHERS.get(cell or b"", cell) for cell in row]
@@ -341,77 +338,85 @@ def _acted_among(home: ConfigHome, act: str, begin: str, column: int) -> object:
 
     try:
         with connection_with_answers(home, answer) as db:
-            return acts(home)[act](db)
+            return acts_on_server(home)[act](db)
     except ResumeHooksError as error:
         return f"{error.message} {error.remedy}"
 
 
 @pytest.mark.parametrize("value", [b"../../../../../precious", b"/precious", b"precious"])
-def test_no_value_is_a_path(home: ConfigHome, tmp_path: Path, value: bytes) -> None:
-    """``gone``, ``expire``, a session's id, its row: none removes or writes a file that we did not make (TC1)."""
+def test_no_value_of_a_server_is_used_as_a_path(
+    member_home: ConfigHome, tmp_path: Path, value: bytes
+) -> None:
+    """``gone``, ``expire``, a session's id and its row neither remove nor write a file that is not ours (TC1)."""
     answers: dict[str, list[Value]] = {
         "select gone::text": [value],
         "select gone from team.expire": [value],
         "\nselect s.id::text": [value, value, *GOOD["\nselect s.id::text"][2:]],
     }
-    pulled = Path(team_folder_path(home.where)) / "pulled"
+    pulled = Path(team_folder_path(member_home.where)) / "pulled"
     pulled.mkdir(parents=True)
     (pulled / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
 
     def answer(query: str) -> list[list[Value]]:
         hostile = next((row for begin, row in answers.items() if query.startswith(begin)), None)
-        row = hostile or good(query)
+        row = hostile or good_row(query)
         return [row] if row else []
 
-    before = state(tmp_path)
-    for act in acts(home).values():
-        with contextlib.suppress(ResumeHooksError), connection_with_answers(home, answer) as db:
+    before = bytes_of_other_files(tmp_path)
+    for act in acts_on_server(member_home).values():
+        with (
+            contextlib.suppress(ResumeHooksError),
+            connection_with_answers(member_home, answer) as db,
+        ):
             act(db)
-    assert state(tmp_path) == before
+    assert bytes_of_other_files(tmp_path) == before
     assert (tmp_path / "precious" / "work.txt").exists()
 
 
-def test_unrequested_rows_change_nothing(home: ConfigHome) -> None:
-    """Well-formed ids of sessions and rows that nobody requested change nothing here (TC1)."""
+def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
+    """Valid ids of sessions and rows that no verb requested change nothing here (TC1)."""
     other = session_id(4)
-    write_cursor(other, Cursor(9, 0), home.where)
+    write_cursor(other, Cursor(9, 0), member_home.where)
 
     def answer(query: str) -> list[list[Value]]:
         if query.startswith("select gone from team.expire"):
             return [[other.encode()]]
         if query.startswith("select gone::text"):
             return [[b"9"]]
-        row = good(query)
+        row = good_row(query)
         return [row] if row else []
 
-    kept = Path(team_folder_path(home.where)) / "sessions" / other
-    copy = Path(team_folder_path(home.where)) / "pulled" / "9"
+    kept = Path(team_folder_path(member_home.where)) / "sessions" / other
+    copy = Path(team_folder_path(member_home.where)) / "pulled" / "9"
     copy.mkdir(parents=True)
     (copy.parent / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
-    with connection_with_answers(home, answer) as db:
-        assert sharing._remove_from_server([SESSION], 30, db, home.where) == []
-        assert fetching.remove_unreadable_copies(db, home.where) == []
+    with connection_with_answers(member_home, answer) as db:
+        assert sharing._remove_from_server([SESSION], 30, db, member_home.where) == []
+        assert fetching.remove_unreadable_copies(db, member_home.where) == []
     assert kept.is_dir()
     assert copy.is_dir()
 
 
-def test_server_texts_contain_no_escape_sequences(home: ConfigHome) -> None:
-    """Neither an error nor a membership's name contains one."""
+def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> None:
+    """Neither an error nor a membership's name has one."""
 
     def refuse(query: str) -> list[list[Value]]:
-        row = good(query)
+        row = good_row(query)
         if row is None or "about" not in query:
             raise Refusal(ESCAPE + b"no\x1b[2J\r\n" + b"x" * 10_000)
         return [row]
 
-    with pytest.raises(TeamFailed) as refused, connection_with_answers(home, refuse) as db:
+    with pytest.raises(TeamFailed) as refused, connection_with_answers(member_home, refuse) as db:
         list_team_sessions(db)
     assert not set("\x1b\x9b\x07\r\n") & set(refused.value.message)
     assert len(refused.value.message) < 400
     names: dict[str, list[Value]] = {"select session_user": [ESCAPE]}
-    server = StandInServer(lambda query: [names.get(query[:19]) or good(query) or [b"1"]])
+    server = StandInServer(lambda query: [names.get(query[:19]) or good_row(query) or [b"1"]])
     try:
-        assert join_team(server.service(Path(os.environ["PGSERVICEFILE"])), home.where).login == ""
+        assert (
+            join_team(server.service(Path(os.environ["PGSERVICEFILE"])), member_home.where).login
+            == ""
+        )
     finally:
         server.close()
 
@@ -419,23 +424,23 @@ def test_server_texts_contain_no_escape_sequences(home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     ("limit", "said"), [("_MAX_SESSION_BYTES", "exceeds"), ("_MAX_FETCH_SECONDS", "too slowly")]
 )
-def test_a_session_is_fetched_within_bounds(
-    home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
+def test_fetching_a_session_has_limits(
+    member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
 ) -> None:
-    """So many bytes and so much time in all, whatever each answer takes; nothing is left of it."""
+    """Its bytes and its total time are limited, and no part of it is left."""
     monkeypatch.setattr(fetching, limit, -1)
     with (
         pytest.raises(TeamFailed, match=said),
-        connection_with_answers(home, lambda query: filter(None, [good(query)])) as db,
+        connection_with_answers(member_home, lambda query: filter(None, [good_row(query)])) as db,
     ):
-        fetching.pull_session(find_team_session(SESSION, db), db, home.where)
-    assert not list(Path(team_folder_path(home.where)).rglob("*.tmp"))
+        fetching.pull_session(find_team_session(SESSION, db), db, member_home.where)
+    assert not list(Path(team_folder_path(member_home.where)).rglob("*.tmp"))
 
 
-def test_a_program_waits_for_no_answer_without_end(
-    home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+def test_the_sdk_store_has_a_time_limit(
+    member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store of the Agent SDK gives up, too."""
+    """The store of the Agent SDK gives up if the server does not answer."""
     asked, over = threading.Event(), threading.Event()
 
     def silent(query: str) -> list[list[Value]]:
@@ -458,25 +463,25 @@ def test_a_program_waits_for_no_answer_without_end(
 
 
 def test_a_late_answer_ends_the_connection(
-    home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It can't be taken for the answer to the next query, and the message names the reason."""
+    """The late answer can't be used for the next query, and the message names the reason."""
     over = threading.Event()
 
     def silent(query: str) -> list[list[Value]]:
-        row = good(query)
+        row = good_row(query)
         if row is None or "about" not in query:
             over.wait(20)
         return [row] if row else []
 
-    with connection_with_answers(home, silent) as db:
+    with connection_with_answers(member_home, silent) as db:
         monkeypatch.setattr(connect, "_MAX_ANSWER_SECONDS", 0.2)
-        queue = Path(team_folder_path(home.where)) / "forget"
+        queue = Path(team_folder_path(member_home.where)) / "forget"
         queue.mkdir(parents=True)
         for number in (3, 4):
             (queue / session_id(number)).touch()
         with pytest.raises(TeamFailed, match="does not answer"):
-            sharing.remove_lost_sessions(db, home.where)
+            sharing.remove_lost_sessions(db, member_home.where)
         over.set()
         assert db.is_closed
     assert len(list(queue.iterdir())) == 2
@@ -484,7 +489,7 @@ def test_a_late_answer_ends_the_connection(
 
 @pytest.mark.parametrize("is_background", [True, False])
 def test_a_push_has_a_limit(
-    home: ConfigHome, monkeypatch: pytest.MonkeyPatch, is_background: bool
+    member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, is_background: bool
 ) -> None:
     """However many answers there are, each in time.
 
@@ -497,23 +502,23 @@ def test_a_push_has_a_limit(
         time.sleep(0.2)
         if query.startswith("select c.first::text, c.records"):  # always another state
             return [[b"0", b"1", bytes(32), bytes(32)]]
-        row = good(query)
+        row = good_row(query)
         return [row] if row else []
 
     server = StandInServer(slow)
     server.service(Path(os.environ["PGSERVICEFILE"]))
     project = read_project_name(conversation(1)[0]["cwd"])
-    record_team(_team(home)._replace(projects=(project,)), home.where)
+    record_team(_team(member_home)._replace(projects=(project,)), member_home.where)
     for module in (background, team_verb):
         monkeypatch.setattr(module, "MAX_PUSH_SECONDS", 0.5)
     try:
         if is_background:
-            background.push_unsent(home.where, lambda: False)
+            background.push_unsent(member_home.where, lambda: False)
         else:
             options = PushOptions(
                 locators=(SESSION,), everything=False, rescan=False, dry_run=False, as_json=True
             )
-            options.where = home.where
+            options.where = member_home.where
             with pytest.raises(
                 TeamFailed, match=r"for 11111111-.*; pushed before it: 0 of 1 session$"
             ):
@@ -522,7 +527,7 @@ def test_a_push_has_a_limit(
         server.close()
     assert len(names) < 8
     if is_background:
-        failure = read_failure(home.where)
+        failure = read_failure(member_home.where)
         assert failure is not None
         assert (failure.why, failure.sessions) == ("The team's database does not answer", 1)
 
@@ -539,12 +544,12 @@ except TeamFailed as error:
 """
 
 
-def test_the_driver_logs_nothing_that_it_says(home: ConfigHome) -> None:
-    """It warns of a rollback that a server refuses, with the server's words: none of them reaches the terminal."""
+def test_the_driver_prints_no_text_of_the_server(member_home: ConfigHome) -> None:
+    """It warns of a rollback that a server refuses, with the server's text."""
 
     def refuse(query: str) -> list[list[Value]]:
         if query == "BEGIN" or "about" in query:
-            return [good(query) or [b"1"]]
+            return [good_row(query) or [b"1"]]
         raise Refusal(ESCAPE)
 
     server = StandInServer(refuse)
@@ -552,7 +557,7 @@ def test_the_driver_logs_nothing_that_it_says(home: ConfigHome) -> None:
     try:
         done = subprocess.run(
             [sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True, timeout=60,
-            env={**os.environ, **home.where.environ, "PYTHONPATH": str(REPO / "src")},
+            env={**os.environ, **member_home.where.environ, "PYTHONPATH": str(REPO / "src")},
         )  # fmt: skip
     finally:
         server.close()
@@ -588,14 +593,14 @@ HUGE = 300 * 1024 * 1024
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux bounds it")
 @pytest.mark.parametrize("how", ["a value", "many rows", "rows that fit", "a bomb"])
-def test_memory_is_bounded(home: ConfigHome, how: str) -> None:
-    """A value of 300 MB, rows of as much, pieces that unpack to as much: 200 MB at most."""
+def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -> None:
+    """A value of 300 MB, many rows and pieces that unpack to 300 MB use at most 200 MB."""
     bomb = zlib.compress(bytes(60 * 1024 * 1024))
     asked = 0
 
     def answer(query: str) -> Iterable[list[Value]]:
         nonlocal asked
-        row = good(query)
+        row = good_row(query)
         if row is None or "about" in query:
             return [row] if row else []
         asked += 1
@@ -618,7 +623,7 @@ def test_memory_is_bounded(home: ConfigHome, how: str) -> None:
     try:
         done = subprocess.run(
             [sys.executable, "-c", MEMORY, SESSION], capture_output=True, text=True, check=False, timeout=300,
-            env={**os.environ, **home.where.environ, "PYTHONPATH": str(REPO / "src")},
+            env={**os.environ, **member_home.where.environ, "PYTHONPATH": str(REPO / "src")},
         )  # fmt: skip
     finally:
         server.close()
@@ -626,11 +631,11 @@ def test_memory_is_bounded(home: ConfigHome, how: str) -> None:
     assert int(done.stdout.split()[-1]) < 200 * 1024, done.stdout
 
 
-def test_notifications_are_dropped(home: ConfigHome) -> None:
-    """The driver keeps them until they are asked for, next to the limit of each answer."""
+def test_notifications_are_dropped(member_home: ConfigHome) -> None:
+    """The driver would collect them beyond the limit of each answer."""
 
     def answer(query: str) -> Iterable[list[Value]]:
-        row = good(query)
+        row = good_row(query)
         return [row] if row else []
 
     server = StandInServer(answer)
@@ -643,8 +648,8 @@ def test_notifications_are_dropped(home: ConfigHome) -> None:
         server.close()
 
 
-def test_raw_values_are_read_in_one_module() -> None:
-    """No other module of the part touches a cursor, a result or the driver's connection."""
+def test_only_one_module_reads_raw_values() -> None:
+    """No other module of the part uses a cursor, a result or the driver's connection."""
     raw = {
         "execute",
         "executemany",

@@ -1,4 +1,4 @@
-"""Whatever three machines do, and whenever they are killed: each ends as the redacted file of its own."""
+"""Tests of arbitrary acts of three machines, with kills: each machine's file arrives redacted and complete."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
 
 class _KilledError(BaseException):
-    """The process ends here."""
+    """The process ends at this point."""
 
 
 class Machines(RuleBasedStateMachine):
@@ -50,7 +50,7 @@ class Machines(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        """Everything again."""
+        """Start again."""
         self.folder = Path(tempfile.mkdtemp(dir=self.root))
         with self.server.superuser(self.database) as root:
             root.execute("truncate team.machine, team.forgotten, team.audit cascade")
@@ -63,7 +63,7 @@ class Machines(RuleBasedStateMachine):
         self.forgotten = False
 
     def teardown(self) -> None:
-        """Leave nothing behind."""
+        """Remove everything."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _said(self) -> dict[str, object]:
@@ -76,13 +76,13 @@ class Machines(RuleBasedStateMachine):
 
     @rule(where=MACHINE, count=st.integers(1, 6))
     def append(self, where: str, count: int) -> None:
-        """The client continues."""
+        """The client appends records."""
         with self.paths[where].open("ab") as stream:
             stream.write(session_bytes([self._said() for _ in range(count)]))
 
     @rule(where=MACHINE, anew=st.booleans(), count=st.integers(1, 9))
     def rewrite(self, where: str, anew: bool, count: int) -> None:
-        """A file that is another one from some line on, in its place or as a new file."""
+        """Replace the file from some line on, in place or as a new file."""
         path = self.paths[where]
         lines = path.read_bytes().split(b"\n")[:-1]
         kept = lines[: len(lines) // 2]
@@ -95,15 +95,15 @@ class Machines(RuleBasedStateMachine):
 
     @rule(where=MACHINE, rescan=st.booleans())
     def push(self, where: str, rescan: bool) -> None:
-        """A push that nothing disturbs."""
+        """Push without a disturbance."""
         done = push_from_machine(self.machines[where], self.paths[where], rescan=rescan)
         assert (done.result == "forgotten") is self.forgotten
         if not self.forgotten:
             self.pushed[where] = expected_file(self.paths[where])
 
     @rule(where=MACHINE, after=st.integers(0, 3), before=st.booleans())
-    def killed(self, where: str, after: int, before: bool) -> None:
-        """A push that is killed before or after some call, or before it is remembered."""
+    def kill_push(self, where: str, after: int, before: bool) -> None:
+        """Push, and kill the process before or after a call, or before it stores its cursor."""
         left = after
         real = pushing._SessionPush._append_chunk
 
@@ -130,20 +130,20 @@ class Machines(RuleBasedStateMachine):
 
     @rule(where=MACHINE)
     def lose_the_cursor(self, where: str) -> None:
-        """The state folder was not in the backup."""
+        """Delete the state folder, as if it were not in the backup."""
         cursor.write_cursor(SESSION, cursor.Cursor(), self.machines[where].where)
 
     @precondition(lambda self: not self.forgotten and len(self.pushed) > 1)
     @rule(where=MACHINE)
     def forget(self, where: str) -> None:
-        """For good, from every machine."""
+        """Remove the session from the team for every machine."""
         with connect_to_team("alice") as db:
             sharing.forget_on_server(SESSION, db, self.machines[where].where)
         self.forgotten, self.pushed = True, {}
 
     @invariant()
     def the_server_has_what_was_pushed(self) -> None:
-        """Nothing of one machine is in another's, no secret is anywhere, what was forgotten is gone."""
+        """Check that each machine has only its own data. No secret is on the server, and forgotten data is removed."""
         with self.server.superuser(self.database) as root:
             there = server_state(root)
         for where, content in self.pushed.items():
@@ -153,10 +153,10 @@ class Machines(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("examples", [25, pytest.param(150, marks=pytest.mark.wide)])
-def test_any_interleaving(
+def test_any_order_of_acts_keeps_every_file(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
 ) -> None:
-    """Append, rewrite, kill, lose the cursor, rescan, forget, in any order."""
+    """Machines append, rewrite, are killed, lose the cursor, rescan and forget in any order."""
     monkeypatch.setattr(chunks, "MAX_CHUNK_BYTES", 700)
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     Machines.server, Machines.database, Machines.root = server, server.database(), tmp_path

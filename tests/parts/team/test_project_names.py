@@ -1,4 +1,4 @@
-"""What a project is called for everybody: its remote, without anything that lets somebody in."""
+"""Tests of a project's name in a team: its remote, without credentials."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from resume_hooks.parts.team.membership import read_project_name
         ("https://h.example.com/acme/glpat-Zz3dE7gH1jK9mN2pQ4rS/app", "h.example.com/acme/…/app"),
     ],
 )
-def test_a_remote_without_its_credentials(tmp_path: Path, remote: str, name: str) -> None:
-    """User, password, and the text after the path are removed. A token in the path is redacted."""
+def test_the_project_name_has_no_credentials(tmp_path: Path, remote: str, name: str) -> None:
+    """User, password and the text after the path are removed. A token in the path is redacted."""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = "{remote}"\n')
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -39,8 +39,8 @@ def test_a_remote_without_its_credentials(tmp_path: Path, remote: str, name: str
     assert "glpat" not in told
 
 
-def test_a_long_remote_is_cut(tmp_path: Path) -> None:
-    """No more of it is read than a remote has: what looks at it takes quadratic time."""
+def test_a_long_remote_is_shortened(tmp_path: Path) -> None:
+    """The redaction takes quadratic time."""
     remote = f"https://h.example.com/acme/{'a' * 1_900}{'/' * 200_000}x"
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = "{remote}"\n')

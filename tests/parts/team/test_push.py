@@ -1,6 +1,6 @@
-"""Push: what arrives is the redacted file, once, in order.
+"""Tests of a push: the redacted file arrives once and in order.
 
-A rewritten one is a new generation, a shorter one told.
+A rewritten file is a new generation, and a shorter one is reported.
 """
 
 from __future__ import annotations
@@ -65,10 +65,7 @@ def push_from_machine(machine: Machine, path: Path, **more: bool) -> PushResult:
 
 
 def server_state(root: Connection, login: str = "alice") -> dict[str, bytes]:
-    """What the server has of the one live session of somebody's, by machine.
-
-    The chain of digests is checked.
-    """
+    """Return the server's content of a member's only session, by machine, and check its digests."""
     query = """select a.label, p.head, c.sha, c.data, c.first, p.records, c.records from team.session s
       join team.machine a on a.id = s.machine join team.member m on m.id = s.owner
       join team.part p on p.session = s.id and p.name = '' join team.chunk c on c.part = p.id
@@ -91,20 +88,20 @@ def expected_file(path: Path) -> bytes:
     return b"".join(redact_line(line)[0] + b"\n" for line in path.read_bytes().split(b"\n")[:-1])
 
 
-def append(path: Path, *records: object) -> None:
-    """Write on as the client does."""
+def append_records(path: Path, *records: object) -> None:
+    """Append records like the client."""
     with path.open("ab") as stream:
         stream.write(session_bytes(records))  # type: ignore[arg-type]
 
 
 def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
-    """First everything, then appended data, then nothing. Without the cursor nothing is sent again either."""
+    """All data is sent first, then only appended data. Without the cursor no data is sent twice."""
     path = write_on_machine(alice)
     assert has_unsent_data(session_file(str(path)), alice.where)
     first = push_from_machine(alice, path)
     assert (first.result, first.record_count, first.title) == ("sent", len(TURNS), "Fix the parser")
     assert not has_unsent_data(session_file(str(path)), alice.where)
-    append(path, user("and the lexer?", uuid="late", ts=500))
+    append_records(path, user("and the lexer?", uuid="late", ts=500))
     assert has_unsent_data(session_file(str(path)), alice.where)
     assert push_from_machine(alice, path).record_count == 1
     assert server_state(root) == {"laptop": expected_file(path)}
@@ -121,7 +118,7 @@ def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
 
 
 def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connection) -> None:
-    """Exports end so: the server has the last answer, nothing is behind, and what follows continues behind it."""
+    """Exports end like this. Later records continue after it."""
     path = write_on_machine(alice)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
@@ -137,7 +134,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
     path.write_bytes(whole[:-1])
     assert push_from_machine(alice, path).result == "unchanged"
     path.write_bytes(whole)
-    append(path, user("and then?", uuid="late", ts=500))
+    append_records(path, user("and then?", uuid="late", ts=500))
     assert (push_from_machine(alice, path).record_count, server_state(root)) == (
         1,
         {"laptop": expected_file(path)},
@@ -149,10 +146,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
 
 
 def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) -> None:
-    """The old one stays, superseded and out of the search.
-
-    A shorter file changes nothing and is reported.
-    """
+    """The old one stays but is not searched. A shorter file changes nothing and is reported."""
     path = write_on_machine(alice)
     push_from_machine(alice, path)
     whole = path.read_bytes()
@@ -172,11 +166,10 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
     assert root.execute("select generation from team.session").fetchall() == [(2,)]
 
 
-def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connection) -> None:
-    """Each has a row of its own.
-
-    Neither is written over, and the user who asks gets the one that continued last.
-    """
+def test_a_session_of_two_machines_has_two_rows(
+    alice: Machine, desk: Machine, root: Connection
+) -> None:
+    """Neither overwrites the other, and a locator finds the one that continued last."""
     here, there = (
         write_on_machine(alice),
         write_on_machine(desk, [*TURNS[:-2], user("elsewhere", uuid="else", ts=900)]),
@@ -189,10 +182,10 @@ def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connectio
         assert find_team_session(SESSION[:8], db).machine == "desk"
 
 
-def test_secrets_and_images_stay_here(
+def test_secrets_and_images_are_not_pushed(
     alice: Machine, root: Connection, server: Server, database: str
 ) -> None:
-    """In lines, titles, sub-agents and large outputs; an image is a few words."""
+    """Lines, titles, sub-agents and large outputs are redacted. An image becomes a short text."""
     secret = "ghp_" + chars(random.Random(3), 36)
     image = {
         "type": "image",
@@ -238,7 +231,7 @@ def test_secrets_and_images_stay_here(
 def test_a_failing_scanner_stops_the_push(
     alice: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing leaves as it is because nobody could look at it."""
+    """No unscanned text leaves the machine."""
     path = write_on_machine(alice)
 
     def fail(_: Redactor, __: bytes) -> None:
@@ -252,10 +245,12 @@ def test_a_failing_scanner_stops_the_push(
     assert push_from_machine(alice, path).result == "sent"
 
 
-def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection) -> None:
-    """Gone from every table, of both machines.
+def test_a_forgotten_session_is_removed_everywhere(
+    alice: Machine, desk: Machine, root: Connection
+) -> None:
+    """It is removed from every table for both machines and is never accepted again.
 
-    It is never taken again, and copies for reading go at the next pull.
+    Copies disappear at the next pull.
     """
     path = write_on_machine(alice)
     push_from_machine(alice, path)
@@ -276,8 +271,8 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
     assert not has_unsent_data(session_file(str(path)), desk.where)
 
 
-def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> None:
-    """A deleted or scrubbed session reaches the team at the next push."""
+def test_a_deletion_during_an_outage_reaches_the_server(alice: Machine, root: Connection) -> None:
+    """The next push removes the deleted or scrubbed session."""
     path = write_on_machine(alice)
     assert sharing.queue_deletion(SESSION, alice.where) == ""
     push_from_machine(alice, path)
@@ -321,10 +316,7 @@ def test_a_scrub_reaches_all_own_machines(alice: Machine, desk: Machine, root: C
 def test_an_expired_session_expires_on_the_server(
     alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By an employer's days, once nothing of it is here.
-
-    Of this machine alone, and it may come back.
-    """
+    """It expires by the employer's policy, after it is deleted on this machine. It may be pushed again."""
     path, whole = write_on_machine(alice), write_on_machine(alice).read_bytes()
     push_from_machine(alice, path)
     push_from_machine(desk, write_on_machine(desk))
@@ -350,10 +342,10 @@ def test_an_expired_session_expires_on_the_server(
         assert sharing.remove_lost_sessions(db, alice.where) == [SESSION]
 
 
-def test_the_server_away_or_full(
+def test_an_unreachable_or_full_server_is_reported(
     alice: Machine, server: Server, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sentence, nothing half done here; what is left goes with the next push."""
+    """The error is a sentence, the local state is complete, and the next push sends the rest."""
     path = write_on_machine(alice)
     services = Path(os.environ["PGSERVICEFILE"])
     told = services.read_text()
@@ -376,8 +368,8 @@ def test_the_server_away_or_full(
     assert server_state(root) == {"laptop": expected_file(path)}
 
 
-def test_nothing_is_pushed_under_a_data_rule(alice: Machine) -> None:
-    """Neither by a verb nor in the background."""
+def test_a_data_rule_prevents_every_push(alice: Machine) -> None:
+    """This is true for verbs and for background pushes."""
     path = write_on_machine(alice)
     data_rules.store_data_rules(["zdr"], alice.where)
     with pytest.raises(TeamFailed, match=r"data rules \(zdr\)"):

@@ -1,4 +1,4 @@
-"""What the database refuses: a second member attacks each grant, a stranger each door, a network a wrong name."""
+"""Tests of what the database refuses: attacks of a member on each grant, of a stranger, and of a false server name."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ CLOSED = (
 
 
 @pytest.fixture
-def secret(alice: Machine) -> Path:
-    """Alice's private session."""
+def private_session(alice: Machine) -> Path:
+    """Return Alice's private session."""
     path = write_on_machine(alice)
     push_from_machine(alice, path)
     with connect_to_team("alice") as db:
@@ -70,8 +70,10 @@ def secret(alice: Machine) -> Path:
     return path
 
 
-def test_a_member_is_refused(secret: Path, mallory: Machine, root: Connection) -> None:
-    """Every write past the functions, and every read that none of them gives."""
+def test_a_member_cannot_bypass_the_functions(
+    private_session: Path, mallory: Machine, root: Connection
+) -> None:
+    """Direct writes and reads are refused."""
     before = root.execute("select count(*), min(scope) from team.session").fetchone()
     for attack in CLOSED:
         with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
@@ -81,11 +83,10 @@ def test_a_member_is_refused(secret: Path, mallory: Machine, root: Connection) -
         )
 
 
-def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: Connection) -> None:
-    """No row, no word, no id of what was forgotten.
-
-    Nor can she take it over, share, forget or write on in it.
-    """
+def test_a_member_cannot_reach_private_data_of_others(
+    private_session: Path, mallory: Machine, root: Connection
+) -> None:
+    """She sees no row, word or forgotten id, and can't take over, share, forget or extend another's session."""
     row = root.execute("select id from team.session").fetchone()
     assert row is not None
     with connect_to_team("alice") as db:
@@ -101,7 +102,7 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
         } == {"mallory"}
         assert list_team_sessions(db) == []
         assert search_team(["prompt"], db, max_hits=10).hits == []
-        assert sharing.forget_on_server(named_id(root), db, mallory.where) == 0
+        assert sharing.forget_on_server(single_session_id(root), db, mallory.where) == 0
         assert db.connection.execute("select team.gone(array[%s])", row).fetchone() == row
     attempts = (
         "select team.share((select '11111111-1111-4111-8111-111111111111'), 't', '', null)",
@@ -125,11 +126,13 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
     ).fetchone() == (1,)
 
 
-def test_retention(secret: Path, alice: Machine, mallory: Machine, root: Connection) -> None:
-    """What ended before goes whole, texts and words, whenever it was pushed; for an admin alone."""
+def test_retention_removes_old_sessions_completely(
+    private_session: Path, alice: Machine, mallory: Machine, root: Connection
+) -> None:
+    """Texts and words are removed by the session's end, whenever it was pushed. Only an admin may do it."""
     push_from_machine(mallory, write_on_machine(mallory, session=session_id(3)))
     ended = "update team.session set ended = case session_id when %s then '2020-01-01T00:00:00Z' else '' end"
-    root.execute(ended.encode(), (secret.stem,))
+    root.execute(ended.encode(), (private_session.stem,))
     old = "team.passage_201901 partition of team.passage for values from ('2019-01-01') to ('2019-02-01')"
     root.execute(f"create table {old}; alter table team.passage_201901 owner to rh_owner".encode())
     root.execute(f"drop table team.passage_{datetime.now(UTC):%Y%m}".encode())
@@ -144,11 +147,13 @@ def test_retention(secret: Path, alice: Machine, mallory: Machine, root: Connect
     assert root.execute("select to_regclass('team.passage_201901')").fetchone() == (None,)
     now = f"team.passage_{datetime.now(UTC):%Y%m}"
     assert root.execute("select to_regclass(%s)::text", (now,)).fetchone() == (now,)
-    assert has_unsent_data(session_file(str(secret)), alice.where) is False
+    assert has_unsent_data(session_file(str(private_session)), alice.where) is False
 
 
-def test_a_piece_that_unpacks_to_anything(secret: Path, alice: Machine, root: Connection) -> None:
-    """A chunk of a gigabyte is refused before it is unpacked."""
+def test_a_piece_that_unpacks_to_a_gigabyte_is_refused(
+    private_session: Path, alice: Machine, root: Connection
+) -> None:
+    """It is refused before it is unpacked."""
     bomb = zlib.compress(bytes(1 << 20))
     for raw in (1 << 20, 1 << 30):
         root.execute("update team.chunk set data = %s, raw = %s", (bomb, raw))
@@ -156,25 +161,22 @@ def test_a_piece_that_unpacks_to_anything(secret: Path, alice: Machine, root: Co
             pull_session(list_team_sessions(db)[0], db, alice.where)
 
 
-def named_id(root: Connection) -> str:
-    """The id of the one session."""
+def single_session_id(root: Connection) -> str:
+    """Return the id of the only session."""
     found_row = root.execute("select session_id from team.session").fetchone()
     return str(found_row[0]) if found_row else ""
 
 
-def test_shared_and_withdrawn(
-    secret: Path, alice: Machine, mallory: Machine, root: Connection
+def test_a_share_ends_when_it_is_withdrawn(
+    private_session: Path, alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """With one member until an instant, with a project, with the team.
+    """A session is shared with a member until a time, with a project, or with the team."""
 
-    Each ends when it is said to.
-    """
-
-    def sees() -> tuple[int, int]:
+    def visible_rows() -> tuple[int, int]:
         with connect_to_team("mallory") as db:
             return len(list_team_sessions(db)), len(search_team(["prompt"], db, max_hits=10).hits)
 
-    def shared(*whom: object) -> None:
+    def share_and_check(*whom: object) -> None:
         with connect_to_team("alice") as db:
             session = find_team_session("Fix the parser", db)
             if whom:
@@ -182,9 +184,9 @@ def test_shared_and_withdrawn(
             else:
                 sharing.unshare_session(session, db)
 
-    assert sees() == (0, 0)
-    shared("mallory")
-    assert sees() == (1, 4)
+    assert visible_rows() == (0, 0)
+    share_and_check("mallory")
+    assert visible_rows() == (1, 4)
     with connect_to_team("mallory") as db:
         assert (
             list_team_sessions(db)[0].is_own,
@@ -192,37 +194,37 @@ def test_shared_and_withdrawn(
         ) == (False, False)
         assert search_team(["prompt"], db, SearchScope(only_own=True), max_hits=1).hits == []
     root.execute("update team.grant_ set until = now() - interval '1 second'")
-    assert sees() == (0, 0)
-    shared("team")
-    assert sees() == (1, 4)
-    shared()
-    assert sees() == (0, 0)
+    assert visible_rows() == (0, 0)
+    share_and_check("team")
+    assert visible_rows() == (1, 4)
+    share_and_check()
+    assert visible_rows() == (0, 0)
     with pytest.raises(TeamFailed, match="not in that project"):
-        shared("project")
+        share_and_check("project")
     root.execute("update team.session set project = 'h/o/r'")
-    shared("project")
-    assert sees() == (0, 0)
+    share_and_check("project")
+    assert visible_rows() == (0, 0)
     with connect_to_team("mallory") as db:
         assert db.connection.execute("select team.project_add('h/o/r')").fetchone() == ("alice",)
     with connect_to_team("alice") as db:
         db.connection.execute("select team.project_admit('h/o/r', 'mallory', true)")
-    assert sees() == (1, 4)
+    assert visible_rows() == (1, 4)
     with connect_to_team("alice") as db:
         db.connection.execute("select team.project_admit('h/o/r', 'mallory', false)")
-    assert sees() == (0, 0)
+    assert visible_rows() == (0, 0)
     acts = [
         act
         for (act,) in root.execute("select act from team.audit where login = 'alice' order by id")
     ]
     assert acts == ["enter", "share", "share", "share", "share", "admit", "admit"]
     with pytest.raises(TeamFailed, match="no such member"):
-        shared("nobody-here")
+        share_and_check("nobody-here")
 
 
-def test_a_stranger_and_a_member_who_left(
-    secret: Path, mallory: Machine, root: Connection, tmp_path: Path
+def test_strangers_and_former_members_are_refused(
+    private_session: Path, mallory: Machine, root: Connection, tmp_path: Path
 ) -> None:
-    """Whom nobody made a member gets nothing; whoever is none any more, nothing either."""
+    """They can neither read nor write."""
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
     for attempt in (
         "select 1 from team.session",
@@ -245,10 +247,10 @@ def test_a_stranger_and_a_member_who_left(
         root.execute("grant rh_member to mallory")
 
 
-def test_over_a_network_the_name_counts(
+def test_the_server_name_is_verified_over_a_network(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TLS with a trusted certificate for another name is refused, one that nobody trusts too, whatever sslmode says."""
+    """A trusted certificate for another name and an untrusted one are refused, for any sslmode."""
     services = tmp_path / "network.conf"
     monkeypatch.setenv("PGSERVICEFILE", str(services))
 
@@ -272,7 +274,7 @@ def test_over_a_network_the_name_counts(
 def test_the_systems_authorities_are_found(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver's own OpenSSL knows none: it is told where this system keeps them, unless somebody said so (TH5)."""
+    """The driver's OpenSSL has none, so it gets the system's location, unless the user set one (TH5)."""
     services = tmp_path / "network.conf"
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -295,13 +297,15 @@ def test_the_systems_authorities_are_found(
     [("localhost", True), ("/run/x", True), ("127.0.0.2", True), ("::1", True), ("localhost.evil.example", False),
      ("127.evil.example", False), ("::1.evil.example", False), ("10.0.0.1", False), ("localhost,evil.example", False)],
 )  # fmt: skip
-def test_addresses_of_this_machine(host: str, local: bool) -> None:
-    """Its loopback and its sockets, but no name that only begins like one."""
+def test_local_addresses_are_recognized(host: str, local: bool) -> None:
+    """They are loopback and sockets, but not names that only start like them."""
     assert connect._are_local_hosts(host) is local
 
 
-def test_retention_is_final(secret: Path, alice: Machine, root: Connection) -> None:
-    """A push of everything restores nothing older, and Agent SDK programs keep nothing older either."""
+def test_a_push_restores_no_expired_data(
+    private_session: Path, alice: Machine, root: Connection
+) -> None:
+    """Programs of the Agent SDK keep no older data either."""
     root.execute(
         "insert into team.sdk_part(owner, project_key, session_id, subpath, mtime) values(2, 'p', 's', '', 1)"
     )
@@ -311,27 +315,28 @@ def test_retention_is_final(secret: Path, alice: Machine, root: Connection) -> N
         "it ended in 2026's first days"
     )
     assert root.execute("select count(*) from team.sdk_part").fetchone() == (0,)
-    write_cursor(secret.stem, Cursor(), alice.where)
-    assert push_from_machine(alice, secret).result == "expired"
+    write_cursor(private_session.stem, Cursor(), alice.where)
+    assert push_from_machine(alice, private_session).result == "expired"
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
     new = session_bytes([user("new", uuid="new", ts="2099-01-01T00:00:00.000Z")])
-    secret.write_bytes(secret.read_bytes() + new)
-    assert push_from_machine(alice, secret).result == "sent"
+    private_session.write_bytes(private_session.read_bytes() + new)
+    assert push_from_machine(alice, private_session).result == "sent"
 
 
-def test_a_session_without_an_end_cannot_its_push(secret: Path, root: Connection) -> None:
-    """A client's word for the end of a session may be no instant that retention reaches."""
+def test_a_session_without_a_valid_end_is_not_pushed(
+    private_session: Path, root: Connection
+) -> None:
+    """The client's time for the end may be one that retention never reaches."""
     root.execute("update team.session set ended = 'infinity', pushed = '2020-01-01'")
     with connect_to_team("admin") as db:
         db.run_statement("select team.retain(30)")
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
 
 
-def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connection) -> None:
-    """By an admin who begins a session when the next one is missing, and by nobody else.
-
-    Not by retention alone.
-    """
+def test_only_an_admin_creates_the_table_of_a_new_month(
+    private_session: Path, alice: Machine, root: Connection
+) -> None:
+    """An admin's session creates it. Retention alone does not."""
     root.execute("select team.make_months()")
     month = root.execute(
         "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')"
@@ -363,24 +368,24 @@ def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connec
     ],
 )
 def test_a_missing_setting_of_the_connection_is_named(said: str, way: str) -> None:
-    """The error has the words of libpq, of a server or of pgbouncer, and names the missing line."""
+    """The error has the words of libpq, the server or pgbouncer, and names the missing line."""
     with pytest.raises(TeamFailed, match=re.escape(said)) as failed, translate_errors():
         raise psycopg.OperationalError(said)
     assert way in failed.value.remedy
 
 
 @pytest.mark.parametrize("given", ["host=x password=y", "postgresql://a:b@c/d", "", "../x", "a b"])
-def test_no_password_is_ever_taken(given: str, tmp_path: Path) -> None:
-    """A team has a service's name; anything else is refused before anybody is asked."""
+def test_join_accepts_only_a_service_name(given: str, tmp_path: Path) -> None:
+    """An address or a password is refused before any connection."""
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
     with pytest.raises(UsageError, match="never by an address or a password"):
         join_team(given, home.where)
 
 
-def test_no_variable_of_a_project_states_whom_to_trust(
+def test_libpq_variables_of_a_project_are_ignored(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A repository may set libpq's variables: another service file, address or authority would get all that is sent."""
+    """A repository may set another service file, address or authority, which would then get all data."""
     project = tmp_path / "project"
     project.mkdir()
     services = Path(os.environ["PGSERVICEFILE"])

@@ -1,4 +1,4 @@
-"""Who a member is: no object of a member's own stands for one of the team's, and no name stands for a role."""
+"""Tests of a member's identity: no database object of a member replaces one of the team's, and no name gives a role."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ $$ begin perform set_config('evil.user', current_user, false); return new; end $
 
 
 @pytest.fixture(params=["new", "upgraded"])
-def made(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iterator[str]:
-    """A team's database as it is made today, and one of the first form that was upgraded.
-
-    Alice is its first member.
-    """
+def new_and_upgraded_database(
+    request: pytest.FixtureRequest, server: Server, tmp_path: Path
+) -> Iterator[str]:
+    """Yield a new team database and one that was upgraded from the first schema. Alice is the first member."""
     name = f"made_{request.param}"
     with server.superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
@@ -70,8 +69,8 @@ def made(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iter
     server.drop(name)
 
 
-def calls(db: Connection) -> list[str]:
-    """A call of every function that runs as its owner, with arguments of its own types."""
+def calls_of_owner_functions(db: Connection) -> list[str]:
+    """Return a call of every function that runs as its owner, with arguments of matching types."""
     found = []
     for signature, config, definer in db.execute(DEFINERS).fetchall():
         assert definer, signature
@@ -97,20 +96,22 @@ def calls(db: Connection) -> list[str]:
     return found
 
 
-def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server) -> None:
-    """Tables, types, functions, operators and casts of every name that there is: she stays who she is.
+def test_objects_of_a_member_do_not_replace_the_teams(
+    new_and_upgraded_database: str, server: Server
+) -> None:
+    """She creates tables, types, functions, operators and casts of every name.
 
-    No statement of hers runs as the owner, whichever function is called.
+    None of her statements runs as the owner.
     """
-    with server.superuser(made) as root:
+    with server.superuser(new_and_upgraded_database) as root:
         functions, tables = (
-            calls(root),
+            calls_of_owner_functions(root),
             {str(name): columns for name, columns in root.execute(TABLES).fetchall()},
         )
         types = {
             row[0] for row in root.execute(TYPES).fetchall() if not str(row[0]).startswith("_")
         } - set(tables)
-        before = {table: rows(root, table) for table in tables if table != "audit"}
+        before = {table: rows_of_table(root, table) for table in tables if table != "audit"}
         alice = single_value(root, "select id from team.member where login = 'alice'")
     refused: dict[str, str] = {}
     with connect_to_team("mallory") as team:
@@ -161,7 +162,7 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
     assert refused.keys() <= {"42501", "RH403", "RH404", "RH409", "RH410", "RH411", "22023"}, (
         refused
     )
-    with server.superuser(made) as root:
+    with server.superuser(new_and_upgraded_database) as root:
         for table, held in before.items():
             if table not in {
                 "session",
@@ -172,7 +173,7 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
                 "scope",
                 "forgotten",
             }:
-                assert rows(root, table) == held, table
+                assert rows_of_table(root, table) == held, table
         assert (
             single_value(
                 root, "select count(*) from team.audit where login <> 'mallory' and act <> 'enter'"
@@ -188,17 +189,14 @@ def single_value(db: Connection, statement: str) -> object:
     return row[0]
 
 
-def rows(db: Connection, table: str) -> list[tuple[object, ...]]:
-    """All rows of a table of the team's."""
+def rows_of_table(db: Connection, table: str) -> list[tuple[object, ...]]:
+    """Return all rows of one of the team's tables."""
     return db.execute(f"select * from team.{table} order by 1".encode()).fetchall()
 
 
 @pytest.fixture
 def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> Iterator[Machine]:
-    """A member with a private session and one that the team may read.
-
-    Then the role is dropped and made again.
-    """
+    """Yield a member with a private and a shared session, whose role is then dropped and created again."""
     again = "create role carol login; grant rh_member to carol"
     root.execute("drop role if exists carol")
     root.execute(again.encode())
@@ -217,16 +215,13 @@ def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> I
     root.execute("drop role carol")
 
 
-def test_a_role_rebuilt_inherits_nothing(carol: Machine, root: Connection) -> None:
-    """It is not a member, and can't become one under the name before the admin says who it is.
-
-    Then he says who left.
-    """
+def test_a_recreated_role_inherits_no_data(carol: Machine, root: Connection) -> None:
+    """It is not a member and can't join under that name before the admin confirms or retires the old member."""
     with connect_to_team("carol") as db:
         assert list_team_sessions(db) == []
         assert db.connection.execute("select act from team.audit").fetchall() == []
         with pytest.raises(TeamFailed, match="not the one that entered as carol") as refused:
-            raise_it(db.connection)
+            join_or_raise(db.connection)
     assert "member keep" in refused.value.remedy
     with (
         connect_to_team("alice") as db,
@@ -245,14 +240,14 @@ def test_a_role_rebuilt_inherits_nothing(carol: Machine, root: Connection) -> No
     assert single_value(root, "select count(*) from team.session") == 2
 
 
-def raise_it(db: Connection) -> None:
-    """Enter, with the refusal as our own error."""
+def join_or_raise(db: Connection) -> None:
+    """Join, and raise the refusal as our own error."""
     with connect.translate_errors():
         db.execute("select team.enter(gen_random_uuid(), 'x')")
 
 
-def test_the_same_person_is_kept(carol: Machine) -> None:
-    """Bound to the new role all is hers again."""
+def test_the_admin_can_bind_a_member_to_a_new_role(carol: Machine) -> None:
+    """The member has all sessions again."""
     with connect_to_team("admin") as db:
         db.connection.execute("select team.settle_member('carol', 'keep', '')")
     with connect_to_team("carol") as db:
@@ -261,7 +256,7 @@ def test_the_same_person_is_kept(carol: Machine) -> None:
 
 
 def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Connection) -> None:
-    """Private sessions are not given. They are removed with everything else of the member on request."""
+    """Private sessions are not given away. They are removed with everything else of the member on request."""
     with connect_to_team("admin") as db:
         assert (
             single_value(db.connection, "select team.settle_member('carol', 'give', 'alice')") == 1
@@ -279,8 +274,8 @@ def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Conne
     assert single_value(root, "select count(distinct part) from team.passage") == 1
 
 
-def test_a_member_is_kept_as_nobody_next_to_him(carol: Machine, root: Connection) -> None:
-    """Not even the admin binds her to another role, which could then read what she kept private (TH4)."""
+def test_a_member_cannot_be_bound_to_another_members_role(carol: Machine, root: Connection) -> None:
+    """Not even the admin can do it, because that role could then read her private sessions (TH4)."""
     root.execute("create role spare login; grant rh_member to spare")
     try:
         with (
@@ -299,10 +294,10 @@ def test_a_member_is_kept_as_nobody_next_to_him(carol: Machine, root: Connection
         root.execute("alter role caroline rename to carol; drop role spare")
 
 
-def test_who_was_retired_does_not_come_back_by_himself(
+def test_a_retired_member_needs_the_admin_to_return(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """His role is refused until the admin says that it is him again."""
+    """His role is refused until the admin confirms him."""
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('mallory', 'retire', '')")
     with (
@@ -336,10 +331,10 @@ def test_a_given_session_is_not_the_owners_own(
     assert "a member's who left" in notes[0]
 
 
-def test_a_given_session_shares_nothing_of_ones_own(
+def test_a_given_session_does_not_share_the_own_one(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
-    """One's own of the same id begins private, though the one that was given is the team's."""
+    """An own session with the same id starts private, even if the given one is shared with the team."""
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     given_id = str(single_value(root, "select session_id from team.session where given"))
@@ -351,10 +346,10 @@ def test_a_given_session_shares_nothing_of_ones_own(
         }
 
 
-def test_ones_own_is_named_before_a_twin(
+def test_a_locator_prefers_the_own_session(
     carol: Machine, alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """By a bare id, though one that was given, and a colleague's, have the same and were pushed later."""
+    """A given session and a colleague's session have the same id and were pushed later."""
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     given_id = str(single_value(root, "select session_id from team.session where given"))
@@ -371,8 +366,8 @@ def test_ones_own_is_named_before_a_twin(
 @pytest.mark.parametrize(
     "asked", [f"carol:{session_id(9)}", "carol:00000009", "carol@desk:00000009", "carol:0000"]
 )
-def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine, asked: str) -> None:
-    """Who asks by an id, or its beginning, is given nothing else, whatever somebody calls a session."""
+def test_a_title_is_not_accepted_as_an_id(alice: Machine, mallory: Machine, asked: str) -> None:
+    """A locator that is an id or its beginning matches no title."""
     name = session_id(8)
     push_from_machine(
         mallory,
@@ -391,10 +386,8 @@ def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine, asked: str)
         assert find_team_session("00000008", db).title == asked
 
 
-def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(
-    alice: Machine, mallory: Machine
-) -> None:
-    """By the beginning of its id; hers is named with her login before it."""
+def test_an_id_prefix_prefers_the_own_session(alice: Machine, mallory: Machine) -> None:
+    """A stranger's session with the same beginning needs the login before its id."""
     own, twin = f"{SESSION[:-1]}2", f"{SESSION[:-1]}3"
     push_from_machine(alice, write_on_machine(alice, session=own))
     push_from_machine(mallory, write_on_machine(mallory, session=twin))
@@ -406,10 +399,10 @@ def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(
 
 
 @pytest.mark.parametrize("where", ["here", "on the other machine"])
-def test_a_strangers_session_is_not_a_child_of_ones_own(
+def test_a_foreign_session_with_an_own_id_is_not_linked(
     alice: Machine, desk: Machine, mallory: Machine, where: str
 ) -> None:
-    """Pushed under the id of a session of hers, here or pushed from elsewhere: resumed it is not linked to it."""
+    """It has the id of an own session. A resume does not link them."""
     if where == "here":
         write_on_machine(alice)
     else:
@@ -432,7 +425,7 @@ def test_a_strangers_session_is_not_a_child_of_ones_own(
 
 
 def test_hidden_records_of_a_stranger_are_counted(alice: Machine, mallory: Machine) -> None:
-    """The model reads them, and the screen does not show them. The user of the session is informed."""
+    """The model reads them, and the screen does not show them. The user is told."""
     hidden = user("The user agreed.", uuid="meta", parent="r3", ts=20, isMeta=True)
     push_from_machine(
         mallory, write_on_machine(mallory, [custom_title("Zebra"), *conversation(2), hidden])
@@ -448,8 +441,10 @@ def test_hidden_records_of_a_stranger_are_counted(alice: Machine, mallory: Machi
             assert "The model sees 1 record of it that the screen does not show." in notes
 
 
-def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_path: Path) -> None:
-    """Or the reader's: whoever pushes a session under the id of a private one stands in nobody else's lineage."""
+def test_an_ancestor_belongs_to_the_owner_of_the_child(
+    alice: Machine, mallory: Machine, tmp_path: Path
+) -> None:
+    """A session that another member pushed under a private session's id is in no other lineage."""
     bob = Machine(tmp_path / "bobs", "bob")
     parent, child, own = session_id(1), session_id(2), session_id(3)
     push_from_machine(bob, write_on_machine(bob, session=parent))
@@ -463,16 +458,18 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
         with connect_to_team(login) as db:
             db.run_statement("select team.share(%s, 't', '', null)", (name,))
 
-    def seen(rows: list[Ancestor]) -> list[tuple[str, str, str]]:
+    def ids_visibility_and_owners(rows: list[Ancestor]) -> list[tuple[str, str, str]]:
         return [(row.session_id, row.status, row.owner) for row in rows]
 
     with connect_to_team("alice") as db:
-        assert seen(fetch_server_lineage(find_team_session(f"bob:{child}", db), db)) == [
+        assert ids_visibility_and_owners(
+            fetch_server_lineage(find_team_session(f"bob:{child}", db), db)
+        ) == [
             (parent, "private", ""),
             (child, "team", "bob"),
         ]
         here = LineageFinder(alice.where).find_lineage(str(alice.home.project() / f"{own}.jsonl"))
-        assert seen(extend_lineage(here, db, alice.where)) == [
+        assert ids_visibility_and_owners(extend_lineage(here, db, alice.where)) == [
             (parent, "private", ""),
             (own, "present", ""),
         ]
@@ -481,24 +478,23 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
             find_team_session(f"bob:{child}", db), wish, db, Caller(alice.where)
         )
         here = LineageFinder(alice.where).find_lineage(came.receipt.file)
-        assert seen(extend_lineage(here, db, alice.where)) == [
+        assert ids_visibility_and_owners(extend_lineage(here, db, alice.where)) == [
             (parent, "private", ""), (child, "team", "bob"), (came.session_id, "present", ""),
         ]  # fmt: skip
     with connect_to_team("bob") as db:
-        assert seen(fetch_server_lineage(find_team_session(child, db), db))[0] == (
+        assert ids_visibility_and_owners(fetch_server_lineage(find_team_session(child, db), db))[
+            0
+        ] == (
             parent,
             "team",
             "bob",
         )
 
 
-def test_who_is_let_back_changes_nothing_that_was_given(
+def test_a_returning_member_does_not_change_given_sessions(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """His machine continues in a generation of his own.
-
-    The rows of the new owner stay as they are.
-    """
+    """His machine continues in a new generation. The rows of the new owner stay."""
     path = write_on_machine(mallory)
     push_from_machine(mallory, path)
     with connect_to_team("mallory") as db:
@@ -510,17 +506,17 @@ def test_who_is_let_back_changes_nothing_that_was_given(
     )
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member(%s, 'keep', 'mallory')", (left,))
-    before = rows(root, "session")
+    before = rows_of_table(root, "session")
     with connect_to_team("mallory") as db:
         told = (path.stem, mallory.team.machine, before[0][0])
         db.run_statement(
             'select team.begin_session(%s, %s, \'{"title": "Lies"}\', %s, true, null)', told
         )
-    assert rows(root, "session")[: len(before)] == before
+    assert rows_of_table(root, "session")[: len(before)] == before
 
 
-def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine) -> None:
-    """Whoever shares something with a member, and never ends the transaction, holds on to the member's row."""
+def test_an_open_transaction_does_not_block_retirement(alice: Machine, mallory: Machine) -> None:
+    """A share in an open transaction locks the member's row."""
     path = write_on_machine(mallory)
     push_from_machine(mallory, path)
     with connect_to_team("mallory") as db, db.transaction():
@@ -536,10 +532,10 @@ def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine
 
 @pytest.mark.parametrize("act", ["retire", "give", "remove"])
 @pytest.mark.parametrize("holder", ["mallory", "alice"])
-def test_no_lock_keeps_a_member_in(
+def test_no_lock_delays_the_end_of_membership(
     alice: Machine, mallory: Machine, root: Connection, act: str, holder: str
 ) -> None:
-    """Neither her own nor an accomplice's: her rights end at once, and what is held goes when it is asked for again."""
+    """Her rights end immediately despite her locks or an accomplice's. Locked data is removed by a later call."""
     for machine in (mallory, alice):
         push_from_machine(
             machine, write_on_machine(machine, session=session_id(5 if machine is mallory else 6))
@@ -562,7 +558,7 @@ def test_no_lock_keeps_a_member_in(
         )
         with connect_to_team("admin") as own:
             own.run_statement("set lock_timeout = '2s'")
-            settled(own, "mallory", act)
+            settle_member(own, "mallory", act)
         told = root.execute("select detail from team.audit where act = %s", (act,)).fetchone()
         assert told
         kept = holder == "mallory" and act != "retire"
@@ -576,7 +572,7 @@ def test_no_lock_keeps_a_member_in(
     if not kept:
         return
     with connect_to_team("admin") as own:
-        settled(own, str(told[0]["as"]), act)
+        settle_member(own, str(told[0]["as"]), act)
     assert (
         single_value(
             root,
@@ -586,23 +582,23 @@ def test_no_lock_keeps_a_member_in(
     )
 
 
-def settled(db: Database, login: str, act: str) -> None:
-    """Have the admin say what a member is from now on."""
+def settle_member(db: Database, login: str, act: str) -> None:
+    """Have the admin decide about a member."""
     db.run_statement(
         "select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else "")
     )
 
 
 def test_an_existing_row_uses_no_id(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """A member who adds an existing project, or joins again, uses no id from the common sequence."""
+    """A member who adds an existing project or joins again uses no id from the common sequence."""
     names = ("project", "scope", "machine", "member")
 
-    def taken() -> list[object]:
+    def taken_ids() -> list[object]:
         return [single_value(root, f"select last_value from team.{name}_id_seq") for name in names]
 
     with connect_to_team("alice") as db:
         db.run_statement("select team.project_add('host/mine')")
-    before = taken()
+    before = taken_ids()
     for machine, login in ((alice, "alice"), (mallory, "mallory")):
         with connect_to_team(login) as db:
             for _ in range(3):
@@ -610,12 +606,12 @@ def test_an_existing_row_uses_no_id(alice: Machine, mallory: Machine, root: Conn
                     "select team.project_add('host/mine'), team.enter(%s, 'again')",
                     (machine.team.machine,),
                 )
-    assert taken() == before
+    assert taken_ids() == before
     assert single_value(root, "select count(*) from team.machine where label = 'again'") == 2
 
 
-def test_the_audit_names_no_one_of_a_members_choice(alice: Machine, root: Connection) -> None:
-    """Whom a session was shared with is a member, a project or nobody, whatever the call says."""
+def test_the_audit_accepts_only_valid_share_targets(alice: Machine, root: Connection) -> None:
+    """The target of a share is a member, a project or empty, whatever the call says."""
     push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("alice") as db:
         for kind, whom in (("t", "bob (by order of admin)"), ("g", "alice"), ("m", "all")):
@@ -626,8 +622,8 @@ def test_the_audit_names_no_one_of_a_members_choice(alice: Machine, root: Connec
     assert whoms == [("",), ("alice",), ("",)]
 
 
-def test_no_member_locks_a_table_against_others(alice: Machine, root: Connection) -> None:
-    """In no mode in which others could not read, or could not write."""
+def test_no_member_can_lock_a_table(alice: Machine, root: Connection) -> None:
+    """No lock mode that stops readers or writers is allowed."""
     names = [row[0] for row in root.execute(TABLES.encode()).fetchall()]
     assert len(names) > 15
     for name in names:
@@ -635,8 +631,10 @@ def test_no_member_locks_a_table_against_others(alice: Machine, root: Connection
             db.run_statement(f"lock table team.{name} in share mode nowait")
 
 
-def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """An open search holds a month's table, an open push a session: both go the next time, and nobody is shut out."""
+def test_retention_does_not_wait_for_locks(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
+    """An open search locks a month's table and an open push locks a session. Both are removed next time."""
     path = write_on_machine(mallory)
     push_from_machine(mallory, path)
     push_from_machine(alice, write_on_machine(alice, session=session_id(8)))
@@ -655,15 +653,17 @@ def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Conn
             own.run_statement("select team.retain(30)")
         with connect_to_team("alice") as other:
             assert search_team(["prompt"], other, max_hits=5).hits == []
-    assert rows(root, "session") != []
+    assert rows_of_table(root, "session") != []
     with connect_to_team("admin") as own:
         own.run_statement("select team.retain(30)")
-    assert rows(root, "session") == []
+    assert rows_of_table(root, "session") == []
     assert single_value(root, "select to_regclass('team.passage_202001') is null")
 
 
-def test_retention_skips_what_is_held(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """Fifty sessions in one open transaction: each that waited would keep the rest, and what was deleted, locked."""
+def test_retention_skips_locked_sessions(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
+    """Fifty sessions in one open transaction would otherwise delay the rest and keep their locks."""
     begin = "select team.begin_session('old' || n, %s, %s, null, false, null) from generate_series(1, 50) n"
     push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("mallory") as db:
@@ -677,11 +677,13 @@ def test_retention_skips_what_is_held(alice: Machine, mallory: Machine, root: Co
     assert single_value(root, "select count(*) from team.session") == 50
     with connect_to_team("admin") as own:
         own.run_statement("select team.retain(30)")
-    assert rows(root, "session") == []
+    assert rows_of_table(root, "session") == []
 
 
-def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """Retention runs though a month's table has to wait; what can't wait is said clearly."""
+def test_an_open_search_does_not_block_retention(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
+    """The month's table is removed later. Acts that can't wait report the lock clearly."""
     month = single_value(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")
     root.execute(f"drop table team.{month}".encode())
     with connect_to_team("mallory") as db, db.transaction():
@@ -706,8 +708,10 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
     assert "open transaction" in refused.value.remedy
 
 
-def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """The lock under which a session is sent and forgotten is none that another member can take."""
+def test_no_member_can_lock_out_an_owner(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
+    """Another member can't take the lock for sending and forgetting a session."""
     path = write_on_machine(alice)
     with connect_to_team("mallory") as db:
         db.run_statement(
@@ -728,8 +732,8 @@ def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Conne
             root.execute("alter role alice reset lock_timeout")
 
 
-def test_two_machines_of_one_name(alice: Machine, tmp_path: Path) -> None:
-    """They are distinguished: by the beginning of the later one's number."""
+def test_two_machines_of_one_name_get_different_labels(alice: Machine, tmp_path: Path) -> None:
+    """The later one's label has the beginning of its number."""
     other = Machine(tmp_path / "again" / "laptop", "alice")
     for machine in (alice, other):
         push_from_machine(machine, write_on_machine(machine))
@@ -738,8 +742,8 @@ def test_two_machines_of_one_name(alice: Machine, tmp_path: Path) -> None:
     assert labels == {"laptop", f"laptop {other.team.machine[:4]}"}
 
 
-def test_rights_are_asked_once_a_statement(alice: Machine) -> None:
-    """Not a function a row: fifty thousand sessions took 1.4 s."""
+def test_rights_are_checked_once_per_statement(alice: Machine) -> None:
+    """A function call per row took 1.4 s for fifty thousand sessions."""
     with connect_to_team("alice") as db:
         plan = db.connection.execute("explain select * from team.session").fetchall()
     text = "\n".join(str(row[0]) for row in plan)
@@ -747,10 +751,10 @@ def test_rights_are_asked_once_a_statement(alice: Machine) -> None:
     assert "granted(session_id" not in text
 
 
-def test_after_a_restore_names_are_bound_by_who_restored(
+def test_after_a_restore_the_admin_binds_the_names(
     server: Server, database: str, alice: Machine, root: Connection, tmp_path: Path
 ) -> None:
-    """On a server whose roles are others nobody is a member, until the lines of the page are run there."""
+    """On a server with other roles no one is a member until the admin runs the lines of the documentation."""
     push_from_machine(alice, write_on_machine(alice))
     copy = "restored"
     rotated = "select id, lead(role, 1, first) over (order by id) as role from (select *, first_value(role)"

@@ -1,4 +1,7 @@
-"""The Agent SDK's own contracts, and what they miss: NUL, lone surrogates, duplicates, eight writers, somebody else."""
+"""Tests of the Agent SDK's contracts for stores.
+
+They cover NUL, surrogates, duplicates, parallel writers and other users.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,18 @@ ODD = [
 ]
 
 
-def test_the_sdks_contracts(alice: Machine, root: Connection) -> None:
-    """All of them, each on an empty store."""
+def test_the_store_fulfills_the_sdks_contracts(alice: Machine, root: Connection) -> None:
+    """Each runs on an empty store."""
 
-    def fresh() -> Any:
+    def empty_store() -> Any:
         root.execute("truncate team.sdk_part cascade")
         return PostgresSessionStore("alice")
 
-    asyncio.run(run_session_store_conformance(fresh))
+    asyncio.run(run_session_store_conformance(empty_store))
 
 
-def test_features_of_other_stores(alice: Machine, mallory: Machine) -> None:
-    """Any text is returned unchanged; a uuid counts once; writers lose nothing. Other users see nothing."""
+def test_the_store_returns_any_text_unchanged(alice: Machine, mallory: Machine) -> None:
+    """A uuid counts once, parallel writers lose no entry, and other users see none."""
 
     async def run() -> None:
         store = PostgresSessionStore("alice")
@@ -56,7 +59,7 @@ def test_features_of_other_stores(alice: Machine, mallory: Machine) -> None:
     asyncio.run(run())
 
 
-def test_no_password_here_either() -> None:
-    """A service's name, nothing else."""
+def test_the_store_accepts_only_a_service_name() -> None:
+    """A password is refused."""
     with pytest.raises(Exception, match="never by an address or a password"):
         PostgresSessionStore("host=x password=y")

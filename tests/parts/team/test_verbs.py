@@ -1,7 +1,4 @@
-"""The verbs of a team as they are typed: two people, three machines, one server.
-
-Every answer fits its form.
-"""
+"""Tests of the team verbs with two people, three machines and one server. Every answer matches its schema."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ Team = Callable[..., dict[str, Any]]
 
 
 class Person:
-    """Somebody's home on a machine, with a project folder there, and the command line."""
+    """A person's home on a machine, with a project folder and the command line."""
 
     def __init__(self, root: Path, name: str, server: ForkServer) -> None:
         self.name = name
@@ -71,11 +68,11 @@ class Person:
 
     @property
     def where(self) -> Where:
-        """Where functions find things."""
+        """Return the paths that functions use."""
         return self.home.where
 
     def files(self) -> dict[str, Path]:
-        """The sessions here, by id."""
+        """Return the sessions here, by id."""
         return {
             path.stem: path for path in sorted((self.home.config / "projects").glob("*/*.jsonl"))
         }
@@ -88,13 +85,13 @@ class Person:
         return text
 
     def lineage(self, *words: str) -> list[dict[str, Any]]:
-        """The rows of ``lineage --team``, which fit their form."""
+        """Return the rows of ``lineage --team``, which match their schema."""
         data = json.loads(self.run("lineage", *words, "--team", "--json"))["data"]
         schema_of_verb("lineage").model_validate(data)
         return list(data["rows"])
 
     def team(self, *words: str, code: int = 0, **env: str) -> dict[str, Any]:
-        """The data of an act's answer, which fits the form of ``team``; or the error."""
+        """Return the data of a team act, which matches the schema, or its error."""
         document = json.loads(self.run("team", *words, "--json", code=code, **env))
         if not document["ok"]:
             return dict(document["error"])
@@ -104,7 +101,7 @@ class Person:
 
 @pytest.fixture
 def people(database: str, tmp_path: Path, fork_server: ForkServer) -> dict[str, Person]:
-    """Alice's two machines and Bob's."""
+    """Return Alice's two machines and Bob's."""
     return {
         name: Person(tmp_path / name, login, fork_server)
         for name, login in (("laptop", "alice"), ("desk", "alice"), ("bobs", "bob"))
@@ -143,8 +140,8 @@ def test_no_words_show_the_help(cli: Cli) -> None:
     assert (bare.returncode, bare.stdout, bare.stderr) == (0, asked.stdout, b"")
 
 
-def test_a_model_that_hides_is_one(people: dict[str, Person]) -> None:
-    """A shell below a client counts as the model's, though nothing in its environment says whose it is."""
+def test_a_shell_below_a_client_counts_as_the_models(people: dict[str, Person]) -> None:
+    """Its environment does not mention the client."""
     laptop = people["laptop"]
     laptop.team("join", "alice")
     assert laptop.team("search", "kumquat")["hits"] == []
@@ -158,8 +155,8 @@ def test_a_model_that_hides_is_one(people: dict[str, Person]) -> None:
     assert "may not search the team" in laptop.team("search", "kumquat", code=2)["message"]
 
 
-def failing_for(session: str) -> Callable[..., object]:
-    """A push that has a bug, of one session."""
+def push_with_a_bug(session: str) -> Callable[..., object]:
+    """Return a push that has a bug for one session."""
 
     def failing(each: SessionFile, *given: Any) -> object:
         return 1 // 0 if each.session_id == session else pushing.push_session(each, *given)
@@ -170,7 +167,7 @@ def failing_for(session: str) -> Callable[..., object]:
 def test_a_push_that_can_t_run_is_reported(
     people: dict[str, Person], git: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the driver, or where one session meets a bug of ours: status, doctor and the next start say so."""
+    """The driver is missing or one session has a bug. ``status``, ``doctor`` and the next start report it."""
     laptop = people["laptop"]
     laptop.team("join", "alice")
     session_with_child(laptop, git)
@@ -185,7 +182,7 @@ def test_a_push_that_can_t_run_is_reported(
     )
     assert "psycopg, which speaks" in laptop.run("doctor", code=1)
     with monkeypatch.context() as patch:
-        patch.setattr(background, "push_session", failing_for(SESSION))
+        patch.setattr(background, "push_session", push_with_a_bug(SESSION))
         os.utime(mark, (0, 0))
         background.push_unsent(laptop.where, lambda: False)
     assert "a bug in resume-hooks stopped it (ZeroDivisionError)" in laptop.run("team", "status")
@@ -196,11 +193,8 @@ def test_a_push_that_can_t_run_is_reported(
 
 
 @pytest.mark.part("codex")
-def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
-    """Those of a project are told of, and how they go along.
-
-    Who has none of Codex, or elsewhere, hears nothing.
-    """
+def test_codex_sessions_are_not_pushed(people: dict[str, Person], git: Any) -> None:
+    """A project with Codex sessions gets a note on how to push them. Users without any get none."""
     from tests.parts.codex import rollouts
 
     laptop = people["laptop"]
@@ -208,9 +202,11 @@ def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
     session_with_child(laptop, git)
     laptop.team("projects", "add")
     (laptop.home.config / "history.jsonl").touch()
-    rollouts.write(laptop.home.root / ".codex", [rollouts.meta(rollouts.OTHER)], rollouts.OTHER)
+    rollouts.write_rollout(
+        laptop.home.root / ".codex", [rollouts.meta_line(rollouts.OTHER)], rollouts.OTHER
+    )
     assert not laptop.team("push", "--all", "--dry-run")["warnings"]
-    rollouts.write(laptop.home.root / ".codex", [rollouts.meta(cwd=str(laptop.here))])
+    rollouts.write_rollout(laptop.home.root / ".codex", [rollouts.meta_line(cwd=str(laptop.here))])
     (warning,) = laptop.team("push", "--all", "--dry-run")["warnings"]
     assert (
         warning
@@ -222,11 +218,10 @@ def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
     )
 
 
-def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection) -> None:
-    """Join, push, search, and continue on the other machine, in another path.
-
-    What follows there is all that is sent.
-    """
+def test_a_session_moves_between_own_machines(
+    people: dict[str, Person], git: Any, root: Connection
+) -> None:
+    """It is pushed, found and continued on the other machine under another path. Only new records are pushed then."""
     laptop, desk, bobs = people["laptop"], people["desk"], people["bobs"]
     assert laptop.team("status", code=1)["message"] == "No team was joined"
     assert laptop.team("join", "alice")["login"] == "alice"
@@ -292,11 +287,10 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     )  # both are kept
 
 
-def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Connection) -> None:
-    """Share with one, who continues in a conversation of his own; unshare, forget, delete.
-
-    And what the model may not.
-    """
+def test_a_session_is_shared_with_a_colleague(
+    people: dict[str, Person], git: Any, root: Connection
+) -> None:
+    """She continues it in a session of her own. It can be unshared, forgotten and deleted, but not by the model."""
     laptop, bobs = people["laptop"], people["bobs"]
     path = session_with_child(laptop, git)
     laptop.team("join", "alice")
@@ -364,11 +358,8 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     assert read_team(laptop.where) is None
 
 
-def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
-    """Who adds one is told that another admitted him, or did not.
-
-    Before it shares, ``share`` says whom it reaches.
-    """
+def test_projects_show_who_admitted_them(people: dict[str, Person], git: Any) -> None:
+    """A member who adds a project learns whether others joined it. Before a share, the verb names its readers."""
     laptop, bobs = people["laptop"], people["bobs"]
     session_with_child(laptop, git)
     laptop.team("join", "alice")
@@ -401,7 +392,7 @@ def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
 def test_sessions_in_an_open_transaction_are_reported(
     people: dict[str, Person], git: Any, tmp_path: Path
 ) -> None:
-    """The number of a removed member's sessions, and the name under which they are removed after the transaction."""
+    """The removal of a member shows their number, and the name under which they are removed later."""
     bobs, admins = people["bobs"], Person(tmp_path / "office", "admin", people["bobs"]._server)
     session_with_child(bobs, git)
     bobs.team("join", "bob")
@@ -425,10 +416,7 @@ def test_sessions_in_an_open_transaction_are_reported(
 def test_removed_data_is_removed_on_the_server(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
-    """A scrub takes the earlier generations of every session that it rewrote.
-
-    What was restored is not forgotten.
-    """
+    """A scrub removes the earlier generations of every rewritten session. A restored session is not forgotten."""
     laptop, secret = people["laptop"], "AKIA" + "QWERTYUIOPASDFGH"
     session_with_child(laptop, git)
     for name, path in laptop.files().items():
@@ -461,13 +449,10 @@ def test_removed_data_is_removed_on_the_server(
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
 
 
-def test_what_was_removed_here_stays_away(
+def test_a_removed_session_is_not_pulled_again(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
-    """A removed copy or session comes back only if it is asked for by name.
-
-    It was not pushed from here, so the server keeps it.
-    """
+    """It returns only if it is named. The server keeps it, since another machine pushed it."""
     laptop, desk = people["laptop"], people["desk"]
     session_with_child(laptop, git)
     laptop.team("join", "alice")
@@ -495,10 +480,10 @@ def test_what_was_removed_here_stays_away(
     assert root.execute("select session_id from team.session").fetchall() == [(SESSION,)]
 
 
-def test_init(
+def test_init_creates_a_team_once(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer
 ) -> None:
-    """An administrator who is not a superuser makes a database a team's, once; --sql prints what that runs."""
+    """The administrator need not be a superuser. ``--sql`` prints the statements."""
     name = f"fresh_{os.getpid()}"
     with server.superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
@@ -525,10 +510,10 @@ def test_init(
     assert bob.team("sessions")["sessions"] == [], "who made it newer says who may go on"
 
 
-def test_upgrade(
+def test_upgrade_updates_an_old_schema_once(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer
 ) -> None:
-    """A database of the first form is refused with what helps, and its administrator brings it up to date, once."""
+    """A database of the first schema is refused with a remedy until its administrator upgrades it."""
     name = f"old_{os.getpid()}"
     with server.superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
@@ -560,8 +545,8 @@ def bobs_session(machine: str, own: str = SESSION) -> TeamSession:
     return TeamSession(len(machine), own, "bob", machine, *about)
 
 
-def test_a_session_on_two_machines() -> None:
-    """It is the one that continued last, or the one of the machine that is named."""
+def test_a_locator_finds_the_latest_of_two_machines() -> None:
+    """A machine's name selects another one."""
     both = [bobs_session("desk"), bobs_session("laptop")]
     assert choose_team_session(SESSION[:8], both).machine == "desk"
     assert choose_team_session(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"
@@ -571,7 +556,7 @@ def test_a_session_on_two_machines() -> None:
 
 
 def test_secrets_of_many_kinds_fit_a_terminal() -> None:
-    """They are counted in the row of the session, and their kinds stand below."""
+    """The row of the session has their number, and their kinds are below it."""
     kinds = {f"kind-number-{number}": number for number in range(1, 60)}
     text = format_push_results(
         [PushResult(SESSION, "t" * 80, "sent", 1, 2, 3, 4, kinds)], was_written=True
@@ -581,16 +566,16 @@ def test_secrets_of_many_kinds_fit_a_terminal() -> None:
     assert "59 kind-number-59" in text.replace("\n", " ")
 
 
-def diagnosed(cwd: Path) -> Finding:
+def doctor_finding(cwd: Path) -> Finding:
     """Return doctor's finding on the team."""
     return next(finding for finding in check_installation(str(cwd)) if finding.name == "team")
 
 
-def test_a_team_that_is_sent_nothing(
+def test_doctor_reports_a_team_without_pushes(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None was membership; one is pushed to; the driver is missing; a push failed."""
-    assert diagnosed(tmp_path).code == "team-none"
+    """The finding depends on membership, pending sessions, a missing driver or a failed push."""
+    assert doctor_finding(tmp_path).code == "team-none"
     team = {
         "version": 1,
         "service": "work",
@@ -602,14 +587,14 @@ def test_a_team_that_is_sent_nothing(
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(team))
     assert (
-        diagnosed(tmp_path).detail
+        doctor_finding(tmp_path).detail
         == "work as alice; pushed after turns: 1 project, last push never; the server was not asked"
     )
     monkeypatch.setattr(answers, "find_spec", lambda _: None)
-    assert "-m pip install" in diagnosed(tmp_path).remedy
+    assert "-m pip install" in doctor_finding(tmp_path).remedy
     monkeypatch.setattr(sys, "prefix", str(config_home.config))
     (config_home.config / "requirements.lock").touch()
-    assert diagnosed(tmp_path).remedy.endswith("hooks/engine --install --team")
+    assert doctor_finding(tmp_path).remedy.endswith("hooks/engine --install --team")
     team_file.record_failure(("the server is away", "Wait."), 1, Where(), report_at_once=False)
-    assert diagnosed(tmp_path).code == "team-failing"
-    assert diagnosed(tmp_path).detail.startswith("1 session waits")
+    assert doctor_finding(tmp_path).code == "team-failing"
+    assert doctor_finding(tmp_path).detail.startswith("1 session waits")

@@ -1,7 +1,4 @@
-"""Owns the real Codex CLI: pinned versions, a throw-away home, runs of ``codex exec``.
-
-Nothing leaves the machine.
-"""
+"""The real Codex CLI: pinned versions, a temporary home and runs of ``codex exec``. No request leaves the machine."""
 
 from __future__ import annotations
 
@@ -73,9 +70,9 @@ class CodexHome:
         (self.codex / "config.toml").write_text(text, encoding="utf-8")
 
     def env(self) -> dict[str, str]:
-        """The whole environment of a client, built from nothing but PATH.
+        """Return the client's whole environment, which inherits only PATH.
 
-        Every proxy is the mock, which refuses.
+        Every proxy is the mock, which refuses connections.
         """
         proxied = dict.fromkeys(
             ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), self.api.address
@@ -99,10 +96,10 @@ class CodexHome:
             (self.codex / "sessions").rglob("rollout-*.jsonl"), key=lambda path: path.name
         )
 
-    def place(self, source: Path, cwd: Path | None = None) -> Path:
-        """Lay a rollout among the sessions, as one of the mock's provider: 0.169 lets a session change none.
+    def add_rollout(self, source: Path, cwd: Path | None = None) -> Path:
+        """Copy a rollout to the sessions, with the mock as provider, because 0.169 lets no session change it.
 
-        With a ``cwd`` it was started there.
+        ``cwd`` replaces its folder.
         """
         day = re.match(r"rollout-(\d{4})-(\d\d)-(\d\d)", source.name)
         assert day, source.name
@@ -110,7 +107,9 @@ class CodexHome:
         target.parent.mkdir(parents=True, exist_ok=True)
         told = {"model_provider": PROVIDER, **({"cwd": str(cwd)} if cwd else {})}
         target.write_bytes(
-            b"".join(_with(line, told) for line in source.read_bytes().splitlines(keepends=True))
+            b"".join(
+                _add_field(line, told) for line in source.read_bytes().splitlines(keepends=True)
+            )
         )
         target.chmod(0o600)
         return target
@@ -131,9 +130,9 @@ class CodexHome:
         )
 
     def resume(self, thread: str, prompt: str = PROBE) -> list[Item]:
-        """What the first request sends once a session is resumed.
+        """Resume a session and return the items of the first request.
 
-        AssertionError with the client's words.
+        Raises AssertionError with the client's output.
         """
         before = len(self.api.inputs)
         done = self.run("exec", "--skip-git-repo-check", "resume", thread, prompt)
@@ -143,17 +142,17 @@ class CodexHome:
         )
         return sent[0]
 
-    def reap(self) -> None:
+    def end_processes(self) -> None:
         """End every process that still runs with this home."""
         end_all_with(f"HOME={self.root}")
 
 
-def thread_of(path: Path) -> str:
-    """The thread's id in a rollout's name: the first of two."""
+def thread_id_of_path(path: Path) -> str:
+    """Return the first of the two ids in a rollout's name."""
     return str(re.findall(UUID, path.name)[0])
 
 
-def _with(line: bytes, told: Mapping[str, str]) -> bytes:
+def _add_field(line: bytes, told: Mapping[str, str]) -> bytes:
     """Return a first line with this field; any other line unchanged."""
     if b'"session_meta"' not in line[:120]:
         return line

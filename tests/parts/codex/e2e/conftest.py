@@ -1,4 +1,4 @@
-"""Owns the fixtures of the tests with Codex, and on which of its versions each of them runs."""
+"""Fixtures of the tests with Codex; they choose the Codex versions that each test runs on."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from tests.parts.codex.e2e.responses import MockResponses
 
 @pytest.fixture
 def responses() -> Iterator[MockResponses]:
-    """A running mock with its default replies."""
+    """Yield a running mock with its default replies."""
     with MockResponses() as running:
         yield running
 
 
 @pytest.fixture
 def codex(tmp_path: Path, responses: MockResponses) -> Iterator[CodexHome]:
-    """A fresh home of the newest Codex.
-
-    Whatever still runs in it at the end of the test is ended.
-    """
+    """Yield a new home of the newest Codex. Processes that still run in it are ended after the test."""
     yield from _home(tmp_path, responses, NEWEST)
 
 
@@ -32,11 +29,11 @@ def codex(tmp_path: Path, responses: MockResponses) -> Iterator[CodexHome]:
 def every_codex(
     request: pytest.FixtureRequest, tmp_path: Path, responses: MockResponses
 ) -> Iterator[CodexHome]:
-    """A fresh home of the oldest Codex and of the newest; with RUN_ALL=1 of each."""
+    """Yield a new home of the oldest and of the newest Codex; with RUN_ALL=1 of every version."""
     yield from _home(tmp_path, responses, request.param)
 
 
 def _home(folder: Path, responses: MockResponses, version: str) -> Iterator[CodexHome]:
     home = CodexHome(folder / "codex-home", responses, version)
     yield home
-    home.reap()
+    home.end_processes()

@@ -1,7 +1,4 @@
-"""Owns the loopback stand-in for the Responses API, which Codex asks.
-
-Every request body is kept.
-"""
+"""A local mock of the Responses API for Codex. It keeps every request body."""
 
 from __future__ import annotations
 
@@ -20,13 +17,13 @@ _OWN = ("id", "metadata", "status", "internal_chat_message_metadata_passthrough"
 """What the client adds to an item of its own accord, which the model is not told."""
 
 
-def plain(item: Item) -> Item:
-    """An item as the model sees it."""
+def strip_item(item: Item) -> Item:
+    """Return an item as the model sees it."""
     return {key: value for key, value in item.items() if key not in _OWN and value is not None}
 
 
 def item_text(item: Item) -> str:
-    """The words of a message, of a call or of an output."""
+    """Return the text of a message, a call or an output."""
     said = (
         item.get("content")
         or item.get("output")
@@ -45,7 +42,7 @@ def input_texts(items: list[Item]) -> str:
 
 
 class MockResponses:
-    """A Responses API on 127.0.0.1 for the length of a ``with`` block; ``script`` gives items to answer with."""
+    """A Responses API on 127.0.0.1 that runs within a ``with`` block; ``script`` returns the items of a reply."""
 
     def __init__(self, script: Script | None = None) -> None:
         """Prepare the API; the port is bound when the ``with`` block starts."""
@@ -63,9 +60,11 @@ class MockResponses:
 
     @property
     def inputs(self) -> list[list[Item]]:
-        """The items that each request sent, oldest first, as the model sees them."""
+        """Return the items of each request, oldest first, as the model sees them."""
         with self._lock:
-            return [[plain(item) for item in request.get("input", [])] for request in self.requests]
+            return [
+                [strip_item(item) for item in request.get("input", [])] for request in self.requests
+            ]
 
     def answer(self, request: dict[str, Any]) -> bytes:
         """Log a request and give its reply as a stream of events."""
@@ -73,7 +72,7 @@ class MockResponses:
             self.requests.append(request)
             number = len(self.requests)
         items = (self.script(request) if self.script else None) or [
-            message(f"Mock reply {number}.")
+            message_item(f"Mock reply {number}.")
         ]
         usage = {
             "input_tokens": self.tokens,
@@ -113,8 +112,8 @@ class MockResponses:
             self._server.stop()
 
 
-def message(text: str) -> Item:
-    """An answer in words."""
+def message_item(text: str) -> Item:
+    """Return an answer that is a text."""
     content = [{"type": "output_text", "text": text}]
     return {"type": "message", "role": "assistant", "id": "msg_1", "content": content}
 

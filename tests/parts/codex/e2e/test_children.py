@@ -1,4 +1,4 @@
-"""Children of real rollouts, resumed in the real client: what it sends is the proof that they are right."""
+"""Children of real rollouts, resumed in the real client: its requests prove that the children are right."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.locate import SessionFile, resolve_locator
 from tests.needs import need
-from tests.parts.codex.e2e.client import COMPACTION, CodexHome, thread_of
+from tests.parts.codex.e2e.client import COMPACTION, CodexHome, thread_id_of_path
 from tests.parts.codex.e2e.responses import Item, input_texts, item_text
 from tests.parts.codex.rollouts import codex_rollouts
 
@@ -33,7 +33,7 @@ PAGINATED_SINCE = (0, 150)
 
 @pytest.fixture
 def where(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
-    """The paths of a run in the client's home."""
+    """Return the paths of a run in the client's home."""
     monkeypatch.setenv("HOME", str(every_codex.root))
     monkeypatch.setenv("CODEX_HOME", str(every_codex.codex))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(every_codex.root / ".claude"))
@@ -41,21 +41,21 @@ def where(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
     return Where()
 
 
-def corpus_in(client: CodexHome, most: int | None = None) -> list[Path]:
-    """The real rollouts, or the first of them, placed in a home."""
+def add_corpus(client: CodexHome, most: int | None = None) -> list[Path]:
+    """Copy all real rollouts, or the first ones, to a home and return their paths."""
     found = codex_rollouts()[:most]
     need(
         "the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts"
     )
-    return [client.place(path) for path in found]
+    return [client.add_rollout(path) for path in found]
 
 
-def session(path: Path, where: Where) -> SessionFile:
-    """A thread as verbs take it."""
-    return resolve_locator(thread_of(path), "/", where, foreign=True)
+def thread_file(path: Path, where: Where) -> SessionFile:
+    """Return a thread as a verb's argument."""
+    return resolve_locator(thread_id_of_path(path), "/", where, foreign=True)
 
 
-def sent_or_none(client: CodexHome, thread: str) -> list[Item] | None:
+def request_or_none(client: CodexHome, thread: str) -> list[Item] | None:
     """Return the request of a resume; None if this version refuses the session."""
     try:
         return client.resume(thread)
@@ -63,8 +63,8 @@ def sent_or_none(client: CodexHome, thread: str) -> list[Item] | None:
         return None
 
 
-def is_whole(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
-    """Check whether this version reads all of a session, and continues it without a compaction."""
+def is_read_completely(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
+    """Check whether this version reads a whole session and continues it without a compaction."""
     knows = (
         tuple(map(int, client.version.split(".")[:2])) >= PAGINATED_SINCE
         or read_meta(str(path)).base is None
@@ -72,8 +72,11 @@ def is_whole(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
     return sent is not None and knows and COMPACTION not in item_text(sent[-1])
 
 
-def talk(path: Path, sent: list[Item]) -> list[Item]:
-    """What to compare: all, but of a session that an old client compacted, which tells its surroundings again."""
+def comparable_items(path: Path, sent: list[Item]) -> list[Item]:
+    """Return the items to compare.
+
+    After an old client's compaction, environment messages are omitted, since they are sent again.
+    """
     lines = path.read_bytes().splitlines()
     old = any(
         b'"type":"compacted"' in line and b"replacement_history" not in line for line in lines
@@ -90,7 +93,7 @@ def talk(path: Path, sent: list[Item]) -> list[Item]:
 
 
 def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
-    """Check whether two requests differ only in placeholders of the second."""
+    """Check whether two requests differ only by placeholders in the second."""
     changed = [json.dumps(new) for old, new in zip(before, after, strict=True) if old != new]
     return all(
         " suppressed - original " in text or " trimmed - original " in text for text in changed
@@ -98,7 +101,7 @@ def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
 
 
 def child_receipt(plan: ChildPlan, where: Where) -> Receipt:
-    """Return the receipt of a written child."""
+    """Write a child and return its receipt."""
     receipt = write_child(plan, where)
     assert receipt.checks, receipt
     return receipt
@@ -108,52 +111,54 @@ STEP = 1 if os.environ.get("RUN_ALL") == "1" else 12
 """Of so many rollouts one is looked at; all take a minute on each version."""
 
 
-def test_the_requests_of_children_of_every_rollout(every_codex: CodexHome, where: Where) -> None:
-    """A fork sends the same; a trim the same but for placeholders.
+def test_children_of_every_rollout_send_the_parents_request(
+    every_codex: CodexHome, where: Where
+) -> None:
+    """A fork sends the same items, a trim differs only by placeholders, and an untrim sends the original items again.
 
-    An untrim of that the same again; no parent changes.
-
-    A fork of a session that this version refuses, or reads in part, it resumes, too.
+    Parents never change. A fork resumes even if this version refuses its parent or reads only a
+    part.
     """
     client = every_codex
     whole = trimmed = 0
-    for path in corpus_in(client)[::STEP]:
+    for path in add_corpus(client)[::STEP]:
         before = hashlib.sha256(path.read_bytes()).digest()
-        parent = session(path, where)
+        parent = thread_file(path, where)
         fork = child_receipt(plan_fork(parent, where), where)
         decided = plan_trim(parent, where, Options())
         trim = child_receipt(decided, where) if decided.is_worthwhile else None
         back = untrim_all(trim, where) if trim else None
         assert hashlib.sha256(path.read_bytes()).digest() == before, path.name
-        sent = sent_or_none(client, parent.session_id)
+        sent = request_or_none(client, parent.session_id)
         ours = client.resume(fork.session_id) if sent is not None else []
-        if not is_whole(client, path, sent) or sent is None:
+        if not is_read_completely(client, path, sent) or sent is None:
             continue
         whole += 1
-        assert talk(path, ours) == talk(path, sent), path.name
+        assert comparable_items(path, ours) == comparable_items(path, sent), path.name
         if trim is not None and back is not None:
             trimmed += 1
             assert differ_in_placeholders(
-                talk(path, sent), talk(path, client.resume(trim.session_id))
+                comparable_items(path, sent), comparable_items(path, client.resume(trim.session_id))
             ), path.name
-            assert talk(path, client.resume(back.session_id)) == talk(path, sent), path.name
+            assert comparable_items(path, client.resume(back.session_id)) == comparable_items(
+                path, sent
+            ), path.name
     assert whole >= 15 // STEP
     assert trimmed >= 6 // STEP
 
 
 def untrim_all(trim: Receipt, where: Where) -> Receipt:
-    """Return an untrim of all trimmed contents."""
+    """Write an untrim with all trimmed contents and return its receipt."""
     reading = scan_trimmed_session(resolve_locator(trim.session_id, "/", where, foreign=True))
     return child_receipt(plan_untrim(reading, where, strict=True), where)
 
 
-def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, where: Where) -> None:
-    """The first request holds them, then what the client tells of its surroundings.
-
-    Also that of a child's child.
-    """
+def test_a_handoff_starts_with_lineage_digest_and_next_step(
+    every_codex: CodexHome, where: Where
+) -> None:
+    """The first request contains them before the client's environment. This is also true for a grandchild."""
     client = every_codex
-    parent = session(corpus_in(client, 1)[0], where)
+    parent = thread_file(add_corpus(client, 1)[0], where)
     contents = ChildContents(build_digest(parent, where))
     first = child_receipt(
         agents.plan_fresh(
@@ -184,12 +189,12 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
 def test_a_rewind_contains_the_conversation_up_to_the_mark(
     every_codex: CodexHome, where: Where
 ) -> None:
-    """It is sent as before, followed by the report."""
+    """The request contains the conversation as before, followed by the report."""
     from resume_hooks.parts.marks import plan_back
     from resume_hooks.parts.marks import state as marks
 
     client = every_codex
-    parent = session(corpus_in(client, 1)[0], where)
+    parent = thread_file(add_corpus(client, 1)[0], where)
     mark = marks.place_mark(parent, "try").mark
     report = child_receipt(plan_back.plan_back(parent, mark, "it was slower", where).child, where)
     sent, before = client.resume(report.session_id), client.resume(parent.session_id)

@@ -1,4 +1,4 @@
-"""A session that is full: what Codex asks its model before a trigger, and what its user is reported."""
+"""Tests of a full session: Codex's requests to its model before a trigger, and the messages for the user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.plugin import ENGINE
 from tests.parts.codex.e2e.client import COMPACTION, CodexHome
 from tests.parts.codex.e2e.responses import input_texts
-from tests.parts.codex.e2e.test_plugin import TRUSTED, plugged
+from tests.parts.codex.e2e.test_plugin import TRUSTED, install_plugin
 from tests.parts.codex.e2e.tui import CodexTui
 
 FULL = (
@@ -20,14 +20,11 @@ FULL = (
 
 
 @pytest.mark.parametrize("tokens", FULL)
-def test_a_trigger_compacts_nothing_and_a_prompt_does(
+def test_a_trigger_cancels_the_compaction_of_a_full_session(
     codex: CodexHome, tmp_path: Path, tokens: int
 ) -> None:
-    """Codex compacts before it asks a hook about the prompt.
-
-    Its user is reported once that the session is filling up.
-    """
-    client = plugged(codex, tmp_path)
+    """Codex compacts before it runs the hook of a prompt. The user is told once that the session is filling up."""
+    client = install_plugin(codex, tmp_path)
     client.api.tokens = tokens
     with CodexTui(client) as tui:
         tui.run(TRUSTED, extra_env=ENGINE)

@@ -1,4 +1,4 @@
-"""The goal of a thread, which Codex pursues: what children of ours say of it, and what Codex makes of them."""
+"""Tests of the goal of a Codex thread in children: our text about it, and Codex's behavior."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from resume_hooks.parts.codex.sessions.files import Rollouts
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.locate import resolve_locator
-from tests.parts.codex.e2e.client import CodexHome, thread_of
+from tests.parts.codex.e2e.client import CodexHome, thread_id_of_path
 from tests.parts.codex.e2e.responses import Item, input_texts
 from tests.parts.codex.e2e.tui import CodexTui
 
 OBJECTIVE = 'make "every" parser test pass'
 
 
-def gives_up(request: dict[str, Any]) -> list[Item] | None:
-    """A model that reports each goal as blocked, without which Codex continues with it."""
+def report_goal_as_blocked(request: dict[str, Any]) -> list[Item] | None:
+    """Report each goal as blocked, because Codex would otherwise continue with it."""
     if "Continue working toward the active thread goal" not in json.dumps(request["input"][-1:]):
         return None
     given = json.dumps({"status": "blocked"})
@@ -41,24 +41,27 @@ def gives_up(request: dict[str, Any]) -> list[Item] | None:
     ]
 
 
-def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
+def test_a_handoff_states_the_goal_and_a_fork_does_not_pursue_it(
     codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With how it stands; a fork sends what its parent sends, and says that Codex does not pursue the goal there."""
+    """The handoff states the goal's status.
+
+    A fork sends its parent's items and warns that Codex does not pursue the goal there.
+    """
     client, api = codex, codex.api
-    api.script = gives_up
+    api.script = report_goal_as_blocked
     with CodexTui(client) as tui:
         tui.run()
         tui.enter("find the needle")
         tui.wait_for("Mock reply 1")
         tui.enter(f"/goal {OBJECTIVE}")
         tui.wait_for("Goal stalled")
-    client.reap()
+    client.end_processes()
     api.script = None
     for name, folder in (("HOME", client.root), ("CODEX_HOME", client.codex)):
         monkeypatch.setenv(name, str(folder))
     where = Where()
-    own = thread_of(client.rollouts()[0])
+    own = thread_id_of_path(client.rollouts()[0])
     parent = resolve_locator(own, "/", where, foreign=True)
     assert list(find_thread_defects(parent.original, Rollouts(str(client.codex)).find_path)) == []
     handoff = agents.plan_fresh(

@@ -1,4 +1,4 @@
-"""Sessions that continue in the other agent, resumed there in the real client: what it sends is the proof."""
+"""Sessions that continue in the other agent and are resumed in its real client: its requests are the proof."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import message_texts_of_request as spoken_to_claude
 from tests.needs import corpus_sessions, need
-from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_of
+from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_id_of_path
 from tests.parts.codex.e2e.responses import input_texts, item_text
 from tests.parts.codex.rollouts import codex_rollouts
 
@@ -33,7 +33,7 @@ MOST = 2_000_000  # bytes of a session that is handed over here
 
 @pytest.fixture
 def where(home: ClientHome, codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
-    """The paths of both clients' sessions."""
+    """Return the paths of both clients' sessions."""
     monkeypatch.setenv("HOME", str(home.root))
     monkeypatch.setenv("CODEX_HOME", str(codex.codex))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config))
@@ -41,8 +41,8 @@ def where(home: ClientHome, codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -
     return Where()
 
 
-def handed_over(parent: SessionFile, where: Where, to: str) -> tuple[str, str]:
-    """The ids of a fork and of a handoff for the other agent."""
+def ids_of_children(parent: SessionFile, where: Where, to: str) -> tuple[str, str]:
+    """Return the ids of a fork and of a handoff for the other agent."""
     fork = write_child(plan_fork(parent, where, ForkSpec(to=to)), where)
     contents = ChildContents(build_digest(parent, where))
     handoff = agents.plan_fresh(
@@ -52,21 +52,21 @@ def handed_over(parent: SessionFile, where: Where, to: str) -> tuple[str, str]:
     return fork.session_id, write_child(handoff, where).session_id
 
 
-def test_codex_to_claude(
+def test_claude_code_resumes_children_of_codex_sessions(
     codex: CodexHome, home: ClientHome, where: Where, client: ClientVersion, api: MockApi
 ) -> None:
-    """The conversation as turns of text, or lineage, digest and step.
+    """A fork has the conversation as text.
 
-    Each says whose it was, and whose child it is.
+    A handoff has lineage, digest and next step. Both name the agent and the parent.
     """
     found = [path for path in codex_rollouts() if path.stat().st_size < MOST][::-1][:COUNT]
     need(
         "the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts"
     )
-    for path in [codex.place(source, home.cwd) for source in found]:
+    for path in [codex.add_rollout(source, home.cwd) for source in found]:
         before = hashlib.sha256(path.read_bytes()).digest()
-        parent = resolve_locator(thread_of(path), "/", where, foreign=True)
-        fork, handoff = handed_over(parent, where, "claude")
+        parent = resolve_locator(thread_id_of_path(path), "/", where, foreign=True)
+        fork, handoff = ids_of_children(parent, where, "claude")
         assert hashlib.sha256(path.read_bytes()).digest() == before
         for child in (fork, handoff):
             api.clear()
@@ -82,12 +82,14 @@ def test_codex_to_claude(
             if child == handoff:
                 assert "Next step, as the user put it:\nwrite the tests" in words
             else:
-                assert last_prompt(parent) in words
+                assert start_of_last_prompt(parent) in words
                 assert len(conversation(request)) >= 2
 
 
-def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> None:
-    """Like the other direction; the client shows a line and a title, and continues."""
+def test_codex_resumes_children_of_claude_code_sessions(
+    codex: CodexHome, home: ClientHome, where: Where
+) -> None:
+    """The client lists each child with a title, and continues it."""
     sized = [path for path in corpus_sessions() if 20_000 < path.stat().st_size < MOST][::-1]
     found = [
         path for path in sized if any(node.is_message for node in scan_transcript(str(path)).chain)
@@ -97,7 +99,7 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
         placed = home.install_session(path, session_id(number), set_cwd=True)
         parent = resolve_locator(session_id(number), str(home.cwd), where)
         before = hashlib.sha256(placed.read_bytes()).digest()
-        fork, handoff = handed_over(parent, where, "codex")
+        fork, handoff = ids_of_children(parent, where, "codex")
         assert hashlib.sha256(placed.read_bytes()).digest() == before
         for child in (fork, handoff):
             sent = codex.resume(child)
@@ -112,7 +114,7 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
         assert "Next step, as the user put it:\nwrite the tests" in words
 
 
-def last_prompt(parent: SessionFile) -> str:
+def start_of_last_prompt(parent: SessionFile) -> str:
     """Return the beginning of the last prompt in a session."""
     transcript = scan_transcript(parent.path)
     prompts = [

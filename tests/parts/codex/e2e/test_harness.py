@@ -1,24 +1,21 @@
-"""The harness itself: the client runs against the mock alone, and what it sends when it resumes can be compared."""
+"""Tests of the harness: the client contacts only the mock, and the requests of a resumed session can be compared."""
 
 from __future__ import annotations
 
 import json
 
-from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_of
-from tests.parts.codex.e2e.responses import Item, input_texts, item_text, message, plain
+from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_id_of_path
+from tests.parts.codex.e2e.responses import Item, input_texts, item_text, message_item, strip_item
 
 
 def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> None:
-    """A prompt, a call that the client runs, an answer.
-
-    Resumed, the request holds them, then the new prompt.
-    """
+    """The request contains the prompt, the call and the answer, and then the new prompt."""
     client, api = every_codex, every_codex.api
 
     def script(request: Item) -> list[Item] | None:
         tools = {tool.get("name") for tool in request.get("tools", [])}
         if "list" not in item_text(request["input"][-1]):
-            return [message("that was all")]
+            return [message_item("that was all")]
         name = "exec_command" if "exec_command" in tools else "shell_command"
         words = {"cmd" if name == "exec_command" else "command": "echo from the shell"}
         return [
@@ -35,10 +32,10 @@ def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> Non
     done = client.run("exec", "--skip-git-repo-check", "list something")
     assert done.returncode == 0, done.stderr
     (rollout,) = client.rollouts()
-    sent = client.resume(thread_of(rollout))
+    sent = client.resume(thread_id_of_path(rollout))
     assert "from the shell" in input_texts(sent)
     assert "that was all" in [item_text(item) for item in sent if item.get("role") == "assistant"]
     assert item_text(sent[-1]) == PROBE
     kept = [json.loads(line) for line in rollout.read_bytes().splitlines()]
-    items = [plain(record["payload"]) for record in kept if record["type"] == "response_item"]
+    items = [strip_item(record["payload"]) for record in kept if record["type"] == "response_item"]
     assert sent[-1] in items

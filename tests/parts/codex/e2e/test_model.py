@@ -1,4 +1,4 @@
-"""Codex as the model that is asked: it can run nothing, leaves no session, and its answer is in the child."""
+"""Tests of Codex as the model for summaries: it can run no tool, leaves no session, and the child has its answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable_session
 from tests.parts.codex import rollouts
 from tests.parts.codex.e2e.client import PROVIDER, CodexHome
-from tests.parts.codex.e2e.responses import Item, input_texts, item_text, message
+from tests.parts.codex.e2e.responses import Item, input_texts, item_text, message_item
 
 ANSWER = {
     "goal": "Mend the parser.",
@@ -30,8 +30,8 @@ HARMLESS = {"update_plan", "request_user_input", "view_image"}
 """What is left of the tools: the last one shows a picture to the same model, in clients before 0.150."""
 
 
-def calls(marks: list[Path]) -> list[Item]:
-    """Calls of every tool that ever ran something."""
+def calls_of_every_tool(marks: list[Path]) -> list[Item]:
+    """Return calls of every tool that could run a command."""
     touch = f"touch {marks[0]}"
     given = {
         "exec_command": {"cmd": touch},
@@ -68,13 +68,10 @@ def verb_document(verb: str, *words: str) -> Any:
     return json.loads(done.stdout)["data"]
 
 
-def test_a_rollover_and_a_smart_trim_ask_codex(
+def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
     every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """No call is carried out, no server, hook or notification started, no session kept.
-
-    Then the answer counts.
-    """
+    """Codex runs no call, starts no server, hook or notification, and keeps no session. The child has its answer."""
     client, api = every_codex, every_codex.api
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "codex").symlink_to(client.binary)
@@ -97,11 +94,13 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
         rollouts.message_line(role, words)
         for role, words in (("user", "go on"), ("assistant", "half is done"))
     ]
-    listing = [rollouts.call("c1", "ls -R"), rollouts.output("c1", "a file\n" * 4_000)]
+    listing = [rollouts.call_line("c1", "ls -R"), rollouts.output_line("c1", "a file\n" * 4_000)]
     talk = [rollouts.message_line("user", "mend the parser", 1), *listing, *turns, *turns, *turns]
-    path = rollouts.write(client.codex, [rollouts.meta(model_provider=PROVIDER), *talk])
+    path = rollouts.write_rollout(
+        client.codex, [rollouts.meta_line(model_provider=PROVIDER), *talk]
+    )
     assert isinstance(choose_model(readable_session(str(path), Where()), Where()), CodexExec)
-    answers: list[list[Item]] = [calls(marks), [message(json.dumps(ANSWER))]]
+    answers: list[list[Item]] = [calls_of_every_tool(marks), [message_item(json.dumps(ANSWER))]]
 
     def script(_request: dict[str, Any]) -> list[Item]:
         return answers.pop(0) if len(answers) > 1 else answers[0]
@@ -124,10 +123,10 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
     assert all("unsupported" in text for text in outputs), outputs
 
     chosen = {"choices": [{"number": 1, "description": "a listing", "rationale": "not needed"}]}
-    answers[:] = [[message(json.dumps(chosen))]]
+    answers[:] = [[message_item(json.dumps(chosen))]]
     trimmed = verb_document("trim", "--smart", "--yes")
     assert [row["target"] for row in trimmed["smart"]["choices"]] == ["ls -R"]
-    answers[:] = [[message("ok")]]
+    answers[:] = [[message_item("ok")]]
     outputs = [
         item_text(one)
         for one in client.resume(trimmed["session_id"])
@@ -135,6 +134,6 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
     ]
     assert '"a listing"' in outputs[0]
 
-    answers[:] = [[message("in prose")]]
+    answers[:] = [[message_item("in prose")]]
     with pytest.raises(HeadlessFailed, match="in prose"):
         CodexExec(Where(), "").ask("Say", "text", Summary, limit=60)

@@ -1,4 +1,4 @@
-"""The plugin as it is, installed by Codex itself: triggers are answered on the screen, all else goes to the model."""
+"""Tests of the plugin installed by Codex: it answers triggers on the screen, and all other prompts go to the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.builders import UUID
 from tests.e2e.installed import clone_at, follow, lines_of
 from tests.e2e.plugin import ENGINE
 from tests.needs import REPO
-from tests.parts.codex.e2e.client import NEWEST, CodexHome, thread_of
+from tests.parts.codex.e2e.client import NEWEST, CodexHome, thread_id_of_path
 from tests.parts.codex.e2e.responses import Item, MockResponses, input_texts, item_text
 from tests.parts.codex.e2e.tui import SIGN, CodexTui
 
@@ -25,18 +25,18 @@ TRUSTED = "--dangerously-bypass-hook-trust"
 
 @pytest.fixture
 def with_plugin(codex: CodexHome, tmp_path: Path) -> CodexHome:
-    """The newest Codex with the plugin, installed from a clone as docs/codex.md describes."""
-    return plugged(codex, tmp_path)
+    """Return the newest Codex with the plugin, installed from a clone as docs/codex.md describes."""
+    return install_plugin(codex, tmp_path)
 
 
-def plugged(client: CodexHome, folder: Path) -> CodexHome:
+def install_plugin(client: CodexHome, folder: Path) -> CodexHome:
     """Return a client with the plugin, installed from a clone in the folder as docs/codex.md describes."""
     lines = lines_of("docs/codex.md", "codex plugin marketplace add")
     follow(lines, clone_at(folder / "clone"), "codex", (str(client.binary),), client.env())
     return client
 
 
-def update(client: CodexHome, clone: Path) -> None:
+def update_plugin(client: CodexHome, clone: Path) -> None:
     """Put another version into the clone, and update the client's plugin as docs/codex.md describes."""
     for name in ("plugin.json", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json"):
         manifest = clone / name
@@ -48,7 +48,7 @@ def update(client: CodexHome, clone: Path) -> None:
     assert version.name == "9.9.9"
 
 
-def contents(folder: Path) -> dict[str, str]:
+def hashes_of_files(folder: Path) -> dict[str, str]:
     """Return a hash of every file below a folder, without Python's caches."""
     files = (
         path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
@@ -59,14 +59,14 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_session_continues_by_triggers(with_plugin: CodexHome) -> None:
-    """A prompt passes as it is; each trigger is answered, ids are whole.
+def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> None:
+    """An ordinary prompt passes unchanged.
 
-    A handoff opens by its line, and knows all.
+    Cards show complete ids. A handoff continues with the command that its card shows.
     """
     client = with_plugin
     plugins = client.codex / "plugins"
-    before = contents(plugins)
+    before = hashes_of_files(plugins)
     assert any(name.endswith(".codex-plugin/plugin.json") for name in before)
     with CodexTui(client) as tui:
         tui.run(TRUSTED, extra_env=ENGINE)
@@ -76,7 +76,7 @@ def test_a_session_continues_by_triggers(with_plugin: CodexHome) -> None:
         assert "find the needle in the parser" in prompts
         assert "session-search" in input_texts(client.api.inputs[0])  # the skill is there
         (rollout,) = client.rollouts()
-        own = thread_of(rollout)
+        own = thread_id_of_path(rollout)
 
         tui.enter(">session")
         tui.wait_for(rf"^ +{own}$")
@@ -119,13 +119,13 @@ def test_a_session_continues_by_triggers(with_plugin: CodexHome) -> None:
     assert own in sent
     assert "find the needle in the parser" in sent
     assert re.search(r"Next step, as the user put it:\nwrite the regression test", sent)
-    assert contents(plugins) == before
+    assert hashes_of_files(plugins) == before
 
 
-def test_a_prompt_of_exec_is_blocked_or_passes(with_plugin: CodexHome) -> None:
-    """What begins like a trigger and is none passes, too.
+def test_exec_blocks_only_triggers(with_plugin: CodexHome) -> None:
+    """A prompt that only starts like a trigger passes.
 
-    The reply contains the two keys that the schema knows.
+    A blocked reply has only the two keys that Codex's schema allows.
     """
     client = with_plugin
     for prompt, passes in ((">session", False), (">resume the work", True), ("hello", True)):
@@ -137,16 +137,16 @@ def test_a_prompt_of_exec_is_blocked_or_passes(with_plugin: CodexHome) -> None:
 
 
 @pytest.fixture
-def on_disk(responses: MockResponses) -> Iterator[CodexHome]:
-    """Return a home that its sandbox shows, because the sandbox has a separate ``/dev``."""
+def sandboxed_codex(responses: MockResponses) -> Iterator[CodexHome]:
+    """Yield a home that its sandbox shows, because the sandbox has a separate ``/dev``."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         client = CodexHome(Path(folder) / "codex-home", responses, NEWEST)
         yield client
-        client.reap()
+        client.end_processes()
 
 
-def with_engine(client: CodexHome) -> CodexHome:
-    """A client with an engine where Codex has its hooks install it, which its model's shell is not told."""
+def install_engine(client: CodexHome) -> CodexHome:
+    """Return the client with an engine in the folder of Codex's hooks, which the model's shell does not know."""
     venv = client.codex / "plugins" / "data" / "resume-hooks-resume-hooks" / "venv"
     (venv / "bin").mkdir(parents=True)
     (venv.parent / "install.json").write_text("{}")
@@ -158,18 +158,20 @@ def with_engine(client: CodexHome) -> CodexHome:
 
 @pytest.mark.parametrize(
     ("home", "box"),
-    [("on_disk", "read-only"), pytest.param("codex", "danger-full-access", marks=pytest.mark.wide)],
+    [
+        ("sandboxed_codex", "read-only"),
+        pytest.param("codex", "danger-full-access", marks=pytest.mark.wide),
+    ],
 )
-def test_its_model_can_run_the_commands_that_it_reads(
+def test_the_model_can_run_every_command_it_reads(
     home: str, box: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Those of a digest and of a way back, and the skill's, in its own shell, with no ``resume-hooks`` on PATH.
+    """The commands of a digest, a rewind and the skill run in the model's shell, without ``resume-hooks`` on PATH.
 
-    Also in a sandbox in which nothing can be written, not even our copies of what Codex wrote; and
-    those of a digest after an update of the plugin, which removes the folder of the version that
-    wrote it.
+    They also run in a read-only sandbox, and after an update of the plugin, which removes the old
+    version's folder.
     """
-    client = with_engine(plugged(request.getfixturevalue(home), tmp_path))
+    client = install_engine(install_plugin(request.getfixturevalue(home), tmp_path))
     api, options = client.api, ("--skip-git-repo-check", "-c", f'sandbox_mode="{box}"', TRUSTED)
 
     def ask(prompt: str, *resumed: str) -> list[list[Item]]:
@@ -195,7 +197,7 @@ def test_its_model_can_run_the_commands_that_it_reads(
         return item_text(sent[-1][-1])
 
     told = input_texts(ask("find the needle in the parser")[0])
-    own = thread_of(client.rollouts()[-1])
+    own = thread_id_of_path(client.rollouts()[-1])
     engine = Path(
         re.findall(r"= `(\S+/skills)`$", told, re.MULTILINE)[-1],
         "session-search",
@@ -205,12 +207,12 @@ def test_its_model_can_run_the_commands_that_it_reads(
     assert own in output_of(f"sh {engine} lineage $CODEX_THREAD_ID")
     for prompt in (">handoff write the test", ">mark the other way", ">back it was slower"):
         assert not ask(prompt, "resume", own)
-    update(client, tmp_path / "clone")
+    update_plugin(client, tmp_path / "clone")
     ways = []
     for child in client.rollouts()[
         -2:
     ]:  # of the handoff and of the way back; two of one second stand in any order
-        told = input_texts(ask("go on", "resume", thread_of(child))[0])
+        told = input_texts(ask("go on", "resume", thread_id_of_path(child))[0])
         commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
         ways.append(len(commands))
         assert "resume-hooks read `" not in told

@@ -1,4 +1,4 @@
-"""Sessions that Codex refuses, and what fsck made of them: the real client resumes each."""
+"""Tests of sessions that Codex refuses: the real client resumes each one after a repair."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ BASE = {"thread_id": rollouts.OTHER, "end_ordinal_exclusive": 4, "end_byte_offse
 BROKEN: dict[str, tuple[str, list[Any]]] = {
     "first-line-foreign": (
         NEWEST,
-        [{"type": "mine"}, rollouts.meta(model_provider=PROVIDER), *TALK],
+        [{"type": "mine"}, rollouts.meta_line(model_provider=PROVIDER), *TALK],
     ),
     "first-line-short": (
         "",
-        [rollouts.line("session_meta", {"id": rollouts.THREAD, "cwd": "/"}), *TALK],
+        [rollouts.rollout_line("session_meta", {"id": rollouts.THREAD, "cwd": "/"}), *TALK],
     ),
     "base-gone": (
         NEWEST,
-        rollouts.numbered(
+        rollouts.number_lines(
             [
-                rollouts.meta(history_mode="paginated", history_base=BASE, model_provider=PROVIDER),
+                rollouts.meta_line(
+                    history_mode="paginated", history_base=BASE, model_provider=PROVIDER
+                ),
                 *TALK,
             ],
             4,
@@ -42,7 +44,7 @@ BROKEN: dict[str, tuple[str, list[Any]]] = {
     "utf8-bad": (
         OLDEST,
         [
-            rollouts.meta(model_provider=PROVIDER),
+            rollouts.meta_line(model_provider=PROVIDER),
             b'{"timestamp":"x","type":"event_msg","payload":{"x":"\xff"}}',
             *TALK,
         ],
@@ -54,7 +56,7 @@ BROKEN: dict[str, tuple[str, list[Any]]] = {
 def test_codex_resumes_a_repaired_thread(
     code: str, every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clients that refuse the thread have this finding; the request contains the readable items."""
+    """Clients that refuse the thread have this finding. The request contains the readable items."""
     client = every_codex
     for key, folder in (
         ("HOME", client.root),
@@ -63,7 +65,7 @@ def test_codex_resumes_a_repaired_thread(
     ):
         monkeypatch.setenv(key, str(folder))
     only, lines = BROKEN[code]
-    path = rollouts.write(client.codex, lines)
+    path = rollouts.write_rollout(client.codex, lines)
     before = Path(path).read_bytes()
     if only in {"", client.version}:
         with pytest.raises(AssertionError, match="asked nothing"):

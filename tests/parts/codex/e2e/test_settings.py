@@ -1,4 +1,4 @@
-"""What a thread was set to next to its words: a child's requests ask for the same."""
+"""Tests of a thread's settings: the requests of a child use the same ones."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.verbs.fork import plan_fork
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator
-from tests.parts.codex.e2e.client import CodexHome, thread_of
+from tests.parts.codex.e2e.client import CodexHome, thread_id_of_path
 
 
-def test_a_fork_asks_for_the_thoughts_that_its_parent_asks_for(
+def test_a_fork_requests_the_same_reasoning_as_its_parent(
     every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Codex stores a thread's settings in an event, and continues with them."""
@@ -30,14 +30,14 @@ def test_a_fork_asks_for_the_thoughts_that_its_parent_asks_for(
     )
     done = client.run("exec", "--skip-git-repo-check", *options, "find the needle")
     assert done.returncode == 0, done.stderr
-    parent = thread_of(client.rollouts()[-1])
+    parent = thread_id_of_path(client.rollouts()[-1])
     fork = write_child(
         plan_fork(resolve_locator(parent, "/", Where(), foreign=True), Where()), Where()
     ).session_id
 
-    def reasoning(thread: str) -> object:
+    def reasoning_of_request(thread: str) -> object:
         before = len(client.api.requests)
         client.resume(thread)
         return client.api.requests[before].get("reasoning")
 
-    assert reasoning(fork) == reasoning(parent)
+    assert reasoning_of_request(fork) == reasoning_of_request(parent)

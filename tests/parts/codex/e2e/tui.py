@@ -1,4 +1,4 @@
-"""Owns Codex on a screen: the same terminal as the other client's, with Codex's own prompt and start."""
+"""Codex in a terminal: the same terminal as for the other client, with Codex's prompt sign and start."""
 
 from __future__ import annotations
 

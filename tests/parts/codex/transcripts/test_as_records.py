@@ -1,4 +1,4 @@
-"""A thread in our form of record: it says what its effective history says, once, and what was said before."""
+"""Tests of a thread as our records: they contain its effective history once, and what came before it."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from tests.parts.codex.rollouts import (
     THIRD,
     THREAD,
     Line,
-    call,
+    call_line,
     codex_rollouts,
-    compacted,
-    effective,
-    event,
+    compaction_line,
+    damage_lines,
+    effective_items,
+    event_line,
     every_rollout,
     find_in_corpus,
-    goal_is,
-    goal_note,
-    item,
-    line,
+    goal_event_line,
+    goal_note_line,
+    item_line,
     message_line,
-    meta,
-    mutated,
-    numbered,
-    output,
+    meta_line,
+    number_lines,
+    output_line,
+    rollout_line,
     token_count_line,
-    write,
+    write_rollout,
 )
 
 PATCH = """*** Begin Patch
@@ -62,14 +62,14 @@ PATCH = """*** Begin Patch
 """
 
 
-def converted(path: Path, target: Path) -> Transcript:
+def convert_rollout(path: Path, target: Path) -> Transcript:
     """Return a rollout as a transcript for our reader."""
     found = convert_lines(read_thread_lines(str(path), find_in_corpus), THREAD)
     target.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in found))
     return scan_transcript(str(target))
 
 
-def _history(path: Path, find: RolloutFinder = find_in_corpus) -> History:
+def _read_history(path: Path, find: RolloutFinder = find_in_corpus) -> History:
     history = History(str(path))
     for one in read_thread_lines(str(path), find):
         history.add_line(one)
@@ -78,10 +78,10 @@ def _history(path: Path, find: RolloutFinder = find_in_corpus) -> History:
 
 def converted_records(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
     """Return the records of an invented thread."""
-    return list(convert_lines(read_rollout_lines(str(write(tmp_path, lines))), THREAD))
+    return list(convert_lines(read_rollout_lines(str(write_rollout(tmp_path, lines))), THREAD))
 
 
-def texts(found: Iterable[Record]) -> list[str]:
+def texts_of_records(found: Iterable[Record]) -> list[str]:
     """Return the texts of records, without calls and results."""
     return [
         records.join_text_blocks(record) for record in found if records.join_text_blocks(record)
@@ -90,9 +90,9 @@ def texts(found: Iterable[Record]) -> list[str]:
 
 @every_rollout
 def test_live_records_match_the_request(rollout: Path, tmp_path: Path) -> None:
-    """Live records contain every readable text of the history, every call with its answer, and the last token count."""
-    history = _history(rollout)
-    transcript = converted(rollout, tmp_path / "a.jsonl")
+    """Live records contain every readable text, every call with its answer, and the last token count."""
+    history = _read_history(rollout)
+    transcript = convert_rollout(rollout, tmp_path / "a.jsonl")
     live = [transcript.read_record(node) for node in transcript.chain]
     spoken = "\n".join(records.join_text_blocks(record) for record in live)
     thoughts = {block.get("thinking") for record in live for block in records.list_blocks(record)}
@@ -119,32 +119,32 @@ def test_live_records_match_the_request(rollout: Path, tmp_path: Path) -> None:
     assert context.measured or any(node.is_boundary for node in transcript.nodes)
     answers = [record["uuid"] for record in live if record["type"] == "assistant"]
     assert answers == [one.uuid for one in history.items if one.uuid in set(answers)]
-    again = converted(rollout, tmp_path / "b.jsonl")
+    again = convert_rollout(rollout, tmp_path / "b.jsonl")
     assert [node.uuid for node in again.nodes] == [node.uuid for node in transcript.nodes]
 
 
-def test_the_speakers_of_messages(tmp_path: Path) -> None:
-    """The harness's and the editor's texts are meta.
+def test_messages_have_the_right_speaker(tmp_path: Path) -> None:
+    """Texts of the harness and the editor are meta.
 
-    A prompt is the user's, and appears once even if an event repeats it.
+    A prompt belongs to the user and appears once, even if an event repeats it.
     """
     asked = f"# Context from my IDE setup:\n\n{items.REQUEST_HEADING}\nfix it\n"
     found = converted_records(
         tmp_path,
         [
-            meta(),
+            meta_line(),
             message_line("developer", "rules"),
             message_line("user", "<environment_context>here"),
             message_line("user", asked),
-            event("user_message", message=asked),
-            item(
+            event_line("user_message", message=asked),
+            item_line(
                 "reasoning",
                 summary=[{"type": "summary_text", "text": "hm"}],
                 encrypted_content="xxx",
             ),
-            item("reasoning", summary=[], encrypted_content="xxx"),
+            item_line("reasoning", summary=[], encrypted_content="xxx"),
             message_line("assistant", "done"),
-            event("agent_message", message="done"),
+            event_line("agent_message", message="done"),
             token_count_line(9_000),
         ],
     )
@@ -169,78 +169,75 @@ def test_the_speakers_of_messages(tmp_path: Path) -> None:
     assert found[-1]["version"] == "Codex 0.169.0"
 
 
-def test_a_compaction_and_a_rollback(tmp_path: Path) -> None:
-    """Compacted items precede the boundary, rolled-back items are on a branch, encrypted ones are mentioned."""
+def test_compactions_and_rollbacks_are_converted(tmp_path: Path) -> None:
+    """Compacted items precede the boundary, rolled-back items are on a branch, and encrypted ones are mentioned."""
     left = [
         message_line("developer", "rules"),
         message_line("user", "first"),
-        item("compaction", encrypted_content="xxx"),
+        item_line("compaction", encrypted_content="xxx"),
     ]
     lines = [
-        meta(),
+        meta_line(),
         message_line("user", "first"),
         message_line("assistant", "one"),
-        compacted(left),
+        compaction_line(left),
         message_line("user", "second"),
     ]
     lines += [
         message_line("assistant", "two"),
-        event("thread_rolled_back", num_turns=1),
+        event_line("thread_rolled_back", num_turns=1),
         message_line("user", "third"),
     ]
-    path = write(tmp_path, lines)
-    transcript = converted(path, tmp_path / "a.jsonl")
+    path = write_rollout(tmp_path, lines)
+    transcript = convert_rollout(path, tmp_path / "a.jsonl")
     live = [transcript.read_record(node) for node in transcript.chain]
-    assert texts(live) == ["rules", f"first\n{ENCRYPTED_SUMMARY_TEXT}", "third"]
+    assert texts_of_records(live) == ["rules", f"first\n{ENCRYPTED_SUMMARY_TEXT}", "third"]
     assert [turn.nodes[0].number for turn in transcript.turns] == [transcript.chain[-1].number]
     assert sum(node.prompt for node in transcript.nodes) == 3
 
 
-def test_tools(tmp_path: Path) -> None:
-    """Commands, patches, plans and scripts in the tools that everything knows; failures; lists.
-
-    Pictures.
-    """
+def test_tools_are_converted(tmp_path: Path) -> None:
+    """Commands, patches, plans and scripts become known tools. Failures, lists and pictures are kept."""
     picture = f"data:image/png;base64,{base64.b64encode(b'x' * 30).decode()}"
     script = f"const patch = {json.dumps(PATCH)};\ntext(await tools.apply_patch(patch));"
     lines = [
-        meta(),
-        item(
+        meta_line(),
+        item_line(
             "function_call",
             name="shell",
             arguments='{"command":["bash","-lc","ls -la"]}',
             call_id="1",
         ),
-        output("1", '{"output":"gone","metadata":{"exit_code":2}}'),
-        item("custom_tool_call", name="apply_patch", input=PATCH, call_id="2"),
-        output("2", "Exit code: 0\nSuccess", kind="custom_tool_call_output"),
-        item("custom_tool_call", name="exec", input=script, call_id="3"),
-        output(
+        output_line("1", '{"output":"gone","metadata":{"exit_code":2}}'),
+        item_line("custom_tool_call", name="apply_patch", input=PATCH, call_id="2"),
+        output_line("2", "Exit code: 0\nSuccess", kind="custom_tool_call_output"),
+        item_line("custom_tool_call", name="exec", input=script, call_id="3"),
+        output_line(
             "3",
             [{"type": "input_text", "text": "ok"}, {"type": "input_image", "image_url": picture}],
         ),
-        item(
+        item_line(
             "custom_tool_call",
             name="exec",
             input='text(await tools.exec_command({cmd:"pwd"}))',
             call_id="4",
         ),
-        item(
+        item_line(
             "custom_tool_call",
             name="exec",
             input="const a = await tools.a(), b = await tools.b();",
             call_id="5",
         ),
-        item(
+        item_line(
             "function_call",
             name="update_plan",
             arguments='{"plan":[{"step":"s","status":"pending"}]}',
             call_id="6",
         ),
-        item("function_call", name="look", namespace="mcp__x", arguments="{}", call_id="7"),
-        item("web_search_call", id="ws", action={"type": "search", "query": "q"}),
-        call("8", "make"),
-        output("8", "Chunk ID: 1\nProcess exited with code 1\nOutput:\nno"),
+        item_line("function_call", name="look", namespace="mcp__x", arguments="{}", call_id="7"),
+        item_line("web_search_call", id="ws", action={"type": "search", "query": "q"}),
+        call_line("8", "make"),
+        output_line("8", "Chunk ID: 1\nProcess exited with code 1\nOutput:\nno"),
     ]
     found = converted_records(tmp_path, lines)
     calls = [
@@ -272,18 +269,18 @@ def test_tools(tmp_path: Path) -> None:
     assert answers["3"]["content"][1]["source"]["media_type"] == "image/png"
 
 
-def test_a_command_of_a_script_has_its_folder_and_its_exit_status(tmp_path: Path) -> None:
-    """Also if the script prints the whole answer of the tool in place of its output."""
+def test_a_command_in_a_script_has_its_folder_and_exit_status(tmp_path: Path) -> None:
+    """This is also true if the script prints the whole answer of the tool."""
     script = 'const r = await tools.exec_command({cmd:"make","workdir":"/p/lib"});\ntext(JSON.stringify(r));'
     whole = '{"chunk_id":"1","wall_time_seconds":0.2,"exit_code":2,"output":"one\\ntwo\\n"}'
     head = {"type": "input_text", "text": "Script completed\nWall time 0.2 seconds\nOutput:\n"}
     failed = {"type": "input_text", "text": "Script failed\nWall time 0.0 seconds\nOutput:\n"}
     lines = [
-        meta(),
-        item("custom_tool_call", name="exec", input=script, call_id="1"),
-        output("1", [head, {"type": "input_text", "text": whole}]),
-        call("2", "ls"),
-        output("2", [failed, {"type": "input_text", "text": "Script error:\nno"}]),
+        meta_line(),
+        item_line("custom_tool_call", name="exec", input=script, call_id="1"),
+        output_line("1", [head, {"type": "input_text", "text": whole}]),
+        call_line("2", "ls"),
+        output_line("2", [failed, {"type": "input_text", "text": "Script error:\nno"}]),
     ]
     found = converted_records(tmp_path, lines)
     calls = [block["input"] for record in found for block in records.list_calls(record)]
@@ -309,19 +306,21 @@ HEAD = "Chunk ID: ba3684\nWall time: 0.9855 seconds\nProcess exited with code 0\
         (["Wall clock: 3\nOutput:\nof the command"], "Wall clock: 3\nOutput:\nof the command", None),
     ],
 )  # fmt: skip
-def test_an_output_is_without_the_clients_rows(
+def test_an_output_lacks_the_clients_header(
     tmp_path: Path, parts: list[str], text: str, status: int | None
 ) -> None:
-    """The exit status remains, also if only the script prints it."""
+    """The exit status remains, even if only the script prints it."""
     content = [{"type": "input_text", "text": part} for part in parts]
-    found = converted_records(tmp_path, [meta(), call("1", "make"), output("1", content)])
+    found = converted_records(
+        tmp_path, [meta_line(), call_line("1", "make"), output_line("1", content)]
+    )
     (answer,) = (block for record in found for block in records.list_results(record))
     assert records.result_text(answer) == text
     assert answer.get("exitStatus") == status
 
 
-def test_a_script_that_runs_several_commands_is_these(tmp_path: Path) -> None:
-    """Each with its own output and exit status; one that builds a command stays a script."""
+def test_a_script_of_several_commands_becomes_several_calls(tmp_path: Path) -> None:
+    """Each has its own output and exit status. A script that builds a command stays a script."""
     script = (
         'const rs = await Promise.all([tools.exec_command({cmd:"make","workdir":"/p/a"}),'
         'tools.exec_command({cmd:"git push","workdir":"/p/b"})]); rs.forEach(text)'
@@ -333,10 +332,10 @@ def test_a_script_that_runs_several_commands_is_these(tmp_path: Path) -> None:
     ]
     built = "for (const n of [1, 2]) text(await tools.exec_command({cmd:`make ${n}`}));"
     lines = [
-        meta(),
-        item("custom_tool_call", name="exec", input=script, call_id="1"),
-        output("1", [head, *parts]),
-        item("custom_tool_call", name="exec", input=built, call_id="2"),
+        meta_line(),
+        item_line("custom_tool_call", name="exec", input=script, call_id="1"),
+        output_line("1", [head, *parts]),
+        item_line("custom_tool_call", name="exec", input=built, call_id="2"),
     ]
     found = converted_records(tmp_path, lines)
     calls = [
@@ -357,21 +356,20 @@ def test_a_script_that_runs_several_commands_is_these(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
-def test_damage_is_converted_or_told(tmp_path: Path) -> None:
-    """Of 200 damaged rollouts each gives a transcript that our reader takes whole, or one of our own errors.
-
-    So does its effective history.
-    """
+def test_a_damaged_rollout_is_converted_or_refused(tmp_path: Path) -> None:
+    """Each of 200 damaged rollouts gives a complete transcript and history, or one of our own errors."""
     chance = random.Random(5)
     small = [path for path in codex_rollouts() if path.stat().st_size < 250_000]
     for number in range(200):
         path = tmp_path / f"{number}.jsonl"
         path.write_bytes(
-            b"\n".join(mutated(chance.choice(small).read_bytes().splitlines(), chance))
+            b"\n".join(damage_lines(chance.choice(small).read_bytes().splitlines(), chance))
         )
         try:
-            transcript = converted(path, tmp_path / "out.jsonl")
-            left = [one.payload for one in effective(read_thread_lines(str(path), find_in_corpus))]
+            transcript = convert_rollout(path, tmp_path / "out.jsonl")
+            left = [
+                one.payload for one in effective_items(read_thread_lines(str(path), find_in_corpus))
+            ]
         except ResumeHooksError:
             continue
         items.pair_calls(left)
@@ -394,7 +392,7 @@ def _is_real_user(one: Line) -> bool:
     )
 
 
-def _reference(lines: list[Line]) -> list[Line]:
+def _reference_items(lines: list[Line]) -> list[Line]:
     history: list[Line] = []
     for one in lines:
         kind, payload = one["type"], one.get("payload") or {}
@@ -410,25 +408,25 @@ def _reference(lines: list[Line]) -> list[Line]:
     return history
 
 
-def _lines(path: Path) -> list[Line]:
-    """The lines of a thread, as simply as they can be read."""
+def _read_lines(path: Path) -> list[Line]:
+    """Read the lines of a thread as simply as possible."""
     own = [json.loads(raw) for raw in path.read_bytes().splitlines()]
     base = own[0]["payload"].get("history_base")
     if base is None:
         return own
-    before = _lines(Path(str(find_in_corpus(base["thread_id"]))))
+    before = _read_lines(Path(str(find_in_corpus(base["thread_id"]))))
     return [one for one in before if one["ordinal"] < base["end_ordinal_exclusive"]] + own
 
 
 @every_rollout
 def test_items_match_the_reference(rollout: Path) -> None:
-    """Each real rollout yields the items of the reference, each with its own id. The token count is the last one."""
-    lines = _lines(rollout)
-    history = _history(rollout)
+    """Each real rollout gives the items of the reference, each with a unique id. The token count is the last one."""
+    lines = _read_lines(rollout)
+    history = _read_history(rollout)
     if all("replacement_history" in one["payload"] for one in lines if one["type"] == "compacted"):
-        assert [one.payload for one in history.items] == _reference(lines)
+        assert [one.payload for one in history.items] == _reference_items(lines)
     assert len({one.uuid for one in history.items}) == len(history.items)
-    assert [one.uuid for one in _history(rollout).items] == [one.uuid for one in history.items]
+    assert [one.uuid for one in _read_history(rollout).items] == [one.uuid for one in history.items]
     infos = [
         one["payload"].get("info") for one in lines if one["payload"].get("type") == "token_count"
     ]
@@ -438,17 +436,17 @@ def test_items_match_the_reference(rollout: Path) -> None:
     assert all(pair.call < pair.output for pair in found.values() if pair.output >= 0)
 
 
-def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> None:
+def test_an_old_compaction_keeps_prompts_and_its_summary(tmp_path: Path) -> None:
     """An old client sent the user's messages and the summary."""
     lines = [
-        meta(),
+        meta_line(),
         message_line("user", "<environment_context> x"),
         message_line("user", "one"),
         message_line("assistant", "two"),
-        line("compacted", {"message": f"{items.SUMMARY_PREFIX}: done"}),
+        rollout_line("compacted", {"message": f"{items.SUMMARY_PREFIX}: done"}),
         message_line("user", "three"),
     ]
-    left = effective(read_rollout_lines(str(write(tmp_path, lines))))
+    left = effective_items(read_rollout_lines(str(write_rollout(tmp_path, lines))))
     assert [items.item_text(one.payload) for one in left] == [
         "one",
         f"{items.SUMMARY_PREFIX}: done",
@@ -461,77 +459,86 @@ def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> Non
     )
 
 
-def test_a_fork_and_a_rewind_continue_from_what_they_name(tmp_path: Path) -> None:
-    """Lines before the ordinal count, later ones don't; ids in the fork are those of the parent.
+def test_forks_and_rewinds_include_the_lines_they_name(tmp_path: Path) -> None:
+    """Lines before the ordinal count and later ones do not.
 
-    Counts are its own.
+    Items of the parent keep their ids; token counts do not carry over.
     """
-    first = numbered(
+    first = number_lines(
         [
-            meta(),
+            meta_line(),
             message_line("user", "one"),
             message_line("assistant", "two"),
             token_count_line(9_000),
             message_line("user", "gone"),
         ]
     )
-    parent = write(tmp_path, first)
+    parent = write_rollout(tmp_path, first)
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 10}
-    fork = write(
+    fork = write_rollout(
         tmp_path,
-        numbered(
-            [meta(OTHER, forked_from_id=THREAD, history_base=base), message_line("user", "on")], 4
+        number_lines(
+            [
+                meta_line(OTHER, forked_from_id=THREAD, history_base=base),
+                message_line("user", "on"),
+            ],
+            4,
         ),
         OTHER,
     )
-    rewind = write(
+    rewind = write_rollout(
         tmp_path,
-        numbered([meta(history_base=base), message_line("user", "again")], 4),
+        number_lines([meta_line(history_base=base), message_line("user", "again")], 4),
         rollout_id=THIRD,
     )
     files = {THREAD: str(parent), OTHER: str(fork), THIRD: str(rewind)}
     texts = {
         path: [
             items.item_text(one.payload)
-            for one in effective(read_thread_lines(str(path), files.get))
+            for one in effective_items(read_thread_lines(str(path), files.get))
         ]
         for path in files.values()
     }
     assert texts[str(fork)] == ["one", "two", "on"]
     assert texts[str(rewind)] == ["one", "two", "again"]
-    own = effective(read_thread_lines(str(parent), files.get))
-    assert [one.uuid for one in effective(read_thread_lines(str(fork), files.get))][:2] == [
+    own = effective_items(read_thread_lines(str(parent), files.get))
+    assert [one.uuid for one in effective_items(read_thread_lines(str(fork), files.get))][:2] == [
         one.uuid for one in own
     ][:2]
-    assert not _history(fork, files.get).has_client_count
+    assert not _read_history(fork, files.get).has_client_count
     assert read_meta(str(rewind)).thread_id == THREAD
     with pytest.raises(SessionNotFound, match="continues is gone"):
-        effective(read_thread_lines(str(fork), lambda _: None))
+        effective_items(read_thread_lines(str(fork), lambda _: None))
     parent.write_bytes(b"{}\n")
     with pytest.raises(SessionNotFound, match="shorter than"):
-        effective(read_thread_lines(str(fork), files.get))
-    circle = write(tmp_path, [meta(history_base={"thread_id": THREAD, "end_byte_offset": 1})])
+        effective_items(read_thread_lines(str(fork), files.get))
+    circle = write_rollout(
+        tmp_path, [meta_line(history_base={"thread_id": THREAD, "end_byte_offset": 1})]
+    )
     with pytest.raises(NotATranscript, match="continues itself"):
-        effective(read_thread_lines(str(circle), files.get))
+        effective_items(read_thread_lines(str(circle), files.get))
 
 
 def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
-    """A legacy fork copies its parent's lines, its first one too: the thread that all began with is known by it."""
-    lines = [meta(), message_line("user", "one"), message_line("assistant", "two")]
-    parent = write(tmp_path, lines)
-    fork = write(
-        tmp_path, [meta(OTHER, forked_from_id=THREAD), *lines, message_line("user", "on")], OTHER
+    """An old fork copies all lines of its parent, including the first one. Its records have the first thread's ids."""
+    lines = [meta_line(), message_line("user", "one"), message_line("assistant", "two")]
+    parent = write_rollout(tmp_path, lines)
+    fork = write_rollout(
+        tmp_path,
+        [meta_line(OTHER, forked_from_id=THREAD), *lines, message_line("user", "on")],
+        OTHER,
     )
     ids = [
-        [one.uuid for one in effective(read_rollout_lines(str(path)))] for path in (parent, fork)
+        [one.uuid for one in effective_items(read_rollout_lines(str(path)))]
+        for path in (parent, fork)
     ]
     assert ids[1][:2] == ids[0]
 
 
-def test_turns_that_were_rolled_back_are_gone(tmp_path: Path) -> None:
-    """Codex's turns begin with a user's message, not with the harness's."""
+def test_rolled_back_turns_are_removed(tmp_path: Path) -> None:
+    """A turn in Codex starts with a user's message, not with a message of the harness."""
     lines = [
-        meta(),
+        meta_line(),
         message_line("user", "<environment_context>"),
         message_line("user", "a"),
         message_line("assistant", "b"),
@@ -542,13 +549,13 @@ def test_turns_that_were_rolled_back_are_gone(tmp_path: Path) -> None:
         message_line("assistant", "d"),
     ]
     for count, left in ((0, 6), (1, 4), (2, 1), (9, 1)):
-        path = write(tmp_path, [*lines, event("thread_rolled_back", num_turns=count)])
-        assert len(effective(read_rollout_lines(str(path)))) == left
+        path = write_rollout(tmp_path, [*lines, event_line("thread_rolled_back", num_turns=count)])
+        assert len(effective_items(read_rollout_lines(str(path)))) == left
 
 
-def test_packed_rollouts_are_read_or_said_to_be_packed(tmp_path: Path) -> None:
-    """Without the optional package the message names it; with it the lines are the same."""
-    plain = write(tmp_path, [meta(), message_line("user", "one")])
+def test_compressed_rollouts_need_the_optional_package(tmp_path: Path) -> None:
+    """Without the package the error names it. With it the lines are the same."""
+    plain = write_rollout(tmp_path, [meta_line(), message_line("user", "one")])
     packed = plain.with_suffix(".jsonl.zst")
     try:
         import zstandard
@@ -566,22 +573,23 @@ def test_packed_rollouts_are_read_or_said_to_be_packed(tmp_path: Path) -> None:
         list(read_rollout_lines(str(packed)))
 
 
-def test_the_live_part_limits_the_memory(tmp_path: Path) -> None:
-    """Hundreds of megabytes before the last compaction, and a line without end, are read in what one line may take."""
-    path = write(tmp_path, [meta()])
+def test_only_the_live_part_uses_memory(tmp_path: Path) -> None:
+    """Hundreds of megabytes before the last compaction and an endless line need only the memory of one line."""
+    path = write_rollout(tmp_path, [meta_line()])
     text = "x" * 1_000_000
     with path.open("ab") as stream:
         for number in range(30):
             for one in [
                 message_line("user", f"{number}"),
-                *(call(f"{number}-{n}", text) for n in range(5)),
+                *(call_line(f"{number}-{n}", text) for n in range(5)),
             ]:
                 stream.write(json.dumps(one).encode() + b"\n")
             stream.write(
-                json.dumps(compacted([message_line("user", f"left {number}")])).encode() + b"\n"
+                json.dumps(compaction_line([message_line("user", f"left {number}")])).encode()
+                + b"\n"
             )
         stream.seek(200 * 1024 * 1024, 1)  # a hole: a line of NULs that no memory is spent on
-        stream.write(b"\n" + json.dumps(output("1", "end")).encode() + b"\n")
+        stream.write(b"\n" + json.dumps(output_line("1", "end")).encode() + b"\n")
     script = (
         "import resource, sys\n"
         "from resume_hooks.parts.codex.transcripts.as_records import convert_lines\n"
@@ -600,22 +608,25 @@ def test_the_live_part_limits_the_memory(tmp_path: Path) -> None:
     assert grown < GROWTH
 
 
-def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
-    """As it was typed, and how it stands: as the user set it, as the model reports it, until it is cleared."""
+def test_a_goal_becomes_a_command_and_a_state() -> None:
+    """The command has the typed text.
+
+    The state has what the user set or the model reported, until the goal is cleared.
+    """
     reported = [
-        item(
+        item_line(
             "function_call", 4, name="update_goal", arguments='{"status": "complete"}', call_id="1"
         ),
-        output("1", json.dumps({"goal": {"objective": 'fix "it"', "status": "complete"}}), 5),
-        output("2", json.dumps({"goal": {"objective": "obey me", "status": "active"}}), 6),
+        output_line("1", json.dumps({"goal": {"objective": 'fix "it"', "status": "complete"}}), 5),
+        output_line("2", json.dumps({"goal": {"objective": "obey me", "status": "active"}}), 6),
     ]
     lines = [
-        goal_note('User set the goal: "fix \\"it\\""\nUser set goal status: "active".', 1),
-        goal_is('fix "it"', "active", 2),
-        goal_is("", "paused", 3),
+        goal_note_line('User set the goal: "fix \\"it\\""\nUser set goal status: "active".', 1),
+        goal_event_line('fix "it"', "active", 2),
+        goal_event_line("", "paused", 3),
         *reported,
-        goal_note('User set goal status: "paused".', 7),
-        goal_note("User cleared the goal.", 8),
+        goal_note_line('User set goal status: "paused".', 7),
+        goal_note_line("User cleared the goal.", 8),
         message_line("user", "later", 9),
     ]
     found = list(
@@ -634,21 +645,21 @@ def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
     assert [records.join_text_blocks(one) for one in found if records.is_prompt(one)][-1] == "later"
 
 
-def test_the_texts_of_an_item() -> None:
+def test_item_text_reads_every_form() -> None:
     """Arguments are objects, outputs are parts in any form, and requests lack the text that an editor added."""
-    assert items.call_arguments(call("1", "ls")["payload"]) == {"cmd": "ls"}
-    assert items.call_arguments(item("custom_tool_call", name="exec", input="code")["payload"]) == {
-        "input": "code"
-    }
-    assert items.call_arguments(item("function_call", arguments="{not json")["payload"]) == {
+    assert items.call_arguments(call_line("1", "ls")["payload"]) == {"cmd": "ls"}
+    assert items.call_arguments(
+        item_line("custom_tool_call", name="exec", input="code")["payload"]
+    ) == {"input": "code"}
+    assert items.call_arguments(item_line("function_call", arguments="{not json")["payload"]) == {
         "input": "{not json"
     }
     assert items.call_arguments(
-        item("local_shell_call", action={"command": ["ls"]})["payload"]
+        item_line("local_shell_call", action={"command": ["ls"]})["payload"]
     ) == {"command": ["ls"]}
     parts = [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:"}]
-    assert items.item_text(output("1", parts)["payload"]) == "a"
-    assert items.item_text(output("1", {"content": "b", "success": True})["payload"]) == "b"
+    assert items.item_text(output_line("1", parts)["payload"]) == "a"
+    assert items.item_text(output_line("1", {"content": "b", "success": True})["payload"]) == "b"
     asked = message_line(
         "user", f"# Context from my IDE setup:\n\n{items.REQUEST_HEADING}\nfix it\n"
     )["payload"]
@@ -657,16 +668,16 @@ def test_the_texts_of_an_item() -> None:
     assert not items.is_prompt(message_line("user", f"{items.SUMMARY_PREFIX} and so on")["payload"])
 
 
-def test_each_part_of_a_patched_file_is_an_edit_of_its_own(tmp_path: Path) -> None:
-    """Else their texts would run together as if they were neighbors in the file."""
+def test_each_hunk_of_a_patch_is_a_separate_edit(tmp_path: Path) -> None:
+    """Otherwise their texts would be joined as if they were neighbors in the file."""
     patch = (
         "*** Begin Patch\n*** Update File: /p/a.py\n*** Move to: /p/b.py\n@@ def f():\n one\n-two\n"
         "+three\n@@\n+ten\n eleven\n*** End of File\n*** End Patch"
     )
     lines = [
-        meta(),
+        meta_line(),
         message_line("user", "go"),
-        item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
+        item_line("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
     ]
     (edit,) = (
         call for record in converted_records(tmp_path, lines) for call in records.list_calls(record)

@@ -1,4 +1,4 @@
-"""What a client lost, or will not find, in the real client: prompts of deleted sessions."""
+"""Tests with the real client of sessions that it lost or will not find: prompts of deleted sessions, moved folders."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.e2e.test_surface import looked_into, open_marked_list, way
 PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
 
 
-def verb(home: ClientHome, *words: str, cwd: Path | None = None) -> dict[str, Any]:
-    """Return a verb's answer, started in the project."""
+def run_verb(home: ClientHome, *words: str, cwd: Path | None = None) -> dict[str, Any]:
+    """Run a verb in the project and return its document."""
     command = [sys.executable, "-m", "resume_hooks", *words, "--json"]
     done = subprocess.run(
         command, env=environ_of(home), cwd=cwd or home.cwd, capture_output=True, check=False
@@ -32,8 +32,13 @@ def verb(home: ClientHome, *words: str, cwd: Path | None = None) -> dict[str, An
     return found
 
 
-def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugin: Path) -> None:
-    """The newest client's own history, with a paste that it keeps elsewhere: listed, and gone on from in its pane."""
+def test_a_deleted_session_continues_from_its_prompts(
+    client: ClientVersion, tui: Tui, plugin: Path
+) -> None:
+    """The newest client's history has the prompts, with a paste from another file.
+
+    They are listed, and the pane continues from them.
+    """
     home = tui.home
     tui.start(extra_env=ENGINE)
     tui.submit("why does the parser loop")
@@ -50,7 +55,7 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugi
     transcript.unlink()
     history = home.config / "history.jsonl"
     history.write_text(re.sub(r'"timestamp":\d+', '"timestamp":1700000000000', history.read_text()))
-    (row,) = verb(home, "sessions")["sessions"]
+    (row,) = run_verb(home, "sessions")["sessions"]
     assert (row["agent"], row["session_id"], row["turns"]) == ("prompts", transcript.stem, 2)
     (copy,) = home.config.glob(f"resume-hooks/mirrors/prompts/*/{transcript.stem}.jsonl")
     assert "line 59 of the pasted zebra" in copy.read_text()
@@ -72,11 +77,10 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugi
     assert "Only its prompts are left" in said
 
 
-def test_two_copies_of_an_id(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """The newest client resumes no id that is in two folders from a third one.
-
-    Once one of them is gone it does.
-    """
+def test_the_client_refuses_an_id_in_two_folders(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """The newest client resumes it from a third folder only after one of the copies is gone."""
     run_print(client, home, api, "what was said before")
     (session,) = home.sessions()
     twin = home.config / "projects" / "-elsewhere" / session.name
@@ -89,43 +93,40 @@ def test_two_copies_of_an_id(client: ClientVersion, home: ClientHome, api: MockA
     assert "No conversation found" in refused.stderr + refused.text + str(refused.events)
     os.utime(session, (1_700_000_000, 1_700_000_000))
     os.utime(twin, (1_700_000_000, 1_700_000_000))
-    done = verb(home, "delete", str(session), "--other-copies", "--yes", cwd=here)
+    done = run_verb(home, "delete", str(session), "--other-copies", "--yes", cwd=here)
     assert (done["kept"], done["session"]["file"]) == (str(session), str(twin))
     api.clear()
     assert run_print(client, home, api, "go on now", resume=session.stem).returncode == 0
     assert "what was said before" in message_texts_of_request(api.main_requests()[-1])
 
 
-def git(folder: Path, *words: str) -> None:
-    """Run git as nobody in particular."""
+def run_git(folder: Path, *words: str) -> None:
+    """Run git without the user's identity."""
     subprocess.run(
         ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=folder, check=True
     )
 
 
 def begin_repository(home: ClientHome) -> None:
-    """The project becomes a repository with a commit."""
-    git(home.cwd, "init", "-q", "-b", "main")
-    git(home.cwd, "commit", "-q", "--allow-empty", "-m", "one")
+    """Turn the project into a repository with a commit."""
+    run_git(home.cwd, "init", "-q", "-b", "main")
+    run_git(home.cwd, "commit", "-q", "--allow-empty", "-m", "one")
 
 
 def move_project(home: ClientHome, name: str) -> Path:
-    """The project's folder gets another name, and is trusted there; the old one."""
+    """Rename the project's folder, trust the new one and return the old one."""
     old = home.cwd
     home.cwd = old.rename(home.root / name)
     home._seed()
     return old
 
 
-def test_a_folder_that_moved(
+def test_a_start_names_the_sessions_of_a_moved_folder(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """A line at the start, and no question; no session names a commit.
+    """A line at the start names the command that copies them, without a question, and no session names a commit.
 
-    The command that it names copies them.
-
-    Where no module runs, a line of the start says it, with the command; nobody is asked again in
-    that folder.
+    Without the module, a line of the start hook has the command, and only once per folder.
     """
     begin_repository(home)
     (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)
@@ -141,7 +142,7 @@ def test_a_folder_that_moved(
         tui.submit("/resume-hooks:help")
         tui.wait_idle(4)
         assert "Copy them here" not in tui.text()
-    assert len(verb(home, "rehome")["made"]) == 2
+    assert len(run_verb(home, "rehome")["made"]) == 2
     said = []
     for session in (
         path for path in home.sessions() if b"continue_metadata" in path.read_bytes()[:100]
@@ -161,25 +162,28 @@ def test_a_folder_that_moved(
         tui.start(plugin_dir=plugin, extra_env=ENGINE)
         tui.wait_idle()
         assert "This repository was in" not in tui.text()
-    made = verb(home, "rehome", "--dry-run")
+    made = run_verb(home, "rehome", "--dry-run")
     assert (made["was"], len(made["made"])) == (str(home.root / "elsewhere"), 2)
     assert not home.sessions()
 
 
-def test_worktrees_that_are_removed(
+def test_sessions_of_removed_worktrees_can_continue(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """One of git's own and one of the client's: listed by the main checkout, and gone on with there, or again."""
+    """One worktree is git's and one is the client's.
+
+    The main checkout lists their sessions, which continue there or in a new worktree.
+    """
     begin_repository(home)
     (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)
     (home.config / "resume-hooks").chmod(0o700)
     main, tree = home.cwd, home.root / "feature"
-    git(main, "worktree", "add", "-q", "-b", "feat", str(tree))
+    run_git(main, "worktree", "add", "-q", "-b", "feat", str(tree))
     home.cwd = tree
     home._seed()
     run_print(client, home, api, "work in the tree", plugin_dir=plugin, extra_env=ENGINE)
     (session,) = home.sessions()
-    git(main, "worktree", "remove", str(tree))
+    run_git(main, "worktree", "remove", str(tree))
     home.cwd = main
     home._seed()
     with Tui(client, home, api) as tui:
@@ -189,7 +193,7 @@ def test_worktrees_that_are_removed(
         tui.wait_idle()
         tui.submit("/exit")
         assert wait_until(lambda: not tui.alive())
-    rows = {row["title"]: row for row in verb(home, "sessions", "--helpers")["sessions"]}
+    rows = {row["title"]: row for row in run_verb(home, "sessions", "--helpers")["sessions"]}
     assert (rows["work in the tree"]["folder"], rows["work in the tree"]["branch"]) == (
         str(tree),
         "feat",
@@ -208,7 +212,7 @@ def test_worktrees_that_are_removed(
     )
     assert f"git -C {main} worktree add {tree} feat" in done.stderr
     assert f"fork {session.stem} --home {main}" in done.stderr
-    git(main, "worktree", "add", "-q", str(tree), "feat")
+    run_git(main, "worktree", "add", "-q", str(tree), "feat")
     home.cwd = tree
     api.clear()
     assert run_print(client, home, api, "go on now", resume=session.stem).returncode == 0

@@ -1,4 +1,7 @@
-"""A fork that comes back, in the real client: what is sent is what is sent of the parent, then what the fork found."""
+"""Tests of ``back`` in a fork with the real client.
+
+The child sends the parent's conversation, then the fork's results.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ BASH: Reply = {
 }
 
 
-def verb(home: ClientHome, name: str, of: Path) -> Path:
-    """The one child that a verb of ours makes of a session."""
+def child_of_verb(home: ClientHome, name: str, of: Path) -> Path:
+    """Run a verb on a session and return the path of its new child."""
     command = [sys.executable, "-m", "resume_hooks", name, of.stem]
     done = subprocess.run(
         command,
@@ -38,23 +41,23 @@ def verb(home: ClientHome, name: str, of: Path) -> Path:
     return child
 
 
-def test_the_request_of_a_fork_that_came_back(
+def test_a_rewound_fork_sends_the_parents_conversation(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The parent's conversation, word for word; lineage and digest; the card.
+    """The request has the parent's conversation, then lineage and digest, then the card.
 
-    What the parent continued with is not.
+    It has no later turn of the parent.
     """
     client = every_client
     api.script = ["ALPHA noted"]
     assert run_print(client, home, api, "remember ALPHA").returncode == 0
     (begun,) = home.sessions()
-    fork = verb(home, "fork", begun)
+    fork = child_of_verb(home, "fork", begun)
     before = resume_request(client, home, api, begun.stem)
     api.script = [BASH, "We decided to use the lexer."]
     done = run_print(client, home, api, "explore DELTA", resume=fork.stem, extra_args=SKIP)
     assert done.returncode == 0, done.stderr
-    back = verb(home, "back", fork)
+    back = child_of_verb(home, "back", fork)
     rows = resume_request(client, home, api, back.stem)
     assert (
         rows[:-2]
@@ -73,9 +76,11 @@ def test_the_request_of_a_fork_that_came_back(
     assert card.startswith("**Back** to where the fork left")
 
 
-def test_back_in_a_fork(tui: Tui, plugin: Path, parent: Path) -> None:
-    """The command of a mark, without a word behind it: the new session opens, and is reported a digest of the fork."""
-    fork = verb(tui.home, "fork", parent)
+def test_back_without_a_report_opens_the_child_of_a_fork(
+    tui: Tui, plugin: Path, parent: Path
+) -> None:
+    """The new session opens with a digest of the fork."""
+    fork = child_of_verb(tui.home, "fork", parent)
     tui.start(ASK_FIRST, resume=fork.stem, plugin_dir=plugin, extra_env=QUIET)
     tui.submit("explore DELTA")
     tui.wait_for("Mock reply 1")

@@ -1,4 +1,7 @@
-"""``>mark`` and ``>back`` as a user meets them: the client is at the mark again, with the report alone."""
+"""Tests of ``>mark`` and ``>back`` in the real client.
+
+After ``>back`` the session is at the mark, with only the report.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +52,8 @@ def messages(request: Request) -> list[tuple[str, Any]]:
     ]  # client 2.1.329 sends empty ones after the first user's
 
 
-def told_at(sent: list[tuple[str, Any]]) -> int:
-    """Return the position of the message about the way back; the card follows it."""
+def position_of_report(sent: list[tuple[str, Any]]) -> int:
+    """Return the position of the message with the report; the card follows it."""
     ends = [blocks[0].get("text", "").endswith(f":\n{REPORT}") for _, blocks in sent]
     assert ends.count(True) == 1
     place = ends.index(True)
@@ -65,7 +68,7 @@ def told_at(sent: list[tuple[str, Any]]) -> int:
 def assert_went_back(before: Request, after: Request, prompt: str) -> None:
     """Check the messages up to the mark, then lineage and report, the card, and the new prompt."""
     sent = messages(after)
-    place = told_at(sent)
+    place = position_of_report(sent)
     assert sent[:place] == messages(before)[:place]
     assert [role for role, _ in sent[place + 2 :]] == ["user"]
     assert last_user_text(after).endswith(prompt)
@@ -74,13 +77,11 @@ def assert_went_back(before: Request, after: Request, prompt: str) -> None:
     assert "No response requested" not in said
 
 
-def test_mark_explore_back_paste(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """In one client: neither trigger asks the API.
+def test_a_mark_and_back_in_one_client(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """Neither trigger sends an API request.
 
-    The child's request is the parent's up to the mark, and the report.
-
-    The screen shows the talk up to the mark and the card; the whole report is in the transcript
-    view.
+    The child sends the parent's messages up to the mark, and the report. The screen shows the talk
+    up to the mark and the card. Only the transcript view shows the whole report.
     """
     (tui.home.cwd / "a.txt").write_text("EXPLORED a file\n")
     tui.start(
@@ -135,11 +136,8 @@ def test_mark_explore_back_paste(tui: Tui, plugin: Path, xserver: XServer) -> No
 
 
 @pytest.mark.wide
-def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
-    """``>mark`` next to a running turn marks what is whole.
-
-    Its one line that shows is the useful one.
-    """
+def test_a_mark_during_a_turn_is_after_the_last_complete_step(tui: Tui, plugin: Path) -> None:
+    """Its visible line is the useful one."""
     tui.start(plugin_dir=plugin, extra_env=ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"})
     tui.submit("remember ALPHA")
     tui.wait_for("Mock reply 1")
@@ -163,10 +161,10 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
 
 
 @pytest.mark.wide
-def test_on_every_client(
+def test_mark_and_back_work_in_every_client(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """With ``-p``, in a session of that client: both forms, no request, then the child's request."""
+    """Both forms work with ``-p`` and send no request. The child's request follows."""
     (home.cwd / "a.txt").write_text("EXPLORED a file\n")
     env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
 
@@ -203,10 +201,10 @@ def test_on_every_client(
     assert "noted ALPHA" in message_texts_of_request(after)
 
 
-def test_across_a_compaction(
+def test_back_to_a_mark_before_a_compaction(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """The mark was compacted away: the child sends the conversation as it was there, and nothing of the summary."""
+    """The child sends the conversation as it was at the mark, without the summary."""
 
     def run(prompt: str, resume: str | None, answer: str) -> str:
         api.script = [answer]
@@ -229,8 +227,10 @@ def test_across_a_compaction(
     assert "SUMMED UP" not in message_texts_of_request(api.main_requests()[-1])
 
 
-def legal_points(nodes: tuple[Node, ...], count: int, chance: random.Random) -> list[Node]:
-    """Return answers after which nothing is open: positions for the client's own --resume-session-at."""
+def answers_without_open_calls(
+    nodes: tuple[Node, ...], count: int, chance: random.Random
+) -> list[Node]:
+    """Return answers after which no call is open: positions for the client's own --resume-session-at."""
     row = linearize_chain(nodes)
     ends = [
         node
@@ -243,19 +243,18 @@ def legal_points(nodes: tuple[Node, ...], count: int, chance: random.Random) -> 
     return chance.sample(ends, min(count, len(ends)))
 
 
-def goes_back_well(
+def assert_rewinds_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi, count: int
 ) -> None:
-    """Rewind a copy of a session to some places.
-
-    What each child sends is what the client sends of the cut parent.
-    """
+    """Rewind a copy of a session to some places. Each child sends the same as the client sends for the cut parent."""
     source = corpus() / name
     parent = home.install_session(source, str(uuid.uuid4()))
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     session = locate.session_file(str(parent))
-    for node in legal_points(tuple(scan_transcript(str(parent)).chain), count, random.Random(name)):
+    for node in answers_without_open_calls(
+        tuple(scan_transcript(str(parent)).chain), count, random.Random(name)
+    ):
         mark = Mark(session.session_id, node.uuid, node.number, GOAL, "2026-01-31T09:31:00.000Z")
         made = write_child(
             plan_back.plan_back(session, mark, REPORT, Where(environ)).child, Where(environ)
@@ -267,7 +266,7 @@ def goes_back_well(
         went_back = messages(resume_request(client, home, api, made.session_id, []))
         if cut[0][0] == "assistant":
             went_back = went_back[1:]  # the lineage, since a conversation begins with a user
-        place = told_at(went_back)
+        place = position_of_report(went_back)
         assert went_back[:place] == cut[:place]
         assert [role for role, _ in went_back[place + 2 :]] == [role for role, _ in cut[place:]], (
             "the prompt follows"
@@ -288,17 +287,17 @@ def resume_request(
 
 
 @pytest.mark.parametrize("name", one_in(3, FEW))
-def test_a_few_real_sessions(
+def test_rewinds_of_a_few_real_sessions_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """One place in each."""
-    goes_back_well(name, client, home, api, 1)
+    """Each session is rewound to one place."""
+    assert_rewinds_match_the_client(name, client, home, api, 1)
 
 
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
-def test_every_real_session(
+def test_rewinds_of_every_real_session_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Three places in each session of the corpus."""
-    goes_back_well(name, client, home, api, 3)
+    """Each session of the corpus is rewound to three places."""
+    assert_rewinds_match_the_client(name, client, home, api, 3)

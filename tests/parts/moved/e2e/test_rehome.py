@@ -1,6 +1,7 @@
-"""A session at home elsewhere, in the real client: its folder moved, it is resumed, listed, and its files rewind there.
+"""Tests with the real client of re-homed sessions.
 
-Files rewind in a fork, too, with nothing of its parent left.
+After their folder moved, they resume, are listed and rewind files. Files also rewind in a fork
+without its parent.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from tests.e2e.test_fork import environ_of
 from tests.e2e.test_trim_files import LONG, ask, edit_twice, rewind_files
 
 
-def move(home: ClientHome) -> Path:
+def move_project(home: ClientHome) -> Path:
     """Rename the project's folder, like a moved repository, and return the old one."""
     old = home.cwd
     home.cwd = old.rename(home.root / "elsewhere")
@@ -45,10 +46,10 @@ def move(home: ClientHome) -> Path:
     return old
 
 
-def child_of(
+def fork_into_current_folder(
     parent: Path, home: ClientHome, cut: CutSelector | None = None, *, rehomed: bool = True
 ) -> Receipt:
-    """A fork, at home the folder in which the client starts now."""
+    """Fork the session into the folder in which the client starts now."""
     environ = environ_of(home)
     where = str(home.cwd) if rehomed else None
     return write_child(
@@ -57,30 +58,27 @@ def child_of(
     )
 
 
-def prompts(parent: Path) -> list[str]:
-    """The uuids of a session's prompts."""
+def prompt_ids(parent: Path) -> list[str]:
+    """Return the uuids of a session's prompts."""
     transcript = scan_transcript(str(parent))
     return [
         node.uuid for node in transcript.chain if records.is_prompt(transcript.read_record(node))
     ]
 
 
-def forget(parent: Path, home: ClientHome) -> None:
+def remove_parent(parent: Path, home: ClientHome) -> None:
     """Remove every trace of the parent."""
     parent.unlink()
     shutil.rmtree(home.config / "file-history" / parent.stem)
 
 
-def rewinds_elsewhere(client: ClientVersion, home: ClientHome, api: MockApi) -> str:
-    """Re-home a session whose folder moved.
-
-    Resume it there, and rewind the moved files to both prompts. Its title.
-    """
+def assert_rewinds_after_a_move(client: ClientVersion, home: ClientHome, api: MockApi) -> str:
+    """Re-home a session whose folder moved, resume it, rewind the moved files to both prompts and return its title."""
     parent = edit_twice(client, home, api)
-    first, second = prompts(parent)
-    old = move(home)
-    made = child_of(parent, home)
-    forget(parent, home)
+    first, second = prompt_ids(parent)
+    old = move_project(home)
+    made = fork_into_current_folder(parent, home)
+    remove_parent(parent, home)
     file = home.cwd / "a.txt"
     assert rewind_files(client, home, api, made.session_id, second)
     assert file.read_text() == f"FIRST\n{LONG}"
@@ -97,14 +95,14 @@ def rewinds_elsewhere(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     return made.title
 
 
-def test_a_moved_project(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Newer clients write only into folders that a backup names.
+def test_a_session_of_a_moved_project_can_be_rehomed(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """Newer clients write only into folders that a backup names, and old ones keep another form of snapshots.
 
-    Old ones keep snapshots in another form.
-
-    The newest client's own list in the new folder contains the child under its title.
+    The newest client's list in the new folder shows the child with its title.
     """
-    title = rewinds_elsewhere(every_client, home, api)
+    title = assert_rewinds_after_a_move(every_client, home, api)
     if every_client.version == NEWEST:
         with Tui(every_client, home, api) as tui:
             tui.start(["--resume"], ready=False)
@@ -112,15 +110,15 @@ def test_a_moved_project(every_client: ClientVersion, home: ClientHome, api: Moc
 
 
 def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Whole and cut, without the parent: to the prompts in the fork."""
+    """Forks of the whole session and of a part rewind files to their prompts without the parent."""
     parent = edit_twice(client, home, api)
-    first, second = prompts(parent)
+    first, second = prompt_ids(parent)
     last = next(
         node for node in reversed(scan_transcript(str(parent)).chain) if node.uuid == second
     )
-    cut = child_of(parent, home, CutAtRecord(last.number - 1), rehomed=False)
-    whole = child_of(parent, home, rehomed=False)
-    forget(parent, home)
+    cut = fork_into_current_folder(parent, home, CutAtRecord(last.number - 1), rehomed=False)
+    whole = fork_into_current_folder(parent, home, rehomed=False)
+    remove_parent(parent, home)
     file = home.cwd / "a.txt"
     assert rewind_files(client, home, api, whole.session_id, second)
     assert file.read_text() == f"FIRST\n{LONG}"
@@ -129,22 +127,20 @@ def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: Mo
 
 
 @pytest.mark.wide
-def test_work_in_a_fork_leaves_the_parents_backups(home: ClientHome, api: MockApi) -> None:
-    """Old clients write a new version of a backup into the file of its name.
+def test_work_in_a_fork_keeps_the_parents_backups(home: ClientHome, api: MockApi) -> None:
+    """Old clients write a new version into the backup file of the same name, which the parent uses next.
 
-    The parent's next one has that name.
-
-    What re-homing is for: an old client finds no session of another folder. The newest does, by its
-    id alone.
+    An old client finds no session of another folder, and the newest one only by id; re-homing helps
+    both.
     """
     oldest = find_client(OLDEST)
     parent = edit_twice(oldest, home, api)
     history = home.config / "file-history" / parent.stem
     kept = {path.name: path.read_bytes() for path in history.iterdir()}
     second = next(
-        node for node in scan_transcript(str(parent)).chain if node.uuid == prompts(parent)[1]
+        node for node in scan_transcript(str(parent)).chain if node.uuid == prompt_ids(parent)[1]
     )
-    made = child_of(parent, home, CutAtRecord(second.number - 1), rehomed=False)
+    made = fork_into_current_folder(parent, home, CutAtRecord(second.number - 1), rehomed=False)
     file = str(home.cwd / "a.txt")
     for text in ("THIRD", "FOURTH", "FIFTH"):
         steps = [
@@ -155,22 +151,19 @@ def test_work_in_a_fork_leaves_the_parents_backups(home: ClientHome, api: MockAp
         ask(oldest, home, api, text, steps, made.session_id)
     assert len(list((history.parent / made.session_id).iterdir())) > 1
     assert {path.name: path.read_bytes() for path in history.iterdir()} == kept
-    move(home)
+    move_project(home)
     done = run_print(oldest, home, api, "go on now", resume=parent.stem)
     assert done.returncode != 0
     assert "No conversation found" in done.stderr + done.text + str(done.events)
 
 
-def test_all_sessions_of_a_moved_folder(
+def test_rehome_copies_all_sessions_of_a_moved_folder(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Two at once by ``rehome``, which finds what the folder was called.
-
-    Each continues in the new one.
-    """
+    """Two sessions are copied together, and ``rehome`` finds the old folder. Each continues in the new one."""
     edit_twice(client, home, api)
     ask(client, home, api, "another one", ["done"])
-    move(home)
+    move_project(home)
     command = [sys.executable, "-m", "resume_hooks", "rehome", "--json"]
     done = subprocess.run(
         command, env=environ_of(home), cwd=home.cwd, capture_output=True, check=True

@@ -1,4 +1,4 @@
-"""``rewind-files`` does to a project what the client's own ``--rewind-files`` does, at every prompt of a session."""
+"""Tests that ``rewind-files`` changes a project like the client's own ``--rewind-files``, at every prompt."""
 
 from __future__ import annotations
 
@@ -21,55 +21,71 @@ from tests.needs import REPO
 Tree = dict[str, tuple[int, bytes]]
 
 
-def write(path: Path, content: str) -> dict[str, Any]:
-    """A call that writes a file."""
+def write_call(path: Path, content: str) -> dict[str, Any]:
+    """Return a call that writes a file."""
     return {"name": "Write", "input": {"file_path": str(path), "content": content}}
 
 
-def edit(path: Path, old: str, new: str) -> dict[str, Any]:
-    """A call that edits a file."""
+def edit_call(path: Path, old: str, new: str) -> dict[str, Any]:
+    """Return a call that edits a file."""
     return {"name": "Edit", "input": {"file_path": str(path), "old_string": old, "new_string": new}}
 
 
-def read(path: Path) -> dict[str, Any]:
-    """A call that reads a file, which old clients want before an edit."""
+def read_call(path: Path) -> dict[str, Any]:
+    """Return a call that reads a file, which old clients require before an edit."""
     return {"name": "Read", "input": {"file_path": str(path)}}
 
 
-def shell(command: str) -> dict[str, Any]:
+def shell_call(command: str) -> dict[str, Any]:
     """Return a call of the shell, whose effects the client does not track."""
     return {"name": "Bash", "input": {"command": command}}
 
 
-def work(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
-    """A session that edits, creates and deletes real files over six prompts; its file."""
+def session_that_edits_files(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
+    """Run a session that edits, creates and deletes real files over six prompts, and return its file."""
     old, new, gone = home.cwd / "old.txt", home.cwd / "sub" / "new.py", home.cwd / "gone.md"
     old.write_text("before\n", encoding="utf-8")
     old.chmod(0o750)
     gone.write_text("stays as long as nobody removes it\n", encoding="utf-8")
     session_id = ask(
-        client, home, api, "one", [read(old), write(old, "first\nzweite Zeile: ü\n"), "done"]
+        client,
+        home,
+        api,
+        "one",
+        [read_call(old), write_call(old, "first\nzweite Zeile: ü\n"), "done"],
     )
     for prompt, script in (
-        ("two", [read(old), edit(old, "first", "second"), write(new, "x = 1\n"), "done"]),
+        (
+            "two",
+            [read_call(old), edit_call(old, "first", "second"), write_call(new, "x = 1\n"), "done"],
+        ),
         ("three", ["only said something"]),
         (
             "four",
-            [read(new), edit(new, "1", "2"), read(gone), edit(gone, "nobody", "no one"), "done"],
+            [
+                read_call(new),
+                edit_call(new, "1", "2"),
+                read_call(gone),
+                edit_call(gone, "nobody", "no one"),
+                "done",
+            ],
         ),
         (
             "five",
-            [shell(f"rm {gone} && echo by hand >> {old} && echo untracked > other.txt"), "done"],
+            [
+                shell_call(f"rm {gone} && echo by hand >> {old} && echo untracked > other.txt"),
+                "done",
+            ],
         ),
-        ("six", [read(old), edit(old, "second", "third"), "done"]),
+        ("six", [read_call(old), edit_call(old, "second", "third"), "done"]),
     ):
         session_id = ask(client, home, api, prompt, script, session_id)
     assert not gone.exists()
     return home.project_folder / f"{session_id}.jsonl"
 
 
-def tree(folder: Path) -> Tree:
-    """Every file of a folder with its mode and bytes."""
+def files_in_folder(folder: Path) -> Tree:
+    """Return every file of a folder with its mode and bytes."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {
         str(path.relative_to(folder)): (stat.S_IMODE(path.stat().st_mode), path.read_bytes())
@@ -80,11 +96,13 @@ def tree(folder: Path) -> Tree:
 def project_after_client_rewind(
     client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str
 ) -> Tree | None:
-    """The project after the client's own rewind.
+    """Return the project after the client's own rewind.
 
-    None where it wrote no snapshot at this prompt, so quick it ended.
+    None if the client wrote no snapshot at this prompt, because it ended too quickly.
     """
-    return tree(home.cwd) if rewind_files(client, home, api, session_id, prompt) else None
+    return (
+        files_in_folder(home.cwd) if rewind_files(client, home, api, session_id, prompt) else None
+    )
 
 
 def project_after_our_rewind(home: ClientHome, *arguments: str, code: int = 0) -> Tree:
@@ -99,19 +117,16 @@ def project_after_our_rewind(home: ClientHome, *arguments: str, code: int = 0) -
         check=False,
     )
     assert done.returncode == code, done.stderr
-    return tree(home.cwd)
+    return files_in_folder(home.cwd)
 
 
-def compare(
+def compare_rewinds(
     client: ClientVersion, home: ClientHome, api: MockApi, file: Path, session_id: str
 ) -> None:
-    """At each prompt, from the same beginning, both leave the same files.
-
-    An undo leaves what was there.
-    """
+    """At each prompt both rewinds leave the same files, and an undo restores the earlier ones."""
     aside = home.root.parent / "aside"
     shutil.copytree(home.root, aside, symlinks=True)
-    before = tree(home.cwd)
+    before = files_in_folder(home.cwd)
     seen, compared = [], 0
     for prompt in history.read_file_history(locate.session_file(str(file))).prompts:
         wanted = project_after_client_rewind(client, home, api, session_id, prompt.uuid)
@@ -130,33 +145,37 @@ def compare(
     assert seen[0]["old.txt"] == (0o750, b"before\n")
 
 
-def test_it_restores_the_same_files_as_the_client(
+def test_rewind_files_restores_the_same_files_as_the_client(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Contents, modes, files that came and went.
+    """Contents and modes are equal, and so are created and deleted files.
 
-    Old clients write snapshots alone, new ones deltas too.
+    Old clients write only snapshots, new ones also deltas.
     """
-    file = work(every_client, home, api)
-    compare(every_client, home, api, file, file.stem)
+    file = session_that_edits_files(every_client, home, api)
+    compare_rewinds(every_client, home, api, file, file.stem)
 
 
 @pytest.mark.wide
-def test_a_child_without_its_parent_restores_the_same(
+def test_a_child_without_its_parent_restores_the_same_files(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A trimmed child carries the snapshots and has the backups under its own id.
+    """A trimmed child has the snapshots, and the backups under its own id.
 
-    Those alone count, as for the client: where they are gone, nothing is restored from its
-    parent's.
+    As in the client, only those backups count: without them, nothing is restored from the parent's
+    backups.
     """
-    file = work(client, home, api)
+    file = session_that_edits_files(client, home, api)
     child = trim_everything(file, home)
-    own, aside, before = home.config / "file-history" / child, home.root / "own", tree(home.cwd)
+    own, aside, before = (
+        home.config / "file-history" / child,
+        home.root / "own",
+        files_in_folder(home.cwd),
+    )
     own.rename(aside)
     assert project_after_our_rewind(home, child, "--to", "1", code=1) == before
     assert (home.config / "file-history" / file.stem).is_dir()
     aside.rename(own)
     file.unlink()
     shutil.rmtree(home.config / "file-history" / file.stem)
-    compare(client, home, api, home.project_folder / f"{child}.jsonl", child)
+    compare_rewinds(client, home, api, home.project_folder / f"{child}.jsonl", child)

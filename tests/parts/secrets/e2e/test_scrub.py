@@ -1,4 +1,4 @@
-"""Scrubbed sessions in the real client: what is sent is what was sent of the session before, without its secrets."""
+"""Tests of scrubbed sessions in the real client: the request stays the same, except for the secrets."""
 
 from __future__ import annotations
 
@@ -36,10 +36,7 @@ REMOVED = "[secret removed: github-pat]"
 
 
 def session_full_of_secrets(content: bytes) -> bytes:
-    """A session whose every text tells a secret, the screen's copies included.
-
-    Thinking stays as it is.
-    """
+    """Return a session with a secret in every text, including the copies for the screen. Thinking is unchanged."""
     return b"\n".join(_planted(number, row) for number, row in enumerate(content.split(b"\n")))
 
 
@@ -47,11 +44,11 @@ def _planted(number: int, row: bytes) -> bytes:
     record = json.loads(row) if row.startswith(b"{") else None
     if record is None or record.get("type") not in {"user", "assistant"}:
         return row
-    _tell(record, SECRETS[number % len(SECRETS)])
+    _add_secret(record, SECRETS[number % len(SECRETS)])
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _tell(record: dict[str, Any], secret: str) -> None:
+def _add_secret(record: dict[str, Any], secret: str) -> None:
     message = record.get("message") or {}
     content = message.get("content")
     if isinstance(content, str):
@@ -65,20 +62,22 @@ def _tell(record: dict[str, Any], secret: str) -> None:
         record["toolUseResult"]["told"] = secret
 
 
-def without(rows: Sent) -> Sent:
+def request_without_secrets(rows: Sent) -> Sent:
     """Return the request with placeholders in place of the secrets."""
     secrets = re.compile("|".join(SECRETS))
     return [(kind, name, secrets.sub(REMOVED, text)) for kind, name, text in rows]
 
 
 def scan_idle_session(home: ClientHome, path: Path) -> ScrubFindings:
-    """Return the findings in a session that was not touched for a while."""
+    """Return the findings in a session that was not changed for a while."""
     os.utime(path, (time.time() - 600,) * 2)
     return findings.search_everywhere(session_file(str(path)), Where(environ_of(home)))
 
 
-def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Compare a session's request with that of its scrubbed child, and with its own after a scrub."""
+def assert_requests_match_after_scrub(
+    content: bytes, client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """Compare a session's request with the request of its scrubbed child and of the session after a scrub."""
     path = home.install_session(content, str(uuid.uuid4()))
     twin = home.install_session(content, str(uuid.uuid4()))  # a client writes to what it resumes
     whole = resume_request(client, home, api, twin.stem)
@@ -93,22 +92,26 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
         Where(environ_of(home)),
     )
     assert path.read_bytes() == before
-    assert resume_request(client, home, api, made.session_id) == without(whole)
+    assert resume_request(client, home, api, made.session_id) == request_without_secrets(whole)
 
     rows = purge_secrets(scan_idle_session(home, path), Where(environ_of(home)))
     assert [row for row in rows if row.state == REMAINING_STATE] == []
     assert str(path) not in {
         row.location.path for row in scan_idle_session(home, path).places_to_change
     }
-    assert resume_request(client, home, api, path.stem) == without(whole)
+    assert resume_request(client, home, api, path.stem) == request_without_secrets(whole)
     messages = api.main_requests()[0]["messages"]  # the client's own that sets an effort is empty
     assert all(message["content"] for message in messages if "output_config" not in message)
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
-def test_real_sessions(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """In the request of each child, and of each scrubbed session, only the secrets are missing."""
-    scrubs_well(session_full_of_secrets((corpus() / name).read_bytes()), client, home, api)
+def test_scrubbed_real_sessions_send_the_same_without_secrets(
+    name: str, client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """This is true for each child and for each session scrubbed in place."""
+    assert_requests_match_after_scrub(
+        session_full_of_secrets((corpus() / name).read_bytes()), client, home, api
+    )
 
 
 def session_with_secret_thinking() -> bytes:
@@ -136,8 +139,8 @@ def session_with_secret_thinking() -> bytes:
     return session_bytes(rows)
 
 
-def test_thinking_that_shows_a_secret(
+def test_thinking_with_a_secret_is_removed(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The whole block is removed; calls keep their answers, and nothing empty is sent."""
-    scrubs_well(session_with_secret_thinking(), every_client, home, api)
+    """The whole block is removed, calls keep their answers, and no empty message is sent."""
+    assert_requests_match_after_scrub(session_with_secret_thinking(), every_client, home, api)

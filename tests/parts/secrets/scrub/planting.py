@@ -67,7 +67,7 @@ class Planted(NamedTuple):
     children: tuple[Path, ...]
 
 
-def records() -> list[Record]:
+def records_with_secrets() -> list[Record]:
     """Return a session with secrets in each kind of record, on each branch, before and after a compaction."""
     one, two, three = SECRETS
     asked = [{"question": f"use {one}?"}]
@@ -177,7 +177,7 @@ def odd_lines() -> list[bytes]:
     ]
 
 
-def laid(path: Path, content: bytes) -> Path:
+def write_old_file(path: Path, content: bytes) -> Path:
     """Write a file with an old time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -186,60 +186,65 @@ def laid(path: Path, content: bytes) -> Path:
     return path
 
 
-def plant(home: ConfigHome) -> Planted:
+def plant_secrets(home: ConfigHome) -> Planted:
     """Write secrets into every place that a session has."""
     one, two, three = SECRETS
     project, where = home.project(), home.where
     torn = b'{"torn": "' + three.encode()
-    path = laid(
-        project / f"{SESSION}.jsonl", session_bytes(records()) + b"\n".join([*odd_lines(), torn])
+    path = write_old_file(
+        project / f"{SESSION}.jsonl",
+        session_bytes(records_with_secrets()) + b"\n".join([*odd_lines(), torn]),
     )
     own = project / SESSION
-    laid(own / "tool-results" / "big.txt", f"line\ntoken {two}\n".encode())
+    write_old_file(own / "tool-results" / "big.txt", f"line\ntoken {two}\n".encode())
     agent = [
         user(f"look for {one}", uuid="s0", isSidechain=True),
         assistant("none", uuid="s1", parent="s0"),
     ]
-    laid(own / "subagents" / "agent-1.jsonl", session_bytes(agent))
-    laid(
+    write_old_file(own / "subagents" / "agent-1.jsonl", session_bytes(agent))
+    write_old_file(
         own / "subagents" / "agent-1.meta.json",
         json.dumps({"agentType": "x", "description": two}).encode(),
     )
-    laid(project / "agent-2.jsonl", session_bytes(agent))
-    laid(project / "agent-2.meta.json", json.dumps({"description": one}).encode())
-    laid(project / f".{SESSION}.jsonl.2026-01-31T09-30-00.000Z.moving", session_bytes(agent))
-    laid(project / f"{SESSION}.jsonl.bak", session_bytes(records()))
-    laid(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
+    write_old_file(project / "agent-2.jsonl", session_bytes(agent))
+    write_old_file(project / "agent-2.meta.json", json.dumps({"description": one}).encode())
+    write_old_file(
+        project / f".{SESSION}.jsonl.2026-01-31T09-30-00.000Z.moving", session_bytes(agent)
+    )
+    write_old_file(project / f"{SESSION}.jsonl.bak", session_bytes(records_with_secrets()))
+    write_old_file(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
     children = tuple(_children(home, path))
-    laid(
+    write_old_file(
         project / f"{OTHER}.jsonl",
         session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]),
     )
     archive_session.archive_session(session_file(str(children[0])), where)
     archive_session.archive_session(session_file(str(path)), where)
-    laid(
+    write_old_file(
         home.config / "history.jsonl",
         line({"display": f"my token is {one}", "sessionId": SESSION}) + b"\n",
     )
-    laid(home.config / "paste-cache" / "ab.txt", three.encode())
-    laid(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())
+    write_old_file(home.config / "paste-cache" / "ab.txt", three.encode())
+    write_old_file(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())
     note = {"version": 1, "opening": f"next: {one}"}
-    laid(home.config / "resume-hooks" / "pending" / "waiting-x", json.dumps(note).encode())
+    write_old_file(
+        home.config / "resume-hooks" / "pending" / "waiting-x", json.dumps(note).encode()
+    )
     if seam.is_installed("documents"):
-        document = laid(
+        document = write_old_file(
             home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode()
         )
         stored_settings.store_setting("handoff_dir", str(document.parent), where)
     with opened_index(where):
         pass
-    lost = laid(own / "subagents" / "agent-3.jsonl", session_bytes(agent))
+    lost = write_old_file(own / "subagents" / "agent-3.jsonl", session_bytes(agent))
     link_sessions.link_all_sessions(where, lambda: False)
     lost.unlink()
     return Planted(home, path, children)
 
 
 def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
-    """A trimmed child, its fork, one that was trimmed in place and so has a backup, and one in the trash."""
+    """Yield a trimmed child, its fork, a child that was trimmed in place and has a backup, and one in the trash."""
     environ = home.environ
     options = Options(threshold=100, keep_recent=0, min_savings=0)
     reading = plan.scan_session(session_file(str(path)))
@@ -264,23 +269,20 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
     yield from (trimmed, forked, rewritten)
 
 
-def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
-    """Every file, and every part of a pack, in which a secret stands in any form.
-
-    A file with two names once.
-    """
+def places_of_secrets(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
+    """Return the secrets in every file and every part of a pack, in any form. A file with two names is listed once."""
     found: dict[str, list[str]] = {}
     links = set(Path(held_links.links_folder(home.where)).rglob("*")) - set(
         map(Path, held_links.links_without_client_file(home.where))
     )
     for path in sorted(set(home.root.rglob("*")) - links):
         if path.is_file() and (
-            told := [text for text in secrets if _stands(text, path.read_bytes())]
+            told := [text for text in secrets if _contains_secret(text, path.read_bytes())]
         ):
             found[str(path.relative_to(home.root))] = told
     for kept in manifest.list_archived(home.where):
         for place, content in _unpacked(kept):
-            if told := [text for text in secrets if _stands(text, content)]:
+            if told := [text for text in secrets if _contains_secret(text, content)]:
                 found[f"vault: {kept.session_id}/{place}"] = told
     return found
 
@@ -290,8 +292,11 @@ def _unpacked(kept: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
         yield part.place, b"".join(pieces)
 
 
-def _stands(text: str, content: bytes) -> bool:
-    """Whether a secret stands in bytes: as it is, in small letters as the index has it, escaped, or in base64."""
+def _contains_secret(text: str, content: bytes) -> bool:
+    """Check whether bytes contain a secret in any form.
+
+    Unchanged, in lower case as in the index, escaped, or in base64.
+    """
     lowered = content.lower()
     cores = [
         base64.b64encode(bytes(shift) + text.encode()).decode()[4:-4].encode() for shift in range(3)

@@ -1,7 +1,4 @@
-"""A scrubbed child: the live conversation without secrets, its companions too.
-
-The parent byte for byte as it was.
-"""
+"""Tests of a scrubbed child: it and its companion files have no secrets, and the parent keeps every byte."""
 
 from __future__ import annotations
 
@@ -29,23 +26,30 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.parts.secrets.scrub.planting import SECRETS, laid, places_with, plant, records
+from tests.parts.secrets.scrub.planting import (
+    SECRETS,
+    places_of_secrets,
+    plant_secrets,
+    records_with_secrets,
+    write_old_file,
+)
 
 
 @pytest.fixture
-def path(config_home: ConfigHome) -> Path:
-    """A session with secrets, a large output and a copy of a user's file.
-
-    Nothing came from it yet.
-    """
-    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(records()))
-    laid(path.with_suffix("") / "tool-results" / "big.txt", f"line\ntoken {SECRETS[1]}\n".encode())
-    laid(path.with_suffix("") / "tool-results" / "clean.txt", b"nothing")
+def session_with_secrets(config_home: ConfigHome) -> Path:
+    """Write a session without children, with secrets, a large output and a backup of a user's file."""
+    path = write_old_file(
+        config_home.project() / f"{SESSION}.jsonl", session_bytes(records_with_secrets())
+    )
+    write_old_file(
+        path.with_suffix("") / "tool-results" / "big.txt", f"line\ntoken {SECRETS[1]}\n".encode()
+    )
+    write_old_file(path.with_suffix("") / "tool-results" / "clean.txt", b"nothing")
     return path
 
 
-def scrubbed(home: ConfigHome, path: Path) -> Path:
-    """The child."""
+def write_scrubbed_child(home: ConfigHome, path: Path) -> Path:
+    """Write the scrubbed child and return its path."""
     found = findings.search_everywhere(session_file(str(path)), home.where)
     return Path(
         write_child(
@@ -54,24 +58,28 @@ def scrubbed(home: ConfigHome, path: Path) -> Path:
     )
 
 
-def test_the_child_contains_none_and_the_parent_all(config_home: ConfigHome, path: Path) -> None:
-    """The child's records, title and large outputs are clean; the parent's files do not change."""
+def test_a_scrubbed_child_has_no_secret_and_the_parent_is_unchanged(
+    config_home: ConfigHome, session_with_secrets: Path
+) -> None:
+    """The child's records, title and large outputs are clean. The parent's files do not change."""
     before = {
         each: (each.read_bytes(), each.stat().st_mtime)
-        for each in path.parent.rglob("*")
+        for each in session_with_secrets.parent.rglob("*")
         if each.is_file()
     }
-    made = scrubbed(config_home, path)
+    made = write_scrubbed_child(config_home, session_with_secrets)
     assert {each: (each.read_bytes(), each.stat().st_mtime) for each in before} == before
-    assert not [place for place in places_with(config_home) if made.stem in place]
+    assert not [place for place in places_of_secrets(config_home) if made.stem in place]
     assert all(not each.removed_secrets for each in Cleaner().clean_file(str(made), by_line=True))
     beside = made.with_suffix("") / "tool-results"
     assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"
-    assert (beside / "clean.txt").samefile(path.with_suffix("") / "tool-results" / "clean.txt")
+    assert (beside / "clean.txt").samefile(
+        session_with_secrets.with_suffix("") / "tool-results" / "clean.txt"
+    )
     assert manifest.list_archived(config_home.where) == [], "of what is to go no copy more is kept"
 
 
-def test_its_figure_is_that_of_a_trim(config_home: ConfigHome) -> None:
+def test_the_size_of_a_scrubbed_child_is_counted_like_a_trim(config_home: ConfigHome) -> None:
     """The size includes content after the last count."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     session = session_file(write_session(config_home.project(), SESSION, rows))
@@ -82,13 +90,12 @@ def test_its_figure_is_that_of_a_trim(config_home: ConfigHome) -> None:
     )
 
 
-def test_its_chain_is_the_parents(config_home: ConfigHome, path: Path) -> None:
-    """Every live record in its place, but for what was nothing but thinking with a secret.
-
-    It names its own outputs.
-    """
-    file = scrubbed(config_home, path)
-    made, old = scan_transcript(str(file)), scan_transcript(str(path))
+def test_a_scrubbed_child_has_the_parents_chain(
+    config_home: ConfigHome, session_with_secrets: Path
+) -> None:
+    """Only records that are nothing but thinking with a secret are missing. The child names its own outputs."""
+    file = write_scrubbed_child(config_home, session_with_secrets)
+    made, old = scan_transcript(str(file)), scan_transcript(str(session_with_secrets))
     gone = {"t0", "t9"}
     assert [node.uuid for node in made.chain] == [
         node.uuid for node in old.chain if node.uuid not in gone
@@ -99,14 +106,11 @@ def test_its_chain_is_the_parents(config_home: ConfigHome, path: Path) -> None:
     assert f"/{SESSION}/tool-results/" not in file.read_text()
 
 
-def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
-    """What a rewind would restored with a secret in it does not come along.
-
-    What holds none does.
-    """
-    planted = plant(config_home)
+def test_backups_with_secrets_are_not_copied(config_home: ConfigHome) -> None:
+    """Other backups are copied."""
+    planted = plant_secrets(config_home)
     history = config_home.config / "file-history" / SESSION
-    laid(history / "1b@v1", b"clean")
+    write_old_file(history / "1b@v1", b"clean")
     tracked = {name: {"backupFileName": name, "version": 1} for name in ("0a@v1", "1b@v1")}
     snapshot = {
         "messageId": "u0",
@@ -119,7 +123,7 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
         "snapshot": snapshot,
         "isSnapshotUpdate": False,
     }
-    planted.path.write_bytes(session_bytes([*records(), row]))
+    planted.path.write_bytes(session_bytes([*records_with_secrets(), row]))
     found = findings.search_everywhere(session_file(str(planted.path)), config_home.where)
     made = write_child(
         child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner),
@@ -131,22 +135,25 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
     assert any("were not copied" in warning for warning in made.warnings)
 
 
-def test_a_secret_that_stays_keeps_the_child_from_being_born(
-    config_home: ConfigHome, path: Path
+def test_a_remaining_secret_prevents_the_child(
+    config_home: ConfigHome, session_with_secrets: Path
 ) -> None:
     """The written child is scanned again, and a failed child leaves no files."""
-    found = findings.search_everywhere(session_file(str(path)), config_home.where)
+    found = findings.search_everywhere(session_file(str(session_with_secrets)), config_home.where)
     decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner)
     assert isinstance(decided.body, ChainRewrite)
     decided = replace(decided, body=replace(decided.body, mark_line=lambda body, _: body))
     with pytest.raises(CheckFailed, match="no secret is found in it"):
         write_child(decided, config_home.where)
-    assert sorted(each.name for each in path.parent.iterdir()) == [SESSION, path.name]
+    assert sorted(each.name for each in session_with_secrets.parent.iterdir()) == [
+        SESSION,
+        session_with_secrets.name,
+    ]
 
 
-def test_nothing_was_said(config_home: ConfigHome) -> None:
-    """A session of titles alone has no child."""
-    path = laid(
+def test_a_session_without_messages_has_no_scrubbed_child(config_home: ConfigHome) -> None:
+    """The session has only titles."""
+    path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([custom_title(SECRETS[0])])
     )
     with pytest.raises(NothingToFork):

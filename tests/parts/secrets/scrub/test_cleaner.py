@@ -1,4 +1,4 @@
-"""Lines and texts without secrets: what must not change, and what has to go in every form."""
+"""Tests of removing secrets from lines and texts: they disappear in every form, and everything else stays."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
-def test_known_secrets_go_in_every_form(text: str) -> None:
+def test_known_secrets_are_removed_in_every_form(text: str) -> None:
     """They are removed from JSON lines, keys, texts and unfinished lines."""
     for raw in (
         line(user(text, uuid="u")),
@@ -82,15 +82,15 @@ def test_known_secrets_go_in_every_form(text: str) -> None:
     assert KNOWN.clean_text(text.encode()).raw != text.encode()
 
 
-def test_letters_that_are_escaped() -> None:
-    """A secret is one however its letters are written."""
+def test_a_secret_with_escaped_letters_is_removed() -> None:
+    """The letters of a secret may be written in any form."""
     escaped = "".join(f"\\u{ord(sign):04x}" for sign in ONE)
     cleaned = KNOWN.clean_record(f'{{"type":"x","t":"a {escaped} b","n":1.50}}'.encode())
     assert cleaned.raw == b'{"type":"x","t":"a [secret removed: github-pat] b","n":1.50}'
 
 
-def test_only_the_strings_that_hold_one_change() -> None:
-    """Numbers, spaces and other strings stay byte for byte."""
+def test_only_strings_with_a_secret_change() -> None:
+    """Numbers, spaces and other strings keep their bytes."""
     raw = (
         b'{"type" : "x", "big": 123456789012345678901234567890, "o": "\\u00e9", "t": "'
         + ONE.encode()
@@ -102,7 +102,7 @@ def test_only_the_strings_that_hold_one_change() -> None:
         )
 
 
-def test_an_image_and_ids_are_left_and_told() -> None:
+def test_secrets_in_images_and_ids_are_only_reported() -> None:
     """Image data and ids do not change; ``stuck`` reports the secrets in them."""
     data = base64.b64encode(b"\0" * 30 + ONE.encode() + b"\0" * 30).decode()
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
@@ -110,8 +110,8 @@ def test_an_image_and_ids_are_left_and_told() -> None:
     assert KNOWN.clean_record(raw) == (raw, (), True)
 
 
-def test_thinking_goes_as_a_whole() -> None:
-    """Its signature is valid only for the unchanged text; other content stays."""
+def test_thinking_with_a_secret_is_removed_completely() -> None:
+    """Its signature is valid only for the unchanged text. Other content stays."""
     told = {**THOUGHT, "thinking": f"use {ONE}"}
     kept = {**THOUGHT, "thinking": "of nothing"}
     record = assistant([told, kept, {"type": "text", "text": "yes"}], uuid="a")
@@ -121,14 +121,14 @@ def test_thinking_goes_as_a_whole() -> None:
     ]
 
 
-def test_kinds_that_were_not_requested_stay() -> None:
-    """If kinds are requested, only secrets of these kinds are removed."""
+def test_only_requested_kinds_are_removed() -> None:
+    """Secrets of other kinds stay."""
     raw = line(user(f"{ONE} here", uuid="u"))
     assert Cleaner(["aws-access-token"]).clean_record(raw).raw == raw
     assert Cleaner(["github-pat"]).clean_record(raw).raw != raw
 
 
-def test_secrets_over_several_lines_of_a_text() -> None:
+def test_a_secret_of_several_lines_is_removed() -> None:
     """A private key in a tool's output is removed from its first line to its last."""
     body = "\n".join(
         base64.b64encode(bytes((n * 7 + m * 13) % 251 for m in range(48))).decode()
@@ -141,7 +141,7 @@ def test_secrets_over_several_lines_of_a_text() -> None:
     assert body.split("\n", maxsplit=1)[0].encode() not in cleaned.raw
 
 
-def test_common_words_are_not_searched() -> None:
+def test_common_words_are_not_searched_as_secrets() -> None:
     """Short values, words, ids and our own marks are removed only where the scanner finds them."""
     told = [
         value
@@ -164,7 +164,7 @@ def test_an_invalid_secret_is_refused_without_printing_it(given: bytes) -> None:
     assert "long enough" not in f"{refused.value} {refused.value.remedy}"
 
 
-def test_a_secret_goes_with_the_rest_of_its_word() -> None:
+def test_a_shortened_secret_is_removed_with_its_word() -> None:
     """A shortened title reveals a long repetitive key that the rule misses in the complete text."""
     key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
     raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
@@ -186,7 +186,7 @@ def test_a_secret_goes_with_the_rest_of_its_word() -> None:
 
 
 @given(st.text(min_size=6, max_size=60).filter(lambda text: text.strip() and "\0" not in text))
-def test_any_text_is_found_in_all_its_forms(text: str) -> None:
+def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
     """The secret may contain any characters."""
     literals = Literals({text: "named"})
     for form in encode_secret(text):
@@ -196,7 +196,7 @@ def test_any_text_is_found_in_all_its_forms(text: str) -> None:
 
 
 @given(st.binary(max_size=200), st.sampled_from(SECRETS))
-def test_any_bytes_stay_but_for_the_secret(rest: bytes, value: str) -> None:
+def test_all_bytes_around_a_secret_stay(rest: bytes, value: str) -> None:
     """The cleaner never raises, and does not change the text around a secret."""
     known = Cleaner(literals=Literals(dict.fromkeys(SECRETS, "k")), scanning=False)
     body = rest.replace(b"\n", b"").replace(b"\r", b"")
@@ -205,10 +205,7 @@ def test_any_bytes_stay_but_for_the_secret(rest: bytes, value: str) -> None:
 
 
 def test_short_secrets_count_as_whole_tokens() -> None:
-    """A password goes where nothing continues around it, behind an escape, too.
-
-    Words and our own marks stay.
-    """
+    """A password is removed only between separators, such as an escape. Words and our own marks stay."""
     assert [
         is_token(value) for value in ("q7!Zk2pWx", "hunter2", "secret", "my-app", "a b 2 c", "a1b2")
     ] == [
@@ -230,8 +227,8 @@ def test_short_secrets_count_as_whole_tokens() -> None:
     assert cleaner.clean_text(b"hunter2").raw == told
 
 
-def test_each_line_of_a_key_tells() -> None:
-    """Each line of a secret with several lines is known, except its first and last marker lines."""
+def test_each_line_of_a_key_is_a_secret() -> None:
+    """Only the first and last marker lines are not."""
     body = [f"{'MIIEowIBAAKCAQEAzZ3kQ9mW7x'}{n}" for n in range(3)]
     for between in ("\n", "\\n", "\\\\n"):
         key = between.join(
@@ -244,14 +241,14 @@ def test_each_line_of_a_key_tells() -> None:
 @pytest.mark.parametrize(
     "text", list(hostile(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
 )
-def test_no_text_takes_more_than_its_share(text: str) -> None:
-    """Twice that of a redaction."""
+def test_the_cost_of_any_text_is_limited(text: str) -> None:
+    """It is at most twice that of a redaction."""
     dirty = in_line(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
     assert calls(lambda: Cleaner().clean_record(dirty)) <= 2 * MOST * len(dirty)
 
 
-def test_blank_lines_cost_next_to_nothing() -> None:
-    """A scrub passes them over."""
+def test_blank_lines_cost_little() -> None:
+    """A scrub skips them."""
     cleaner = Cleaner()
     assert calls(lambda: cleaner.clean_record(b"\r\n")) <= 8
 
@@ -289,19 +286,19 @@ WAYS: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("repeated", [*one_in(3, REPEATED), *WIDE])
-def test_repeated_text(repeated: str) -> None:
-    """A line with 350 KB of repeated text is cleaned quickly; a search from every quote took minutes."""
+def test_a_line_of_repeated_text_is_cleaned_quickly(repeated: str) -> None:
+    """The line has 350 KB. A search from every quote took minutes."""
     WAYS["scrubbed line"](repeated * (SIZE // len(repeated)))
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "scrubbed line"])
 @pytest.mark.parametrize("repeated", [*REPEATED[:3], *WIDE])
-def test_repeated_text_elsewhere(repeated: str, way: str) -> None:
+def test_repeated_text_in_other_places_is_cleaned_quickly(repeated: str, way: str) -> None:
     """The repeated text is in a text, an unfinished line or a JSON key."""
     WAYS[way](repeated * (SIZE // len(repeated)))
 
 
-def test_many_known_secrets() -> None:
+def test_many_known_secrets_are_removed_quickly() -> None:
     """With as many secrets as lines, a place is not compared with every secret."""
     secrets = {
         f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(SIZE // 50)
@@ -311,7 +308,7 @@ def test_many_known_secrets() -> None:
     assert len(cleaner.clean_text(text.encode()).removed_secrets) == len(secrets)
 
 
-def test_many_cut_secrets() -> None:
+def test_many_shortened_secrets_are_removed_quickly() -> None:
     """The rest of a shortened secret is repeated many times."""
     secret = "Hx7kQ2mZp9Lr4Tw8Vb3nYc6dEs5gAu1j"
     cleaner = Cleaner(literals=Literals({secret: "password"}), scanning=False)

@@ -1,4 +1,4 @@
-"""What others do while a session is scrubbed in place: what they make of it is found, too, or they are refused."""
+"""Tests of changes by other processes during a scrub in place: new copies are found too, or refused."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from resume_hooks.parts.secrets.purge import purge_secrets
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
-from tests.parts.secrets.scrub.planting import SECRETS, laid, places_with
+from tests.parts.secrets.scrub.planting import SECRETS, places_of_secrets, write_old_file
 
 PASSWORD = "k7Wz3-Qm9xT4"
 
 
 @pytest.fixture
-def path(config_home: ConfigHome) -> Path:
+def session_with_secrets(config_home: ConfigHome) -> Path:
     """Return a session with a token, and with a password after its name."""
     said = [
         user(f"my token is {SECRETS[0]}, PASSWORD={PASSWORD}", uuid="u"),
         assistant("I see.", uuid="a", parent="u", ts=1),
     ]
-    return laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(said))
+    return write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(said))
 
 
-def scrub(path: Path, environ: Mapping[str, str]) -> list[PlaceWithSecrets]:
+def scrub_in_place(path: Path, environ: Mapping[str, str]) -> list[PlaceWithSecrets]:
     """Scrub a session in place."""
     return purge_secrets(
         findings.search_everywhere(session_file(str(path)), Where(environ)), Where(environ)
     )
 
 
-def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
+def run_before_replacement(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
     """Run a function once, just before the session's own transcript is replaced."""
     replace = replacing.write_scrubbed_file
     done: list[Location] = []
@@ -66,59 +66,65 @@ def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> N
     monkeypatch.setattr(replacing, "write_scrubbed_file", late)
 
 
-def test_a_child_that_is_born_meanwhile(
-    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_child_written_during_a_scrub_is_scrubbed(
+    config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The child is scrubbed, and so is the copy of its parent that was archived with it."""
+    """The archived copy of its parent is scrubbed too."""
     environ = config_home.environ
     born: list[str] = []
-    decided = fork.plan_fork(session_file(str(path)), Where(environ))
-    beforehand(monkeypatch, lambda: born.append(write_child(decided, Where(environ)).file))
-    rows = scrub(path, environ)
-    assert places_with(config_home, [*SECRETS, PASSWORD]) == {}
+    decided = fork.plan_fork(session_file(str(session_with_secrets)), Where(environ))
+    run_before_replacement(
+        monkeypatch, lambda: born.append(write_child(decided, Where(environ)).file)
+    )
+    rows = scrub_in_place(session_with_secrets, environ)
+    assert places_of_secrets(config_home, [*SECRETS, PASSWORD]) == {}
     assert {row.state for row in rows} == {REMOVED_STATE}
     assert {row.location.path for row in rows if row.location.kind == TRANSCRIPT} == {
-        str(path),
+        str(session_with_secrets),
         *born,
     }
     assert "vault" in {row.location.kind for row in rows}
 
 
-def test_secrets_of_the_parent_are_known_in_a_child(
-    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+def test_secrets_of_the_parent_are_found_in_a_child(
+    config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A child may contain a password without the word before it that identified it in the parent."""
-    child = path.with_name(f"{session_id(5)}.jsonl")
+    child = session_with_secrets.with_name(f"{session_id(5)}.jsonl")
     said = [
         user(f"is it {PASSWORD}?", uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})
     ]
-    beforehand(monkeypatch, lambda: laid(child, session_bytes(said)))
-    scrub(path, config_home.environ)
+    run_before_replacement(monkeypatch, lambda: write_old_file(child, session_bytes(said)))
+    scrub_in_place(session_with_secrets, config_home.environ)
     assert b"is it [secret removed: password]?" in child.read_bytes()
 
 
-def test_a_child_that_is_not_born_yet_is_refused(
-    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_child_planned_before_a_scrub_is_refused(
+    config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its parent was read before the scrub, but the child is written after the last check."""
     environ = config_home.environ
-    decided = fork.plan_fork(session_file(str(path)), Where(environ))
+    decided = fork.plan_fork(session_file(str(session_with_secrets)), Where(environ))
     read = list(decided.body.lines())
-    scrub(path, environ)
+    scrub_in_place(session_with_secrets, environ)
     monkeypatch.setattr(ChainRewrite, "lines", lambda _: iter(read))
     with pytest.raises(WriteFailed, match="rewritten while it was copied"):
         write_child(decided, Where(environ))
-    assert places_with(config_home) == {}
-    assert not [other for other in path.parent.iterdir() if other != path]
+    assert places_of_secrets(config_home) == {}
+    assert not [
+        other for other in session_with_secrets.parent.iterdir() if other != session_with_secrets
+    ]
 
 
-def test_a_session_that_is_kept_meanwhile(
-    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_session_archived_during_a_scrub_is_scrubbed(
+    config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scrub waits for a running archive command, and then scrubs the archived files."""
     environ, commit, linked = config_home.where, noting.commit_manifest, threading.Event()
     keeper = threading.Thread(
-        target=lambda: archive_session.archive_session(session_file(str(path)), environ)
+        target=lambda: archive_session.archive_session(
+            session_file(str(session_with_secrets)), environ
+        )
     )
 
     def slow(kept: Any, where: Where) -> Any:
@@ -132,28 +138,28 @@ def test_a_session_that_is_kept_meanwhile(
         assert linked.wait(10)
 
     monkeypatch.setattr(noting, "commit_manifest", slow)
-    beforehand(monkeypatch, begin)
-    rows = scrub(path, environ.environ)
+    run_before_replacement(monkeypatch, begin)
+    rows = scrub_in_place(session_with_secrets, environ.environ)
     assert not keeper.is_alive()
-    assert places_with(config_home) == {}
+    assert places_of_secrets(config_home) == {}
     assert ("vault", REMOVED_STATE) in {(row.location.kind, row.state) for row in rows}
 
 
-def test_a_session_that_somebody_keeps_for_long(
-    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_long_running_archive_command_is_reported(
+    config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session that is not awaited is reported, because its copy may be old."""
+    """The scrub does not wait forever, and reports that the session's copy may be old."""
     monkeypatch.setattr(noting, "MAX_LOCK_SECONDS", 0.0)
     monkeypatch.setattr(noting.lock_archived.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
     with noting.lock_archived(SESSION, config_home.where):
-        rows = scrub(path, config_home.environ)
+        rows = scrub_in_place(session_with_secrets, config_home.environ)
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
     assert left.location.kind == "vault"
     assert "Another command" in left.reason
 
 
-def test_it_ends_where_others_do_not(
-    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_scrub_ends_although_new_copies_appear(
+    config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After several rounds, new copies of a secret are only reported."""
     said = session_bytes(
@@ -164,11 +170,11 @@ def test_it_ends_where_others_do_not(
 
     def busy(*words: Any) -> Any:
         looks[0] += 1
-        laid(path.with_name(f"{session_id(looks[0])}.jsonl"), said)
+        write_old_file(session_with_secrets.with_name(f"{session_id(looks[0])}.jsonl"), said)
         return look(*words)
 
     monkeypatch.setattr(purging, "search_known_secrets", busy)
-    rows = scrub(path, config_home.environ)
+    rows = scrub_in_place(session_with_secrets, config_home.environ)
     assert looks == [purging.MAX_ROUNDS]
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
     assert left.reason == purging.APPEARED_REASON

@@ -1,4 +1,4 @@
-"""A scrub in place: no secret is left in any place that was asked for, and everything else is as it was."""
+"""Tests of a scrub in place: no secret is left in any requested place, and everything else stays unchanged."""
 
 from __future__ import annotations
 
@@ -48,7 +48,14 @@ from tests.builders import (
     write_session,
 )
 from tests.crashes import crashes
-from tests.parts.secrets.scrub.planting import OTHER, SECRETS, Planted, laid, places_with, plant
+from tests.parts.secrets.scrub.planting import (
+    OTHER,
+    SECRETS,
+    Planted,
+    places_of_secrets,
+    plant_secrets,
+    write_old_file,
+)
 from tests.redaction.test_neighbours import (
     Clean,
     in_line,
@@ -67,18 +74,18 @@ INDEX = ".claude/resume-hooks/index"
 """How its files begin; it holds the words of every session, so of those, too, that still tell the secret."""
 
 
-def told_in(home: ConfigHome) -> set[str]:
-    """The files that tell a secret, the index aside."""
-    return {path for path in places_with(home) if not path.startswith(INDEX)}
+def files_with_secrets(home: ConfigHome) -> set[str]:
+    """Return the files with a secret, except for the index."""
+    return {path for path in places_of_secrets(home) if not path.startswith(INDEX)}
 
 
 @pytest.fixture
-def planted(config_home: ConfigHome) -> Planted:
-    """A home with secrets everywhere."""
-    return plant(config_home)
+def planted_home(config_home: ConfigHome) -> Planted:
+    """Return a home with secrets everywhere."""
+    return plant_secrets(config_home)
 
 
-def scrub(
+def scrub_in_place(
     home: ConfigHome, path: Path, wanted: ScrubReach = ALL, values: Mapping[str, str] | None = None
 ) -> list[PlaceWithSecrets]:
     """Scrub a session in place."""
@@ -88,26 +95,25 @@ def scrub(
     return purge_secrets(found, home.where)
 
 
-def test_nothing_is_left_anywhere(planted: Planted) -> None:
-    """Not in any file of the home, packed or not, but where the client is told to use it.
+def test_no_secret_is_left_anywhere(planted_home: Planted) -> None:
+    """No file of the home has one, packed or not, except for the client's settings.
 
-    Nor in what is said of it.
-
-    A purge of the trash that was killed left a note without digests: it is weighed again.
+    The report has none either. After a killed purge, the trash has a note without digests and is
+    scanned again.
     """
-    home, before = planted.home, places_with(planted.home)
+    home, before = planted_home.home, places_of_secrets(planted_home.home)
     assert len(before) > 30
     (entry,) = trash.list_deleted(home.where)
     commit.commit_manifest(
         entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts)), home.where
     )
-    rows = scrub(home, planted.path)
+    rows = scrub_in_place(home, planted_home.path)
     (entry,) = trash.list_deleted(home.where)
     assert all(part.sha256 for part in entry.parts)
     assert not [secret for secret in SECRETS if secret in repr(rows)]
     index = [row.location for row in rows if "/resume-hooks/index" in row.location.path]
     assert [(place.kind, Path(place.path).name) for place in index] == [("index", "index.db")]
-    assert list(places_with(home)) == [".claude/settings.json"]
+    assert list(places_of_secrets(home)) == [".claude/settings.json"]
     assert [row.location.path for row in rows if row.state == EXCLUDED_STATE] == [
         str(home.config / "settings.json")
     ]
@@ -127,42 +133,40 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
         *(["document"] if seam.is_installed("documents") else []),
     }
     assert not findings.search_everywhere(
-        session_file(str(planted.path)), home.where, reach=ALL
+        session_file(str(planted_home.path)), home.where, reach=ALL
     ).places_to_change
 
 
-def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
-    """A link to what is rewritten goes, what the client lost is rewritten.
+def test_hard_links_do_not_keep_a_secret(planted_home: Planted) -> None:
+    """Links to rewritten files are removed, and sessions that the client lost are rewritten.
 
-    The next look contains the new files.
+    The next scan covers the new files.
     """
-    home, top = planted.home, Path(held_links.links_folder(planted.home.where))
+    home, top = planted_home.home, Path(held_links.links_folder(planted_home.home.where))
     lost = top / home.project().name / SESSION / "subagents" / "agent-3.jsonl"
-    assert f"{lost.relative_to(home.root)}" in places_with(home)
-    scrub(home, planted.path)
-    assert not (top / home.project().name / planted.path.name).exists()
+    assert f"{lost.relative_to(home.root)}" in places_of_secrets(home)
+    scrub_in_place(home, planted_home.path)
+    assert not (top / home.project().name / planted_home.path.name).exists()
     assert SECRETS[0] not in lost.read_text()
     link_sessions.link_all_sessions(home.where, lambda: False)
-    assert (top / home.project().name / planted.path.name).samefile(planted.path)
-    assert told_in(home) == {".claude/settings.json"}
+    assert (top / home.project().name / planted_home.path.name).samefile(planted_home.path)
+    assert files_with_secrets(home) == {".claude/settings.json"}
     assert [
         path for path in top.rglob("*") if path.is_file() and SECRETS[0] in path.read_text()
     ] == []
 
 
-def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
-    """Every line in its place, with its ids and links; times and modes as before.
+def test_a_scrub_changes_nothing_else(planted_home: Planted) -> None:
+    """Each line keeps its place, ids and links; times and modes stay, and no temporary file is left.
 
-    No temporary file.
-
-    The vault verifies, the trash gives its session back without a warning, an untrim finds what is
-    left.
+    The vault is valid, the trash restores its session without a warning, and an untrim finds the
+    remaining originals.
     """
-    home, paths = planted.home, [planted.path, *planted.children]
+    home, paths = planted_home.home, [planted_home.path, *planted_home.children]
     before = [scan_transcript(str(path)) for path in paths]
-    lines = planted.path.read_bytes().split(b"\n")
+    lines = planted_home.path.read_bytes().split(b"\n")
     times = [path.stat().st_mtime for path in paths]
-    scrub(home, planted.path)
+    scrub_in_place(home, planted_home.path)
     for old, path in zip(before, paths, strict=True):
         new = scan_transcript(str(path))
         assert [(n.number, n.uuid, n.parent) for n in new.nodes] == [
@@ -176,7 +180,7 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
         )
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [path.stat().st_mtime for path in paths] == times
-    after = planted.path.read_bytes().split(b"\n")
+    after = planted_home.path.read_bytes().split(b"\n")
     assert all(
         new == old
         for old, new in zip(lines, after, strict=True)
@@ -192,21 +196,18 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     back = restore.restore_session(restore.plan_restore(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]
     plan = untrim.plan_untrim(
-        scan_trimmed_session(session_file(str(planted.children[0]))), home.where
+        scan_trimmed_session(session_file(str(planted_home.children[0]))), home.where
     )
     assert [missing.record for missing in plan.missing_originals] == [3], (
         "the thinking that told a secret is gone for good"
     )
 
 
-def test_only_the_requested_places_are_scrubbed(planted: Planted) -> None:
-    """Without more words the family, its copies and the index.
-
-    The rest is listed with what asks for it.
-    """
-    home = planted.home
-    rows = scrub(home, planted.path, ScrubReach())
-    left = told_in(home)
+def test_only_the_requested_places_are_scrubbed(planted_home: Planted) -> None:
+    """By default these are the family, its copies and the index. The others are listed with their options."""
+    home = planted_home.home
+    rows = scrub_in_place(home, planted_home.path, ScrubReach())
+    left = files_with_secrets(home)
     other = f".claude/projects/-home-user-proj/{OTHER}.jsonl"
     assert left == {
         ".claude/settings.json",
@@ -226,37 +227,39 @@ def test_only_the_requested_places_are_scrubbed(planted: Planted) -> None:
     assert "--backups" in outside[f".claude/file-history/{SESSION}/0a@v1"]
 
 
-def test_children_alone_leave_the_parent(planted: Planted) -> None:
-    """A scrub of a child names the parent, and reaches it with ``parents`` alone."""
-    home, child = planted.home, planted.children[1]
-    rows = scrub(home, child, ScrubReach())
-    assert str(planted.path) in {row.location.path for row in rows if row.state == EXCLUDED_STATE}
-    assert SECRETS[0].encode() in planted.path.read_bytes()
-    scrub(home, planted.children[0], ScrubReach(ancestors=True))
-    assert SECRETS[0].encode() not in planted.path.read_bytes()
+def test_a_scrub_of_a_child_keeps_the_parent(planted_home: Planted) -> None:
+    """It names the parent, and includes it only with ``parents``."""
+    home, child = planted_home.home, planted_home.children[1]
+    rows = scrub_in_place(home, child, ScrubReach())
+    assert str(planted_home.path) in {
+        row.location.path for row in rows if row.state == EXCLUDED_STATE
+    }
+    assert SECRETS[0].encode() in planted_home.path.read_bytes()
+    scrub_in_place(home, planted_home.children[0], ScrubReach(ancestors=True))
+    assert SECRETS[0].encode() not in planted_home.path.read_bytes()
 
 
-def test_a_live_child_is_left_and_told(planted: Planted) -> None:
+def test_an_open_child_is_reported_and_not_changed(planted_home: Planted) -> None:
     """Its transcript stays, everything else is scrubbed, and the row names the command for the rest."""
-    live = planted.children[1]
+    live = planted_home.children[1]
     with live.open("ab") as stream:
         stream.write(
             session_bytes([user("go on", uuid="live", parent=None, timestamp=clock.now())])
         )
-    rows = scrub(planted.home, planted.path)
+    rows = scrub_in_place(planted_home.home, planted_home.path)
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
     assert (left.location.path, f"scrub {live.stem}" in left.reason) == (str(live), True)
-    assert told_in(planted.home) == {
-        str(live.relative_to(planted.home.root)),
+    assert files_with_secrets(planted_home.home) == {
+        str(live.relative_to(planted_home.home.root)),
         ".claude/settings.json",
     }
 
 
 def test_a_failed_place_does_not_stop_the_others(
-    planted: Planted, monkeypatch: pytest.MonkeyPatch
+    planted_home: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that cannot be replaced is reported. A second run removes the remaining secrets."""
-    broken, replace = str(planted.children[1]), os.replace
+    broken, replace = str(planted_home.children[1]), os.replace
 
     def refusing(source: str, target: str, **named: int) -> None:
         if target == broken:
@@ -265,18 +268,18 @@ def test_a_failed_place_does_not_stop_the_others(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", refusing)
-        rows = scrub(planted.home, planted.path)
+        rows = scrub_in_place(planted_home.home, planted_home.path)
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
     assert left.location.path == broken
     assert "No space left" in left.reason
-    scrub(planted.home, planted.path)
-    assert list(places_with(planted.home)) == [".claude/settings.json"]
+    scrub_in_place(planted_home.home, planted_home.path)
+    assert list(places_of_secrets(planted_home.home)) == [".claude/settings.json"]
 
 
-def test_a_named_secret_goes_in_all_its_forms(config_home: ConfigHome) -> None:
-    """No scanner knows this phrase; JSON, URLs and HTML escape its characters differently."""
+def test_a_named_secret_is_removed_in_all_its_forms(config_home: ConfigHome) -> None:
+    """No scanner knows this phrase. JSON, URLs and HTML escape its characters differently."""
     phrase = 'corr"ect/horse <bätt> & staple'
-    path = laid(
+    path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl",
         session_bytes(
             [
@@ -288,29 +291,29 @@ def test_a_named_secret_goes_in_all_its_forms(config_home: ConfigHome) -> None:
     assert not findings.search_everywhere(
         session_file(str(path)), config_home.where
     ).places_to_change
-    scrub(config_home, path, values=parse_named_secrets(phrase.encode()))
+    scrub_in_place(config_home, path, values=parse_named_secrets(phrase.encode()))
     assert b"staple" not in path.read_bytes()
     assert path.read_bytes().count(b"[secret removed: named]") == 2
 
 
 def test_links_are_neither_followed_nor_changed(config_home: ConfigHome) -> None:
     """A link among a session's files may lead to files of another owner."""
-    path = laid(
+    path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
-    strange = laid(config_home.root / "strange.txt", SECRETS[0].encode())
+    strange = write_old_file(config_home.root / "strange.txt", SECRETS[0].encode())
     folder = path.with_suffix("") / "tool-results"
     folder.mkdir(parents=True)
     (folder / "link.txt").symlink_to(strange)
     (path.parent / session_id(5)).symlink_to(config_home.root)
-    scrub(config_home, path)
+    scrub_in_place(config_home, path)
     assert strange.read_bytes() == SECRETS[0].encode()
     assert b"secret removed" in path.read_bytes()
 
 
-def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
+def test_a_session_only_in_the_vault_is_scrubbed(config_home: ConfigHome) -> None:
     """Its archived copy is rewritten, and a child of it contains no secret."""
-    path = laid(
+    path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
     archive_session.archive_session(session_file(str(path)), config_home.where)
@@ -324,25 +327,27 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
     assert [row.location.kind for row in found.places_to_change] == ["unpacked", "vault"]
     purge_secrets(found, config_home.where)
-    assert places_with(config_home) == {}
+    assert places_of_secrets(config_home) == {}
     assert not verify_archived(next(iter(manifest.list_archived(config_home.where))))
 
 
-def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
+def test_a_transcript_outside_the_projects_is_scrubbed(config_home: ConfigHome) -> None:
     """A transcript named by its path is read and rewritten in its own folder."""
-    path = laid(config_home.root / "mine.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
-    scrub(config_home, path)
+    path = write_old_file(
+        config_home.root / "mine.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
+    )
+    scrub_in_place(config_home, path)
     assert b"[secret removed: github-pat]" in path.read_bytes()
 
 
-def test_a_secret_in_a_tools_name_and_in_a_key(config_home: ConfigHome) -> None:
-    """Both are removed, although the secret occurs nowhere else in the session."""
+def test_a_secret_in_a_tool_name_and_in_a_key_is_removed(config_home: ConfigHome) -> None:
+    """The secret occurs nowhere else in the session."""
     name, key = SECRETS[0], SECRETS[1]
     call = {"type": "tool_use", "id": "toolu_1", "name": f"mcp__{name}", "input": {key: "x"}}
     records = [user("hello", uuid="a", parent=None), assistant([call], uuid="b", parent="a")]
-    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(records))
-    rows = scrub(config_home, path)
-    assert not places_with(config_home)
+    path = write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(records))
+    rows = scrub_in_place(config_home, path)
+    assert not places_of_secrets(config_home)
     assert not [row for row in rows if row.state == REMAINING_STATE]
     assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
     assert not findings.search_everywhere(
@@ -359,7 +364,7 @@ def test_partial_secrets_in_a_child_are_removed(config_home: ConfigHome) -> None
         assistant("I use q7!Zk2pWx.", uuid="b", parent="a"),
         user(f"decided: {body[1]}", uuid="c", parent="b"),
     ]
-    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(told))
+    path = write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(told))
     found = findings.search_everywhere(session_file(str(path)), config_home.where)
     assert not found.short_values
     assert not [
@@ -370,8 +375,8 @@ def test_partial_secrets_in_a_child_are_removed(config_home: ConfigHome) -> None
     )
 
 
-def test_a_printed_secret_goes_from_every_record(config_home: ConfigHome) -> None:
-    """The command that printed it is in a record apart."""
+def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) -> None:
+    """The command that printed it is in another record."""
     value = "vkWqzTe482Q"
     rows = [
         user("the database refuses us", uuid="a", parent=None),
@@ -385,8 +390,8 @@ def test_a_printed_secret_goes_from_every_record(config_home: ConfigHome) -> Non
         tool_result("toolu_1", f"{value}\n", uuid="c", parent="b"),
         assistant(f"It still uses {value}, as before.", uuid="d", parent="c"),
     ]
-    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
-    assert not [row for row in scrub(config_home, path) if row.state == REMAINING_STATE]
+    path = write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
+    assert not [row for row in scrub_in_place(config_home, path) if row.state == REMAINING_STATE]
     assert value.encode() not in path.read_bytes()
     assert not findings.search_everywhere(
         session_file(str(path)), config_home.where
@@ -394,7 +399,7 @@ def test_a_printed_secret_goes_from_every_record(config_home: ConfigHome) -> Non
 
 
 @pytest.fixture(scope="module")
-def ways() -> list[Clean]:
+def ways_to_clean() -> list[Clean]:
     """Return the ways to clean lines with and without escapes, and texts."""
     return [
         lambda text: in_line(text, lambda line: Cleaner().clean_record(line).raw, ascii_only=True),
@@ -411,7 +416,7 @@ WANTED = ScrubReach(
 )
 
 
-def scrubbed(home: ConfigHome) -> list[str]:
+def scrub_planted_session(home: ConfigHome) -> list[str]:
     """Scrub the planted session in place. Return the secrets that could not be removed."""
     remove_scrub_leftovers(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
@@ -419,43 +424,40 @@ def scrubbed(home: ConfigHome) -> list[str]:
     return [f"{row.location.kind}: {row.reason}" for row in rows if row.state == REMAINING_STATE]
 
 
-def states(home: ConfigHome) -> dict[str, bytes]:
-    """Every file of a session that a client reads, by its path."""
+def bytes_of_client_files(home: ConfigHome) -> dict[str, bytes]:
+    """Return every file of a session that a client reads, by its path."""
     found = [*home.project().glob("*.jsonl"), *home.project().rglob("*/*.*")]
     return {str(path.relative_to(home.root)): path.read_bytes() for path in found if path.is_file()}
 
 
-def test_killed_at_every_step(config_home: ConfigHome) -> None:
-    """No transcript is anything but whole.
-
-    The next run leaves no secret, no copy and no temporary file.
-    """
-    plant(config_home)
+def test_a_scrub_killed_at_any_step_can_be_repeated(config_home: ConfigHome) -> None:
+    """Every transcript stays complete. The next run leaves no secret, no copy and no temporary file."""
+    plant_secrets(config_home)
     model = config_home.root.with_name("model")
     config_home.root.rename(model)
 
     def prepare() -> Callable[[], object]:
         shutil.rmtree(config_home.root, ignore_errors=True)
         shutil.copytree(model, config_home.root, symlinks=True)
-        return lambda: scrubbed(config_home)
+        return lambda: scrub_planted_session(config_home)
 
     prepare()
-    before = states(config_home)
-    assert scrubbed(config_home) == []
-    after, tries = states(config_home), 0
+    before = bytes_of_client_files(config_home)
+    assert scrub_planted_session(config_home) == []
+    after, tries = bytes_of_client_files(config_home), 0
     for _ in crashes(prepare, every=1 if os.environ.get("RUN_ALL") == "1" else SAMPLE):
-        there = states(config_home)
+        there = bytes_of_client_files(config_home)
         whole = {
             path: (before.get(path), after.get(path))
             for path in there
             if ".resume-hooks-" not in path
         }
         assert [path for path, both in whole.items() if there[path] not in both] == []
-        assert scrubbed(config_home) == []
+        assert scrub_planted_session(config_home) == []
         assert [
-            path for path in places_with(config_home) if not path.endswith("settings.json")
+            path for path in places_of_secrets(config_home) if not path.endswith("settings.json")
         ] == []
-        assert states(config_home) == after, (
+        assert bytes_of_client_files(config_home) == after, (
             "a run that ends another one's work comes to the same files"
         )
         tries += 1
@@ -467,18 +469,20 @@ NOTES = (b"{", json.dumps({"version": 99}).encode())
 
 
 @pytest.fixture
-def path(config_home: ConfigHome) -> Path:
+def session_with_secret(config_home: ConfigHome) -> Path:
     """Return a session with a secret, and an archived session without a project or other traces."""
-    path = laid(
+    path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
-    other = laid(path.with_name(f"{KEPT}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")]))
+    other = write_old_file(
+        path.with_name(f"{KEPT}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")])
+    )
     archive_session.archive_session(session_file(str(other)), config_home.where)
     other.unlink()
     return path
 
 
-def scrubbed_alone(home: ConfigHome, path: Path) -> list[PlaceWithSecrets]:
+def scrub_one_session(home: ConfigHome, path: Path) -> list[PlaceWithSecrets]:
     """Scrub a session in place. Return the secrets that remain."""
     remove_scrub_leftovers(home.where)
     rows = purge_secrets(
@@ -488,19 +492,23 @@ def scrubbed_alone(home: ConfigHome, path: Path) -> list[PlaceWithSecrets]:
     return [row for row in rows if row.state == REMAINING_STATE]
 
 
-def test_a_link_without_a_note_is_removed(config_home: ConfigHome, path: Path) -> None:
-    """A process was killed between the link and the note, so nobody can read the link."""
+def test_a_link_without_a_note_is_removed(
+    config_home: ConfigHome, session_with_secret: Path
+) -> None:
+    """A process was killed between the link and the note, so no program can find the link."""
     os.unlink(os.path.join(archive_folder(KEPT, config_home.where), "manifest.json"))
-    assert scrubbed_alone(config_home, path) == []
-    assert places_with(config_home) == {}
+    assert scrub_one_session(config_home, session_with_secret) == []
+    assert places_of_secrets(config_home) == {}
 
 
 @pytest.mark.parametrize("note", NOTES)
-def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: bytes) -> None:
-    """A damaged or newer note's files do not change, and an audit reports them."""
+def test_files_of_an_unreadable_note_stay(
+    config_home: ConfigHome, session_with_secret: Path, note: bytes
+) -> None:
+    """The note is damaged or newer. Its files do not change, and an audit reports them."""
     folder = archive_folder(KEPT, config_home.where)
     Path(folder, "manifest.json").write_bytes(note)
-    (left,) = scrubbed_alone(config_home, path)
+    (left,) = scrub_one_session(config_home, session_with_secret)
     assert (left.location.kind, left.location.path, "could not be read" in left.reason) == (
         "vault",
         folder,
@@ -512,12 +520,14 @@ def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: 
     assert audit_sessions(config_home.where, sessions={SESSION}).unreadable_files == []
 
 
-def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
+def test_a_vault_behind_a_link_is_not_changed(
+    config_home: ConfigHome, session_with_secret: Path
+) -> None:
     """No file behind the link is read or changed, and an audit reports the vault as unreadable."""
     home = vault_folder(config_home.where)
     os.rename(home, config_home.root / "elsewhere")
     os.symlink(config_home.root / "elsewhere", home)
-    (left,) = scrubbed_alone(config_home, path)
+    (left,) = scrub_one_session(config_home, session_with_secret)
     assert (left.location.path, "symbolic link" in left.reason) == (home, True)
     assert any(
         home in said
@@ -525,17 +535,20 @@ def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
     )
 
 
-def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
+def test_deleted_files_with_a_newer_note_are_only_reported(
+    config_home: ConfigHome, session_with_secret: Path
+) -> None:
     """The deleted session's files are found, but a change would prevent their restoration."""
-    gone = laid(
-        path.with_name(f"{session_id(6)}.jsonl"), session_bytes([user(SECRETS[0], uuid="g")])
+    gone = write_old_file(
+        session_with_secret.with_name(f"{session_id(6)}.jsonl"),
+        session_bytes([user(SECRETS[0], uuid="g")]),
     )
     delete.move_to_trash(
         delete.plan_delete(session_file(str(gone)), config_home.where), config_home.where
     )
     (note,) = (config_home.config / "resume-hooks" / "trash").rglob("*.json")
     note.write_text(json.dumps({**json.loads(note.read_text()), "version": 99}))
-    left = scrubbed_alone(config_home, path)
+    left = scrub_one_session(config_home, session_with_secret)
     assert {(row.location.kind, "manifest can't be read" in row.reason) for row in left} == {
         ("trash", True)
     }
@@ -543,41 +556,45 @@ def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
 
 
 @pytest.mark.parametrize("below", ["subagents", "tool-results", "."])
-def test_a_folder_that_can_not_be_listed(
-    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch, below: str
+def test_an_unreadable_folder_is_reported(
+    config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch, below: str
 ) -> None:
-    """The report names the folder in place of its files."""
-    closed = os.path.normpath(path.with_suffix("") / below)
-    laid(Path(closed) / "a.txt", SECRETS[0].encode())
-    refuse(monkeypatch, closed)
-    assert [row.location.path for row in scrubbed_alone(config_home, path)] == [closed]
+    """The report names the folder instead of its files."""
+    closed = os.path.normpath(session_with_secret.with_suffix("") / below)
+    write_old_file(Path(closed) / "a.txt", SECRETS[0].encode())
+    deny_listing(monkeypatch, closed)
+    assert [row.location.path for row in scrub_one_session(config_home, session_with_secret)] == [
+        closed
+    ]
     assert any(
         closed in said
         for said in audit_sessions(config_home.where, sessions={SESSION}).unreadable_files
     )
 
 
-def test_a_linked_project_folder(config_home: ConfigHome, path: Path) -> None:
-    """Children may be behind it."""
-    linked = path.parent.with_name("-elsewhere")
+def test_a_project_folder_behind_a_link_is_reported(
+    config_home: ConfigHome, session_with_secret: Path
+) -> None:
+    """Children may be in it."""
+    linked = session_with_secret.parent.with_name("-elsewhere")
     linked.symlink_to(config_home.root)
-    (left,) = scrubbed_alone(config_home, path)
+    (left,) = scrub_one_session(config_home, session_with_secret)
     assert left.location.path == str(linked)
 
 
-def test_an_unrequested_place_is_not_a_failure(
-    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_unreadable_place_that_was_not_requested_is_not_a_failure(
+    config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client's file that cannot be read is listed among the unchanged places."""
     closed = config_home.config / "todos"
     closed.mkdir()
-    refuse(monkeypatch, str(closed))
-    assert scrubbed_alone(config_home, path) == []
-    found = findings.search_everywhere(session_file(str(path)), config_home.where)
+    deny_listing(monkeypatch, str(closed))
+    assert scrub_one_session(config_home, session_with_secret) == []
+    found = findings.search_everywhere(session_file(str(session_with_secret)), config_home.where)
     assert [row.state for row in found.rows if row.location.path == str(closed)] == [EXCLUDED_STATE]
 
 
-def refuse(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
+def deny_listing(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
     """Make the listing of a folder fail, as it does for any user except root."""
     scandir = os.scandir
 
@@ -595,7 +612,7 @@ def test_a_secret_in_a_folder_name_is_kept_and_reported(config_home: ConfigHome)
     rows = [{**user(f"use {secret}", uuid="u0", parent=None), "cwd": f"/x/{secret}"}]
     path = Path(write_session(config_home.project(), SESSION, rows))
     os.utime(path, (1_770_000_000,) * 2)
-    (row,) = [row for row in scrub(config_home, path) if row.location.path == str(path)]
+    (row,) = [row for row in scrub_in_place(config_home, path) if row.location.path == str(path)]
     assert (row.state, "folder's name" in row.reason) == (REMAINING_STATE, True)
     assert f"use {secret}" not in path.read_text()
     assert f"/x/{secret}" in path.read_text()

@@ -1,4 +1,7 @@
-"""An imported session says in the real client what was said elsewhere, and changes nothing of how that continues."""
+"""Tests of imported sessions in the real client.
+
+They send the original conversation and do not change the client's behavior.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +36,14 @@ SAMPLE = (
 
 
 @pytest.fixture(autouse=True)
-def here(home: ClientHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is imported goes into the client's own home."""
+def client_home(home: ClientHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Import into the client's own home."""
     monkeypatch.setenv("HOME", str(home.root))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config))
 
 
-def imported_id(content: bytes, home: ClientHome) -> str:
-    """Return the id of an imported session."""
+def import_session(content: bytes, home: ClientHome) -> str:
+    """Import content and return the id of the session."""
     path = home.root / "x.jsonl"
     path.write_bytes(content)
     made, _ = import_file(str(path), str(home.cwd))
@@ -49,12 +52,12 @@ def imported_id(content: bytes, home: ClientHome) -> str:
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
-def test_it_sends_the_conversation(
+def test_an_imported_session_sends_its_conversation(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Prompts, answers, calls and results in their order, after a remark that nobody verified them."""
+    """Prompts, answers, calls and results are in order, after a note that the content is not verified."""
     source = corpus() / name
-    session_id = imported_id(source.read_bytes(), home)
+    session_id = import_session(source.read_bytes(), home)
     found = resume_request(every_client, home, api, session_id)
     assert message_texts_of_request(found).count(INTRODUCTION) == 1
     twin = home.install_session(source, str(uuid.uuid4()))
@@ -64,12 +67,11 @@ def test_it_sends_the_conversation(
     )
 
 
-def test_a_strangers_wishes(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Neither mode, model, rights, system prompt, plan nor worktree of a hostile transcript.
-
-    Its talk is what it is.
-    """
-    session_id = imported_id(session_bytes(strangers.hostile()), home)
+def test_a_hostile_transcript_sets_no_client_state(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """It sets no mode, model, permission, system prompt, plan or worktree. Its talk is unchanged."""
+    session_id = import_session(session_bytes(strangers.hostile()), home)
     done = run_print(every_client, home, api, "go on now", resume=session_id)
     assert done.returncode == 0, done.stderr
     request = api.main_requests()[-1]
@@ -83,9 +85,11 @@ def test_a_strangers_wishes(every_client: ClientVersion, home: ClientHome, api: 
         assert texts.count(words) == 1, words
 
 
-def test_the_picker_shows_it(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """``claude --resume`` lists it by its title, its screen shows what was said, and one can continue."""
-    imported_id(session_bytes(strangers.hostile()), home)
+def test_the_client_picker_lists_an_imported_session(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """``claude --resume`` lists it by its title and shows the talk, and the session can continue."""
+    import_session(session_bytes(strangers.hostile()), home)
     with Tui(every_client, home, api) as tui:
         tui.start(["--resume"], ready=False)
         tui.wait_for("Fix the parser · import")
@@ -97,10 +101,10 @@ def test_the_picker_shows_it(every_client: ClientVersion, home: ClientHome, api:
         tui.wait_for("Mock reply 1")
 
 
-def test_a_copy_without_its_source(
+def test_an_imported_session_does_not_need_its_source(
     client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
 ) -> None:
-    """A file that was imported is not needed any more."""
+    """The imported file can be deleted."""
     path = tmp_path / "x.jsonl"
     shutil.copyfile(corpus() / SAMPLE[0], path)
     made, _ = import_file(str(path), str(home.cwd))
@@ -108,8 +112,8 @@ def test_a_copy_without_its_source(
     assert request_blocks(resume_request(client, home, api, made.session_id))
 
 
-def homeless(words: str, home: ClientHome) -> str:
-    """A text without anybody's home, in paths and in the names of project folders."""
+def without_home_paths(words: str, home: ClientHome) -> str:
+    """Return a text without home folders, in paths and in the names of project folders."""
     return re.sub(
         rf"{re.escape(str(home.root))}|/home/user|~",
         "H",
@@ -117,25 +121,25 @@ def homeless(words: str, home: ClientHome) -> str:
     )
 
 
-def test_a_shared_page(
+def test_a_shared_page_can_be_imported_on_another_machine(
     client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
 ) -> None:
-    """One file, written by ``share`` and imported on the other machine, where the client says what was said here."""
+    """The client there sends the same conversation."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
     page = elsewhere.root / "talk.html"
-    command_output(home, "share", root.stem, "--yes", "-o", str(page))
+    output_of_command(home, "share", root.stem, "--yes", "-o", str(page))
     before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
     shutil.rmtree(home.config / "projects")
-    made = json.loads(command_output(elsewhere, "import", str(page), "--json"))["data"]
+    made = json.loads(output_of_command(elsewhere, "import", str(page), "--json"))["data"]
     request = resume_request(client, elsewhere, api, made["session_id"])
     assert message_texts_of_request(request).count(INTRODUCTION) == 1
     assert str(home.root) not in json.dumps(request)
-    assert [homeless(words, home) for _, words in request_blocks(request)] == [
-        homeless(words, home) for _, words in before
+    assert [without_home_paths(words, home) for _, words in request_blocks(request)] == [
+        without_home_paths(words, home) for _, words in before
     ]
 
 
-def command_output(home: ClientHome, *words: str) -> bytes:
+def output_of_command(home: ClientHome, *words: str) -> bytes:
     """Return the command line's output in a home."""
     command = [sys.executable, "-m", "resume_hooks", *words]
     environ = environ_of(home) | {"PYTHONPATH": str(REPO / "src"), "PATH": os.defpath}

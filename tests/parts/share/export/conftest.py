@@ -1,4 +1,4 @@
-"""Owns what tests of documents stand on: a session of every kind of part, and documents of it."""
+"""Fixtures for tests of documents: a session with every kind of part, and its documents."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ GITHUB = "ghp_" + "".join(chr(97 + (number * 7) % 26) for number in range(30)) +
 """What looks like a secret and is none."""
 
 
-def png() -> str:
-    """A red dot, in base64."""
+def red_png() -> str:
+    """Return a red dot as a PNG, in base64."""
     rows = b"".join(b"\0" + b"\xff\x20\x20" * 8 for _ in range(8))
 
     def chunk(kind: bytes, body: bytes) -> bytes:
@@ -55,7 +55,7 @@ def png() -> str:
     return base64.b64encode(raw).decode()
 
 
-PNG = png()
+PNG = red_png()
 IMAGE: Record = {
     "type": "image",
     "source": {"type": "base64", "media_type": "image/png", "data": PNG},
@@ -89,8 +89,8 @@ def link_records(records: list[Record]) -> list[Record]:
     return rows
 
 
-def talk() -> list[Record]:
-    """A session of every kind of part: three turns, one of which was compacted away."""
+def records_of_every_kind() -> list[Record]:
+    """Return a session with every kind of part: three turns, one of which was compacted."""
     todos = [
         {"content": "find it", "status": "completed"},
         {"content": "fix it", "status": "in_progress"},
@@ -130,9 +130,9 @@ def talk() -> list[Record]:
     return [*rows, custom_title("Uploads: a pool that closes early")]
 
 
-def write_talk(home: ConfigHome, records: list[Record] | None = None) -> Path:
-    """The session in its project folder, with its sub-agent."""
-    path = Path(write_session(home.project(), SESSION, records or talk()))
+def write_session_with_subagent(home: ConfigHome, records: list[Record] | None = None) -> Path:
+    """Write the session to its project folder, with its sub-agent."""
+    path = Path(write_session(home.project(), SESSION, records or records_of_every_kind()))
     agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
     agent.parent.mkdir(parents=True)
     own = link_records(
@@ -147,15 +147,15 @@ def write_talk(home: ConfigHome, records: list[Record] | None = None) -> Path:
 
 
 @pytest.fixture
-def session(config_home: ConfigHome) -> Path:
-    """The file of a session of every kind of part."""
-    return write_talk(config_home)
+def session_of_every_kind(config_home: ConfigHome) -> Path:
+    """Return the file of a session with every kind of part."""
+    return write_session_with_subagent(config_home)
 
 
-def document(
+def document_of_session(
     path: str | os.PathLike[str], home: ConfigHome, form: str = HTML, **choice: object
 ) -> Document:
-    """A document of one session."""
+    """Return a document of one session."""
     fields = {
         "format": form,
         "redact": True,
@@ -168,10 +168,10 @@ def document(
 
 
 @pytest.fixture
-def exported(config_home: ConfigHome) -> Exported:
-    """The text of documents."""
+def export_text(config_home: ConfigHome) -> Exported:
+    """Return a function that gives the text of a document."""
 
     def export(path: str | os.PathLike[str], form: str = HTML, **choice: object) -> str:
-        return b"".join(document(path, config_home, form, **choice).chunks()).decode()
+        return b"".join(document_of_session(path, config_home, form, **choice).chunks()).decode()
 
     return export

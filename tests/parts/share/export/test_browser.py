@@ -1,4 +1,4 @@
-"""The page in a real Chromium: folds, search, themes, links, paper, phones, and hostile transcripts that stay text."""
+"""Tests of the page in a real Chromium: folding, search, themes, links, print, phones and hostile transcripts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_play
 from resume_hooks.parts.share.export.shared_page import BUNDLE_START, pack_bundle
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.needs import corpus_sessions, need
-from tests.parts.share.export.conftest import Exported, document, talk
-from tests.parts.share.export.vectors import ELEMENTS, RUN, VECTORS, hostile
+from tests.parts.share.export.conftest import Exported, document_of_session, records_of_every_kind
+from tests.parts.share.export.vectors import ELEMENTS, RUN, VECTORS, hostile_records
 
 CLOSED = "() => document.querySelectorAll('main details:not([open])').length"
 GROUND = "() => getComputedStyle(document.body).backgroundColor"
@@ -33,7 +33,7 @@ INSPECT = """() => {
 
 
 class Opened(NamedTuple):
-    """A page, and what happened on it that should not have."""
+    """A page and its errors."""
 
     page: Page
     troubles: list[str]
@@ -44,7 +44,7 @@ Open = Callable[..., Opened]
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A headless browser, the system's own."""
+    """Yield a headless browser of the system."""
     path = (
         shutil.which("chromium")
         or shutil.which("chromium-browser")
@@ -62,14 +62,14 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def opened(chromium: Browser, exported: Exported, tmp_path: Path) -> Iterator[Open]:
-    """Export a file as a page and open it, without any network, listening to all that goes wrong."""
+def open_page(chromium: Browser, export_text: Exported, tmp_path: Path) -> Iterator[Open]:
+    """Yield a function that exports a file as a page and opens it without a network, and records every error."""
     contexts = []
 
     def load(file: str | os.PathLike[str], address: str = "", **context: object) -> Opened:
         path = tmp_path / "page.html"
         own = file if str(file).endswith(".html") else None
-        path.write_text(Path(own).read_text() if own else exported(file), encoding="utf-8")
+        path.write_text(Path(own).read_text() if own else export_text(file), encoding="utf-8")
         settings = {"viewport": {"width": 1200, "height": 800}, **context}
         made = chromium.new_context(offline=True, **settings)  # type: ignore[arg-type]
         made.set_default_timeout(10_000)
@@ -102,9 +102,9 @@ def opened(chromium: Browser, exported: Exported, tmp_path: Path) -> Iterator[Op
 
 
 @pytest.fixture
-def many_turns(config_home: ConfigHome, session: Path) -> Path:
-    """A session of so many turns that they open folded."""
-    rows = talk()
+def session_with_many_turns(config_home: ConfigHome, session_of_every_kind: Path) -> Path:
+    """Return a session with so many turns that they are folded at first."""
+    rows = records_of_every_kind()
     first = len(rows) - 1
     later = [
         {**rows[17 + place % 3], "uuid": f"later-{place}", "parentUuid": f"later-{place - 1}"}
@@ -114,9 +114,9 @@ def many_turns(config_home: ConfigHome, session: Path) -> Path:
     return Path(write_session(config_home.project(), SESSION, [*rows[:first], *later, rows[first]]))
 
 
-def test_turns_fold_and_unfold(opened: Open, many_turns: Path) -> None:
-    """By a click, by the keyboard, all at once; what is folded is not seen."""
-    page, troubles = opened(many_turns)
+def test_turns_fold_and_unfold(open_page: Open, session_with_many_turns: Path) -> None:
+    """A click, a key or a button for all turns folds them. Folded content is not visible."""
+    page, troubles = open_page(session_with_many_turns)
     inner = page.locator("#t1 .body")
     assert not inner.is_visible()
     page.click("#t1 > summary .words")
@@ -131,12 +131,9 @@ def test_turns_fold_and_unfold(opened: Open, many_turns: Path) -> None:
     assert troubles == []
 
 
-def test_search(opened: Open, many_turns: Path) -> None:
-    """It counts, opens what is folded around a hit, marks it, and walks on and back.
-
-    Colours of code don't stop it.
-    """
-    page, troubles = opened(many_turns)
+def test_the_search_of_a_page(open_page: Open, session_with_many_turns: Path) -> None:
+    """It counts hits, unfolds and marks them, and moves to the next and previous one. Highlighted code is found too."""
+    page, troubles = open_page(session_with_many_turns)
     page.keyboard.press("/")
     page.keyboard.type("NEEDLE")
     page.keyboard.press("Enter")
@@ -163,9 +160,11 @@ def test_search(opened: Open, many_turns: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_light_and_dark(opened: Open, session: Path, scheme: str) -> None:
-    """As the system has it, and the other way round after a click."""
-    page, _ = opened(session, color_scheme=scheme)
+def test_the_theme_follows_the_system(
+    open_page: Open, session_of_every_kind: Path, scheme: str
+) -> None:
+    """A click changes to the other theme."""
+    page, _ = open_page(session_of_every_kind, color_scheme=scheme)
     before = page.evaluate(GROUND)
     page.click("#theme")
     after = page.evaluate(GROUND)
@@ -174,9 +173,9 @@ def test_light_and_dark(opened: Open, session: Path, scheme: str) -> None:
     assert (sum(map(int, before[4:-1].split(","))) > 384) == (scheme == "light")
 
 
-def test_links_to_turns(opened: Open, many_turns: Path) -> None:
-    """An address opens its turn; so do the table and the number at the turn."""
-    page, troubles = opened(many_turns, "#t3")
+def test_a_link_unfolds_its_turn(open_page: Open, session_with_many_turns: Path) -> None:
+    """The address, the table of contents and the turn's number are such links."""
+    page, troubles = open_page(session_with_many_turns, "#t3")
     assert page.locator("#t3").get_attribute("open") is not None
     assert page.locator("#t2").get_attribute("open") is None
     page.click("nav a[href='#t2']")
@@ -188,10 +187,13 @@ def test_links_to_turns(opened: Open, many_turns: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
-def test_a_phone(opened: Open, session: Path, width: int) -> None:
-    """Nothing makes the page wider than the screen, folded or not; long code scrolls in its box."""
-    page, troubles = opened(
-        session, viewport={"width": width, "height": 800}, is_mobile=True, has_touch=True
+def test_a_page_fits_a_phone(open_page: Open, session_of_every_kind: Path, width: int) -> None:
+    """No content is wider than the screen, folded or not. Long code scrolls in its box."""
+    page, troubles = open_page(
+        session_of_every_kind,
+        viewport={"width": width, "height": 800},
+        is_mobile=True,
+        has_touch=True,
     )
     page.evaluate(
         "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
@@ -201,15 +203,15 @@ def test_a_phone(opened: Open, session: Path, width: int) -> None:
     assert troubles == []
 
 
-def test_paper(opened: Open, many_turns: Path) -> None:
-    """The printed page is unfolded, and folded again afterwards; also without scripts."""
-    page, _ = opened(many_turns)
+def test_a_printed_page_is_unfolded(open_page: Open, session_with_many_turns: Path) -> None:
+    """It is folded again afterwards. Printing also works without scripts."""
+    page, _ = open_page(session_with_many_turns)
     folded = page.evaluate(CLOSED)
     page.evaluate(f"() => addEventListener('beforeprint', () => {{ window.left = ({CLOSED})() }})")
     assert len(page.pdf()) > 10_000
     assert (page.evaluate("() => window.left"), page.evaluate(CLOSED)) == (0, folded)
     assert folded > 20
-    bare, _ = opened(many_turns, java_script_enabled=False, color_scheme="dark")
+    bare, _ = open_page(session_with_many_turns, java_script_enabled=False, color_scheme="dark")
     pages = [bare.pdf().count(b"/Type /Page\n")]
     bare.emulate_media(media="print")
     assert bare.evaluate(GROUND) == "rgb(255, 255, 255)"
@@ -219,9 +221,9 @@ def test_paper(opened: Open, many_turns: Path) -> None:
     assert pages[0] > 2
 
 
-def test_without_scripts(opened: Open, many_turns: Path) -> None:
-    """Turns fold and links work; what needs a script is not shown."""
-    page, troubles = opened(many_turns, java_script_enabled=False)
+def test_a_page_works_without_scripts(open_page: Open, session_with_many_turns: Path) -> None:
+    """Turns fold and links work. Controls that need a script are hidden."""
+    page, troubles = open_page(session_with_many_turns, java_script_enabled=False)
     assert not page.locator("#words").is_visible()
     page.click("#t1 > summary .words")
     assert page.locator("#t1 .body").is_visible()
@@ -229,17 +231,18 @@ def test_without_scripts(opened: Open, many_turns: Path) -> None:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_shared_page(
-    opened: Open, session: Path, config_home: ConfigHome, tmp_path: Path, scripts: bool
+def test_a_shared_page_lists_the_removed_secrets_first(
+    open_page: Open,
+    session_of_every_kind: Path,
+    config_home: ConfigHome,
+    tmp_path: Path,
+    scripts: bool,
 ) -> None:
-    """First what was taken out, then the talk.
-
-    What it carries is neither shown, nor found, nor run.
-    """
-    told = document(session, config_home)
+    """The session data in the page is not shown, not found by the search, and not executed."""
+    told = document_of_session(session_of_every_kind, config_home)
     with pack_bundle(told, config_home.where) as bundle:
         (tmp_path / "shared.html").write_bytes(b"".join(bundle.chunks(told)))
-    page, troubles = opened(tmp_path / "shared.html", java_script_enabled=scripts)
+    page, troubles = open_page(tmp_path / "shared.html", java_script_enabled=scripts)
     assert page.locator("main > aside").inner_text().startswith("This file holds the session, too.")
     assert page.locator("text=Fixed: it waits now.").is_visible()
     assert BUNDLE_START.split('"')[1] not in page.locator("body").inner_text()
@@ -254,9 +257,9 @@ def test_a_shared_page(
     assert troubles == []
 
 
-def test_calls(opened: Open, session: Path) -> None:
-    """Differences, tasks, the image and the sub-agent are there to be seen; code can be copied."""
-    page, troubles = opened(session)
+def test_a_page_shows_calls(open_page: Open, session_of_every_kind: Path) -> None:
+    """It shows differences, tasks, the image and the sub-agent. Code can be copied."""
+    page, troubles = open_page(session_of_every_kind)
     assert page.locator(".d-del").inner_text().startswith("- wait=False")
     assert page.locator(".d-ins").inner_text().startswith("+ wait=True")
     assert page.locator(".tasks .completed").inner_text() == "find it"
@@ -272,9 +275,9 @@ def test_calls(opened: Open, session: Path) -> None:
     assert troubles == []
 
 
-def test_only_code_with_a_known_digest_runs(opened: Open, session: Path) -> None:
-    """The policy would stop other markup, even if it got into the page."""
-    page, _ = opened(session)
+def test_only_code_with_a_known_digest_runs(open_page: Open, session_of_every_kind: Path) -> None:
+    """The policy would stop any other script or style in the page."""
+    page, _ = open_page(session_of_every_kind)
     slipped = (
         f"<img src=x onerror='{RUN}'><iframe srcdoc='<script>parent.{RUN}</script>'></iframe><p "
         "style='color:red'>x"
@@ -292,10 +295,12 @@ def test_only_code_with_a_known_digest_runs(opened: Open, session: Path) -> None
 
 
 @pytest.mark.parametrize("group", range(6))
-def test_a_hostile_transcript_is_text(opened: Open, config_home: ConfigHome, group: int) -> None:
-    """Whatever stands in whatever field, nothing runs, loads or leaves, and the page is made of our elements."""
-    path = write_session(config_home.project(), SESSION, hostile(*VECTORS[group::6]))
-    page, troubles = opened(path)
+def test_a_hostile_transcript_is_shown_as_text(
+    open_page: Open, config_home: ConfigHome, group: int
+) -> None:
+    """No text in any field runs, loads or sends anything, and the page has only our elements."""
+    path = write_session(config_home.project(), SESSION, hostile_records(*VECTORS[group::6]))
+    page, troubles = open_page(path)
     page.evaluate(
         "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
     )
@@ -314,12 +319,12 @@ def test_a_hostile_transcript_is_text(opened: Open, config_home: ConfigHome, gro
     assert page.locator("footer").is_visible()  # nothing swallowed the rest
 
 
-def test_real_sessions(opened: Open) -> None:
-    """Sessions of the corpus open without a complaint, fit a phone, and can be searched."""
+def test_pages_of_real_sessions_open_without_errors(open_page: Open) -> None:
+    """They fit a phone, and can be searched."""
     files = corpus_sessions()
     need("the transcript corpus", files, "set RESUME_HOOKS_CORPUS")
     for file in files[:: max(1, len(files) // 5)]:
-        page, troubles = opened(file, viewport={"width": 390, "height": 800}, is_mobile=True)
+        page, troubles = open_page(file, viewport={"width": 390, "height": 800}, is_mobile=True)
         page.evaluate(
             "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
         )

@@ -1,4 +1,4 @@
-"""Where a document goes: whole or not at all, for its owner alone, over nothing that was not meant."""
+"""Tests of writing a document: completely or not at all, private, and without overwriting other files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from resume_hooks.parts.share.export.document_file import check_replaceable, wri
 from resume_hooks.storage import atomic
 
 
-def test_a_new_file(tmp_path: Path) -> None:
-    """For its owner alone; the digest is that of what was written."""
+def test_a_new_document_is_private(tmp_path: Path) -> None:
+    """The digest is that of the written bytes."""
     path = tmp_path / "a.html"
     done = write_document(str(path), iter([b"one", b"two"]), None)
     assert path.read_bytes() == b"onetwo"
@@ -27,8 +27,8 @@ def test_a_new_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.html"]
 
 
-def test_places_where_nothing_is_written(tmp_path: Path) -> None:
-    """Links, folders that are not there, folders in a file's place."""
+def test_an_unusable_path_is_refused(tmp_path: Path) -> None:
+    """It is a link, a path in a missing folder or an existing folder."""
     (tmp_path / "link").symlink_to(tmp_path / "target")
     (tmp_path / "folder").mkdir()
     for place in ("link", "nowhere/a.html", "folder"):
@@ -37,8 +37,8 @@ def test_places_where_nothing_is_written(tmp_path: Path) -> None:
     assert not (tmp_path / "target").exists()
 
 
-def test_a_file_that_came_meanwhile(tmp_path: Path) -> None:
-    """A new name is taken exclusively; what changed since it was read is not replaced."""
+def test_a_file_created_or_changed_meanwhile_is_kept(tmp_path: Path) -> None:
+    """A new name is created exclusively, and a file that changed since it was read is not replaced."""
     path = tmp_path / "a.html"
     path.write_bytes(b"theirs")
     with pytest.raises(WriteFailed):
@@ -53,10 +53,10 @@ def test_a_file_that_came_meanwhile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [False, True])
 @pytest.mark.parametrize("step", ["chunk", "fsync", "link", "replace", "read"])
-def test_a_failure_at_each_step(
+def test_a_failed_write_keeps_the_existing_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, there: bool
 ) -> None:
-    """The existing file stays, no other file is left, and the failure is reported."""
+    """A failure at any step is reported and leaves no other file."""
     path = tmp_path / "a.html"
     if there:
         path.write_bytes(b"mine")
@@ -103,7 +103,7 @@ def test_a_failure_at_each_step(
         ("日" * 300, f"{'日' * 40}-1a2b3c4d.html"),
     ],
 )
-def test_names(title: str, name: str) -> None:
-    """Words of the title and the id: fit for every file system, whatever the title is."""
+def test_document_names_fit_every_file_system(title: str, name: str) -> None:
+    """They have words of the title and the id, for any title."""
     assert format_file_name(title, "1a2b3c4d-0000-4000-8000-000000000000", "html") == name
     assert len(name.encode()) < 200

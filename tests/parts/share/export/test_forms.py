@@ -1,4 +1,4 @@
-"""A document as Markdown: what stands in it, and what foreign text can't do to it."""
+"""Tests of a document as Markdown: its content, and the effect of foreign text."""
 
 from __future__ import annotations
 
@@ -29,21 +29,26 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.parts.share.export.conftest import GITHUB, Exported, talk, write_talk
+from tests.parts.share.export.conftest import (
+    GITHUB,
+    Exported,
+    records_of_every_kind,
+    write_session_with_subagent,
+)
 
 
-def test_the_calls_of_a_script(tmp_path: Path, exported: Exported) -> None:
-    """Each call has its output, which the client notes next to an empty result."""
+def test_calls_of_a_script_have_their_output(tmp_path: Path, export_text: Exported) -> None:
+    """The client stores the output next to an empty result."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     made = [("Bash", {"command": "make test"}, {"stdout": f"5 passed {secret}", "stderr": ""})]
     rows = [user("go", uuid="r0"), *script(made, uuid="s", parent="r0")]
-    text = exported(Path(write_session(tmp_path, SESSION, rows)), MARKDOWN)
+    text = export_text(Path(write_session(tmp_path, SESSION, rows)), MARKDOWN)
     assert "```sh\nmake test\n```\n\n```\n5 passed " in text
     assert secret not in text
 
 
-def test_several_edits_of_one_call(tmp_path: Path, exported: Exported) -> None:
-    """As the differences of one file, with a mark between them."""
+def test_edits_of_one_call_are_one_difference(tmp_path: Path, export_text: Exported) -> None:
+    """There is a mark between the edits of a file."""
     edits = [
         {"old_string": "a", "new_string": "b"},
         {"old_string": "", "new_string": "c"},
@@ -54,13 +59,15 @@ def test_several_edits_of_one_call(tmp_path: Path, exported: Exported) -> None:
         user("go", uuid="r0"),
         *script([("MultiEdit", inputs, {})], uuid="s", parent="r0"),
     ]
-    text = exported(Path(write_session(tmp_path, SESSION, rows)), MARKDOWN)
+    text = export_text(Path(write_session(tmp_path, SESSION, rows)), MARKDOWN)
     assert "```diff\n-a\n+b\n@@\n+c\n@@\n-d\n```" in text
 
 
-def test_the_contents_of_a_document(session: Path, exported: Exported) -> None:
-    """The facts, each turn, the speakers, calls with answers, the sub-agent inside its call, and omissions."""
-    text = exported(session, MARKDOWN)
+def test_a_document_contains_the_whole_session(
+    session_of_every_kind: Path, export_text: Exported
+) -> None:
+    """It has the facts, each turn, the speakers, calls with answers, the sub-agent inside its call, and omissions."""
+    text = export_text(session_of_every_kind, MARKDOWN)
     wanted = [
         "# Uploads: a pool that closes early\n",
         f"| Session | {SESSION} |\n| Project | \\~/proj |",
@@ -92,13 +99,15 @@ def test_the_contents_of_a_document(session: Path, exported: Exported) -> None:
     assert "> Fix it, &lt;b>please&lt;/b>" in text
     assert "```diff\n-a\n-wait=False\n+a\n+wait=True\n```" in text
     assert text.count("<details>") == text.count("</details>") > 5
-    bare = exported(session, MARKDOWN, with_thinking=False)
+    bare = export_text(session_of_every_kind, MARKDOWN, with_thinking=False)
     assert "perhaps the pool" not in bare
     assert "Find out" in bare
 
 
-def test_secrets_go_from_every_field(config_home: ConfigHome, exported: Exported) -> None:
-    """Titles, prompts, inputs, answers, thoughts, and what they are called by."""
+def test_secrets_are_redacted_in_every_field(
+    config_home: ConfigHome, export_text: Exported
+) -> None:
+    """Titles, prompts, inputs, answers, thoughts and their labels are covered."""
     records = [
         user(f"Use {GITHUB}", uuid="u0"),
         assistant(
@@ -118,17 +127,17 @@ def test_secrets_go_from_every_field(config_home: ConfigHome, exported: Exported
         custom_title(f"About {GITHUB}"),
     ]
     path = write_session(config_home.project(), SESSION, records)
-    text = exported(path, MARKDOWN)
+    text = export_text(path, MARKDOWN)
     assert GITHUB not in text
     assert re.search(r"5 secrets removed", text.replace("\\", ""))
-    assert GITHUB in exported(path, MARKDOWN, redact=False)
+    assert GITHUB in export_text(path, MARKDOWN, redact=False)
 
 
 @pytest.mark.parametrize(
     ("text", "fence"), [("plain", "```"), ("a ``` b", "````"), ("`" * 9, "`" * 10), ("~~~", "```")]
 )
-def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
-    """It is longer than any run of its signs in the text."""
+def test_a_fence_is_longer_than_any_fence_in_its_text(text: str, fence: str) -> None:
+    """So the text cannot close it."""
     lines = fence_text(text).split("\n")
     assert (lines[0], lines[-1]) == (fence, fence)
 
@@ -160,8 +169,8 @@ def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
         ("- ```\n  a\n```\n<b>", "- ```\n  a\n```\n<b>\n```"),
     ],
 )
-def test_markdown_that_stays_in_its_place(text: str, shown: str) -> None:
-    """HTML is text outside of code, nothing is loaded, links lead to the web, what is open is closed."""
+def test_restricted_markdown(text: str, shown: str) -> None:
+    """HTML outside of code becomes text, nothing is loaded, links lead only to the web, and open fences are closed."""
     assert restrict_markdown(text) == shown
 
 
@@ -198,8 +207,8 @@ PIECES = [
 ]  # fmt: skip
 
 
-def assert_nothing_lives(text: str) -> None:
-    """For a reader of Markdown no image and no HTML stands in it but spans of code, and no fence is left open."""
+def assert_no_image_or_html(text: str) -> None:
+    """A Markdown parser finds no image, no HTML outside of code spans, and no open fence."""
     for shown in (
         restrict_markdown(text),
         "".join(format_document([TextPart(USER, text, "")])),
@@ -217,16 +226,16 @@ def assert_nothing_lives(text: str) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_nothing_lives_in_any_nesting(hostile: str) -> None:
-    """Fences that lists, quotes and tabs end or begin, spans that lines and cells end."""
+def test_no_nesting_produces_an_image_or_html(hostile: str) -> None:
+    """Fences start or end at lists, quotes and tabs; spans end at lines and cells."""
     for nesting in NESTINGS:
-        assert_nothing_lives(nesting.replace("%s", hostile))
+        assert_no_image_or_html(nesting.replace("%s", hostile))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
-def test_nothing_lives_in_any_text(text: str) -> None:
-    """However its parts come together."""
-    assert_nothing_lives(text)
+def test_no_text_produces_an_image_or_html(text: str) -> None:
+    """The parts are combined in any order."""
+    assert_no_image_or_html(text)
 
 
 @pytest.mark.parametrize(
@@ -242,18 +251,20 @@ def test_nothing_lives_in_any_text(text: str) -> None:
     ["%s", "a\n%s\nb", "1. a\n\n   ```\n   x\n   ```\n\n%s\n\n- b", "> ```\n%s", "%s\n%s\n"],
 )
 def test_plain_fences_stay(fence: str, around: str) -> None:
-    """Code outside of lists and quotes is what it was."""
+    """Code outside of lists and quotes is unchanged."""
     assert restrict_markdown(around.replace("%s", fence)) == around.replace("%s", fence)
 
 
-def test_one_line_without_markup_for_markdown() -> None:
-    """A title in a heading, a cell, a link."""
+def test_escape_markdown_in_one_line() -> None:
+    """The line is a heading, a cell or a link."""
     assert escape_markdown("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
 
 
-def test_a_local_commands_output_has_no_tags(config_home: ConfigHome, exported: Exported) -> None:
-    """The client's own marks around it are nobody's words."""
-    first, second = talk()[:2]
+def test_the_output_of_a_client_command_has_no_tags(
+    config_home: ConfigHome, export_text: Exported
+) -> None:
+    """The client's own tags around it are removed."""
+    first, second = records_of_every_kind()[:2]
     said = {
         "subtype": "local_command",
         "content": "<local-command-stdout>Kept</local-command-stdout>",
@@ -265,6 +276,6 @@ def test_a_local_commands_output_has_no_tags(config_home: ConfigHome, exported: 
         "parentUuid": second["uuid"],
         "timestamp": second["timestamp"],
     }
-    text = exported(write_talk(config_home, [first, second, printed]), MARKDOWN)
+    text = export_text(write_session_with_subagent(config_home, [first, second, printed]), MARKDOWN)
     assert "Kept" in text
     assert "local-command" not in text

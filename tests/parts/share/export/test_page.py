@@ -1,4 +1,4 @@
-"""The page without a browser: markup, prose, code, differences, images, and what frames them."""
+"""Tests of the page without a browser: markup, prose, code, differences, images and the frame."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from resume_hooks.parts.share.export.page.texts import (
 from resume_hooks.parts.share.export.parts import MediaPart
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.parts.share.export.conftest import PNG, Exported
-from tests.parts.share.export.vectors import ELEMENTS, VECTORS, PageParts, hostile
+from tests.parts.share.export.vectors import ELEMENTS, VECTORS, PageParts, hostile_records
 
 TAG = re.compile(r"<[^>]*>")
 
 
-def words(markup: str) -> str:
+def visible_text(markup: str) -> str:
     """Return the visible text of markup."""
     return html.unescape(TAG.sub("", markup))
 
 
-def test_text_is_escaped() -> None:
-    """In content and in attributes; our own markup is unchanged."""
+def test_text_is_escaped_in_markup() -> None:
+    """This is true for content and attributes. Our own markup is unchanged."""
     made = build_element(
         "p", "<i>", build_element("b", "&"), title='"><script>', class_="x", hidden=True, lang=False
     )
@@ -71,8 +71,8 @@ def test_text_is_escaped() -> None:
         ("👩\u200d💻 ok\t", "👩\u200d💻 ok\t"),
     ],
 )
-def test_nothing_hides(text: str, shown: str) -> None:
-    """Controls and what reorders text are spelled out; emoji stay whole."""
+def test_control_characters_are_visible(text: str, shown: str) -> None:
+    """Characters that reorder text are shown by name too. Emoji are unchanged."""
     assert show_control_characters(text) == shown
 
 
@@ -93,11 +93,8 @@ def test_nothing_hides(text: str, shown: str) -> None:
         ("a\n***", "<p>a</p>\n<hr>"),
     ],
 )
-def test_prose(text: str, shown: str) -> None:
-    """Markdown as elements of a short list.
-
-    HTML is text, images are words, links lead to the web.
-    """
+def test_prose_becomes_allowed_elements(text: str, shown: str) -> None:
+    """Markdown becomes a few allowed elements, HTML and images become text, and links lead only to the web."""
     found = (
         build_prose_markup(text)
         .removeprefix('<div class="prose" dir="auto">')
@@ -109,16 +106,16 @@ def test_prose(text: str, shown: str) -> None:
     assert "<img" not in found
 
 
-def test_a_link() -> None:
-    """It tells the other side nothing, and says where it leads."""
+def test_a_link_sends_no_referrer() -> None:
+    """It shows its target."""
     made = build_prose_markup("[x](https://a.b/c?d=1&e)")
     assert (
         'href="https://a.b/c?d=1&amp;e" rel="noreferrer noopener nofollow" target="_blank"' in made
     )
 
 
-def test_a_text_that_no_parser_shall_read() -> None:
-    """It is shown as it was typed."""
+def test_a_very_long_text_is_not_parsed() -> None:
+    """It is shown as typed."""
     assert build_prose_markup("*a* " * MAX_PROSE_CHARACTERS).startswith(
         '<div class="typed" dir="auto">*a* *a*'
     )
@@ -127,30 +124,30 @@ def test_a_text_that_no_parser_shall_read() -> None:
 @pytest.mark.parametrize(
     "nest", ["> " * 3_000 + "x", "[" * 3_000, "*" * 3_000 + "a", "`" * 3_001, "- " * 3_000]
 )
-def test_prose_that_nests_without_end(nest: str) -> None:
-    """It ends, soon, and as text."""
+def test_deeply_nested_prose_is_parsed_quickly(nest: str) -> None:
+    """It becomes text."""
     assert build_prose_markup(nest)
 
 
 @pytest.mark.parametrize("language", sorted(set(LEXERS_BY_LANGUAGE.values())))
-def test_coloured_code_keeps_every_character(language: str) -> None:
+def test_highlighted_code_keeps_every_character(language: str) -> None:
     """Every character is present and escaped, with any lexer."""
     text = "def f(x):\n\t'''<b>&\"'''\n  return \"${x}\" # <script>\n\n"
-    assert words(build_code_markup(text, language)) == text
+    assert visible_text(build_code_markup(text, language)) == text
 
 
 @pytest.mark.parametrize(
     "word", ["", "no-such", "<script>", 'python" onload="x', "../../etc", "PYTHON", "x" * 9_999]
 )
-def test_any_word_behind_a_fence(word: str) -> None:
-    """It picks a lexer from a table, and never reaches the page."""
+def test_the_word_after_a_fence_only_chooses_a_lexer(word: str) -> None:
+    """It is looked up in a table and never reaches the page."""
     made = build_code_markup("a < b", word)
-    assert words(made) == "a < b"
+    assert visible_text(made) == "a < b"
     assert "onload" not in made
 
 
-def test_long_code_is_not_coloured() -> None:
-    """It costs too much, and patterns of lexers are not to be trusted with it."""
+def test_long_code_is_not_highlighted() -> None:
+    """It would take too long, since the patterns of lexers may be slow."""
     for text in (
         "def f():  # long\n" * (MAX_COLOURED_CHARACTERS // 10),
         "\n" * (MAX_COLOURED_LINES + 1),
@@ -160,8 +157,8 @@ def test_long_code_is_not_coloured() -> None:
     assert all(kind.startswith("Token.") for kind, _ in TOKEN_CLASSES)
 
 
-def test_a_difference() -> None:
-    """Removed and added lines, with a few lines around them; a mark replaces the others."""
+def test_a_difference_shows_changed_lines() -> None:
+    """It shows a few lines around them. A mark replaces the others."""
     old = "\n".join([f"line {n}" for n in range(40)])
     new = old.replace("line 3\n", "<new>\n").replace("line 30\n", "")
     made = build_difference_markup(old, new)
@@ -172,8 +169,8 @@ def test_a_difference() -> None:
     assert "line 15\n" not in made
 
 
-def test_a_difference_of_long_texts() -> None:
-    """They are not compared: all goes and all comes."""
+def test_long_texts_are_not_compared() -> None:
+    """All lines count as removed and added."""
     assert count_changed_lines("a\n" * (MAX_COMPARED_LINES + 1), "a\n") == (
         MAX_COMPARED_LINES + 1,
         1,
@@ -199,16 +196,18 @@ def test_an_unsupported_image_is_described(kind: str, form: str, data: str) -> N
     )
 
 
-def test_an_image() -> None:
-    """It is held in the page."""
+def test_an_image_is_embedded_in_the_page() -> None:
+    """It is a data URL."""
     assert f'src="data:image/png;base64,{PNG}"' in build_picture_markup(
         MediaPart("image", "image/png", PNG, "image, png")
     )
 
 
-def test_the_policy_names_the_allowed_code(session: Path, exported: Exported) -> None:
-    """One style and one script, by their digests; nothing is fetched or sent."""
-    page = exported(session)
+def test_the_policy_allows_one_style_and_one_script(
+    session_of_every_kind: Path, export_text: Exported
+) -> None:
+    """They are allowed by digest. The page loads and sends nothing."""
+    page = export_text(session_of_every_kind)
     style = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
     script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     assert (len(style), len(script), page.count("<script")) == (1, 1, 1)
@@ -225,9 +224,11 @@ def test_the_policy_names_the_allowed_code(session: Path, exported: Exported) ->
     assert not re.search(r"<[^>]+\s(?:style|on\w+)=", page)
 
 
-def test_one_language_and_one_title(session: Path, exported: Exported) -> None:
+def test_a_page_has_one_language_and_one_title(
+    session_of_every_kind: Path, export_text: Exported
+) -> None:
     """Screen readers and browser tabs need both."""
-    page = exported(session)
+    page = export_text(session_of_every_kind)
     assert page.startswith('<!doctype html>\n<html lang="en">')
     assert page.count("<title>Uploads: a pool that closes early</title>") == 1
     assert page.count("<details") == page.count("</details>")
@@ -235,11 +236,11 @@ def test_one_language_and_one_title(session: Path, exported: Exported) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS)
-def test_a_hostile_text_in_every_field(
-    vector: str, config_home: ConfigHome, exported: Exported
+def test_hostile_text_in_every_field_is_escaped(
+    vector: str, config_home: ConfigHome, export_text: Exported
 ) -> None:
-    """Each alone, so that it is in the title, too; what it does in a browser stands next to."""
+    """Each text is tested alone, so that it is also in the title. The browser tests cover its effects."""
     parts = PageParts()
-    parts.feed(exported(write_session(config_home.project(), SESSION, hostile(vector))))
+    parts.feed(export_text(write_session(config_home.project(), SESSION, hostile_records(vector))))
     assert parts.elements <= ELEMENTS
     assert parts.suspect == []

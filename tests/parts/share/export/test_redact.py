@@ -1,4 +1,4 @@
-"""The export's redaction: secrets, home folders, very long texts."""
+"""Tests of redaction in an export: secrets, home folders and very long texts."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def make_redactor(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
         ("grep -home-ann", "grep -home-ann"),
     ],
 )
-def test_home_folders(text: str, shown: str) -> None:
-    """This user's, those that the sessions are in, and everybody else's."""
+def test_home_folders_are_redacted(text: str, shown: str) -> None:
+    """The user's own, those of the sessions and all others are covered."""
     assert make_redactor().redact_and_cut_text(text) == shown
     assert make_redactor(redact=False).redact_and_cut_text(text) == text
 
 
-def test_secrets_are_counted_where_they_are_reported() -> None:
-    """Titles and words that stand elsewhere, too, lose their secrets but are not counted."""
+def test_each_secret_is_counted_once() -> None:
+    """Secrets in titles and in texts that also appear elsewhere are redacted but not counted."""
     found = make_redactor()
     assert GITHUB not in found.redact_and_cut_text(f"token {GITHUB} here")
     assert sum(found.removed_secrets.values()) == 1
@@ -65,8 +65,8 @@ def test_secrets_are_counted_where_they_are_reported() -> None:
     assert GITHUB in make_redactor(redact=False).redact_and_cut_text(f"token {GITHUB} here")
 
 
-def test_every_text_in_a_block() -> None:
-    """Keys and values, however deep, and a word that is a secret by its key."""
+def test_every_text_in_a_block_is_redacted() -> None:
+    """Keys and values are covered at any depth, and values whose key marks them as secret."""
     found = make_redactor()
     deep: object = f"token {GITHUB}"
     for _ in range(MAX_NESTING_DEPTH * 10):
@@ -79,13 +79,13 @@ def test_every_text_in_a_block() -> None:
 
 
 def test_an_image_stays_unchanged() -> None:
-    """Base64 is not a text."""
+    """Base64 is not redacted."""
     source = {"type": "base64", "media_type": "image/png", "data": "A" * 300_000}
     assert make_redactor(10).redact_block({"source": source}) == {"source": source}
 
 
-def test_a_long_text_is_cut_with_a_notice() -> None:
-    """What is shown and what is mentioned the rest are the whole."""
+def test_a_long_text_is_shortened_with_a_notice() -> None:
+    """The shown text and the mentioned rest add up to the whole."""
     found = make_redactor(10)
     assert found.redact_and_cut_text("0123456789") == "0123456789"
     assert found.redact_and_cut_text("0123456789abc") == "0123456789\n[cut: 3 characters more]"
@@ -95,15 +95,15 @@ def test_a_long_text_is_cut_with_a_notice() -> None:
 @pytest.mark.parametrize(
     "before", [*range(0, 50, 7), 45, LOOKAHEAD_CHARACTERS, LOOKAHEAD_CHARACTERS + 20]
 )
-def test_no_half_of_a_secret_stays_before_a_cut(before: int) -> None:
-    """Wherever it lies, the cut or the end of what is read among them."""
+def test_no_part_of_a_secret_remains_before_a_cut(before: int) -> None:
+    """The cut or the end of the scanned text may be anywhere in the secret."""
     text = "x " * (before // 2) + f"{GITHUB} " + "y " * LOOKAHEAD_CHARACTERS
     shown = make_redactor(50).redact_and_cut_text(text)
     assert not any(GITHUB[:length] in shown for length in range(12, len(GITHUB)))
 
 
-def test_many_secrets_before_a_cut() -> None:
-    """Placeholders that are shorter than what they stand for draw nothing near that was not looked through."""
+def test_short_placeholders_do_not_extend_the_shown_text() -> None:
+    """Only scanned text is shown, although placeholders are shorter than the secrets."""
     signs = string.ascii_letters + string.digits
     body = "\n".join("MIIE" + "".join(random.Random(row).choices(signs, k=60)) for row in range(25))
     key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\n"
@@ -114,8 +114,8 @@ def test_many_secrets_before_a_cut() -> None:
         assert "MIIE" not in shown
 
 
-def test_half_a_secret_at_the_end_of_a_title() -> None:
-    """A title, or the words of a turn, may be cut within one: its last word goes."""
+def test_a_cut_title_loses_its_last_word() -> None:
+    """The title or the words of a turn may be cut inside a secret."""
     assert make_redactor().redact_line(f"Use the token {GITHUB[:20]}…") == "Use the token …"
     assert make_redactor().redact_line("Use the token …") == "Use the token …"
     assert make_redactor(redact=False).redact_line("Use the tok…") == "Use the tok…"

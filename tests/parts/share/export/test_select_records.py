@@ -1,4 +1,4 @@
-"""The records of a document, and their order."""
+"""Tests of the records of a document and their order."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, last_prompt, user, write_session
 from tests.derive.test_orders import Client, of_any_order
-from tests.parts.share.export.conftest import talk
+from tests.parts.share.export.conftest import records_of_every_kind
 
 
-def numbers(path: Path | str, what: str = CONVERSATION) -> list[int]:
-    """The lines that are reported, in their order."""
+def selected_lines(path: Path | str, what: str = CONVERSATION) -> list[int]:
+    """Return the selected lines in order."""
     return [row.number for row in select_conversation(session_file(str(path)), what, set()).nodes]
 
 
-def test_the_whole_conversation_includes_compacted_turns(session: Path) -> None:
-    """By default everything that led to the end; a resume would send only messages since the compaction."""
-    assert numbers(session) == list(range(20))
-    assert numbers(session, LIVE_ONLY) == list(range(5, 20))
-    found = select_conversation(session_file(str(session)), CONVERSATION, set())
+def test_the_whole_conversation_includes_compacted_turns(session_of_every_kind: Path) -> None:
+    """By default it has everything before the end. A resume would send only messages since the compaction."""
+    assert selected_lines(session_of_every_kind) == list(range(20))
+    assert selected_lines(session_of_every_kind, LIVE_ONLY) == list(range(5, 20))
+    found = select_conversation(session_file(str(session_of_every_kind)), CONVERSATION, set())
     assert (found.places_by_line[0], found.places_by_line[7]) == (COMPACTED, LIVE)
     assert [turn.number for turn in found.turns_by_line.values()] == [1, 2, 3]
     assert (found.tokens, found.damaged_line_count, found.repeated_record_count) == (2_500, 0, 0)
 
 
-def test_a_branch_that_was_left(config_home: ConfigHome) -> None:
-    """It is reported only where everything is, and says what it is."""
+def test_an_abandoned_branch_is_marked(config_home: ConfigHome) -> None:
+    """It is exported only with all records."""
     records = [
         user("first", uuid="u0"),
         assistant("one", uuid="a1", parent="u0", ts=1),
@@ -47,17 +47,17 @@ def test_a_branch_that_was_left(config_home: ConfigHome) -> None:
         last_prompt("a5"),
     ]
     path = write_session(config_home.project(), SESSION, records)
-    assert numbers(path) == [0, 1, 4, 5]
-    assert numbers(path, ALL_RECORDS) == [0, 1, 2, 3, 4, 5]
+    assert selected_lines(path) == [0, 1, 4, 5]
+    assert selected_lines(path, ALL_RECORDS) == [0, 1, 2, 3, 4, 5]
     assert select_conversation(session_file(path), ALL_RECORDS, set()).places_by_line[2] == BRANCH
 
 
 def test_copied_records_are_not_exported_again(config_home: ConfigHome) -> None:
     """A child contains its parent's records, under the same ids or with a reference to them."""
-    parent = write_session(config_home.project(), SESSION, talk())
+    parent = write_session(config_home.project(), SESSION, records_of_every_kind())
     known = set[str]()
     select_conversation(session_file(parent), CONVERSATION, known)
-    rows = talk()[:3]
+    rows = records_of_every_kind()[:3]
     copied = [
         {**row, "uuid": f"new-{n}", "forkedFrom": {"messageUuid": row["uuid"]}}
         for n, row in enumerate(rows)
@@ -69,30 +69,30 @@ def test_copied_records_are_not_exported_again(config_home: ConfigHome) -> None:
     assert ([row.number for row in found.nodes], found.repeated_record_count) == ([3], 3)
 
 
-def test_compactions_that_lead_in_a_circle(config_home: ConfigHome) -> None:
-    """A forged way back ends."""
-    rows = talk()[:8]
+def test_a_cycle_of_compactions_ends(config_home: ConfigHome) -> None:
+    """The links are forged."""
+    rows = records_of_every_kind()[:8]
     rows[5] = {**rows[5], "logicalParentUuid": rows[7]["uuid"]}
     path = write_session(config_home.project(), SESSION, rows)
-    assert numbers(path) == [0, 1, 2, 3, 4, 5, 6, 7] or numbers(path) == [5, 6, 7]
+    assert selected_lines(path) == [0, 1, 2, 3, 4, 5, 6, 7] or selected_lines(path) == [5, 6, 7]
 
 
-def test_records_without_links(config_home: ConfigHome) -> None:
-    """A plain export is reported in the order of its file."""
+def test_records_without_links_keep_the_file_order(config_home: ConfigHome) -> None:
+    """A plain export has no links."""
     rows = [
         {"type": kind, "sessionId": SESSION, "message": {"role": kind, "content": kind}}
         for kind in ("user", "assistant")
     ]
     path = write_session(config_home.project(), SESSION, [*rows, b"no record"])
-    assert numbers(path) == [0, 1]
+    assert selected_lines(path) == [0, 1]
     assert select_conversation(session_file(path), CONVERSATION, set()).damaged_line_count == 1
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
 @of_any_order
-def test_each_call_stands_once(begun: Path | None, steps: list[str]) -> None:
-    """Also where a trim in place wrote it a second time."""
+def test_each_call_is_exported_once(begun: Path | None, steps: list[str]) -> None:
+    """A trim in place may have written it a second time."""
     with tempfile.TemporaryDirectory() as home:
         client = Client(home, begun)
         client.play(steps)

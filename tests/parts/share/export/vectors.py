@@ -1,4 +1,4 @@
-"""What hostile transcripts hold: texts that would run, load, leave or break out, were they not shown as text."""
+"""Texts of hostile transcripts that would run, load or send something, or leave their element, if not escaped."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ VECTORS = (
 )
 
 
-def hostile(*vectors: str) -> list[Record | bytes]:
-    """A session with these texts in every field that a document shows, and in those that it should not."""
-    rows = link_records([row for vector in vectors for row in _said(vector)])
+def hostile_records(*vectors: str) -> list[Record | bytes]:
+    """Return a session with these texts in every field that a document shows, and in other fields."""
+    rows = link_records([row for vector in vectors for row in _records_with_text(vector)])
     for place, row in enumerate(rows):
         if row.get("subtype") == "compact_boundary":
             rows[place] = {**row, "parentUuid": None, "logicalParentUuid": rows[place - 1]["uuid"]}
@@ -113,7 +113,7 @@ def hostile(*vectors: str) -> list[Record | bytes]:
     return [json.dumps(row).encode() for row in (*rows, *names)]
 
 
-def _said(vector: str) -> list[Record]:
+def _records_with_text(vector: str) -> list[Record]:
     image = {"type": "image", "source": {"type": "base64", "media_type": vector, "data": PNG}}
     other = {
         "type": "image",
@@ -148,7 +148,7 @@ def _said(vector: str) -> list[Record]:
 
 
 class PageParts(HTMLParser):
-    """The elements of a page, and the attributes that run or lead somewhere."""
+    """The elements of a page, and the attributes that run code or have an address."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class PageParts(HTMLParser):
         self.suspect: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take in an element."""
+        """Add an element."""
         self.elements.add(tag)
         for name, value in attrs:
             leads = name in {"href", "src"} and not (value or "").startswith(

@@ -1,4 +1,4 @@
-"""``/trim --smart`` in a client whose cache is warm: its own model chooses, behind the request that was sent last."""
+"""Tests of ``/trim --smart`` in a client with a warm cache: its own model chooses, after the last request."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ASKING = r"asking this session's model \(42,300 tokens cached\)"
 WISH = "keep what has an even number"
 
 
-def begin(tui: Tui, plugin: Path) -> Path:
+def open_session(tui: Tui, plugin: Path) -> Path:
     """Open a real session."""
     parent = tui.home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=ENGINE)
     return parent
 
 
-def turn(tui: Tui) -> None:
+def run_turn(tui: Tui) -> None:
     """Run a turn with an answer. The API's token counts show that the cache is warm."""
     tui.api.usage = WARM
     tui.submit("remember the word ALPHA")
@@ -50,7 +50,7 @@ def choose_odd_numbers(request: Request) -> Any:
     return f"Here you are.\n```json\n{json.dumps({'choices': [*rows, {**rows[0], 'number': 9_999}]})}\n```"
 
 
-def has_asked(tui: Tui, count: int) -> bool:
+def has_requests(tui: Tui, count: int) -> bool:
     """Check whether this number of requests arrives."""
     return wait_until(lambda: len(tui.api.main_requests()) == count)
 
@@ -59,16 +59,15 @@ def has_asked(tui: Tui, count: int) -> bool:
 def test_the_models_choice_is_trimmed(
     modern: Tui, plugin: Path, size: tuple[int, int] | None
 ) -> None:
-    """One request: the last one, its answer with the cache's mark, our prompt.
+    """The request has the last request, its answer with the cache mark, and our prompt.
 
-    On a yes a copy opens without it.
-
-    Words in place of an answer ask again, after a question by rules as after one of its own.
+    After a yes, a copy opens without the chosen contents. A text answer asks again, also after a
+    preview by rules.
     """
     if size:
         modern.columns, modern.rows = size
-    parent = begin(modern, plugin)
-    turn(modern)
+    parent = open_session(modern, plugin)
+    run_turn(modern)
     (last,) = modern.api.main_requests()
     before = parent.read_bytes()
     modern.api.script = choose_odd_numbers
@@ -81,7 +80,7 @@ def test_the_models_choice_is_trimmed(
         modern.type(f"--smart {words}")
         modern.wait_for(f"--smart {words}")
         modern.key("Enter")
-        assert has_asked(modern, 1 + number)
+        assert has_requests(modern, 1 + number)
         modern.wait_gone(words)
         first, *_, again = modern.api.main_requests()
         assert first == last
@@ -108,7 +107,7 @@ def test_the_models_choice_is_trimmed(
     modern.api.script = ()
     modern.api.clear()
     modern.submit("now go on GAMMA")
-    assert has_asked(modern, 1)
+    assert has_requests(modern, 1)
     said = message_texts_of_request(modern.api.main_requests()[-1])
     old, new = outputs(parent), outputs(child)
     gone = {call for call in old if '"piece ' in new[call]}
@@ -119,19 +118,19 @@ def test_the_models_choice_is_trimmed(
     ] == []
 
 
-def test_without_an_answer_nothing_is_made(tui: Tui, plugin: Path) -> None:
-    """Why is reported, and the shell's command for it; no tool runs, no other model is asked.
+def test_without_an_answer_no_child_is_made(tui: Tui, plugin: Path) -> None:
+    """The reason and the shell command are shown; no tool runs and no other model is asked.
 
-    One that was just opened is not asked: nothing of it is in the cache. Esc leaves neither a copy
-    nor a question, and what came too late counts for nothing.
+    A session that was just opened has nothing in the cache, so its model is not asked. Esc leaves
+    neither a copy nor a question, and a late answer is ignored.
     """
-    parent = begin(tui, plugin)
+    parent = open_session(tui, plugin)
     named = rf"trim\s+--smart\s+{parent.stem}"
     tui.submit("/trim --smart")
     tui.wait_for("its cache is cold")
     tui.wait_for(named)
     assert not tui.api.main_requests()
-    turn(tui)
+    run_turn(tui)
     for replies, shown in (
         ([CALL, CALL], "empty-reply"),
         (["I would rather say it in prose."], r"in\s+prose"),
@@ -144,7 +143,7 @@ def test_without_an_answer_nothing_is_made(tui: Tui, plugin: Path) -> None:
     tui.api.script = saying([120.0, "late"])
     tui.submit("/trim --smart")
     tui.wait_for(ASKING)
-    assert has_asked(tui, asked + 1)
+    assert has_requests(tui, asked + 1)
     tui.key("Escape")
     tui.wait_gone("asking this session's model")
     tui.api.release()

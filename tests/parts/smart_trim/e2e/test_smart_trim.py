@@ -1,4 +1,4 @@
-"""A smart trim with the real client at both ends: as the headless model, and to resume the child that comes of it."""
+"""Tests of a smart trim with the real client as the headless model and to resume the child."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def choose_odd_numbers(request: Request) -> Any:
     return {"name": "StructuredOutput", "input": {"choices": [*rows, {**rows[0], "number": 9_999}]}}
 
 
-def tools(request: Request, kind: str, key: str, content: str) -> dict[str, str]:
+def contents_by_call(request: Request, kind: str, key: str, content: str) -> dict[str, str]:
     """Return the contents of each block of a kind in a request, by call id."""
     rows = [
         block
@@ -71,10 +71,10 @@ def tools(request: Request, kind: str, key: str, content: str) -> dict[str, str]
     return {block[key]: json.dumps(block.get(content)) for block in rows if block["type"] == kind}
 
 
-def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """What was chosen is described, all else is sent as the parent sends it.
+def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """The chosen contents have a description, and all else is sent as for the parent.
 
-    Nothing of the helper's run is left.
+    No trace of the model's run is left.
     """
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     before = parent.read_bytes()
@@ -108,11 +108,8 @@ def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None
 
 
 def changed_calls(whole: Request, cut: Request, *which: str) -> set[str]:
-    """The calls whose blocks differ, every one of them by a placeholder.
-
-    No block is missing or new.
-    """
-    before, after = tools(whole, *which), tools(cut, *which)
+    """Return the calls whose blocks differ, each by a placeholder. No block is missing or new."""
+    before, after = contents_by_call(whole, *which), contents_by_call(cut, *which)
     assert before.keys() == after.keys()
     differing = {call for call in before if before[call] != after[call]}
     assert all("tool suppressed - original content was" in after[call] for call in differing)
@@ -122,13 +119,15 @@ def changed_calls(whole: Request, cut: Request, *which: str) -> set[str]:
 def test_chosen_contents_are_placeholders(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client as the model and as the one that resumes."""
-    trims_smartly(every_client, home, api)
+    """The client is the model and resumes the child."""
+    assert_smart_trim(every_client, home, api)
 
 
 @pytest.mark.wide
-def test_no_answer_leaves_nothing(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """A refusal in words, a choice out of form, an API that hangs: one sentence, exit code 1, no child."""
+def test_a_failed_model_leaves_no_child(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """The model refuses, answers in another form, or hangs. The output is one sentence, and the exit code is 1."""
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     wrong = {"name": "StructuredOutput", "input": {"choices": "all of them"}}
     for reply, seconds in (("I can't help with [1, 2, 3].", "30"), (wrong, "30"), (60, "4")):
@@ -140,7 +139,7 @@ def test_no_answer_leaves_nothing(client: ClientVersion, home: ClientHome, api: 
         assert home.sessions() == [parent]
 
 
-def test_no_client_leaves_nothing(home: ClientHome, api: MockApi) -> None:
+def test_a_missing_client_leaves_no_child(home: ClientHome, api: MockApi) -> None:
     """The error is reported before any file is written."""
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     done = smart_trim(None, home, api, parent.stem, "--yes")

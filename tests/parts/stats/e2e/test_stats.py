@@ -1,4 +1,4 @@
-"""What the real client writes down of hooks is found: ours, told from others by their command."""
+"""Tests that the statistics find the real client's records of hooks, and recognize ours by their command."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import ENGINE, plugin_at
 
 
-def test_hook_times_of_a_real_session(
+def test_stats_count_the_hooks_of_a_real_session(
     client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
 ) -> None:
-    """A turn with the plugin and a hook of the user's: its end has one of each, and the API's tokens are counted."""
+    """A turn with the plugin's hook and a user's hook has one time of each. The API's tokens are counted."""
     home.write_settings(
         {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 0.2"}]}]}}
     )

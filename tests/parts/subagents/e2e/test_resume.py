@@ -1,4 +1,4 @@
-"""What the real client sends when it resumes a child of a sub-agent: what the sub-agent itself would have sent."""
+"""Tests that the real client sends for a child of a sub-agent what the sub-agent itself would have sent."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ INLINE = "d-kimuson__claude-code-viewer/5c0375b4-57a5-4f26-b12d-d022ee4e51b7.jso
 BESIDE = "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj"
 
 
-def child_by_verb(home: ClientHome, *words: str) -> Path:
-    """Return the child that one of our verbs makes."""
+def child_of_verb(home: ClientHome, *words: str) -> Path:
+    """Run one of our verbs and return its new child."""
     before = set(home.sessions())
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", *words],
@@ -36,18 +36,20 @@ def child_by_verb(home: ClientHome, *words: str) -> Path:
     return child
 
 
-def of_agent(request: Request) -> bool:
-    """Whether a request is the sub-agent's."""
+def is_from_subagent(request: Request) -> bool:
+    """Check whether a request comes from the sub-agent."""
     return TASK in message_texts_of_request({"messages": request["messages"][:1]})
 
 
-def sending(agent: list[Reply], *, background: bool) -> Callable[[Request], Reply]:
-    """A model that sends a sub-agent off, which does what ``agent`` says."""
+def model_that_starts_a_subagent(
+    agent: list[Reply], *, background: bool
+) -> Callable[[Request], Reply]:
+    """Return a model that starts a sub-agent, which does what ``agent`` says."""
     steps = iter(agent)
     call = {"subagent_type": "general-purpose", "description": "count", "prompt": TASK}
 
     def script(request: Request) -> Reply:
-        if of_agent(request):
+        if is_from_subagent(request):
             return next(steps, "THREE")
         tools = {tool["name"] for tool in request["tools"]}
         name = "Agent" if "Agent" in tools else "Task"
@@ -64,26 +66,26 @@ def sending(agent: list[Reply], *, background: bool) -> Callable[[Request], Repl
 def test_a_fork_sends_the_sub_agents_conversation(
     every_client: ClientVersion, background: bool, home: ClientHome, api: MockApi
 ) -> None:
-    """Its task, its calls with their results, its answer; then the new prompt.
+    """It sends the task, calls with results and the answer, and then the new prompt.
 
-    The handoff tells all that was found.
+    The handoff has all the results.
     """
     client = every_client
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
-    api.script = sending([bash, "THREE"], background=background)
+    api.script = model_that_starts_a_subagent([bash, "THREE"], background=background)
     done = run_print(client, home, api, "begin", extra_args=SKIP)
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
     (agent,) = (parent.parent / parent.stem / "subagents").glob("agent-*.jsonl")
     own, raw = (
-        [request for request in api.main_requests() if of_agent(request)][-1],
+        [request for request in api.main_requests() if is_from_subagent(request)][-1],
         agent.read_bytes(),
     )
-    child = child_by_verb(home, "fork", f"{parent.stem[:8]}/{agent.stem}")
+    child = child_of_verb(home, "fork", f"{parent.stem[:8]}/{agent.stem}")
     knew = [*request_messages(own), ("text", "assistant", "THREE")]
     assert [kind for kind, _, _ in knew] == ["text", "tool_use", "tool_result", "text"]
     assert resume_request(client, home, api, child.stem) == knew
-    told = child_by_verb(home, "handoff", f"{parent.stem[:8]}/{agent.stem}", "-n", "count again")
+    told = child_of_verb(home, "handoff", f"{parent.stem[:8]}/{agent.stem}", "-n", "count again")
     api.clear()
     done = run_print(client, home, api, "go on", resume=told.stem)
     assert done.returncode == 0, done.stderr
@@ -93,15 +95,12 @@ def test_a_fork_sends_the_sub_agents_conversation(
     assert agent.read_bytes() == raw
 
 
-def test_one_that_was_cut_off_in_a_call(
+def test_a_fork_of_an_interrupted_sub_agent_answers_its_open_call(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The call that waits for its result is answered.
-
-    What the sub-agent had found by then is sent.
-    """
+    """It also sends the earlier results."""
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
-    api.script = sending([bash, bash, "THREE"], background=False)
+    api.script = model_that_starts_a_subagent([bash, bash, "THREE"], background=False)
     run_print(client, home, api, "begin", extra_args=SKIP)
     (parent,) = home.sessions()
     (agent,) = (parent.parent / parent.stem / "subagents").glob("agent-*.jsonl")
@@ -109,7 +108,7 @@ def test_one_that_was_cut_off_in_a_call(
     last = max(number for number, line in enumerate(lines) if b'"tool_use"' in line)
     agent.write_bytes(b"".join(lines[: last + 1]))
     rows = resume_request(
-        client, home, api, child_by_verb(home, "fork", f"{parent.stem}/{agent.stem}").stem
+        client, home, api, child_of_verb(home, "fork", f"{parent.stem}/{agent.stem}").stem
     )
     assert [kind for kind, _, _ in rows] == [
         "text",
@@ -122,17 +121,17 @@ def test_one_that_was_cut_off_in_a_call(
     assert rows[4][2].startswith("Interrupted: no result")
 
 
-def test_one_of_an_old_client_in_the_sessions_own_file(
+def test_a_fork_of_a_sub_agent_in_the_sessions_file(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Of two sub-agents in one file the one that is named: its own records, and none of the others'."""
+    """The file has two sub-agents. Only the records of the named one are sent."""
     source = corpus() / INLINE
     parent = home.install_session(source, source.stem)
     rows = resume_request(
         client,
         home,
         api,
-        child_by_verb(home, "fork", f"{parent.stem[:8]}/agent-6340ddef").stem,
+        child_of_verb(home, "fork", f"{parent.stem[:8]}/agent-6340ddef").stem,
     )
     assert rows[0][2].startswith("Examine the package.json file(s)")
     assert (
@@ -144,17 +143,17 @@ def test_one_of_an_old_client_in_the_sessions_own_file(
     assert "Analyze the current project structure" not in str(rows)
 
 
-def test_one_that_is_next_to_its_session(
+def test_a_fork_of_a_sub_agent_next_to_its_session(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """As client 2.0.76 kept them."""
+    """Client 2.0.76 stored it there."""
     source = corpus() / BESIDE / "a282734a-4845-4796-9000-170faa81ba03.jsonl"
     parent = home.install_session(source, source.stem)
     (parent.parent / "agent-af40f37.jsonl").write_bytes(
         (corpus() / BESIDE / "agent-af40f37.jsonl").read_bytes()
     )
     rows = resume_request(
-        client, home, api, child_by_verb(home, "fork", f"{parent.stem[:8]}/agent-af4").stem
+        client, home, api, child_of_verb(home, "fork", f"{parent.stem[:8]}/agent-af4").stem
     )
     assert rows[0] == ("text", "user", "look around the repo")
     assert [kind for kind, _, _ in rows] == ["text", "tool_use", "tool_result", "text"]

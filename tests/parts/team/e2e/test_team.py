@@ -1,4 +1,4 @@
-"""A team, with the real client: the turn's end pushes, the other machine continues, a colleague takes over."""
+"""Tests of a team with the real client: the end of a turn pushes, another machine continues, a colleague takes over."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
 
 @pytest.fixture
-def others(tmp_path: Path) -> Iterator[list[ClientHome]]:
-    """Another machine of one's own, with the project under another path, and a colleague's."""
+def other_machines(tmp_path: Path) -> Iterator[list[ClientHome]]:
+    """Yield the user's other machine, with the project under another path, and a colleague's."""
     homes = [
         ClientHome(tmp_path / "desk", project="moved"),
         ClientHome(tmp_path / "bobs", project="elsewhere"),
@@ -39,8 +39,8 @@ def others(tmp_path: Path) -> Iterator[list[ClientHome]]:
         home.reap()
 
 
-def team(home: ClientHome, *words: str) -> dict[str, Any]:
-    """An act's data, as the shell's user gets it."""
+def team_data(home: ClientHome, *words: str) -> dict[str, Any]:
+    """Run a team verb in the user's shell and return its data."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", "team", *words, "--json"],
         env=home.env({"PYTHONPATH": str(REPO / "src"), "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}),
@@ -50,8 +50,8 @@ def team(home: ClientHome, *words: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout)["data"])
 
 
-def is_whole(root: Connection, session: Path) -> bool:
-    """Whether the server contains a session to its last record."""
+def is_complete_on_server(root: Connection, session: Path) -> bool:
+    """Check whether the server has a session up to its last record."""
     query = """select count(*) from team.part p join team.session s on s.id = p.session
       where s.live and s.session_id = %s and p.name = '' and p.records = %s"""
     lines = len(session.read_bytes().splitlines())
@@ -66,22 +66,19 @@ def test_the_server_has_every_record_after_a_clients_end(
     plugin: Path,
     root: Connection,
 ) -> None:
-    """By -p, by /exit, by a closed terminal; of one that was killed by the next start.
-
-    To the last record.
-    """
-    team(home, "join", "alice")
-    team(home, "projects", "add")
+    """The client ends by -p, by /exit or with its terminal. After a kill, the next start pushes the rest."""
+    team_data(home, "join", "alice")
+    team_data(home, "projects", "add")
     env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none", "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}
     pushes = Path(team_folder_path(Where(home.env())), PUSH_MARK_FILE)
     run_print(client, home, api, "one more thing", plugin_dir=plugin, extra_env=env)
     (printed,) = home.sessions()
-    assert wait_until(lambda: is_whole(root, printed))
+    assert wait_until(lambda: is_complete_on_server(root, printed))
     session = printed
     for ending in ("kill", "exit", "hangup"):
         with Tui(client, home, api) as tui:
             tui.start(plugin_dir=plugin, extra_env=env)
-            assert wait_until(lambda session=session: is_whole(root, session))  # type: ignore[misc]
+            assert wait_until(lambda session=session: is_complete_on_server(root, session))  # type: ignore[misc]
             os.utime(pushes)  # so that this turn's end waits, however long the client took to start
             tui.submit(f"the last before {ending}")
             tui.wait_for(rf"the last before {ending}(?:.*\n)+?.*Mock reply")
@@ -95,25 +92,22 @@ def test_the_server_has_every_record_after_a_clients_end(
         if (
             ending != "kill"
         ):  # after that by the next start; on a slow machine this one's may still push
-            assert wait_until(lambda session=session: is_whole(root, session)), ending  # type: ignore[misc]
+            assert wait_until(lambda session=session: is_complete_on_server(root, session)), ending  # type: ignore[misc]
 
 
 @pytest.mark.usefixtures("database")
-def test_to_the_other_machine_and_a_colleague(
+def test_a_session_continues_on_another_machine(
     client: ClientVersion,
     home: ClientHome,
-    others: list[ClientHome],
+    other_machines: list[ClientHome],
     api: MockApi,
     plugin: Path,
     root: Connection,
 ) -> None:
-    """What was said on one is sent on the other, in another path; both continue.
-
-    A colleague gets the conversation.
-    """
-    desk, bobs = others
-    team(home, "join", "alice")
-    team(home, "projects", "add")
+    """The other machine sends the same talk under another path. A colleague gets the conversation."""
+    desk, bobs = other_machines
+    team_data(home, "join", "alice")
+    team_data(home, "projects", "add")
     with Tui(client, home, api) as tui:
         env = ENGINE | {
             "RESUME_HOOKS_CLIPBOARD": "none",
@@ -123,43 +117,43 @@ def test_to_the_other_machine_and_a_colleague(
         tui.submit(f"the key is {SECRET}, the fruit is a kumquat")
         tui.wait_for("Mock reply 1")
 
-        def arrived() -> bool:
+        def has_arrived() -> bool:
             return root.execute("select count(*) from team.chunk").fetchone() != (0,)
 
-        assert wait_until(arrived), "the turn's end pushes by itself"
-    (row,) = team(home, "push")["pushed"]
+        assert wait_until(has_arrived), "the turn's end pushes by itself"
+    (row,) = team_data(home, "push")["pushed"]
     name = row["session_id"]
-    team(desk, "join", "alice")
-    came = team(desk, "resume", name)
+    team_data(desk, "join", "alice")
+    came = team_data(desk, "resume", name)
     assert came["receipt"]["session_id"] == name
     api.clear()
     assert run_print(client, desk, api, "and on the desk?", resume=name).returncode == 0
     text = message_texts_of_request(api.main_requests()[-1])
     assert "the fruit is a kumquat" in text
     assert (SECRET in text, "[secret removed: github-pat]" in text) == (False, True)
-    first = team(desk, "push", name)["pushed"][0]
+    first = team_data(desk, "push", name)["pushed"][0]
     assert 0 < first["records"] < row["records"] + 20
     child = run_print(
         client, desk, api, "a fork", resume=name, extra_args=["--fork-session"]
     ).session_id
-    team(desk, "push", child)
+    team_data(desk, "push", child)
     assert run_print(client, home, api, "here again", resume=name).returncode == 0
-    assert team(home, "push", name)["pushed"][0]["result"] in {
+    assert team_data(home, "push", name)["pushed"][0]["result"] in {
         "sent",
         "unchanged",
     }  # a run's end may have sent it
-    assert is_whole(root, next(path for path in home.sessions() if path.stem == name))
+    assert is_complete_on_server(root, next(path for path in home.sessions() if path.stem == name))
     assert root.execute(
         "select count(*), count(distinct session_id) from team.session where live"
     ).fetchone() == (3, 2)
 
-    fetched = team(home, "resume", child)
+    fetched = team_data(home, "resume", child)
     environ = {"CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     rows = LineageFinder(Where(environ)).find_lineage(fetched["receipt"]["file"])
     assert [(each.session_id, each.status) for each in rows][-1] == (child, "present")
-    team(bobs, "join", "bob")
-    team(desk, "share", child, "--with", "bob")
-    taken = team(bobs, "resume", child[:8])["receipt"]["session_id"]
+    team_data(bobs, "join", "bob")
+    team_data(desk, "share", child, "--with", "bob")
+    taken = team_data(bobs, "resume", child[:8])["receipt"]["session_id"]
     assert taken != child
     api.clear()
     assert run_print(client, bobs, api, "I take over", resume=taken).returncode == 0
