@@ -1,4 +1,4 @@
-"""Owns how a hook's script is run in the tests: as the client does, in a process and an environment of its own."""
+"""Run a hook's script in the tests as the client does: in a separate process and environment."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ def trigger_at(trigger: Trigger, path: str | Path | None) -> Request:
 
 @pytest.fixture
 def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> Run:
-    """Run ``hooks/<name>.py`` on an event.
+    """Return a function that runs ``hooks/<name>.py`` on an event.
 
-    The clipboard is switched off unless the environment says otherwise.
-
-    It is forked from a Python that has loaded it, unless one is named.
+    The clipboard is off unless the environment sets it. The process is forked from a Python that
+    has loaded the script, unless one is named.
     """
 
     def run(
@@ -62,9 +61,9 @@ Say = Callable[..., str]
 
 @pytest.fixture
 def say(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Say:
-    """The reason shown for a prompt in a session, as the client gets it; ``""`` where it passes.
+    """Return a function that gives the reason shown for a prompt in a session; ``""`` if it passes.
 
-    In this process.
+    It runs in this process.
     """
 
     def one(
@@ -90,8 +89,8 @@ def say(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Say:
     return one
 
 
-def reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The reason that a process gave, which ended well."""
+def reason_of_process(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Return the reason that a successful process gave."""
     assert (done.returncode, done.stderr) == (0, b"")
     return block_reason(done.stdout)
 
@@ -113,12 +112,12 @@ def block_reason(printed: bytes) -> str:
     return text
 
 
-def children(parent: Path) -> list[Path]:
-    """The other sessions of the project."""
+def children_of(parent: Path) -> list[Path]:
+    """Return the other sessions of the project."""
     return [path for path in parent.parent.iterdir() if path != parent]
 
 
 @pytest.fixture(params=["this Python", "Python 3.9"])
 def any_python(request: pytest.FixtureRequest) -> str:
-    """The oldest Python that the hooks' own scripts must run on; "" for that of the tests, forked."""
+    """Return the oldest Python that the hooks' own scripts support, or "" for a fork of the tests' Python."""
     return "" if request.param == "this Python" else python39()

@@ -1,4 +1,4 @@
-"""A venv that is there and does not load its packages: said, marked, and never a trace."""
+"""Tests of a venv that cannot load its packages: the hook reports and marks it, without a traceback."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LOCK = "requirements.lock"
 
 
 @pytest.fixture
-def data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
-    """The plugin's data folder: ready by all that is written there, its venv without a package."""
+def plugin_data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
+    """Yield the plugin's data folder, which looks ready but has a venv without a package."""
     write_session(config_home.project(), SESSION, conversation(1))
     folder = tmp_path / "data"
     subprocess.run(
@@ -37,7 +37,7 @@ def data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def engine(
+def run_engine(
     home: ConfigHome, data: Path, *words: str, stdin: object = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the launcher as the client does."""
@@ -51,63 +51,67 @@ def engine(
 
 def trigger_text(home: ConfigHome, data: Path, prompt: str) -> str:
     """Return the text that a trigger shows."""
-    done = engine(home, data, "--hook", "prompt", stdin={"prompt": prompt, "session_id": SESSION})
+    done = run_engine(
+        home, data, "--hook", "prompt", stdin={"prompt": prompt, "session_id": SESSION}
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return str(json.loads(done.stdout)["reason"])
 
 
-def test_a_trigger_finds_it_and_the_next_start_mends_it(
-    config_home: ConfigHome, data: Path
-) -> None:
-    """The installer rebuilds a venv without its lock; the text reports it with all of the user's words."""
-    assert SESSION in trigger_text(config_home, data, ">session")
-    assert (data / "venv" / LOCK).exists()
-    answer = trigger_text(config_home, data, ">handoff my words")
+def test_a_trigger_reports_a_broken_venv(config_home: ConfigHome, plugin_data: Path) -> None:
+    """It removes the venv's lock, so that the next start reinstalls it. The answer includes the user's text."""
+    assert SESSION in trigger_text(config_home, plugin_data, ">session")
+    assert (plugin_data / "venv" / LOCK).exists()
+    answer = trigger_text(config_home, plugin_data, ">handoff my words")
     assert ANEW in answer
     assert "my words" in answer
-    assert not (data / "venv" / LOCK).exists()
+    assert not (plugin_data / "venv" / LOCK).exists()
 
 
-def test_a_python_that_does_not_start(config_home: ConfigHome, data: Path) -> None:
-    """Another one answers."""
-    python = data / "venv" / "bin" / "python"
+def test_a_trigger_works_if_the_venv_python_does_not_start(
+    config_home: ConfigHome, plugin_data: Path
+) -> None:
+    """Another Python answers."""
+    python = plugin_data / "venv" / "bin" / "python"
     python.unlink()
     python.write_text("#!/bin/sh\nexit 127\n")
     python.chmod(0o755)
-    assert ANEW in trigger_text(config_home, data, ">handoff x")
-    assert not (data / "venv" / LOCK).exists()
+    assert ANEW in trigger_text(config_home, plugin_data, ">handoff x")
+    assert not (plugin_data / "venv" / LOCK).exists()
 
 
-def test_a_verb_names_the_remedy(config_home: ConfigHome, data: Path) -> None:
+def test_a_verb_reports_a_broken_venv(config_home: ConfigHome, plugin_data: Path) -> None:
     """It prints a sentence with the remedy."""
-    done = engine(config_home, data, "doctor")
+    done = run_engine(config_home, plugin_data, "doctor")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(
         "resume-hooks: the engine's packages do not load (No module named "
     )
     assert done.stderr.endswith(f"run: sh {shlex.quote(f'{REPO}/hooks/engine')} --install\n")
-    assert not (data / "venv" / LOCK).exists()
+    assert not (plugin_data / "venv" / LOCK).exists()
 
 
-def test_a_start_finds_it(config_home: ConfigHome, data: Path) -> None:
-    """It is a start with sessions to archive; it prints nothing."""
+def test_a_start_marks_a_broken_venv(config_home: ConfigHome, plugin_data: Path) -> None:
+    """The start has sessions to archive, and prints nothing."""
     session_of_age(config_home, 1, 25)
     start = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
     event = start | {"transcript_path": str(config_home.project() / f"{SESSION}.jsonl")}
-    done = engine(config_home, data, "--hook", "session", "near-end", stdin=event)
+    done = run_engine(config_home, plugin_data, "--hook", "session", "near-end", stdin=event)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert not (data / "venv" / LOCK).exists()
+    assert not (plugin_data / "venv" / LOCK).exists()
 
 
-def test_somebody_elses_python_is_left_alone(config_home: ConfigHome, data: Path) -> None:
-    """A named Python lacks a package, which proves nothing about the plugin's own."""
-    other = data.parent / "other"
+def test_a_foreign_python_does_not_mark_the_venv(
+    config_home: ConfigHome, plugin_data: Path
+) -> None:
+    """If a Python that the user named lacks a package, the plugin's venv may be fine."""
+    other = plugin_data.parent / "other"
     subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(other)], check=True)
-    env = {**config_home.environ, "PATH": "", "CLAUDE_PLUGIN_DATA": str(data)}
+    env = {**config_home.environ, "PATH": "", "CLAUDE_PLUGIN_DATA": str(plugin_data)}
     event = json.dumps({"prompt": ">handoff x", "session_id": SESSION}).encode()
     command = [str(other / "bin" / "python"), "-I", str(REPO / "hooks" / "prompt.py")]
     done = subprocess.run(
         command, input=event, env=env, capture_output=True, check=False, timeout=60
     )
     assert b"needs the engine" in done.stdout
-    assert (data / "venv" / LOCK).exists()
+    assert (plugin_data / "venv" / LOCK).exists()

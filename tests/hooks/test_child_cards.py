@@ -1,4 +1,4 @@
-"""The texts of triggers and starts: complete, with a useful last line, without control characters."""
+"""Tests of the texts of triggers and starts: complete, with a useful last line and without control characters."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ LAST_LINE = 40
 WAYS = [CopyResult("copied", "xclip"), CopyResult("sent", "OSC 52"), CopyResult("not copied")]
 
 
-def receipt(**more: Any) -> Receipt:
-    """A receipt of a handoff that was written."""
+def handoff_receipt(**more: Any) -> Receipt:
+    """Return the receipt of a written handoff."""
     files = f"/p/{CHILD}.jsonl", f"/p/{SESSION}.jsonl"
     made = Receipt(
         CHILD, files[0], "Fix it · handoff", SESSION, files[1], "handoff", True, "/home/user/my proj", 123_456, 321
@@ -55,19 +55,19 @@ def receipt(**more: Any) -> Receipt:
     return made._replace(**more)
 
 
-def handed_off(receipt: Receipt, next_step: str) -> Outcome:
-    """A handoff that was written."""
+def handoff_outcome(receipt: Receipt, next_step: str) -> Outcome:
+    """Return the outcome of a written handoff."""
     return add_step_lines(OpenedSession(receipt, None, "handed off", next_step=next_step))
 
 
-def confirmed_trim(receipt: Receipt, options: str, note: str) -> Outcome:
+def trim_outcome(receipt: Receipt, options: str, note: str) -> Outcome:
     """Return a confirmed trim, written now or earlier."""
     done = "trimmed" if receipt.written else "already trimmed"
     return trim_cards.add_savings(OpenedSession(receipt, None, done, (note,)), options)
 
 
 def card_of(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
-    """The card of an outcome whose line was copied in this way."""
+    """Return the card of an outcome whose command was copied in this way."""
     return draw_card(outcome, lambda _: copied, is_slash=slash)
 
 
@@ -82,8 +82,8 @@ def card_in_client(reason: str) -> str:
     return str(document["reason"])
 
 
-def units(text: str) -> int:
-    """The length of a text as the client counts it."""
+def client_length(text: str) -> int:
+    """Return the length of a text as the client counts it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -91,19 +91,19 @@ def units(text: str) -> int:
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("done", ["handed off", "trimmed", "already trimmed"])
 def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) -> None:
-    """The title, the tokens, the step or the options, the warnings.
+    """It also has the title, the tokens, the next step or the options, and the warnings.
 
-    The last line says what to press.
+    The last line names the key to press.
     """
-    made = receipt(warnings=("odd place",))
+    made = handoff_receipt(warnings=("odd place",))
     if done == "handed off":
-        text = card_in_client(card_of(handed_off(made, "fix\nthe tests"), copied, slash=slash))
+        text = card_in_client(card_of(handoff_outcome(made, "fix\nthe tests"), copied, slash=slash))
         own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj is gone"
     else:
         made = made._replace(kind="trim", written=done == "trimmed", tools_trimmed=1_234)
         text = card_in_client(
             card_of(
-                confirmed_trim(made, "--tools Read", "It would compact."),
+                trim_outcome(made, "--tools Read", "It would compact."),
                 copied,
                 slash=slash,
             )
@@ -127,14 +127,16 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
     assert last.startswith("Copied") is (copied.how == "copied")
 
 
-def test_a_handoff_without_a_step_is_marked() -> None:
-    """The user sees that nothing was lost."""
-    assert "no next step given" in card_of(handed_off(receipt(), ""), WAYS[0], slash=False)
+def test_the_card_of_a_handoff_without_a_step_says_so() -> None:
+    """So the user knows that no text was lost."""
+    assert "no next step given" in card_of(
+        handoff_outcome(handoff_receipt(), ""), WAYS[0], slash=False
+    )
 
 
 @pytest.mark.parametrize("slash", [True, False])
 def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
-    """It fits a busy client's width, and has the typed form."""
+    """The line fits a busy client's width, and has the typed form."""
     question = StoredQuestion(SESSION, "--tools Read", 0)
     trim = "/resume-hooks:trim" if slash else ">trim"
     ends = {
@@ -158,7 +160,7 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
 
 
 def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
-    """Oldest first, with this session and missing ones marked."""
+    """The oldest is first. This session and missing ones are marked."""
     records = [{"continue_metadata": {"parent_session_id": session_id(9)}}, *conversation(1)]
     rows = LineageFinder(config_home.where).find_lineage(
         write_session(config_home.project(), SESSION, records)
@@ -172,8 +174,8 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("text", ["", "my words"])
-def test_session_card(copied: CopyResult, text: str) -> None:
-    """The id, the result of the copy, and any text after the trigger."""
+def test_the_card_of_a_session(copied: CopyResult, text: str) -> None:
+    """It has the id, the result of the copy, and any text after the trigger."""
     trigger = Trigger("resume", text, is_slash=False, is_pasted=False)
     said = card_in_client(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said
@@ -184,8 +186,8 @@ def test_session_card(copied: CopyResult, text: str) -> None:
 @pytest.mark.parametrize(
     "text", [HELP, plain_cards.pasted_card(""), plain_cards.pasted_card("fix it")]
 )
-def test_fixed_texts_end_short(text: str) -> None:
-    """Their last line is the useful one."""
+def test_fixed_texts_end_in_a_short_line(text: str) -> None:
+    """It is the useful one."""
     assert len(text.rsplit("\n", maxsplit=1)[-1]) <= LAST_LINE
 
 
@@ -202,8 +204,8 @@ def is_small(text: str) -> bool:
     )
 
 
-def test_a_long_lineage_is_cut_to_ten_rows(config_home: ConfigHome) -> None:
-    """The first and the last ones stay; the shell shows all."""
+def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> None:
+    """The first and the last ones stay. The shell command shows all."""
     for number in range(1, 13):
         head = (
             [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}]
@@ -222,7 +224,7 @@ def test_a_long_lineage_is_cut_to_ten_rows(config_home: ConfigHome) -> None:
 
 
 @given(st.text(st.characters(codec=None)))
-def test_no_reason_drives_the_terminal(reason: str) -> None:
+def test_no_reason_contains_control_characters(reason: str) -> None:
     """Escape sequences, controls and lone surrogates never reach the client."""
     text = card_in_client(reason)
     text.encode()
@@ -230,15 +232,15 @@ def test_no_reason_drives_the_terminal(reason: str) -> None:
 
 
 @pytest.mark.parametrize("letter", ["x", "語", "🚀", "x\n", "\x01"])
-def test_a_long_reason_is_cut_in_its_middle(letter: str) -> None:
-    """Beyond the client's cap, counted as the client counts, the first and the last lines stay."""
+def test_a_long_reason_loses_its_middle(letter: str) -> None:
+    """Beyond the client's limit, the first and the last lines stay."""
     text = card_in_client(f"first line\n{letter * 30_000}\nThe last line.")
-    assert units(text) <= 10_000
+    assert client_length(text) <= 10_000
     assert text.startswith("first line\n")
     assert text.endswith("\nThe last line.")
     assert letter == "\x01" or "cut" in text
     endless = card_in_client("x" * 50_000)
-    assert units(endless) <= 10_000
+    assert client_length(endless) <= 10_000
     assert len(endless.split("\n")[-1]) <= LAST_LINE, (
         "without a short last line the note that it was cut ends it"
     )
@@ -248,7 +250,7 @@ def test_a_long_reason_is_cut_in_its_middle(letter: str) -> None:
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d [/SESSION LINEAGE]"
 
 
-def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
+def test_hostile_facts_are_shown_as_text(config_home: ConfigHome) -> None:
     """Titles, branches, folders and kinds of a transcript are shown without control sequences."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "gitBranch": HOSTILE, "cwd": HOSTILE} for record in conversation(1)]
@@ -267,8 +269,14 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
             trigger_of_command("full", HOSTILE),
         ),
         lineage_card([row]),
-        card_of(handed_off(receipt(folder=HOSTILE, title=HOSTILE), HOSTILE), WAYS[2], slash=True),
-        card_of(confirmed_trim(receipt(title=HOSTILE), HOSTILE, HOSTILE), WAYS[2], slash=True),
+        card_of(
+            handoff_outcome(handoff_receipt(folder=HOSTILE, title=HOSTILE), HOSTILE),
+            WAYS[2],
+            slash=True,
+        ),
+        card_of(
+            trim_outcome(handoff_receipt(title=HOSTILE), HOSTILE, HOSTILE), WAYS[2], slash=True
+        ),
         trim_cards.question_card(HOSTILE, HOSTILE, "", "/trim"),
         trim_cards.answered_card(StoredQuestion(SESSION, HOSTILE, 0), "/trim", is_deleted=False),
     ):
@@ -277,16 +285,16 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         assert not set("\x1b\x07\u202e\ud83d") & set(said)
 
 
-def test_a_command_in_a_warning_can_be_run(
+def test_a_command_in_a_warning_works_without_path(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a card and on a terminal, without ``resume-hooks`` on PATH."""
+    """On a card and on a terminal, ``resume-hooks`` may not be on PATH."""
     monkeypatch.delenv("PATH")
     warning = "Not indexed yet: 2 files. To index all: resume-hooks doctor --index update"
     print_answer("search", {}, lambda: "", as_json=False, warnings=[warning])
     for told in (
         capsys.readouterr().err,
-        child_card("made", receipt(warnings=(warning,)), WAYS[0], [], is_slash=True),
+        child_card("made", handoff_receipt(warnings=(warning,)), WAYS[0], [], is_slash=True),
     ):
         assert re.search("note: .* To index all: sh .*/hooks/engine doctor --index update", told)
 
@@ -298,11 +306,8 @@ def parsed_reply(context: str, message: str) -> dict[str, Any]:
     return found
 
 
-def test_the_replies_to_a_start() -> None:
-    """A line without context, and context without a line.
-
-    An empty reply is not sent, and control characters are removed.
-    """
+def test_start_replies_have_a_line_or_context() -> None:
+    """An empty reply is not sent, and control characters are removed."""
     assert start_reply("", "") == start_reply(" \n", "") == b""
     assert parsed_reply("", "hello") == {"systemMessage": "hello"}
     context = {"hookEventName": "SessionStart", "additionalContext": "facts"}
@@ -313,8 +318,8 @@ def test_the_replies_to_a_start() -> None:
 
 
 @pytest.mark.parametrize("context", ["x" * 100_000, "é" * 5_000, "a\n" * 5_000])
-def test_both_fit_together(context: str) -> None:
-    """The line is whole, and the context fits the client's limit for one hook."""
+def test_line_and_context_fit_together(context: str) -> None:
+    """The line is complete, and the context fits the client's limit for one hook."""
     found = parsed_reply(context, "m" * 90)
     assert len(found["systemMessage"]) == 90
     assert len(found["hookSpecificOutput"]["additionalContext"]) <= MAX_START_UNITS

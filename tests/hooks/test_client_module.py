@@ -1,4 +1,4 @@
-"""The instructions for the module inside the client: a text, a question, or a session to open."""
+"""Tests of the replies to the module inside the client: a text, a question, or a session to open."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from resume_hooks.hooks.client_module import (
 )
 from resume_hooks.hooks.triggers import REPAIR_QUESTION, ROWS
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
-from tests.hooks.conftest import Run, children
+from tests.hooks.conftest import Run, children_of
 from tests.hooks.test_compaction import module_messages, session_with_thinking
 from tests.hooks.test_rollover import GOOD
-from tests.hooks.test_trim import bulky
+from tests.hooks.test_trim import turns_with_large_files
 from tests.stand_in import stand_in
 
 EVENT = {"session_id": SESSION, "screen": True}
@@ -38,10 +38,10 @@ def no_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
     """A session that is worth trimming."""
-    return Path(write_session(config_home.project(), SESSION, bulky()))
+    return Path(write_session(config_home.project(), SESSION, turns_with_large_files()))
 
 
-def ask(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
+def ask_module(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
     """Return the module's reply."""
     reply = answer_module(verb, {**EVENT, "args": args, **fields})
     json.dumps(reply)
@@ -61,16 +61,16 @@ def compaction_event(parent: Path) -> dict[str, object]:
 
 def test_a_whole_fork_states_that_it_is_the_new_session(parent: Path) -> None:
     """It shows one size, because it is as large as the old session."""
-    remark = ask("handoff", "all")["remark"]
+    remark = ask_module("handoff", "all")["remark"]
     assert re.fullmatch(
         rf"This is the new session, .+ · fork: about [\d,]+ tokens\. Back .+ {SESSION}", remark
     )
 
 
 def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
-    """The child's id, the next step, and the line to type if the switch fails."""
-    reply = ask("handoff", " fix the tests ")
-    (child,) = children(parent)
+    """The reply has the child's id, the next step, and the line to type if the switch fails."""
+    reply = ask_module("handoff", " fix the tests ")
+    (child,) = children_of(parent)
     assert reply["open"] == child.stem
     assert reply["fill"] == "fix the tests"
     assert f"/resume {child.stem}" in reply["by_hand"]
@@ -79,17 +79,17 @@ def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
     )
 
 
-def test_a_report_opens_nothing(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_opens_no_session(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only an outcome with a session opens one."""
     del parent
     report = Report(lambda _: "facts", to_copy=f"/resume {SESSION}")
     monkeypatch.setattr(prompt, "run_trigger_module", lambda *_: report)
-    assert ask("recall") == {"text": "facts"}
+    assert ask_module("recall") == {"text": "facts"}
 
 
 def test_help_uses_the_names_that_the_user_types() -> None:
-    """The module's names where a user types; elsewhere the plugin's own commands."""
-    text = ask("resume-hooks:help")["text"]
+    """In the client these are the module's names, and elsewhere the plugin's commands."""
+    text = ask_module("resume-hooks:help")["text"]
     assert all(
         re.search(rf"^  /{row.command} ", text, re.MULTILINE)
         for row in ROWS.values()
@@ -97,8 +97,10 @@ def test_help_uses_the_names_that_the_user_types() -> None:
     )
     assert "resume-hooks:" not in text
     assert "[next step] Continue" in text, "what follows a long usage stands apart"
-    assert ask("lineage", "help")["text"].startswith("/lineage\n  Show this session's ancestors")
-    assert "  handoff [size] [step] " in ask("resume-hooks:help", screen=False)["text"]
+    assert ask_module("lineage", "help")["text"].startswith(
+        "/lineage\n  Show this session's ancestors"
+    )
+    assert "  handoff [size] [step] " in ask_module("resume-hooks:help", screen=False)["text"]
 
 
 IN_MARKS = [pytest.param(name, marks=pytest.mark.part("marks")) for name in ("mark", "back")]
@@ -106,12 +108,12 @@ IN_MARKS = [pytest.param(name, marks=pytest.mark.part("marks")) for name in ("ma
 
 @pytest.mark.parametrize("command", ["handoff", "rollover", *IN_MARKS, "resume-hooks:handoff"])
 @pytest.mark.parametrize("word", ["help", "--help"])
-def test_help_alone_is_not_text(parent: Path, command: str, word: str) -> None:
-    """It is answered with the usage, and nothing is made; more words are text."""
-    assert ask(command, word)["text"].startswith(f"/{command} ")
-    assert children(parent) == []
+def test_help_alone_shows_the_usage(parent: Path, command: str, word: str) -> None:
+    """No child is made. With more words it is ordinary text."""
+    assert ask_module(command, word)["text"].startswith(f"/{command} ")
+    assert children_of(parent) == []
     if "handoff" in command:
-        assert ask(command, f"{word} me with the parser"[2 * (word[0] == "-") :])["open"]
+        assert ask_module(command, f"{word} me with the parser"[2 * (word[0] == "-") :])["open"]
 
 
 @pytest.mark.parametrize(
@@ -131,88 +133,83 @@ def test_help_alone_is_not_text(parent: Path, command: str, word: str) -> None:
     ],
 )
 def test_an_unknown_word_is_reported(parent: Path, command: str, words: str, said: str) -> None:
-    """It is kept, and no part of the input is acted on."""
-    text = ask(command, words)["text"]
+    """The reply includes it, and no part of the input takes effect."""
+    text = ask_module(command, words)["text"]
     assert text.startswith(said)
     assert f"Your text: {words}" in text
 
 
 def test_the_card_of_full_names_no_id(parent: Path) -> None:
-    """It copies nothing; an empty session has nothing to compare."""
-    assert SESSION not in str(ask("full"))
+    """It copies no text, and an empty session has no sizes to compare."""
+    assert SESSION not in str(ask_module("full"))
     cleared = user("<command-name>/clear</command-name>", uuid="u")
     for empty in (lambda: parent.write_bytes(session_bytes([cleared])), parent.unlink):
         empty()
-        assert ask("full")["text"] == "This session has no prompt yet. Nothing needed."
-        assert ask("full", "--table")["text"] == ask("full")["text"]
-        assert ask("full", "fix it")["text"].endswith(
+        assert ask_module("full")["text"] == "This session has no prompt yet. Nothing needed."
+        assert ask_module("full", "--table")["text"] == ask_module("full")["text"]
+        assert ask_module("full", "fix it")["text"].endswith(
             "Nothing needed.\n\n  Your text was not sent: fix it"
         ), "no handoff"
-        assert ask("full", "--tabel")["text"].startswith(
+        assert ask_module("full", "--tabel")["text"].startswith(
             "--tabel is not an option here: there is --table"
         )
 
 
-def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:
-    """``-p``, and editors: no box is filled and no session is opened."""
-    reply = ask("handoff", "fix the tests", screen=False)
-    (child,) = children(parent)
+def test_a_handoff_without_a_screen_shows_the_card(parent: Path) -> None:
+    """With ``-p`` and in editors, no box is filled and no session is opened."""
+    reply = ask_module("handoff", "fix the tests", screen=False)
+    (child,) = children_of(parent)
     assert set(reply) == {"text"}
     assert f"in Claude Code   /resume {child.stem}" in reply["text"]
 
 
-def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> None:
-    """Before and after, what that saves.
+def test_a_trim_asks_in_three_lines(parent: Path) -> None:
+    """They show the sizes and the saving.
 
-    The first label makes the child, the last one forgets the question.
-
-    What is typed in place of a label are options: good ones ask again, others are refused in a
-    sentence.
+    The first label makes the child and the last one drops the question. Typed options instead of a
+    label ask again, and invalid ones are refused with a sentence.
     """
-    reply = ask("trim")
+    reply = ask_module("trim")
     assert reply["choices"] == [list(choice) for choice in QUESTION_CHOICES["trim"]]
     assert "a resume sends" in reply["ask"]
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
-    assert children(parent) == []
-    assert "Cancelled." in ask("trim", QUESTION_CHOICES["trim"][-1][1])["text"]
-    assert "nothing to confirm" in ask("trim", QUESTION_CHOICES["trim"][0][1])["text"]
-    assert "is not an option" in ask("trim", "--nonsense")["text"]
-    assert "a resume sends" in ask("trim", "--tools Read")["ask"]
-    assert children(parent) == []
-    made = ask("trim", QUESTION_CHOICES["trim"][0][1])
-    (child,) = children(parent)
+    assert children_of(parent) == []
+    assert "Cancelled." in ask_module("trim", QUESTION_CHOICES["trim"][-1][1])["text"]
+    assert "nothing to confirm" in ask_module("trim", QUESTION_CHOICES["trim"][0][1])["text"]
+    assert "is not an option" in ask_module("trim", "--nonsense")["text"]
+    assert "a resume sends" in ask_module("trim", "--tools Read")["ask"]
+    assert children_of(parent) == []
+    made = ask_module("trim", QUESTION_CHOICES["trim"][0][1])
+    (child,) = children_of(parent)
     assert (made["open"], made["fill"]) == (child.stem, "")
 
 
-def test_a_trim_in_place_is_reported_by_its_own_figure(parent: Path) -> None:
+def test_a_trim_in_place_with_pasted_text_shows_its_own_size(parent: Path) -> None:
     """It keeps pasted text, which a copy drops."""
-    assert "in place" not in ask("trim")["ask"]
-    first, *rest = bulky()
+    assert "in place" not in ask_module("trim")["ask"]
+    first, *rest = turns_with_large_files()
     first["message"]["content"] = "look at this\n" + "a pasted line\n" * 4_000
     write_session(parent.parent, SESSION, [first, *rest])
-    rows = ask("trim")["ask"].split("\n")
+    rows = ask_module("trim")["ask"].split("\n")
     copy, here = (re.findall(r"about ([\d,]+)", row)[0] for row in (rows[0], rows[2]))
     assert int(here.replace(",", "")) > int(copy.replace(",", "")), rows
     event = compaction_event(parent)
     assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
 
 
-def test_a_trim_in_place_that_leaves_less_is_reported_by_its_own_figure(parent: Path) -> None:
-    """Where it gives up what a copy keeps: the thinking of the last turns.
-
-    It is what the trim then says.
-    """
+def test_a_trim_in_place_with_thinking_shows_its_own_size(parent: Path) -> None:
+    """It drops the thinking of the last turns, which a copy keeps. The report after the trim has the same size."""
     write_session(parent.parent, SESSION, session_with_thinking())
-    rows = ask("trim")["ask"].split("\n")
+    rows = ask_module("trim")["ask"].split("\n")
     (here,) = re.findall(r"in place about ([\d,]+): thinking", rows[2])
     event = compaction_event(parent)
     assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
 
 
-def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> None:
-    """It would discard the whole cache; the user can insist."""
-    rows = bulky(2)
+def test_a_trim_in_place_with_a_small_saving_is_refused(parent: Path) -> None:
+    """It would discard the whole cache. The user can insist."""
+    rows = turns_with_large_files(2)
     rows[3]["message"]["content"] = [
         {"type": "thinking", "thinking": "hm " * 700, "signature": "S"}
     ]
@@ -224,117 +221,119 @@ def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> 
     ]
 
 
-def test_a_trim_in_place_that_saves_nothing_is_not_offered(parent: Path) -> None:
+def test_a_trim_in_place_without_a_saving_is_not_offered(parent: Path) -> None:
     """Only pasted text could be trimmed, which stays in place."""
     first, *rest = conversation(6)
     first["message"]["content"] = "look at this\n" + "a pasted line\n" * 8_000
     write_session(parent.parent, SESSION, [first, *rest])
-    asked = ask("trim")
+    asked = ask_module("trim")
     assert [word for _, word in asked["choices"]] == ["yes", "cancel"], asked
     assert "in place" not in asked["ask"]
 
 
-def test_a_trim_without_a_screen_is_todays_preview(parent: Path) -> None:
+def test_a_trim_without_a_screen_shows_the_preview(parent: Path) -> None:
     """It has the line to type."""
-    assert "To make it: /trim yes" in ask("trim", screen=False)["text"]
-    assert "To make it: /resume-hooks:trim yes" in ask("resume-hooks:trim", screen=False)["text"]
-    assert children(parent) == []
+    assert "To make it: /trim yes" in ask_module("trim", screen=False)["text"]
+    assert (
+        "To make it: /resume-hooks:trim yes"
+        in ask_module("resume-hooks:trim", screen=False)["text"]
+    )
+    assert children_of(parent) == []
 
 
-def test_an_untrim_opens_a_copy_with_everything_back(parent: Path, config_home: ConfigHome) -> None:
-    """For a trimmed session; any other one is reported."""
-    assert "Nothing in this session is trimmed" in ask("untrim")["text"]
-    assert "takes no words" in ask("untrim", "x")["text"]
-    ask("trim")
-    trimmed = ask("trim", "yes")["open"]
-    opened = ask("untrim", session_id=trimmed)
+def test_an_untrim_opens_a_copy_with_all_contents(parent: Path, config_home: ConfigHome) -> None:
+    """If the session is not trimmed, the reply says so."""
+    assert "Nothing in this session is trimmed" in ask_module("untrim")["text"]
+    assert "takes no words" in ask_module("untrim", "x")["text"]
+    ask_module("trim")
+    trimmed = ask_module("trim", "yes")["open"]
+    opened = ask_module("untrim", session_id=trimmed)
     child = config_home.project() / f"{opened['open']}.jsonl"
     assert "trimmed records are back" in opened["by_hand"]
     assert "suppressed" not in child.read_text()
 
 
-def test_a_rollover_announces_the_wait_and_then_opens(
+def test_a_rollover_announces_the_wait(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is written before the client shows the announcement. The child mentions a failed summary."""
-    assert set(ask("rollover")) == {"wait"}
-    assert children(parent) == []
+    """No child is written before the client shows the announcement. The child mentions a failed summary."""
+    assert set(ask_module("rollover")) == {"wait"}
+    assert children_of(parent) == []
     monkeypatch.setenv(
         "PATH", stand_in(config_home.root, "result(is_error=True, result='Not logged in')").path
     )
-    failed = ask("rollover", waiting=True)
+    failed = ask_module("rollover", waiting=True)
     assert "No summary: haiku gave no answer: Not logged in" in failed["remark"]
     stand_in(config_home.root, GOOD)
-    made = ask("rollover", waiting=True)
+    made = ask_module("rollover", waiting=True)
     assert made["remark"] == ""
-    assert {failed["open"], made["open"]} == {child.stem for child in children(parent)}
-    assert "text" in ask("rollover", screen=False)
+    assert {failed["open"], made["open"]} == {child.stem for child in children_of(parent)}
+    assert "text" in ask_module("rollover", screen=False)
 
 
-def test_esc_before_a_rollover_made_anything_is_reported(parent: Path) -> None:
+def test_an_early_esc_of_a_rollover_is_reported(parent: Path) -> None:
     """No file is left, and the rollover can be repeated."""
     assert (
-        ask("left", "rollover")["text"]
+        ask_module("left", "rollover")["text"]
         == "No summary, and no session was made. /rollover asks again."
     )
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
 def test_the_text_to_paste_is_copied(parent: Path) -> None:
-    """As with the classic hooks: the id, the digest's facts, or nothing."""
-    assert SESSION in ask("session")["text"]
-    assert SESSION in ask("resume-hooks:resume")["text"]
-    assert ask("resume-hooks:help", screen=False)["text"].startswith(
+    """As with the classic hooks, it is the id, the digest's facts, or empty."""
+    assert SESSION in ask_module("session")["text"]
+    assert SESSION in ask_module("resume-hooks:resume")["text"]
+    assert ask_module("resume-hooks:help", screen=False)["text"].startswith(
         "type one behind /resume-hooks:"
     )
     for name in ("recall", "resume-hooks:recover-context"):
-        assert "what was done here" in ask(name)["text"]
-    assert children(parent) == []
+        assert "what was done here" in ask_module(name)["text"]
+    assert children_of(parent) == []
 
 
-def test_a_card_has_its_table_behind_a_key(parent: Path) -> None:
-    """The lines of both in one answer.
-
-    Without a screen, with words and by the other name it is a text.
-    """
-    card = ask("full")["card"]
+def test_a_key_shows_the_table_of_a_card(parent: Path) -> None:
+    """One reply has the lines of both. Without a screen, with words or under its other name, the card is text."""
+    card = ask_module("full")["card"]
     assert "tokens · Fix the parser" in card["lines"][1]
     assert not any("--table" in line for line in card["lines"])
-    whole = ask("full", "--table")["text"].split("\n")
+    whole = ask_module("full", "--table")["text"].split("\n")
     assert whole[: len(card["lines"])] == card["lines"]
     assert [line.removeprefix("  ") for line in whole[len(card["lines"]) : -1]] == list(
         card["more"]
     )
-    assert "Table: /full --table" in ask("full", screen=False)["text"]
-    assert "/handoff fix it" in ask("full", "fix it")["text"]
+    assert "Table: /full --table" in ask_module("full", screen=False)["text"]
+    assert "/handoff fix it" in ask_module("full", "fix it")["text"]
 
 
-def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
-    """The sessions and the commands to open them; the client adds the plugin's name."""
-    assert ask("lineage")["text"].startswith("lineage, oldest first (1 session)")
-    listed = ask("sessions", screen=False)["text"]
+def test_reading_commands_reply_with_text(parent: Path) -> None:
+    """It lists the sessions with commands to open them. The client adds the plugin's name."""
+    assert ask_module("lineage")["text"].startswith("lineage, oldest first (1 session)")
+    listed = ask_module("sessions", screen=False)["text"]
     assert "Fix the parser" in listed
     assert "this session" in listed
     assert f"/resume {SESSION}" in listed
-    assert ask("sessions", "--all", screen=False)["text"].startswith("sessions of every project")
-    assert "/search new" in ask("sessions", "new", screen=False)["text"].replace(
+    assert ask_module("sessions", "--all", screen=False)["text"].startswith(
+        "sessions of every project"
+    )
+    assert "/search new" in ask_module("sessions", "new", screen=False)["text"].replace(
         "/resume-hooks:search", "/search"
     )
-    assert ask("sessions", "new")["pane"]["words"].split() == ["new"]
-    assert f"/resume {SESSION}" in ask("search", "prompt", screen=False)["text"]
-    assert ask("search", "--all prompt")["pane"]["words"].split() == ["--all", "prompt"]
-    assert children(parent) == []
+    assert ask_module("sessions", "new")["pane"]["words"].split() == ["new"]
+    assert f"/resume {SESSION}" in ask_module("search", "prompt", screen=False)["text"]
+    assert ask_module("search", "--all prompt")["pane"]["words"].split() == ["--all", "prompt"]
+    assert children_of(parent) == []
 
 
-def test_a_long_list_states_where_the_rest_is(config_home: ConfigHome) -> None:
-    """Ten rows at most."""
+def test_a_long_list_names_the_command_for_the_rest(config_home: ConfigHome) -> None:
+    """It has ten rows at most."""
     for number in range(12):
         write_session(
             config_home.project(), f"{number:08x}-0000-4000-8000-{number:012x}", conversation(2)
         )
-    listed = ask("sessions", "--all", screen=False, session_id=f"{0:08x}-0000-4000-8000-{0:012x}")[
-        "text"
-    ]
+    listed = ask_module(
+        "sessions", "--all", screen=False, session_id=f"{0:08x}-0000-4000-8000-{0:012x}"
+    )["text"]
     assert listed.count("  /resume 0") == 10
     assert "sessions --all\n" in listed
 
@@ -343,7 +342,7 @@ def test_a_long_list_states_where_the_rest_is(config_home: ConfigHome) -> None:
     "verb", sorted(ANSWERED_VERBS - {REPAIR_QUESTION} - MODULE_QUESTIONS.keys())
 )
 def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None:
-    """No session, no id, or a verb that is off."""
+    """The session or the id is missing, or the verb is off."""
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
         shown = "pane" if verb in {"search", "sessions"} else "text"
@@ -353,31 +352,31 @@ def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None
 def test_the_error_suggests_the_intended_word(parent: Path) -> None:
     """It corrects a misspelled option, and replaces the shell's option by the client's word."""
     del parent
-    assert "/trim here [options]" in ask("trim", "help")["text"]
-    assert "There is --new-task" in ask("handoff", "--new-tsk foo")["text"]
+    assert "/trim here [options]" in ask_module("trim", "help")["text"]
+    assert "There is --new-task" in ask_module("handoff", "--new-tsk foo")["text"]
     for slip in ("heer", "--in-place"):
-        assert "In place: /trim here" in ask("trim", slip)["text"]
-    assert "/trim here" not in str(ask("trim", "--only none"))
+        assert "In place: /trim here" in ask_module("trim", slip)["text"]
+    assert "/trim here" not in str(ask_module("trim", "--only none"))
 
 
-def test_a_bug_is_reported_and_a_switched_off_verb_reports_it(
+def test_a_bug_and_a_disabled_verb_are_reported(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Never a trace."""
+    """There is no traceback."""
 
-    def broken(*_: object) -> None:
+    def raise_bug(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(prompt, "run_trigger_module", broken)
-    assert "RuntimeError: boom" in ask("handoff", "x")["text"]
+    monkeypatch.setattr(prompt, "run_trigger_module", raise_bug)
+    assert "RuntimeError: boom" in ask_module("handoff", "x")["text"]
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
-    assert "switched off" in ask("handoff")["text"]
-    assert children(parent) == []
+    assert "switched off" in ask_module("handoff")["text"]
+    assert children_of(parent) == []
     del config_home
 
 
-def test_nobody_else_is_answered(run_hook: Run, parent: Path) -> None:
-    """A process that no client started gets one sentence that leads on, and nothing is made."""
+def test_only_a_client_gets_a_reply(run_hook: Run, parent: Path) -> None:
+    """A process that no client started gets one helpful sentence, and no child is made."""
     done = run_hook(
         "start_module", {**EVENT, "command": "handoff", "args": ""}, environ={"CLAUDE_PID": "1"}
     )
@@ -385,24 +384,29 @@ def test_nobody_else_is_answered(run_hook: Run, parent: Path) -> None:
     assert b"/resume-hooks:handoff" in done.stderr
     assert run_hook("start_module", {"command": "delete"}).returncode == 1
     assert run_hook("start_module", b"no event").returncode == 1
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
-def test_nothing_is_promised_under_a_policy(parent: Path, config_home: ConfigHome) -> None:
-    """The client then compacts by itself: no trim in place, no question about compaction, no line of the user's own."""
-    assert ask("trim", "here")["compact"]
-    assert [word.split()[0] for _, word in ask("trim")["choices"] if word.startswith("here")] == [
-        "here"
-    ]
+def test_under_a_policy_no_compaction_is_promised(parent: Path, config_home: ConfigHome) -> None:
+    """The client then compacts by itself.
+
+    So there is no trim in place, no question about compaction and no line of the user's own.
+    """
+    assert ask_module("trim", "here")["compact"]
+    assert [
+        word.split()[0] for _, word in ask_module("trim")["choices"] if word.startswith("here")
+    ] == ["here"]
     config_home.config.joinpath("remote-settings.json").write_text('{"permissions": {}}')
-    refused = ask("trim", "here")
+    refused = ask_module("trim", "here")
     assert "Nothing was trimmed here: under your organization's policy" in refused["text"]
     assert "remote-settings.json" in refused["text"]
-    assert not [word for _, word in ask("trim")["choices"] if word.startswith("here")]
-    assert not {"asks", "line"} & set(ask("band", tokens=190_000))
+    assert not [word for _, word in ask_module("trim")["choices"] if word.startswith("here")]
+    assert not {"asks", "line"} & set(ask_module("band", tokens=190_000))
 
 
-def test_a_client_that_never_called_the_module_is_believed_nothing(parent: Path) -> None:
-    """Where the policy's file can't be seen, that the client skips the module's hooks tells the same."""
-    assert "has not called this plugin's module yet" in ask("trim", "here", heard=False)["text"]
-    assert ask("trim", "here", heard=True)["compact"]
+def test_a_client_that_skips_module_hooks_counts_as_under_a_policy(parent: Path) -> None:
+    """If the policy's file is unreadable, the missing calls of the module's hooks show it."""
+    assert (
+        "has not called this plugin's module yet" in ask_module("trim", "here", heard=False)["text"]
+    )
+    assert ask_module("trim", "here", heard=True)["compact"]

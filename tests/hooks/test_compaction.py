@@ -1,4 +1,4 @@
-"""The client's conversation after a compaction: a trim of it, or nothing, with a sentence."""
+"""Tests of the client's conversation after a compaction: it is trimmed, or unchanged with a sentence."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.test_trim import BULK, bulky
+from tests.hooks.test_trim import BULK, turns_with_large_files
 
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
     """A session that is worth trimming."""
-    records = bulky()
+    records = turns_with_large_files()
     records[0]["message"]["content"] = "Never use tabs in this project."
     return Path(write_session(config_home.project(), SESSION, records))
 
@@ -52,7 +52,7 @@ def session_with_thinking() -> list[Record]:
     """A session that is worth trimming, with 20,000 tokens of thinking in its last turn."""
     thought = {"type": "thinking", "thinking": "hm " * 27_000, "signature": "S"}
     return [
-        *bulky(),
+        *turns_with_large_files(),
         user("go on", uuid="u9", parent="a5", ts=90),
         assistant([thought], uuid="t9", message_id="m9", parent="u9", ts=91, tokens=17_600),
         tool_use("x9", uuid="x9", message_id="m9", parent="t9", ts=92, tokens=17_600),
@@ -61,7 +61,7 @@ def session_with_thinking() -> list[Record]:
     ]
 
 
-def ask(messages: object, **fields: object) -> dict[str, Any]:
+def ask_for_trim_in_place(messages: object, **fields: object) -> dict[str, Any]:
     """Return the module's reply for a trim in place."""
     event = {
         "session_id": SESSION,
@@ -74,13 +74,14 @@ def ask(messages: object, **fields: object) -> dict[str, Any]:
     return dict(json.loads(json.dumps(reply)))
 
 
-def test_answers_and_results_are_rebuilt_and_prompts_stay(parent: Path) -> None:
-    """Outputs before the last turns are placeholders that name their originals.
+def test_a_trim_in_place_rebuilds_answers_and_results(parent: Path) -> None:
+    """Prompts stay.
 
-    The note says that nothing was lost.
+    Outputs before the last turns become placeholders that name their originals. The note says that
+    no message was lost.
     """
     rows = module_messages(parent)
-    plan = ask(rows)
+    plan = ask_for_trim_in_place(rows)
     assert plan["messages"] == [
         place if row["handle"][0] == "u" else [place] for place, row in enumerate(rows)
     ]
@@ -93,16 +94,19 @@ def test_answers_and_results_are_rebuilt_and_prompts_stay(parent: Path) -> None:
     assert not hook_state.consume_fresh_note(hook_state.compaction_note_name(SESSION), 60)
 
 
-def test_parallel_calls_become_one_message_and_unsendable_blocks_become_text(
+def test_parallel_calls_become_one_message(
     config_home: ConfigHome,
 ) -> None:
-    """Thinking goes, a picture becomes a placeholder, a call without a result goes, a kept result says what it said."""
+    """Thinking and calls without results are dropped.
+
+    A picture becomes a placeholder, and a kept result is unchanged.
+    """
     picture = {
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000},
     }
     path = write_session(config_home.project(), SESSION, [
-        *bulky(),
+        *turns_with_large_files(),
         user("look", uuid="u9", parent="a5", ts=90),
         assistant([{"type": "thinking", "thinking": "hm", "signature": "S"}], uuid="t9", parent="u9", ts=91),
         tool_use("x1", uuid="x1", message_id="m", parent="t9", ts=92, tool_input={"file_path": "/a"}),
@@ -113,7 +117,7 @@ def test_parallel_calls_become_one_message_and_unsendable_blocks_become_text(
         assistant("done", uuid="z9", parent="y2", ts=97, tokens=30_000),
     ])  # fmt: skip
     rows = module_messages(Path(path))
-    plan = ask(rows)
+    plan = ask_for_trim_in_place(rows)
     handles = [row["handle"] for row in rows]
     built = [
         [handles[at] for at in each] if isinstance(each, list) else handles[each]
@@ -141,7 +145,7 @@ def test_parallel_calls_become_one_message_and_unsendable_blocks_become_text(
 def test_an_impossible_compaction_is_reported(
     parent: Path, messages: object, fields: dict[str, object], told: str
 ) -> None:
-    """On request it is a sentence; otherwise the client compacts by itself. No note is left."""
+    """A requested one gets a sentence. Otherwise the client compacts by itself. No note is left."""
     if isinstance(messages, str):
         rows = module_messages(parent)
         changes: dict[str, dict[str, Any]] = {
@@ -150,15 +154,15 @@ def test_an_impossible_compaction_is_reported(
         }
         rows[2] |= changes.get(messages, {})
         messages = rows
-    reply = ask(messages, **fields)
+    reply = ask_for_trim_in_place(messages, **fields)
     assert set(reply) == {"skip"}
     assert told in reply["skip"]
     assert "\n" not in reply["skip"]
     assert not hook_state.consume_fresh_note(hook_state.compaction_note_name(SESSION), 60)
 
 
-def test_here_runs_the_clients_compaction(parent: Path) -> None:
-    """With the typed options; an invalid one is refused before anything happens."""
+def test_trim_here_runs_the_clients_compaction(parent: Path) -> None:
+    """It has the typed options. An invalid one is refused first."""
     reply = answer_module(
         "trim", {"session_id": SESSION, "screen": True, "args": "here --tools Read"}
     )
@@ -175,8 +179,8 @@ def test_here_runs_the_clients_compaction(parent: Path) -> None:
 
 
 @pytest.mark.usefixtures("parent")
-def test_a_trim_that_saves_too_little_is_not_asked_about() -> None:
-    """The shell has the same limit; a card reports it."""
+def test_a_trim_with_a_small_saving_asks_no_question() -> None:
+    """The shell has the same limit. A card reports it."""
     saying = answer_module(
         "trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"}
     )
@@ -189,15 +193,15 @@ def automatic(
 ) -> dict[str, Any]:
     """Return the module's reply to an automatic compaction."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
-    return ask(rows, trigger="auto", options=None)
+    return ask_for_trim_in_place(rows, trigger="auto", options=None)
 
 
-def test_a_full_session_is_answered_as_the_user_chose(
+def test_a_full_session_is_compacted_as_the_user_chose(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With facts in front and the new prompt behind.
+    """Facts come first and the new prompt last.
 
-    By default, and for what can't be, it is the client's own.
+    By default, and if the choice is impossible, the client compacts by itself.
     """
     rows = [*module_messages(parent), {"handle": "new", "role": "user", "calls": [], "results": []}]
     assert automatic(rows, "client", monkeypatch) == {}
@@ -220,14 +224,13 @@ def at_threshold(
 ) -> dict[str, Any]:
     """Return the module's reply to a compaction at the setting's threshold."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
-    return ask(rows, trigger=compaction.THRESHOLD_TRIGGER, options=None)
+    return ask_for_trim_in_place(rows, trigger=compaction.THRESHOLD_TRIGGER, options=None)
 
 
-def test_at_the_threshold_all_is_rebuilt(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No turn runs: the last answers, too; of a handoff a digest and the last turns stay.
-
-    One row says so.
-    """
+def test_at_the_threshold_the_last_answers_are_rebuilt_too(
+    parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No turn is running. A handoff keeps a digest and the last turns, and one row says so."""
     rows = module_messages(parent)
     trimmed = at_threshold(rows, "trim@60k", monkeypatch)
     assert trimmed["messages"][-1] == [len(rows) - 1]
@@ -245,22 +248,19 @@ def test_at_the_threshold_all_is_rebuilt(parent: Path, monkeypatch: pytest.Monke
 def test_a_failed_compaction_at_the_threshold_is_reported(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, told: str
 ) -> None:
-    """The client writes no summary instead, because nobody requested one."""
+    """The client writes no summary instead, because no one requested one."""
     reply = at_threshold(module_messages(parent)[:4], chosen, monkeypatch)
     assert set(reply) == {"skip"}
     assert told in reply["skip"]
 
 
 @pytest.mark.parametrize(("typed", "rests"), [(4, True), (5, False)])
-def test_a_client_that_started_again_lets_it_rest(
+def test_a_restarted_client_waits_after_a_compaction(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, typed: int, rests: bool
 ) -> None:
-    """Turns are counted in the file, from the last compaction on, whoever made it.
-
-    Its own opening is none.
-    """
+    """Turns are counted in the file from the last compaction of any kind. Its own opening does not count."""
     start = boundary(uuid="b", ts=0)
-    records = bulky(1 + typed)
+    records = turns_with_large_files(1 + typed)
     records[0]["parentUuid"] = "b"
     path = write_session(config_home.project(), SESSION, [start, *records])
     reply = at_threshold(module_messages(Path(path)), "trim@60k", monkeypatch)
@@ -272,9 +272,9 @@ def test_a_client_that_started_again_lets_it_rest(
 def test_the_module_learns_of_the_threshold(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int
 ) -> None:
-    """With what is behind the client's command; also where no notice is wanted.
+    """The reply has the setting and the client's command, even if notices are off.
 
-    Without a threshold there is none.
+    Without a threshold it has neither.
     """
     del parent
     event = {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
@@ -286,8 +286,10 @@ def test_the_module_learns_of_the_threshold(
     assert chosen in line["compact"]
 
 
-def test_within_a_turn_its_messages_stay(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of the turn: results as they are, answers as they stand where any of them thinks or is not written yet."""
+def test_a_compaction_within_a_turn_keeps_its_messages(
+    parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its results are unchanged, and so are its answers if one has thinking or is not yet written."""
     turn = [
         {"handle": "new", "role": "user", "calls": [], "results": []},
         {"handle": "n1", "role": "assistant", "calls": ["k"], "results": []},
@@ -299,20 +301,20 @@ def test_within_a_turn_its_messages_stay(parent: Path, monkeypatch: pytest.Monke
     assert "k" not in plan["results"]
 
 
-def test_one_turn_that_fills_it_all_is_left_to_the_client(
+def test_a_session_of_one_long_turn_is_left_to_the_client(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is nothing before it to trim."""
+    """There is no earlier content to trim."""
     rows = module_messages(parent)
     left = automatic(rows[:4], "trim", monkeypatch)
     assert left == {"remark": compaction.FREES_LITTLE_REMARK.format(chosen="trim")}
 
 
 def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From ``notice_percent`` on, without a setting; there is no question, and nothing is stored."""
+    """They are shown from ``notice_percent`` on, without a setting. There is no question, and no value is stored."""
     del parent
 
-    def measured(args: str, **fields: object) -> dict[str, Any]:
+    def measure_trim(args: str, **fields: object) -> dict[str, Any]:
         return dict(
             answer_module(
                 FULL_CONTEXT_QUESTION,
@@ -320,24 +322,24 @@ def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.Monke
             )
         )
 
-    def band() -> dict[str, Any]:
+    def band_line() -> dict[str, Any]:
         return dict(
             answer_module(
                 "band", {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
             )
         )
 
-    assert measured("90", screen=False) == {}
-    assert measured("12") == measured("trim") == measured("") == {}
-    assert band()["tells"] == 80
+    assert measure_trim("90", screen=False) == {}
+    assert measure_trim("12") == measure_trim("trim") == measure_trim("") == {}
+    assert band_line()["tells"] == 80
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", "client")
-    assert measured("81") == {}
-    assert "tells" not in band()
+    assert measure_trim("81") == {}
+    assert "tells" not in band_line()
     monkeypatch.delenv("RESUME_HOOKS_COMPACTION")
-    told = measured("81")
+    told = measure_trim("81")
     assert told.keys() == {"text"}
     assert "81 %" in told["text"]
     assert "config compaction trim (" in told["text"]
-    assert measured("95") == {}
-    assert "tells" not in band()
+    assert measure_trim("95") == {}
+    assert "tells" not in band_line()
     assert settings.load_settings()["compaction"].source == "default"

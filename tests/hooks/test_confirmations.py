@@ -1,4 +1,4 @@
-"""The open question of a session: private, this user's own, for ten minutes, and used up once."""
+"""Tests of the open question of a session: it is private, belongs to this user, lasts ten minutes and is used once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.builders import SESSION, ConfigHome, session_id
 OTHER = session_id(2)
 
 
-def place(home: ConfigHome, session: str = SESSION) -> Path:
-    """The path of a session's question."""
+def question_path(home: ConfigHome, session: str = SESSION) -> Path:
+    """Return the path of a session's question."""
     return home.config / "resume-hooks" / "pending" / f"trim-{session}.json"
 
 
@@ -27,17 +27,17 @@ def recent_question(seconds: float = 0, child: str = "") -> StoredQuestion:
     return StoredQuestion(SESSION, "--tools Read", time.time() - seconds, child)
 
 
-def plant(home: ConfigHome, content: bytes | dict[str, Any]) -> Path:
-    """Lay something in the question's place, private as ours are."""
-    path = place(home)
+def write_question_file(home: ConfigHome, content: bytes | dict[str, Any]) -> Path:
+    """Write a private file with the question's name."""
+    path = question_path(home)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     path.chmod(0o600)
     return path
 
 
-def sound(**more: object) -> dict[str, Any]:
-    """The content of a good question, with fields replaced."""
+def valid_question(**more: object) -> dict[str, Any]:
+    """Return the content of a valid question, with fields replaced."""
     return {"version": 1, **recent_question()._asdict(), **more}
 
 
@@ -63,11 +63,8 @@ def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
     assert (found.child, found.is_open) == (OTHER, False)
 
 
-def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
-    """Of two who begin one gets it.
-
-    Others can tell until it ends, or until nobody can be at it any more.
-    """
+def test_a_question_can_be_claimed_once(config_home: ConfigHome) -> None:
+    """Of two callers one gets it. Others see the claim until it ends or its process can no longer run."""
     assert not confirmations.is_question_claimed(SESSION)
     question = recent_question(300)
     assert not confirmations.claim_question(question)
@@ -78,17 +75,19 @@ def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
     ]
     assert confirmations.find_question(SESSION) is None
     assert confirmations.is_question_claimed(SESSION)
-    os.utime(f"{place(config_home)}.begun", (time.time() - hook_state.CLAIM_SECONDS - 1,) * 2)
+    os.utime(
+        f"{question_path(config_home)}.begun", (time.time() - hook_state.CLAIM_SECONDS - 1,) * 2
+    )
     assert not confirmations.is_question_claimed(SESSION)
     confirmations.store_question(question)
     assert confirmations.claim_question(question), "whoever began was ended"
     confirmations.release_question(SESSION)
     confirmations.release_question(SESSION)
-    assert list(place(config_home).parent.iterdir()) == []
+    assert list(question_path(config_home).parent.iterdir()) == []
 
 
 def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None:
-    """A caller that read the question earlier does not create a second child; the answer is kept."""
+    """A caller that read the question earlier does not create a second child. The answer is kept."""
     question = recent_question()
     confirmations.store_question(question._replace(child=OTHER))
     assert not confirmations.claim_question(question)
@@ -96,35 +95,37 @@ def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None
     assert confirmations.find_question(SESSION) == question._replace(child=OTHER)
 
 
-def test_it_counts_in_its_own_session_alone(config_home: ConfigHome) -> None:
-    """Another session's question does not count, even under this session's name."""
+def test_a_question_counts_only_in_its_session(config_home: ConfigHome) -> None:
+    """Another session's question does not count, even in a file with this session's name."""
     confirmations.store_question(recent_question())
     assert confirmations.find_question(OTHER) is None
-    place(config_home).rename(place(config_home, OTHER))
+    question_path(config_home).rename(question_path(config_home, OTHER))
     assert confirmations.find_question(OTHER) is None
 
 
 GARBAGE: dict[str, dict[str, Any]] = {
-    "options of another type": sound(options=["--tools"]),
-    "no instant": sound(asked="now"),
-    "no instant at all": sound(asked=None),
-    "a child that is no id": sound(child="../x"),
-    "a child of another type": sound(child=7),
+    "options of another type": valid_question(options=["--tools"]),
+    "no instant": valid_question(asked="now"),
+    "no instant at all": valid_question(asked=None),
+    "a child that is no id": valid_question(child="../x"),
+    "a child of another type": valid_question(child=7),
 }
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_garbage_is_not_a_question(config_home: ConfigHome, name: str) -> None:
-    """And there is never a traceback."""
-    plant(config_home, GARBAGE[name])
+def test_an_invalid_file_is_not_a_question(config_home: ConfigHome, name: str) -> None:
+    """No error is raised."""
+    write_question_file(config_home, GARBAGE[name])
     assert confirmations.find_question(SESSION) is None
 
 
 @pytest.mark.parametrize(
     "number", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"]
 )
-def test_an_instant_that_is_none_opens_nothing(config_home: ConfigHome, number: str) -> None:
+def test_a_question_with_an_invalid_time_is_not_open(config_home: ConfigHome, number: str) -> None:
     """JSON allows numbers that are not times."""
-    plant(config_home, json.dumps(sound(asked="X")).replace('"X"', number).encode())
+    write_question_file(
+        config_home, json.dumps(valid_question(asked="X")).replace('"X"', number).encode()
+    )
     found = confirmations.find_question(SESSION)
     assert found is None or not found.is_open

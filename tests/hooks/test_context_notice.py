@@ -1,4 +1,7 @@
-"""Stop, run as the client runs it: one line once a session when its context passes the level, else nothing at all."""
+"""Tests of the Stop hook, run as the client runs it.
+
+It prints one line per session when the context passes the level.
+"""
 
 from __future__ import annotations
 
@@ -33,19 +36,19 @@ from tests.builders import (
 )
 from tests.hooks.conftest import Run
 from tests.hooks.test_compaction import session_with_thinking
-from tests.hooks.test_trim import bulky
+from tests.hooks.test_trim import turns_with_large_files
 
 
-def full(tokens: int, turns: int = 2) -> list[Record]:
-    """A conversation whose last answer was counted with so many tokens."""
+def full_conversation(tokens: int, turns: int = 2) -> list[Record]:
+    """Return a conversation whose last answer was counted with this many tokens."""
     records = conversation(turns)
     records[-1]["message"] |= {"usage": {"input_tokens": tokens}, "model": "claude-opus-4-6"}
     return records
 
 
 @pytest.fixture
-def ask(config_home: ConfigHome, run_hook: Run) -> Any:
-    """Write a session, end a turn of it, and return the shown line; ``""`` for none."""
+def end_turn(config_home: ConfigHome, run_hook: Run) -> Any:
+    """Return a function that writes a session, ends a turn and returns the shown line; ``""`` for none."""
 
     def run(records: list[Record], event: object = None, **environ: str) -> str:
         path = write_session(config_home.project(), SESSION, records)
@@ -62,7 +65,7 @@ def ask(config_home: ConfigHome, run_hook: Run) -> Any:
     return run
 
 
-def note(home: ConfigHome) -> dict[str, Any]:
+def read_note(home: ConfigHome) -> dict[str, Any]:
     """Return the session's note."""
     found: dict[str, Any] = json.loads(
         (home.config / "resume-hooks" / "pending" / f"notice-{SESSION}.json").read_bytes()
@@ -70,53 +73,64 @@ def note(home: ConfigHome) -> dict[str, Any]:
     return found
 
 
-def test_it_is_reported_once(config_home: ConfigHome, ask: Any) -> None:
-    """At 80 per cent, with what fits best.
-
-    Never again of this window, whatever happens to the session.
-    """
-    assert ask(full(143_999)) == ""
-    assert note(config_home) == {"version": 1, "look": 144_000, "told": 0}
-    assert ask(full(144_000)) == (
+def test_a_full_context_is_reported_once(config_home: ConfigHome, end_turn: Any) -> None:
+    """The line appears at 80 percent with the best remedy, and never again for this window."""
+    assert end_turn(full_conversation(143_999)) == ""
+    assert read_note(config_home) == {"version": 1, "look": 144_000, "told": 0}
+    assert end_turn(full_conversation(144_000)) == (
         "resume-hooks: 80 % of the context is used; a handoff fits best: /resume-hooks:handoff"
     )
-    assert note(config_home) == {"version": 1, "look": 784_000, "told": 200_000}
-    compacted = [*full(190_000), boundary(uuid="b", ts=9), summary("s", uuid="s", parent="b", ts=9)]
-    for records in (full(160_000), full(199_999, 5), compacted, full(10), full(170_000)):
-        assert ask(records) == ""
-    assert note(config_home)["told"] == 200_000
+    assert read_note(config_home) == {"version": 1, "look": 784_000, "told": 200_000}
+    compacted = [
+        *full_conversation(190_000),
+        boundary(uuid="b", ts=9),
+        summary("s", uuid="s", parent="b", ts=9),
+    ]
+    for records in (
+        full_conversation(160_000),
+        full_conversation(199_999, 5),
+        compacted,
+        full_conversation(10),
+        full_conversation(170_000),
+    ):
+        assert end_turn(records) == ""
+    assert read_note(config_home)["told"] == 200_000
 
 
-def test_a_window_that_proves_larger_is_mentioned_too(config_home: ConfigHome, ask: Any) -> None:
-    """Past 200,000 tokens the window is a million, of which the first line was not true."""
-    assert "91 %" in ask(full(163_000))
-    assert ask(full(300_000)) == ""
-    assert "83 %" in ask(full(810_000))
-    assert ask(full(990_000)) == ""
-    assert note(config_home) == {"version": 1, "look": 10**9, "told": 1_000_000}
+def test_a_larger_window_is_reported_again(config_home: ConfigHome, end_turn: Any) -> None:
+    """Beyond 200,000 tokens the window is a million, so the first line was wrong."""
+    assert "91 %" in end_turn(full_conversation(163_000))
+    assert end_turn(full_conversation(300_000)) == ""
+    assert "83 %" in end_turn(full_conversation(810_000))
+    assert end_turn(full_conversation(990_000)) == ""
+    assert read_note(config_home) == {"version": 1, "look": 10**9, "told": 1_000_000}
 
 
-def test_the_settings_decide(config_home: ConfigHome, ask: Any) -> None:
-    """Another level, another window, or never."""
-    assert ask(full(190_000), RESUME_HOOKS_NOTICE_PERCENT="0") == ""
-    assert ask(full(150_000), RESUME_HOOKS_CONTEXT_WINDOW="1000000") == ""
-    assert note(config_home)["look"] == 784_000
-    assert "resume-hooks: 56 %" in ask(full(100_000), RESUME_HOOKS_NOTICE_PERCENT="50")
-    set_window = ask(
-        full(600_000), RESUME_HOOKS_NOTICE_PERCENT="60", RESUME_HOOKS_CONTEXT_WINDOW="1000000"
+def test_settings_change_the_notice(config_home: ConfigHome, end_turn: Any) -> None:
+    """They set another level, another window, or none."""
+    assert end_turn(full_conversation(190_000), RESUME_HOOKS_NOTICE_PERCENT="0") == ""
+    assert end_turn(full_conversation(150_000), RESUME_HOOKS_CONTEXT_WINDOW="1000000") == ""
+    assert read_note(config_home)["look"] == 784_000
+    assert "resume-hooks: 56 %" in end_turn(
+        full_conversation(100_000), RESUME_HOOKS_NOTICE_PERCENT="50"
+    )
+    set_window = end_turn(
+        full_conversation(600_000),
+        RESUME_HOOKS_NOTICE_PERCENT="60",
+        RESUME_HOOKS_CONTEXT_WINDOW="1000000",
     )
     assert "61 %" in set_window
-    assert note(config_home)["look"] == 10**9
+    assert read_note(config_home)["look"] == 10**9
 
 
-def test_a_context_that_was_not_counted_is_not_mentioned(ask: Any) -> None:
+def test_an_estimated_context_is_not_reported(end_turn: Any) -> None:
     """Right after a compaction there is only an estimate."""
     records = [
-        *full(190_000),
+        *full_conversation(190_000),
         boundary(uuid="b", ts=9),
         summary("s" * 2_000_000, uuid="s", parent="b", ts=9),
     ]
-    assert ask(records) == ""
+    assert end_turn(records) == ""
 
 
 @pytest.mark.parametrize(
@@ -132,7 +146,9 @@ def test_a_context_that_was_not_counted_is_not_mentioned(ask: Any) -> None:
     ],
     ids=range(7),
 )
-def test_an_odd_event_is_silent(config_home: ConfigHome, run_hook: Run, event: object) -> None:
+def test_a_malformed_event_is_ignored(
+    config_home: ConfigHome, run_hook: Run, event: object
+) -> None:
     """Nothing is shown or written."""
     done = run_hook("notice", event)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -143,75 +159,67 @@ def test_an_odd_event_is_silent(config_home: ConfigHome, run_hook: Run, event: o
     "kept",
     [b"", b"null", b"[1]", b'{"version": 1, "told": "x"}', b'{"version": 9, "told": 200000}'],
 )
-def test_a_damaged_note_counts_as_none(config_home: ConfigHome, ask: Any, kept: bytes) -> None:
-    """The notice is shown, and a valid note replaces it."""
+def test_a_damaged_note_is_replaced(config_home: ConfigHome, end_turn: Any, kept: bytes) -> None:
+    """The notice is shown again."""
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True)
     (folder / f"notice-{SESSION}.json").write_bytes(kept)
-    assert "94 %" in ask(full(170_000))
-    assert note(config_home)["told"] == 200_000
+    assert "94 %" in end_turn(full_conversation(170_000))
+    assert read_note(config_home)["told"] == 200_000
 
 
-def test_where_no_note_can_be_kept_nothing_is_reported(config_home: ConfigHome, ask: Any) -> None:
-    """Otherwise each turn would repeat it."""
-    (config_home.root / "file").touch()
-    assert ask(full(190_000), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x")) == ""
-
-
-def test_notes_are_private_contain_no_content_and_go_with_time(
-    config_home: ConfigHome, ask: Any
+def test_without_a_writable_note_nothing_is_reported(
+    config_home: ConfigHome, end_turn: Any
 ) -> None:
-    """0600 in a folder of 0700; two numbers.
+    """Otherwise each turn would repeat the line."""
+    (config_home.root / "file").touch()
+    assert (
+        end_turn(full_conversation(190_000), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
+        == ""
+    )
 
-    Those of sessions that are long gone are swept, others stay.
-    """
+
+def test_notes_are_private_and_expire(config_home: ConfigHome, end_turn: Any) -> None:
+    """A note is a file of mode 0600 in a folder of mode 0700, with two numbers. Notes of old sessions are removed."""
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     ages = {"notice-old.json": 101, "notice-young.json": 99, "trim-old.json": 101}
     for name, days in ages.items():
         (folder / name).touch()
         os.utime(folder / name, (0, time.time() - days * 86_400))
-    ask(full(170_000))
+    end_turn(full_conversation(170_000))
     assert {path.name for path in folder.iterdir()} == {
         "notice-young.json",
         "trim-old.json",
         f"notice-{SESSION}.json",
     }
-    assert set(note(config_home)) == {"version", "look", "told"}
+    assert set(read_note(config_home)) == {"version", "look", "told"}
     assert stat.S_IMODE(Path(folder / f"notice-{SESSION}.json").stat().st_mode) == 0o600
 
 
-def test_the_band_takes_the_lines_place(
-    config_home: ConfigHome, ask: Any, monkeypatch: pytest.MonkeyPatch
+def test_the_band_replaces_the_line(
+    config_home: ConfigHome, end_turn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the client's figures: when to ask again, then what to show.
-
-    The Stop hook has nothing more to say.
-    """
-    path = write_session(config_home.project(), SESSION, full(190_000))
+    """It uses the client's figures: when to ask again, then what to show. The Stop hook prints no line."""
+    path = write_session(config_home.project(), SESSION, full_conversation(190_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
     assert answer_module("band", {**event, "tokens": 90_000}) == {"look": 144_000, "tells": 80}
     shown = answer_module("band", {**event, "tokens": 160_000})
     assert (shown["from"], shown["window"]) == (144_000, 180_000)
     assert shown["band"] == "{percent} % of 180,000 · /handoff"
-    assert ask(full(190_000)) == ""
+    assert end_turn(full_conversation(190_000)) == ""
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
     assert "band" not in answer_module("band", {**event, "tokens": 199_000})
     assert answer_module("band", {**event, "tokens": "x"}) == {}
 
 
-def test_all_count_in_the_window_that_the_client_told_last(
-    config_home: ConfigHome, ask: Any
-) -> None:
-    """The line, the card, the shell's info, its list.
+def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_turn: Any) -> None:
+    """The line, the card, ``info`` and lists use it instead of an earlier window or the model's."""
 
-    Not a window that was said before, nor the model's that ran.
-    """
-
-    def figures(shown: int, window: int) -> list[object]:
-        write_session(config_home.project(), SESSION, full(shown))
+    def figures_of_band(shown: int, window: int) -> list[object]:
+        write_session(config_home.project(), SESSION, full_conversation(shown))
         card = " ".join(answer_module("full", {**event, "window": window})["card"]["lines"])
-        line = ask(full(shown))
+        line = end_turn(full_conversation(shown))
         (row,) = SessionLister("/", Where()).rows_of_files([session_file(path)], None)
         session = Session.from_file(session_file(path), Where())
         pieces = PieceCollector()
@@ -220,25 +228,25 @@ def test_all_count_in_the_window_that_the_client_told_last(
         found = [re.findall(r"(\d+) %", text)[:1] for text in (card, line)]
         return [*found, row.percent, info.percent, info.window]
 
-    path = write_session(config_home.project(), SESSION, full(300_000))
+    path = write_session(config_home.project(), SESSION, full_conversation(300_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path}
-    assert figures(300_000, 200_000) == [["167"], ["167"], 167, 167, 200_000]
-    assert ask(full(310_000)) == ""
-    assert figures(900_000, 1_000_000) == [["92"], ["92"], 92, 92, 1_000_000]
+    assert figures_of_band(300_000, 200_000) == [["167"], ["167"], 167, 167, 200_000]
+    assert end_turn(full_conversation(310_000)) == ""
+    assert figures_of_band(900_000, 1_000_000) == [["92"], ["92"], 92, 92, 1_000_000]
     (row,) = SessionLister(
         "/", Where({**os.environ, "RESUME_HOOKS_CONTEXT_WINDOW": "520000"})
     ).rows_of_files([session_file(path)], None)
     assert row.percent == 180
     answer_module("lineage", {**event, "session_id": session_id(9), "window": 200_000})
     answer_module("lineage", {**event, "window": -1})
-    assert note(config_home)["window"] == 1_000_000
+    assert read_note(config_home)["window"] == 1_000_000
 
 
-def test_a_band_that_never_came_leaves_the_line(
-    config_home: ConfigHome, ask: Any, monkeypatch: pytest.MonkeyPatch
+def test_without_a_band_the_line_is_shown(
+    config_home: ConfigHome, end_turn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the engine ends before its answer, the Stop hook shows the line."""
-    path = write_session(config_home.project(), SESSION, full(190_000))
+    """The engine ended before its answer."""
+    path = write_session(config_home.project(), SESSION, full_conversation(190_000))
     event = {
         "screen": True,
         "session_id": SESSION,
@@ -249,12 +257,12 @@ def test_a_band_that_never_came_leaves_the_line(
     with monkeypatch.context() as patch:
         patch.setattr(context_notice, "_describe_savings", lambda *_: 1 // 0)
         assert "band" not in answer_module("band", event)
-    assert "of the context is used" in ask(full(190_000))
+    assert "of the context is used" in end_turn(full_conversation(190_000))
 
 
 def test_the_band_shows_the_savings_of_a_trim(config_home: ConfigHome) -> None:
-    """Only if there are savings."""
-    path = write_session(config_home.project(), SESSION, bulky())
+    """Without savings the trim is omitted."""
+    path = write_session(config_home.project(), SESSION, turns_with_large_files())
     event = {
         "screen": True,
         "session_id": SESSION,
@@ -269,7 +277,7 @@ def test_the_band_shows_the_savings_of_a_trim(config_home: ConfigHome) -> None:
 
 
 def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) -> None:
-    """Only if they differ: the thinking of the last turns is also removed."""
+    """They are shown only if they differ: the thinking of the last turns is also removed."""
     path = write_session(config_home.project(), SESSION, session_with_thinking())
     event = {
         "screen": True,
@@ -298,17 +306,20 @@ def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) 
     ],
     ids=["for all", "for the model, as /autocompact writes it"],
 )
-def test_a_smaller_window_of_the_clients_settings(
-    config_home: ConfigHome, ask: Any, chosen: dict[str, Any]
+def test_the_notice_uses_the_window_of_the_clients_settings(
+    config_home: ConfigHome, end_turn: Any, chosen: dict[str, Any]
 ) -> None:
-    """The client compacts at 67,000 then: the band and the line come before, by the share that it shows itself."""
+    """The client then compacts at 67,000 tokens.
+
+    The band and the line appear before that, with the client's percentage.
+    """
     (config_home.config / "settings.json").write_text(json.dumps(chosen))
-    rows = full(66_000)
+    rows = full_conversation(66_000)
     rows[-1]["message"]["model"] = "claude-sonnet-4-5-20250929"
     path = write_session(config_home.project(), SESSION, rows)
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
-    assert "82 %" in ask(rows)
-    assert note(config_home)["look"] == 10**9
+    assert "82 %" in end_turn(rows)
+    assert read_note(config_home)["look"] == 10**9
     assert answer_module("band", {**event, "tokens": 60_000})["look"] == 64_000
     shown = answer_module("band", {**event, "tokens": 66_000})
     assert (shown["from"], shown["window"]) == (64_000, 80_000)

@@ -1,4 +1,4 @@
-"""The end of a hook's process: nothing that was written is lost, and what runs at an exit runs."""
+"""Tests of the end of a hook's process: buffered output is written, and exit handlers run."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def run_script(ending: str) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_the_end_of_a_process(status: int) -> None:
-    """Buffered text is written, exit handlers run, and no object is freed."""
+def test_end_process_writes_output_and_runs_exit_handlers(status: int) -> None:
+    """No object is freed."""
     done = run_script(f"end_process({status})")
     assert done.returncode == status
     assert done.stdout == b"a reply without a line feed"
     assert done.stderr == b"exit "
 
 
-def test_a_closed_stream() -> None:
+def test_end_process_accepts_a_closed_stream() -> None:
     """A client that has ended is not an error."""
     done = run_script("sys.stdout.close(); sys.stderr = None; end_process()")
     assert done.returncode == 0

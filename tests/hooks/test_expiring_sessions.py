@@ -1,7 +1,4 @@
-"""What a session's start does about sessions near their end, and what it says.
-
-What its second hook does later.
-"""
+"""Tests of sessions near their deletion: what a start reports, and what its background hook does later."""
 
 from __future__ import annotations
 
@@ -30,15 +27,15 @@ from tests.needs import REPO
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the test independent of a client and of a headless run."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
 
 
-def start(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
-    """The event of a session's start."""
+def start_event(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
+    """Return the event of a session's start."""
     path = str(home.project() / f"{session_id(9)}.jsonl")
     event = {"session_id": session_id(9), "transcript_path": path, "cwd": CWD, "source": source}
     return event | {"hook_event_name": "SessionStart"}
@@ -46,24 +43,24 @@ def start(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
 
 def start_line(home: ConfigHome, source: str = "startup") -> str:
     """Return the line that a start shows."""
-    reply = handle_session_event(start(home, source), [EXPIRING_ARGUMENT])
+    reply = handle_session_event(start_event(home, source), [EXPIRING_ARGUMENT])
     return str(json.loads(reply)["systemMessage"]) if reply else ""
 
 
-def stamped(name: str) -> dict[str, Any]:
-    """A stamp, without its version."""
+def read_stamp(name: str) -> dict[str, Any]:
+    """Return a stamp without its version."""
     return {key: value for key, value in hook_state.read_note(name).items() if key != "version"}
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
-def test_a_start_archives_reports_and_leaves_a_stamp(config_home: ConfigHome, source: str) -> None:
-    """It reports once how to turn archiving off; without new copies it prints nothing."""
+def test_a_start_archives_expiring_sessions(config_home: ConfigHome, source: str) -> None:
+    """It writes a stamp and reports once how to turn archiving off. Without new copies it prints nothing."""
     session_of_age(config_home, 1, 25)
     line = start_line(config_home, source)
     assert line.startswith("resume-hooks: archived 1 session that the client will soon delete · ")
     assert line.endswith(f"Off, in a shell: sh {REPO}/hooks/engine config vault off")
     assert archived_ids(config_home.where) == [session_id(1)]
-    stamp = stamped(f"due-{config_home.project().name}.json")
+    stamp = read_stamp(f"due-{config_home.project().name}.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
     assert stamp["made"] == pytest.approx(time.time(), abs=60)
     assert start_line(config_home, source) == ""
@@ -74,8 +71,8 @@ def test_a_start_archives_reports_and_leaves_a_stamp(config_home: ConfigHome, so
     )
 
 
-def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> None:
-    """A verb kept an ancestor; a handoff that waits is reported before that."""
+def test_the_next_start_reports_the_first_archived_session(config_home: ConfigHome) -> None:
+    """A verb archived an ancestor. A pending handoff is reported before that."""
     archive_session(session_of_age(config_home, 1, 0), config_home.where)
     child = session_of_age(config_home, 2, 0)
     store_handoff(
@@ -89,33 +86,33 @@ def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> Non
     assert start_line(config_home) == ""
 
 
-def test_without_the_shells_word_nothing_is_searched(config_home: ConfigHome) -> None:
-    """A start that reaches Python for another reason."""
+def test_a_start_without_the_shells_note_searches_nothing(config_home: ConfigHome) -> None:
+    """The start reaches Python for another reason."""
     session_of_age(config_home, 1, 25)
-    assert handle_session_event(start(config_home)) == b""
+    assert handle_session_event(start_event(config_home)) == b""
     assert archived_ids(config_home.where) == []
 
 
 def test_remaining_sessions_are_reported_and_archived_later(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second hook archives them."""
+    """The background hook archives them."""
     monkeypatch.setattr(expiring_sessions, "START_SECONDS", -1.0)
     for number in (1, 2, 3):
         session_of_age(config_home, number, 25)
     assert start_line(config_home).startswith(
         "resume-hooks: archived 1 session that the client will soon delete, 2 more to come · "
     )
-    assert stamped(f"due-{config_home.project().name}.json")["look"] <= time.time()
-    background.archive_in_background(start(config_home))
+    assert read_stamp(f"due-{config_home.project().name}.json")["look"] <= time.time()
+    background.archive_in_background(start_event(config_home))
     assert archived_ids(config_home.where) == [session_id(number) for number in (1, 2, 3)]
-    assert stamped(f"due-{config_home.project().name}.json")["look"] > time.time()
+    assert read_stamp(f"due-{config_home.project().name}.json")["look"] > time.time()
 
 
-def test_a_headless_run_keeps_and_reports_nothing(
+def test_a_headless_start_reports_nothing(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No user would read it: the next user is told how to turn archiving off."""
+    """No user would read it. The next user learns how to turn archiving off."""
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     session_of_age(config_home, 1, 25)
     assert start_line(config_home) == ""
@@ -124,7 +121,7 @@ def test_a_headless_run_keeps_and_reports_nothing(
     assert "vault off" in start_line(config_home)
 
 
-def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
+def test_only_one_of_two_starts_archives(config_home: ConfigHome) -> None:
     """The other one does not wait."""
     session_of_age(config_home, 1, 25)
     start_line(config_home)
@@ -137,26 +134,26 @@ def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "path", ["", "/", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/\ud800/x.jsonl"]
 )
-def test_a_hostile_path_names_no_project(config_home: ConfigHome, path: str) -> None:
+def test_a_hostile_path_is_ignored(config_home: ConfigHome, path: str) -> None:
     """Nothing is archived or written."""
-    handle_session_event(start(config_home) | {"transcript_path": path}, [EXPIRING_ARGUMENT])
+    handle_session_event(start_event(config_home) | {"transcript_path": path}, [EXPIRING_ARGUMENT])
     assert not [name for name in os.listdir(config_home.config) if name != "projects"]
 
 
-def test_a_state_folder_that_refuses(config_home: ConfigHome) -> None:
+def test_a_start_works_without_a_writable_state_folder(config_home: ConfigHome) -> None:
     """The session starts anyway."""
     session_of_age(config_home, 1, 25)
     (config_home.config / "resume-hooks").write_text("in the way")
     assert start_line(config_home) == ""
 
 
-def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) -> None:
-    """The end of a session by ``/clear`` leaves word; it costs the client no time."""
+def test_an_ancestor_by_clear_is_archived_by_the_next_hook(config_home: ConfigHome) -> None:
+    """The end of a session by ``/clear`` only leaves a note, so the client does not wait."""
     session_of_age(config_home, 1, 0)
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
     assert handle_session_event(end) == b""
     assert pending.list_pending_sessions(Where()) == [session_id(1)]
-    background.archive_in_background(start(config_home, "clear"))
+    background.archive_in_background(start_event(config_home, "clear"))
     assert (pending.list_pending_sessions(Where()), archived_ids(config_home.where)) == (
         [],
         [session_id(1)],
@@ -166,24 +163,24 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
 def test_ancestors_are_searched_once_a_day(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not in a headless run; the stamp has the time of the next search."""
+    """A headless run does not search. The stamp has the time of the next search."""
     session_of_age(config_home, 1, 3)
     record_link(
         Link(session_id(2), session_id(1), "fork", "2026-01-31T09:30:00.000Z"), config_home.where
     )
     session_of_age(config_home, 2, 0)
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    background.archive_in_background(start(config_home))
-    assert (stamped("vault.json"), archived_ids(config_home.where)) == ({}, [])
+    background.archive_in_background(start_event(config_home))
+    assert (read_stamp("vault.json"), archived_ids(config_home.where)) == ({}, [])
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
-    background.archive_in_background(start(config_home))
+    background.archive_in_background(start_event(config_home))
     kept = find_archived(session_id(1), config_home.where)
     assert kept
-    stamp = stamped("vault.json")
+    stamp = read_stamp("vault.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
     assert stamp["seen"] == stamp["made"]
-    background.archive_in_background(start(config_home))
-    assert stamped("vault.json") == stamp
+    background.archive_in_background(start_event(config_home))
+    assert read_stamp("vault.json") == stamp
 
 
 def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None:
@@ -191,33 +188,32 @@ def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None
     session = session_of_age(config_home, 1, 3)
     entry = delete.move_to_trash(delete.plan_delete(session, config_home.where), config_home.where)
     assert os.path.exists(stored_path(entry.folder, entry.transcript))
-    background.archive_in_background(start(config_home))
+    background.archive_in_background(start_event(config_home))
     assert sorted(os.listdir(entry.folder)) == ["manifest.json", "pack-1.xz"]
 
 
-def test_a_client_that_left_ends_it(
+def test_the_background_hook_ends_after_its_client(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No daemon: after one session at most it sees that nobody is there, and continues another time.
+    """It checks for the client after each session, and the next hook continues.
 
-    A headless client is often gone at once; what is kept for it may take its few seconds all the
-    same.
+    After a headless client it may run for some seconds.
     """
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     for number in (1, 2, 3):
         session_of_age(config_home, number, 25)
-    background.archive_in_background(start(config_home))
+    background.archive_in_background(start_event(config_home))
     assert len(archived_ids(config_home.where)) == 1
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    background.archive_in_background(start(config_home))
+    background.archive_in_background(start_event(config_home))
     assert len(archived_ids(config_home.where)) == 3
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"session_id": 7}', b'{"session_id": "../x"}'])
-def test_the_second_hook_never_raises(
+def test_the_background_hook_never_raises(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, raw: bytes
 ) -> None:
-    """This holds for any event."""
+    """This is true for any event."""
     folder = Path(config_home.root)
     (folder / "event").write_bytes(raw)
     with (folder / "event").open(encoding="utf-8") as stream:
@@ -231,12 +227,12 @@ def test_the_second_hook_never_raises(
 def test_a_start_links_every_session(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, entry: str
 ) -> None:
-    """In a headless run, too; the next start archives sessions that the client deleted early."""
+    """A headless run does so too. The next start archives sessions that the client deleted early."""
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
     path = Path(session_of_age(config_home, 1, 2).path)
-    background.archive_in_background(start(config_home))
+    background.archive_in_background(start_event(config_home))
     link = Path(held_links.links_folder(config_home.where), path.parent.name, path.name)
     assert link.samefile(path)
     path.unlink()
-    background.archive_in_background(start(config_home))
+    background.archive_in_background(start_event(config_home))
     assert (archived_ids(config_home.where), link.exists()) == ([session_id(1)], False)

@@ -1,4 +1,7 @@
-"""UserPromptSubmit before the engine is there: what the standard library can answer, on any Python >= 3.9."""
+"""Tests of UserPromptSubmit before the engine is installed.
+
+Answers of the standard library, on Python 3.9 and later.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ Ask = Callable[..., str]
 
 
 @pytest.fixture
-def ask(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
-    """Return the reason shown for a prompt, ``""`` if it passes; ``state`` is the installer's file."""
+def ask_fallback(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
+    """Return a function that gives the reason for a prompt, ``""`` if it passes; ``state`` is the installer's file."""
 
-    def one(prompt: object, *, state: object = None, session: object = SESSION) -> str:
+    def reason_of_prompt(prompt: object, *, state: object = None, session: object = SESSION) -> str:
         data = tmp_path / "data"
         data.mkdir(exist_ok=True)
         if state is not None:
@@ -41,18 +44,18 @@ def ask(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
         assert len(reason.rsplit("\n", maxsplit=1)[-1]) <= 40
         return reason
 
-    return one
+    return reason_of_prompt
 
 
 @pytest.mark.parametrize("prompt", [">session", ">resume", ">continue", "/resume-hooks:session"])
-def test_the_id_is_answered_with(ask: Ask, prompt: str) -> None:
-    """It is copied if possible, else shown."""
-    assert SESSION in ask(prompt)
+def test_the_fallback_answers_with_the_session_id(ask_fallback: Ask, prompt: str) -> None:
+    """The id is copied if possible, and shown otherwise."""
+    assert SESSION in ask_fallback(prompt)
 
 
-def test_text_after_resume_is_kept(ask: Ask) -> None:
-    """It is offered as a handoff for when the engine is installed."""
-    assert "/resume-hooks:handoff my words" in ask("/resume-hooks:resume my words")
+def test_text_after_resume_is_kept(ask_fallback: Ask) -> None:
+    """It is offered as a handoff for after the installation."""
+    assert "/resume-hooks:handoff my words" in ask_fallback("/resume-hooks:resume my words")
 
 
 @pytest.mark.parametrize(
@@ -66,9 +69,9 @@ def test_text_after_resume_is_kept(ask: Ask) -> None:
         ">trim --my words",
     ],
 )
-def test_a_trigger_that_needs_the_engine_reports_it(ask: Ask, prompt: str) -> None:
-    """It shows the state of the installation, and the user's words if there were any."""
-    said = ask(prompt)
+def test_a_trigger_that_needs_the_engine_says_so(ask_fallback: Ask, prompt: str) -> None:
+    """It shows the state of the installation and the user's text."""
+    said = ask_fallback(prompt)
     assert "needs the engine" in said
     assert "not installed yet" in said
     assert ("my words" in said) is ("my words" in prompt)
@@ -98,38 +101,37 @@ def test_a_trigger_that_needs_the_engine_reports_it(ask: Ask, prompt: str) -> No
         (b"[" * 200_000, "not installed yet"),
     ],
 )
-def test_the_state_of_the_installation(ask: Ask, state: object, words: str) -> None:
-    """The time that it has been running, or the reason of its failure; a damaged state file counts as none."""
-    assert words in ask(">handoff", state=state)
-    assert words in ask(">help", state=state)
+def test_the_fallback_shows_the_state_of_the_installation(
+    ask_fallback: Ask, state: object, words: str
+) -> None:
+    """It is the time so far, or the reason of a failure. A damaged state file is ignored."""
+    assert words in ask_fallback(">handoff", state=state)
+    assert words in ask_fallback(">help", state=state)
 
 
 @pytest.mark.parametrize(
     "prompt", ["hello", " >resume", "> resume", ">help me", "", None, 7, [">resume"]]
 )
-def test_other_prompts_pass(ask: Ask, prompt: object) -> None:
+def test_the_fallback_lets_other_prompts_pass(ask_fallback: Ask, prompt: object) -> None:
     """The engine does the same."""
-    assert ask(prompt) == ""
+    assert ask_fallback(prompt) == ""
 
 
 @pytest.mark.parametrize("session", ["../x", "", None, 7, f"{SESSION}\0"])
-def test_an_id_that_is_none_is_not_shown(ask: Ask, session: object) -> None:
-    """Only the user's own words of a hostile input are shown."""
-    assert "needs the engine" in ask(">session", session=session)
+def test_an_invalid_id_is_not_shown(ask_fallback: Ask, session: object) -> None:
+    """Only the user's own words are shown."""
+    assert "needs the engine" in ask_fallback(">session", session=session)
 
 
-def test_pasted_over_left_over_text(ask: Ask) -> None:
+def test_the_fallback_recognizes_a_pasted_client_command(ask_fallback: Ask) -> None:
     """The message is the same as the engine's."""
-    assert ask(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
+    assert ask_fallback(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
 
 
-def test_the_module_learns_the_missing_packages(
+def test_the_module_learns_of_missing_packages(
     any_python: str, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """On a Python without the engine's packages: a text to show, the user's words in it, and nothing is made.
-
-    What nobody typed is answered with nothing.
-    """
+    """The reply is a text with the user's words, and no child is made. A request that no user typed gets no reply."""
     event = {"command": "handoff", "args": " fix it ", "screen": True, "session_id": SESSION}
     bare = [any_python or sys.executable, "-I", "-S", str(REPO / "hooks" / "fallback.py"), "module"]
     environ = {**config_home.environ, "CLAUDE_PLUGIN_DATA": str(tmp_path)}

@@ -1,4 +1,4 @@
-"""A request that the API refused: what the module is told to ask, and what each answer does."""
+"""Tests of a request that the API refused: the module's question and the effect of each answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from resume_hooks.hooks import fsck, prompt
 from resume_hooks.hooks.client_module import QUESTION_CHOICES, answer_module
 from resume_hooks.hooks.triggers import REPAIR_QUESTION
 from tests.builders import SESSION, ConfigHome
-from tests.hooks.conftest import children
+from tests.hooks.conftest import children_of
 from tests.maintenance.fsck.cases import BYTES, CASES, Case
 
 UNSIGNED = "API Error: 400 messages.3.content.0: Invalid `signature` in `thinking` block"
@@ -28,14 +28,14 @@ def no_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
 
-def installed(case: Case | bytes, home: ConfigHome) -> Path:
-    """A session in the project."""
+def write_broken_session(case: Case | bytes, home: ConfigHome) -> Path:
+    """Write a session to the project."""
     path = home.project() / f"{SESSION}.jsonl"
     path.write_bytes(case if isinstance(case, bytes) else case.content)
     return path
 
 
-def ask(text: str, **fields: object) -> dict[str, Any]:
+def ask_module(text: str, **fields: object) -> dict[str, Any]:
     """Return the module's reply."""
     return answer_module(
         REPAIR_QUESTION, {"session_id": SESSION, "screen": True, "args": text, **fields}
@@ -54,15 +54,12 @@ def ask(text: str, **fields: object) -> dict[str, Any]:
         ("tool-call-unanswered", UNPAIRED, "the call 1 has no result (record 2)."),
     ],
 )
-def test_one_key_makes_the_copy(
+def test_one_key_makes_the_repaired_copy(
     config_home: ConfigHome, code: str, message: str, said: str
 ) -> None:
-    """The question tells what is wrong and what the copy has, or not.
-
-    Nothing is there before the first label.
-    """
-    parent = installed(CASE[code], config_home)
-    asked = ask(message)
+    """The question names the defect and the copy's losses. No copy exists before the first label."""
+    parent = write_broken_session(CASE[code], config_home)
+    asked = ask_module(message)
     assert said in asked["ask"]
     assert ("Not kept: record 2: omitted, because its counterpart is missing" in asked["ask"]) is (
         message == UNPAIRED
@@ -70,63 +67,61 @@ def test_one_key_makes_the_copy(
     assert "tokens here, about" in asked["ask"]
     assert asked["ask"].count("\n") == 2
     assert asked["choices"] == [list(choice) for choice in QUESTION_CHOICES[REPAIR_QUESTION]]
-    assert children(parent) == []
-    made = ask(QUESTION_CHOICES[REPAIR_QUESTION][0][1])
-    (child,) = children(parent)
+    assert children_of(parent) == []
+    made = ask_module(QUESTION_CHOICES[REPAIR_QUESTION][0][1])
+    (child,) = children_of(parent)
     assert (made["open"], made["fill"]) == (child.stem, "")
     assert f"/resume {child.stem}" in made["by_hand"]
     assert parent.read_bytes() == CASE[code].content
-    assert "ask" not in ask(message, session_id=child.stem), "there is nothing left to repair"
+    assert "ask" not in ask_module(message, session_id=child.stem), (
+        "there is nothing left to repair"
+    )
 
 
 @pytest.mark.parametrize("word", [QUESTION_CHOICES[REPAIR_QUESTION][-1][1], "what is that?"])
-def test_not_now_leaves_everything(config_home: ConfigHome, word: str) -> None:
-    """Typed text in place of a label has the same effect; the answer names a later remedy."""
-    parent = installed(CASE["thinking-unsigned"], config_home)
-    told = ask(word)["text"]
+def test_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
+    """Typed text instead of a label has the same effect. The reply names the later remedy."""
+    parent = write_broken_session(CASE["thinking-unsigned"], config_home)
+    told = ask_module(word)["text"]
     assert "/handoff" in told
     assert f"fsck {SESSION} --repair" in told
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
 @pytest.mark.parametrize("code", ["history-cut", "tool-call-unanswered"])
 def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: str) -> None:
-    """The file is sound, or has other defects than the API's error. A fresh session helps."""
-    parent = installed(CASE[code], config_home)
-    assert "/handoff" in ask(UNSIGNED)["text"]
-    installed(BYTES, config_home)
-    assert "/handoff" in ask(UNPAIRED)["text"]
-    assert children(parent) == []
+    """The file is valid or has other defects than the API's error. A fresh session is suggested."""
+    parent = write_broken_session(CASE[code], config_home)
+    assert "/handoff" in ask_module(UNSIGNED)["text"]
+    write_broken_session(BYTES, config_home)
+    assert "/handoff" in ask_module(UNPAIRED)["text"]
+    assert children_of(parent) == []
 
 
-def test_nothing_is_said_of_other_errors(
+def test_other_errors_get_no_question(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No file is read for them.
-
-    Nothing is asked without a screen, or where that is switched off.
-    """
-    installed(CASE["thinking-unsigned"], config_home)
-    assert ask(UNSIGNED, screen=False) == {}
+    """No file is read for them. Without a screen, or if the feature is off, there is no question either."""
+    write_broken_session(CASE["thinking-unsigned"], config_home)
+    assert ask_module(UNSIGNED, screen=False) == {}
     with monkeypatch.context() as patched:
         patched.setenv("RESUME_HOOKS_TRIGGERS_OFF", "fsck")
-        assert ask(UNSIGNED) == {}
+        assert ask_module(UNSIGNED) == {}
     monkeypatch.delattr(fsck, "_plan_repair_of_request")
-    assert ask(OTHER) == ask("API Error: 529 Overloaded (request 1400)") == {}
+    assert ask_module(OTHER) == ask_module("API Error: 529 Overloaded (request 1400)") == {}
 
 
-def test_failures_ask_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that can't be read leads to the handoff.
-
-    A bug is silent until somebody pressed a key.
-    """
+def test_a_failure_asks_no_question(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unreadable file leads to the handoff. A bug is silent until the user presses a key."""
     del config_home
-    assert "could not be checked" in ask(UNSIGNED)["text"]
-    assert "nothing to repair" in ask("yes")["text"].lower()
+    assert "could not be checked" in ask_module(UNSIGNED)["text"]
+    assert "nothing to repair" in ask_module("yes")["text"].lower()
 
-    def broken(*_: object) -> None:
+    def raise_bug(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(prompt, "run_trigger_module", broken)
-    assert ask(UNSIGNED) == {}
-    assert "RuntimeError: boom" in ask("yes")["text"]
+    monkeypatch.setattr(prompt, "run_trigger_module", raise_bug)
+    assert ask_module(UNSIGNED) == {}
+    assert "RuntimeError: boom" in ask_module("yes")["text"]

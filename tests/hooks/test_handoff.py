@@ -1,4 +1,4 @@
-"""A handoff that was made waits for ``/clear`` in the client that made it, with what its child opens with."""
+"""Tests of a handoff that waits for ``/clear`` in its client, with the child's opening."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ def notes_of(home: ConfigHome) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> str:
-    """A session that can be handed off."""
+    """Return a session that can be handed off."""
     return write_session(config_home.project(), SESSION, conversation(2))
 
 
-def hand_off(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
-    """Return a handoff of ``parent``."""
+def write_handoff(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
+    """Write a handoff of ``parent`` and return its receipt."""
     plan = agents.plan_fresh(
         locate.session_file(parent), home.where, kind="handoff", next_step=step
     )
     return write_child(plan, home.where)
 
 
-def cleared(run_hook: Run, child: Path) -> dict[str, Any]:
+def opening_after_clear(run_hook: Run, child: Path) -> dict[str, Any]:
     """Return the opening of the session that ``/clear`` starts."""
     event = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT}
     event["transcript_path"] = str(child.parent / f"{NEXT}.jsonl")
@@ -74,10 +74,10 @@ def cleared(run_hook: Run, child: Path) -> dict[str, Any]:
         ">handoff --new-task fix the tests",
     ],
 )
-def test_a_handoff_waits_and_clear_opens_with_it(
+def test_clear_opens_with_the_pending_handoff(
     config_home: ConfigHome, parent: str, run_hook: Run, prompt: str
 ) -> None:
-    """From one hook to the other; requested twice it is still one pending child."""
+    """A second request for the same handoff makes no second child."""
     client = {"CLAUDE_PID": str(PID)}
     for _ in range(2):
         done = run_hook(
@@ -101,17 +101,17 @@ def test_a_handoff_waits_and_clear_opens_with_it(
         {"hook_event_name": "SessionEnd", "session_id": SESSION, "reason": "clear"},
         environ=client,
     )
-    context = cleared(run_hook, child)["hookSpecificOutput"]["additionalContext"]
+    context = opening_after_clear(run_hook, child)["hookSpecificOutput"]["additionalContext"]
     opening = json.loads(child.read_bytes().split(b"\n")[OPENING_LINE])["message"]["content"]
     assert context.endswith(opening.replace(child.stem, NEXT))
     assert context.endswith("fix the tests")
 
 
-def test_requested_four_times_at_once_it_is_one_child(config_home: ConfigHome, parent: str) -> None:
-    """Two clients, or two keys: the second one names the first one's child."""
+def test_four_parallel_handoffs_make_one_child(config_home: ConfigHome, parent: str) -> None:
+    """The later ones name the first one's child."""
     event = {"session_id": SESSION, "transcript_path": parent, "prompt": ">handoff fix the tests"}
 
-    def one(_: int) -> str:
+    def reply_of_hook(_: int) -> str:
         done = subprocess.run(
             [sys.executable, "-I", REPO / "hooks" / "prompt.py"], env=os.environ | config_home.environ,
             input=json.dumps(event).encode(), stdout=subprocess.PIPE, check=True, timeout=60,
@@ -119,29 +119,26 @@ def test_requested_four_times_at_once_it_is_one_child(config_home: ConfigHome, p
         return str(json.loads(done.stdout)["reason"])
 
     with ThreadPoolExecutor(4) as clients:
-        replies = list(clients.map(one, range(4)))
+        replies = list(clients.map(reply_of_hook, range(4)))
     assert sorted(reply.count("already handed off") for reply in replies) == [0, 1, 1, 1]
     assert len(list(config_home.project().glob("*.jsonl"))) == 2
     assert not list((config_home.config / "resume-hooks" / "pending").glob("making-*"))
 
 
-def test_a_large_one_is_cut_to_fit(
+def test_a_large_opening_is_shortened_to_fit(
     config_home: ConfigHome, parent: str, run_hook: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was cut is named, and one ``read`` away.
-
-    A hook that is alone gives little of it, its end as well.
-    """
+    """Omissions are named with a ``read`` command. A single hook can pass only a little of it, with the end."""
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", LITTLE)
-    receipt = hand_off(config_home, parent, "a very long step\n" * 1_000)
+    receipt = write_handoff(config_home, parent, "a very long step\n" * 1_000)
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= LITTLE
     assert (
         f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE})" in note["opening"]
     )
-    said = cleared(run_hook, Path(receipt.file))
+    said = opening_after_clear(run_hook, Path(receipt.file))
     context = said["hookSpecificOutput"]["additionalContext"]
     assert (len(context) <= MAX_UNITS_WITHOUT_PARTS, context.endswith(note["opening"][-500:])) == (
         True,
@@ -149,11 +146,11 @@ def test_a_large_one_is_cut_to_fit(
     )
 
 
-def test_where_it_can_t_be_kept_nothing_waits(
+def test_without_a_writable_note_no_handoff_is_pending(
     config_home: ConfigHome, parent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The handoff exists; only ``/clear`` does not open it."""
-    receipt = hand_off(config_home, parent)
+    """The child exists; only ``/clear`` does not open it."""
+    receipt = write_handoff(config_home, parent)
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     (config_home.root / "file").touch()
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "file" / "x"))
@@ -167,7 +164,7 @@ def test_where_it_can_t_be_kept_nothing_waits(
     assert notes_of(config_home) == []
 
 
-def test_a_long_digest_is_replaced_by_section(
+def test_a_long_digest_is_shortened_by_section(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The injected text keeps every section of the child's opening, with fewer entries each."""

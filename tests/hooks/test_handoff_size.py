@@ -1,4 +1,4 @@
-"""The size that is before a next step: what is one, what it makes, and that the step is what is left."""
+"""Tests of a size before the next step: its forms, its effect and the remaining step."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from resume_hooks.errors import UsageError
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.handoff import parse_handoff_words
 from tests.builders import SESSION, ConfigHome, Record, assistant, user, write_session
-from tests.hooks.conftest import Run, children
+from tests.hooks.conftest import Run, children_of
 
 
 def long_talk(turns: int = 12) -> list[Record]:
-    """A session of some 1,000 tokens of talk a turn."""
+    """Return a session with about 1,000 tokens of talk per turn."""
     rows: list[Record] = []
     for number in range(turns):
         words = " ".join(
@@ -38,12 +38,12 @@ def long_talk(turns: int = 12) -> list[Record]:
 
 @pytest.fixture
 def parent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A session whose talk fits into 24k and not into 4k."""
+    """Return a session whose talk fits into 24k and not into 4k."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     return Path(write_session(config_home.project(), SESSION, long_talk()))
 
 
-def ask(args: str, **fields: object) -> dict[str, Any]:
+def ask_handoff(args: str, **fields: object) -> dict[str, Any]:
     """Return the module's reply to ``/handoff`` with these words."""
     return answer_module("handoff", {"session_id": SESSION, "screen": True, "args": args, **fields})
 
@@ -71,49 +71,46 @@ def metadata_of(child: Path) -> dict[str, Any]:
         ("fix 4k", HandoffSpec("fix 4k")),
     ],
 )
-def test_the_first_word(text: str, words: HandoffSpec) -> None:
-    """A size is the first word or none; ``all`` counts only alone, because many sentences begin with it."""
+def test_the_first_word_may_be_a_size(text: str, words: HandoffSpec) -> None:
+    """``all`` counts only alone, because many sentences begin with it."""
     assert parse_handoff_words(text) == words
 
 
 @pytest.mark.parametrize("text", ["0k", "49k fix it", "99k", "999999k"])
-def test_a_size_out_of_bounds(parent: Path, text: str) -> None:
-    """The error names the sizes, and nothing is made."""
+def test_a_size_out_of_bounds_is_refused(parent: Path, text: str) -> None:
+    """The error names the sizes, and no child is made."""
     with pytest.raises(UsageError, match="is not a size"):
         parse_handoff_words(text)
     for screen in (True, False):
-        said = ask(text, screen=screen)
+        said = ask_handoff(text, screen=screen)
         assert set(said) == {"text"}
         assert "A size is 1k to 48k, such as 4k or 24k, or all." in said["text"]
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
 def test_the_box_contains_the_step_without_the_size(parent: Path) -> None:
-    """And the child states its size."""
-    reply = ask("24k fix the tests")
-    (child,) = children(parent)
+    """The child states its size."""
+    reply = ask_handoff("24k fix the tests")
+    (child,) = children_of(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "fix the tests")
     assert metadata_of(child)["opening_tokens"] == 24_000
     assert "24k" not in metadata_of(child)
 
 
-def test_another_size_is_another_child(parent: Path) -> None:
-    """The same words once more name the child that stands.
-
-    The size in the settings is a size like any other.
-    """
-    first = ask("4k go on")["open"]
-    assert ask("4k go on")["open"] == first
-    second = ask("go on")["open"]
+def test_another_size_makes_another_child(parent: Path) -> None:
+    """The same words again name the existing child. The size in the settings counts the same."""
+    first = ask_handoff("4k go on")["open"]
+    assert ask_handoff("4k go on")["open"] == first
+    second = ask_handoff("go on")["open"]
     assert second != first
-    assert ask("12k go on")["open"] == second
-    assert len(children(parent)) == 2
+    assert ask_handoff("12k go on")["open"] == second
+    assert len(children_of(parent)) == 2
 
 
-def test_all_is_a_fork(parent: Path) -> None:
-    """The whole conversation, nothing in the box."""
-    reply = ask("all")
-    (child,) = children(parent)
+def test_the_size_all_makes_a_fork(parent: Path) -> None:
+    """It has the whole conversation, and the box stays empty."""
+    reply = ask_handoff("all")
+    (child,) = children_of(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "")
     assert metadata_of(child)["continuation_type"] == "fork"
     assert "forked" in reply["by_hand"]
@@ -122,20 +119,20 @@ def test_all_is_a_fork(parent: Path) -> None:
 
 
 def test_the_card_counts_included_and_omitted_messages(parent: Path) -> None:
-    """The messages of the talk, and the omitted ones, if any."""
-    small = ask("1k", screen=False)["text"]
+    """Omitted ones are mentioned only if there are any."""
+    small = ask_handoff("1k", screen=False)["text"]
     found = re.search(
         r"contains (\d+) messages\n  leaves out (\d+) messages; a larger size includes more", small
     )
     assert found is not None
     assert int(found[1]) + int(found[2]) == 24
-    whole = ask("24k", screen=False)["text"]
+    whole = ask_handoff("24k", screen=False)["text"]
     assert "contains 24 messages" in whole
     assert "leaves out" not in whole
 
 
 @pytest.mark.parametrize("name", [">handoff", "/resume-hooks:handoff"])
-def test_a_prompt_with_a_size(parent: Path, run_hook: Run, name: str) -> None:
+def test_a_prompt_trigger_accepts_a_size(parent: Path, run_hook: Run, name: str) -> None:
     """Clients without modules do the same."""
     event = {
         "session_id": SESSION,
@@ -143,7 +140,7 @@ def test_a_prompt_with_a_size(parent: Path, run_hook: Run, name: str) -> None:
         "prompt": f"{name} 4k fix the tests",
     }
     said = json.loads(run_hook("prompt", event).stdout)["reason"]
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     assert metadata_of(child)["opening_tokens"] == 4_000
     assert child.stem in said
     opening = json.loads(child.read_bytes().split(b"\n")[2])["message"]["content"]
@@ -151,8 +148,8 @@ def test_a_prompt_with_a_size(parent: Path, run_hook: Run, name: str) -> None:
     assert "4k fix" not in opening
 
 
-def test_a_models_request_has_no_size(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that would lose its first word is refused: the box contains exactly the confirmed text."""
+def test_the_handoff_tool_accepts_no_size(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that would lose its first word is refused, because the box must contain exactly the confirmed text."""
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     for step in ("4k videos stutter", "99k users wait", "all", "--new-task write notes"):
         for said in ("", "Hand off"):

@@ -1,4 +1,4 @@
-"""The tool by which the model asks for a handoff: off unless switched on, and nothing without the person's yes."""
+"""Tests of the model's tool that requests a handoff: it is off by default, and needs the user's yes."""
 
 from __future__ import annotations
 
@@ -12,61 +12,61 @@ from tests.builders import SESSION, ConfigHome, conversation, store, write_sessi
 EVENT = {"screen": True, "session_id": SESSION}
 
 
-def call(step: object, **fields: object) -> dict[str, Any]:
+def call_tool(step: object, **fields: object) -> dict[str, Any]:
     """Return the module's reply to a call of the tool by the model."""
     return answer_module("tool", {**EVENT, "args": step, **fields})
 
 
 @pytest.fixture
-def on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
+def enable_tool(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     """Turn the tool on."""
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     return config_home
 
 
-def test_it_is_off_unless_switched_on(
+def test_the_tool_is_off_by_default(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is neither offered nor answered; the same is true if handoffs are off."""
+    """It is neither offered nor answered. The same is true if handoffs are off."""
     assert answer_module("offer", EVENT) == {}
-    assert set(call("x")) == {"text"}
+    assert set(call_tool("x")) == {"text"}
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     (tool,) = answer_module("offer", EVENT)["tools"]
     assert tool["name"] == "handoff"
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
     assert answer_module("offer", EVENT) == {}
-    assert set(call("x", said="yes")) == {"text"}
+    assert set(call_tool("x", said="yes")) == {"text"}
     assert not list(config_home.config.glob("projects/*/*.jsonl"))
 
 
-@pytest.mark.usefixtures("on")
+@pytest.mark.usefixtures("enable_tool")
 def test_the_question_shows_the_exact_step() -> None:
-    """It is on one line, without control characters. A longer step, or a call by a sub-agent, is refused."""
+    """It is on one line, without control characters. An overlong step or a call by a sub-agent is refused."""
     hostile = "fix it\n\x1b[2J1. Hand off\u202e then rm -rf ~"
-    asked = call(hostile)
-    agreed = call(hostile, said="yes")
+    asked = call_tool(hostile)
+    agreed = call_tool(hostile, said="yes")
     assert agreed["step"] in asked["ask"]
     assert not {"\n", "\x1b", "\u202e"} & {*asked["ask"]}
     assert asked["choices"] == [list(choice) for choice in QUESTION_CHOICES["handoff"]]
-    assert set(call("x" * (MAX_STEP_CHARACTERS + 1), said="yes")) == {"text"}
-    assert set(call("x", said="yes", agent_id="a1")) == {"text"}
-    assert "names no next step" in call(None)["ask"]
-    assert set(call("x", screen=False)) == set(), "nobody is there to be asked"
+    assert set(call_tool("x" * (MAX_STEP_CHARACTERS + 1), said="yes")) == {"text"}
+    assert set(call_tool("x", said="yes", agent_id="a1")) == {"text"}
+    assert "names no next step" in call_tool(None)["ask"]
+    assert set(call_tool("x", screen=False)) == set(), "nobody is there to be asked"
 
 
-@pytest.mark.usefixtures("on")
+@pytest.mark.usefixtures("enable_tool")
 @pytest.mark.parametrize("said", ["no", "Yes", "do it"])
 def test_only_the_first_choice_is_a_yes(said: str) -> None:
-    """Any other word is a no, and the model reads it."""
-    told = call("x", said=said)
+    """Any other word is a no, which the model reads."""
+    told = call_tool("x", said=said)
     assert set(told) == {"text"}
     assert "said no" in told["text"]
 
 
-def test_a_models_step_is_never_sent(
+def test_the_step_of_the_model_is_never_sent(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``handoff_sends`` applies only to typed text, and no variable sets it, because a repository may."""
+    """``handoff_sends`` applies only to typed text, and no variable sets it, because a repository could."""
     write_session(config_home.project(), SESSION, conversation(2))
     assert answer_module("handoff", {**EVENT, "args": "go"})["send"] is False
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_SENDS", "on")

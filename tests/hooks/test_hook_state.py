@@ -1,4 +1,4 @@
-"""A note from one hook to a later one: private, this user's own, whole or not there, and used up once."""
+"""Tests of a note from one hook to a later one: it is private, belongs to this user, is complete and is used once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def note(config_home: ConfigHome) -> Path:
 
 
 def test_a_stored_note_is_found(note: Path) -> None:
-    """It is unchanged, in a file and folders that only their owner can read. A newer note replaces it."""
+    """It is unchanged, in a private file and folder. A newer note replaces it."""
     assert hook_state.read_note(NAME) == {"version": 1, **SAID}
     assert note.stat().st_mode & 0o777 == 0o600
     assert note.parent.stat().st_mode & 0o777 == 0o700
@@ -51,8 +51,8 @@ GARBAGE: dict[str, bytes | Any] = {
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_garbage_reports_nothing(note: Path, name: str) -> None:
-    """And there is never a traceback."""
+def test_an_invalid_note_is_empty(note: Path, name: str) -> None:
+    """No error is raised."""
     content = GARBAGE[name]
     note.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     assert hook_state.read_note(NAME) == {}
@@ -60,20 +60,22 @@ def test_garbage_reports_nothing(note: Path, name: str) -> None:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_note_that_others_may_write_is_ignored(note: Path, mode: int) -> None:
-    """This does not depend on its last writer."""
+    """The last writer does not matter."""
     note.chmod(mode)
     assert hook_state.read_note(NAME) == {}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_another_users_note_is_ignored(note: Path) -> None:
-    """The file's owner decides, not its content."""
+    """The file's owner decides."""
     os.chown(note, 12_345, 12_345)
     assert hook_state.read_note(NAME) == {}
 
 
 @pytest.mark.parametrize("how", ["link", "dangling", "pipe", "folder"])
-def test_a_note_of_another_kind_is_ignored(note: Path, config_home: ConfigHome, how: str) -> None:
+def test_a_note_that_is_not_a_file_is_ignored(
+    note: Path, config_home: ConfigHome, how: str
+) -> None:
     """A link is not followed, and a pipe does not block. A new note replaces the link, not its target."""
     outside = note.rename(config_home.root / "outside.json")
     before = outside.read_bytes()
@@ -95,14 +97,14 @@ def test_a_note_of_another_kind_is_ignored(note: Path, config_home: ConfigHome, 
     assert not (config_home.root / "nowhere").exists()
 
 
-def test_it_can_be_taken_once(note: Path) -> None:
+def test_a_note_can_be_consumed_once(note: Path) -> None:
     """Of two callers one gets it."""
     assert [hook_state.consume_note(NAME), hook_state.consume_note(NAME)] == [True, False]
     assert hook_state.read_note(NAME) == {}
 
 
-def test_old_notes_of_a_kind_are_swept(note: Path) -> None:
-    """After a day, with the files of killed writers; recent and foreign files stay."""
+def test_old_notes_of_a_kind_are_removed(note: Path) -> None:
+    """They are removed after a day, with files of killed writers. Recent and foreign files stay."""
     folder, old = note.parent, time.time() - 2 * hook_state.NOTE_SECONDS
     gone = [folder / "trim-3.json", folder / "trim-4.json.7-1.tmp"]
     stays = [note, folder / "clear-77.json", folder / "trim-folder"]

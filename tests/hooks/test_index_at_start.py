@@ -1,4 +1,4 @@
-"""The search index, which the hook that nobody waits for brings up to date."""
+"""Tests of the background hook that updates the search index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.search.asking import talk
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def interactive_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the test independent of a headless run, with a running client."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
@@ -34,7 +34,7 @@ def search_without_update(home: ConfigHome) -> SearchResult:
     return search_index(["linter"], Scope(), home.where, max_seconds=-1)
 
 
-def stamp() -> dict[str, object]:
+def read_stamp() -> dict[str, object]:
     """Return the hook's note for the shell of the next start."""
     return hook_state.read_note("indexed.json")
 
@@ -55,15 +55,15 @@ def test_a_search_reports_unindexed_files(
     done = search_without_update(config_home)
     assert (len(done.hits), done.notes) == (5, [])
     assert not index_status(config_home.where).outdated_file_count
-    made = stamp()["made"]
+    made = read_stamp()["made"]
     assert isinstance(made, int)
     assert begun <= made <= time.time()
-    assert (stamp()["look"], stamp()["wait"]) == (made + DAY, False)
+    assert (read_stamp()["look"], read_stamp()["wait"]) == (made + DAY, False)
     assert Path(hook_state.note_path("indexed.json")).stat().st_mtime == made
 
 
-def test_another_command_is_at_it(config_home: ConfigHome) -> None:
-    """It does not wait; the next start checks again."""
+def test_the_hook_does_not_wait_for_another_update(config_home: ConfigHome) -> None:
+    """The next start checks again."""
     talk(config_home, 1, "tune the linter")
     background.update_index()
     assert hook_state.consume_note("indexed.json")
@@ -73,32 +73,32 @@ def test_another_command_is_at_it(config_home: ConfigHome) -> None:
         begun = time.monotonic()
         background.update_index()
         assert time.monotonic() - begun < 5
-    assert stamp() == {}
+    assert read_stamp() == {}
     assert index_status(config_home.where).outdated_file_count == 1
 
 
-def test_a_client_that_left_ends_it(
+def test_the_update_ends_after_its_client(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After one file; the next start reads the others."""
+    """It ends after one file. The next start reads the others."""
     for number in range(1, 6):
         talk(config_home, number, f"tune the linter, {number}")
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     background.update_index()
-    assert (stamp(), index_status(config_home.where).outdated_file_count) == ({}, 4)
+    assert (read_stamp(), index_status(config_home.where).outdated_file_count) == ({}, 4)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
     background.update_index()
     assert index_status(config_home.where).outdated_file_count == 0
 
 
-def test_nothing_is_there(config_home: ConfigHome) -> None:
-    """Without sessions no index is created."""
+def test_without_sessions_no_index_is_created(config_home: ConfigHome) -> None:
+    """The hook still leaves its note."""
     background.update_index()
     assert not os.path.exists(index_file(config_home.where))
-    assert stamp()
+    assert read_stamp()
 
 
-def test_a_headless_run_leaves_it_to_others(
+def test_a_headless_run_does_not_update_the_index(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is created, and the next start checks as before."""
@@ -106,23 +106,25 @@ def test_a_headless_run_leaves_it_to_others(
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.update_index()
     assert not os.path.exists(index_file(config_home.where))
-    assert not stamp()
+    assert not read_stamp()
 
 
-def test_no_index_can_be_kept(config_home: ConfigHome) -> None:
-    """An index of a newer version is left alone for an hour."""
+def test_an_index_of_a_newer_version_is_left_alone(config_home: ConfigHome) -> None:
+    """The next check is an hour later."""
     talk(config_home, 1, "tune the linter")
     background.update_index()
     with sqlite3.connect(index_file(config_home.where)) as db:
         db.execute("UPDATE about SET version = 99")
     background.update_index()
-    made = stamp()["made"]
+    made = read_stamp()["made"]
     assert isinstance(made, int)
-    assert (stamp()["look"], stamp()["wait"]) == (made + HOUR, True)
+    assert (read_stamp()["look"], read_stamp()["wait"]) == (made + HOUR, True)
 
 
-def test_the_hook_brings_it_up(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if the vault is not writable."""
+def test_the_hook_updates_the_index(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The vault need not be writable."""
     path = talk(config_home, 1, "tune the linter")
     event = config_home.root / "event"
     event.write_text(
@@ -136,4 +138,4 @@ def test_the_hook_brings_it_up(config_home: ConfigHome, monkeypatch: pytest.Monk
         monkeypatch.setattr(os, "nice", lambda _: 0)  # not the process of the tests
         background.main()
     assert index_status(config_home.where).outdated_file_count == 0
-    assert stamp()
+    assert read_stamp()

@@ -1,4 +1,4 @@
-"""One name for one thing: every answer names triggers in the form in which it was asked."""
+"""Tests that every answer names triggers in the form in which the user asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from resume_hooks.shared_values import PLUGIN, SLASH
 from resume_hooks.system import clipboard
 from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
-from tests.hooks.test_trim import bulky
+from tests.hooks.test_trim import turns_with_large_files
 
 CLIENTS = {"resume", "clear", "compact"}
 """Commands of the client's own that answers name."""
@@ -49,15 +49,15 @@ FORMS = [
 
 
 @pytest.fixture(autouse=True)
-def sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return a session that is worth a trim and one that is not, without a clipboard."""
+def trimmable_sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write a session that is worth a trim and one that is not, without a clipboard."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     monkeypatch.setenv("PATH", "")
-    write_session(config_home.project(), SESSION, bulky())
+    write_session(config_home.project(), SESSION, turns_with_large_files())
     write_session(config_home.project(), session_id(7), conversation(2))
 
 
-def answers(asked: str, text: str) -> Iterator[str]:
+def answers_to(asked: str, text: str) -> Iterator[str]:
     """Yield every answer to the typed text: from the hook, the module, and the fallback."""
     for session in (SESSION, session_id(7), NONE, "no id"):
         event = {"session_id": session, "args": text, "waiting": True}
@@ -68,25 +68,25 @@ def answers(asked: str, text: str) -> Iterator[str]:
             yield prompt.card_of_trigger(trigger, event)
         else:
             trigger = trigger_of_command(asked, text)
-            yield from map(str, _texts(answer_module(asked, event)))
-            yield from map(str, _texts(answer_module(asked, {**event, "screen": True})))
+            yield from map(str, _texts_of_reply(answer_module(asked, event)))
+            yield from map(str, _texts_of_reply(answer_module(asked, {**event, "screen": True})))
         yield fallback.answer_without_engine(trigger, session)
-        yield prompt.run_with_error_reply(_broken, str, trigger, event)
+        yield prompt.run_with_error_reply(_raise_bug, str, trigger, event)
 
 
-def _texts(reply: dict[str, object]) -> list[object]:
+def _texts_of_reply(reply: dict[str, object]) -> list[object]:
     return [reply.get(key, "") for key in ("text", "ask", "by_hand", "remark", "wait")]
 
 
-def _broken() -> str:
+def _raise_bug() -> str:
     raise RuntimeError("boom")
 
 
 @pytest.mark.parametrize(("sign", "asked"), FORMS, ids=[asked for _, asked in FORMS])
 def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
-    """No other form, and nothing that is not there.
+    """It uses no other form and no missing trigger.
 
-    The module's own have no other name, and its help lists them.
+    The module's own commands have no other name, and its help lists them.
     """
     known = {
         row.command
@@ -94,7 +94,7 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
         if row.command and (sign == BARE_SIGN or row.is_module_only or asked == f"{PLUGIN}:help")
     }
     for text in WORDS:
-        for said in answers(asked, text):
+        for said in answers_to(asked, text):
             for found in NAMED.finditer(said):
                 if found["sign"] == BARE_SIGN:
                     assert found["name"] in known | CLIENTS, said
@@ -108,15 +108,15 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     "row", [row for row in ROWS.values() if row.command], ids=lambda row: row.command
 )
 def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody requested a copy; the older forms still copy."""
+    """No one requested a copy. The older forms still copy."""
     copied: list[str] = []
 
-    def copy(text: str, **_: object) -> CopyResult:
+    def record_copy(text: str, **_: object) -> CopyResult:
         copied.extend([text] if text else [])
         return NOT_COPIED
 
-    monkeypatch.setattr(clipboard, "copy_text", copy)
-    monkeypatch.setattr(fallback, "copy_text", copy)
+    monkeypatch.setattr(clipboard, "copy_text", record_copy)
+    monkeypatch.setattr(fallback, "copy_text", record_copy)
     event = {"session_id": SESSION, "args": "", "waiting": True}
     for screen in (True, False):
         json.dumps(answer_module(row.command, {**event, "screen": screen}))
@@ -127,7 +127,7 @@ def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch
         assert len(copied) == 1
 
 
-def test_each_name_stands_once() -> None:
-    """No command has two names in one form, except the older aliases of a trigger."""
+def test_each_name_belongs_to_one_command() -> None:
+    """A trigger may have older aliases."""
     bare = [row.command for row in ROWS.values() if row.command]
     assert len(bare) == len(set(bare))

@@ -1,4 +1,7 @@
-"""A handoff that waits: taken by ``/clear`` once, dropped by whoever opens its child, told once to who starts next."""
+"""Tests of a pending handoff.
+
+``/clear`` consumes it, opening its child drops it, and the next start reports it once.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ OLD = hook_state.NOTE_SECONDS + 60
 
 @pytest.fixture
 def handoff(config_home: ConfigHome) -> PendingHandoff:
-    """One of this very process, made now."""
+    """Return a handoff of this process, made now."""
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     return PendingHandoff(
         PID,
@@ -40,13 +43,13 @@ def handoff(config_home: ConfigHome) -> PendingHandoff:
     )
 
 
-def folder(home: ConfigHome) -> str:
-    """The project folder that the child is in."""
+def project_folder(home: ConfigHome) -> str:
+    """Return the child's project folder."""
     return str(home.project())
 
 
-def waiting(home: ConfigHome) -> list[str]:
-    """The names of the notes."""
+def note_names(home: ConfigHome) -> list[str]:
+    """Return the names of the notes."""
     return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("*"))
 
 
@@ -58,61 +61,74 @@ def second_child(handoff: PendingHandoff, number: int) -> PendingHandoff:
     )
 
 
-def test_clear_takes_it_once(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """Whole, in a private file; the second one gets nothing.
+def test_clear_consumes_a_handoff_once(config_home: ConfigHome, handoff: PendingHandoff) -> None:
+    """The note is complete and private.
 
-    On a machine too slow for the end of the old session to be marked (None), client and folder
-    decide.
+    On a slow machine without the mark of the old session's end (None), client and folder decide.
     """
     for cleared in (PARENT, None):
         pending_handoff.store_handoff(handoff)
-        (name,) = waiting(config_home)
+        (name,) = note_names(config_home)
         assert os.stat(hook_state.note_path(name)).st_mode & 0o777 == 0o600
-        assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), cleared) == handoff
-        assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), cleared) is None
-        assert waiting(config_home) == []
+        assert (
+            pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), cleared)
+            == handoff
+        )
+        assert (
+            pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), cleared)
+            is None
+        )
+        assert note_names(config_home) == []
 
 
-def test_a_client_has_one(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """The last one; other clients keep theirs."""
+def test_a_client_has_one_pending_handoff(config_home: ConfigHome, handoff: PendingHandoff) -> None:
+    """It is the last one. Other clients keep theirs."""
     pending_handoff.store_handoff(handoff._replace(pid=1))
     pending_handoff.store_handoff(handoff)
     pending_handoff.store_handoff(second_child(handoff, 4))
-    assert len(waiting(config_home)) == 2
-    taken = pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT)
+    assert len(note_names(config_home)) == 2
+    taken = pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT)
     assert taken is not None
     assert taken.child_id == session_id(4)
 
 
-def test_another_session_s_clear_leaves_it(
+def test_the_clear_of_another_session_keeps_the_handoff(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """The client may go back to where it was left."""
+    """The client may return to the session of the handoff."""
     pending_handoff.store_handoff(handoff)
-    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), OTHER) is None
+    assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), OTHER) is None
     assert (
         pending_handoff.consume_cleared_handoff(PID, str(config_home.project("/elsewhere")), PARENT)
         is None
     )
-    assert pending_handoff.consume_cleared_handoff(PID + 1, folder(config_home), PARENT) is None
-    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) == handoff
+    assert (
+        pending_handoff.consume_cleared_handoff(PID + 1, project_folder(config_home), PARENT)
+        is None
+    )
+    assert (
+        pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) == handoff
+    )
 
 
-def test_a_process_that_only_has_the_number_gets_nothing(
+def test_a_process_with_a_reused_id_gets_no_handoff(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """It has another start time; if that is unknown, the number counts."""
+    """It has another start time. If that is unknown, the id decides."""
     pending_handoff.store_handoff(handoff._replace(started="1"))
-    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is None
+    assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
     pending_handoff.store_handoff(handoff._replace(started=""))
-    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is not None
+    assert (
+        pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT)
+        is not None
+    )
 
 
 @pytest.mark.parametrize("change", ["opened", "gone", "link", "old", "future"])
-def test_one_that_waits_no_more_is_used_up(
+def test_an_outdated_handoff_is_dropped(
     config_home: ConfigHome, handoff: PendingHandoff, change: str
 ) -> None:
-    """The child was continued or deleted, or is old: the clear is an ordinary one."""
+    """The child was continued or deleted, or is old, so the clear is an ordinary one."""
     child = Path(handoff.child_file)
     if change == "opened":
         child.write_bytes(child.read_bytes() + b"{}\n")
@@ -122,40 +138,42 @@ def test_one_that_waits_no_more_is_used_up(
         child.symlink_to(config_home.root / "moved")
     made = time.time() + {"old": -OLD, "future": 3_600}.get(change, 0)
     pending_handoff.store_handoff(handoff._replace(at=made))
-    assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
-    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is None
-    assert waiting(config_home) == []
+    assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
+    assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
+    assert note_names(config_home) == []
 
 
-def test_it_is_reported_once_and_continues_waiting(
+def test_a_pending_handoff_is_reported_once(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """Only in its folder; ``/clear`` still finds it, and opening its child uses it up."""
+    """It is reported only in its folder. ``/clear`` still finds it, and opening its child consumes it."""
     pending_handoff.store_handoff(handoff)
     assert pending_handoff.find_handoff_to_announce(str(config_home.project("/elsewhere"))) is None
-    assert pending_handoff.find_handoff_to_announce(folder(config_home)) == handoff
-    assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
-    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) == handoff
+    assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) == handoff
+    assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
+    assert (
+        pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) == handoff
+    )
     pending_handoff.store_handoff(handoff)
-    assert pending_handoff.find_handoff_to_announce(folder(config_home)) == handoff
+    assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) == handoff
     pending_handoff.consume_handoff_to_child(OTHER)
-    assert len(waiting(config_home)) == 1
+    assert len(note_names(config_home)) == 1
     pending_handoff.consume_handoff_to_child(CHILD)
-    assert waiting(config_home) == []
+    assert note_names(config_home) == []
 
 
-def test_the_newest_of_several_is_reported(
+def test_only_the_newest_handoff_is_reported(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """The others are not worth a second line."""
+    """The others get no line."""
     for number, age in ((4, 30), (5, 10), (6, 20)):
         pending_handoff.store_handoff(
             second_child(handoff, number)._replace(pid=number, at=time.time() - age)
         )
-    told = pending_handoff.find_handoff_to_announce(folder(config_home))
+    told = pending_handoff.find_handoff_to_announce(project_folder(config_home))
     assert told is not None
     assert told.child_id == session_id(5)
-    assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
+    assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
 
 
 def test_a_handoff_is_not_announced_after_an_hour(
@@ -163,9 +181,12 @@ def test_a_handoff_is_not_announced_after_an_hour(
 ) -> None:
     """Later starts do not read it again, but ``/clear`` can still use it."""
     pending_handoff.store_handoff(handoff._replace(at=time.time() - ANNOUNCED_SECONDS - 10))
-    assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
-    assert [name.endswith(".json") for name in waiting(config_home)] == [False]
-    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is not None
+    assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
+    assert [name.endswith(".json") for name in note_names(config_home)] == [False]
+    assert (
+        pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT)
+        is not None
+    )
 
 
 BAD: list[dict[str, Any]] = [
@@ -190,40 +211,39 @@ BAD: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", BAD, ids=repr)
-def test_a_note_that_says_something_odd_is_none(
+def test_an_invalid_handoff_note_is_dropped(
     config_home: ConfigHome, handoff: PendingHandoff, change: dict[str, Any]
 ) -> None:
     """It is neither used nor announced, and the next start does not read it again."""
     pending_handoff.store_handoff(handoff)
-    (name,) = waiting(config_home)
+    (name,) = note_names(config_home)
     sound = json.loads(Path(hook_state.note_path(name)).read_text())
     Path(hook_state.note_path(name)).write_text(json.dumps({**sound, **change}))
-    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is None
-    assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
-    assert not any(name.endswith(".json") for name in waiting(config_home))
+    assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
+    assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
+    assert not any(name.endswith(".json") for name in note_names(config_home))
 
 
-def test_a_way_back_retires_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """Its session was continued in another way; the handoff of another session stays."""
+def test_a_rewind_drops_the_handoff(config_home: ConfigHome, handoff: PendingHandoff) -> None:
+    """Its session was continued in another way. The handoff of another session stays."""
     pending_handoff.store_handoff(handoff)
     pending_handoff.consume_handoffs_of_parent(OTHER)
-    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) == handoff
+    assert (
+        pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) == handoff
+    )
     pending_handoff.store_handoff(handoff)
     pending_handoff.consume_handoffs_of_parent(PARENT)
-    assert waiting(config_home) == []
+    assert note_names(config_home) == []
 
 
 @pytest.mark.parametrize(
     ("answered", "outdated"),
     [("2020-01-01T00:00:00.000Z", False), ("2999-01-01T00:00:00.000Z", True)],
 )
-def test_work_after_it_is_noticed(
+def test_later_work_makes_a_handoff_outdated(
     config_home: ConfigHome, handoff: PendingHandoff, answered: str, outdated: bool
 ) -> None:
-    """An answer of the model's in the session that was handed off.
-
-    Without the file nobody can tell.
-    """
+    """The model answered in the session of the handoff. Without the file it is unknown."""
     assert not pending_handoff.is_outdated(handoff)
     write_session(
         config_home.project(),

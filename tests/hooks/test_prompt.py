@@ -1,4 +1,4 @@
-"""UserPromptSubmit, run as the client runs it: what is ours is answered, everything else passes, nothing escapes."""
+"""Tests of UserPromptSubmit, run as the client runs it: triggers are answered, all else passes, no error escapes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, Say, children, reason
+from tests.hooks.conftest import Run, Say, children_of, reason_of_process
 
 OTHER = session_id(9)
 STRUCK_ANYWHERE = pytest.mark.filterwarnings(
@@ -40,15 +40,15 @@ The process that it strikes ends right after.
 """
 
 
-def a_session(home: ConfigHome) -> Path:
-    """A titled session of two turns in a project."""
+def write_titled_session(home: ConfigHome) -> Path:
+    """Write a titled session of two turns to a project."""
     return Path(
         write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")])
     )
 
 
-def event(prompt: object, **more: object) -> dict[str, Any]:
-    """The input of the hook for a prompt in that session."""
+def prompt_event(prompt: object, **more: object) -> dict[str, Any]:
+    """Return the hook's input for a prompt in that session."""
     return {
         "hook_event_name": "UserPromptSubmit",
         "session_id": SESSION,
@@ -62,11 +62,11 @@ def trigger_card(prompt: str, **more: object) -> str:
     """Return the card for a trigger."""
     trigger = recognise_trigger(prompt)
     assert trigger is not None
-    return card_of_trigger(trigger, event(prompt, **more))
+    return card_of_trigger(trigger, prompt_event(prompt, **more))
 
 
-def files(home: ConfigHome) -> set[str]:
-    """Every file and link below the config home."""
+def list_all_files(home: ConfigHome) -> set[str]:
+    """Return every file and link below the config home."""
     return {str(path) for path in home.config.rglob("*") if not path.is_dir() or path.is_symlink()}
 
 
@@ -94,17 +94,19 @@ ANSWERS = {
 
 @pytest.mark.parametrize("prompt", ANSWERS)
 def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt: str) -> None:
-    """A valid block with its card.
+    """The reply is a valid block with its card.
 
-    Only a handoff writes: its child, and what keeps the session as it is.
+    Only a handoff writes files: its child, and a link that preserves the session.
     """
-    session = a_session(config_home)
-    raw, before = session.read_bytes(), files(config_home)
-    text = reason(run_hook("prompt", event(prompt)))
+    session = write_titled_session(config_home)
+    raw, before = session.read_bytes(), list_all_files(config_home)
+    text = reason_of_process(run_hook("prompt", prompt_event(prompt)))
     assert ANSWERS[prompt] in text
     assert session.read_bytes() == raw
     # Where some process above the tests may be a client, the handoff waits for its ``/clear``.
-    made = {path for path in files(config_home) - before if "/pending/handoff-" not in path}
+    made = {
+        path for path in list_all_files(config_home) - before if "/pending/handoff-" not in path
+    }
     if " · handoff" not in text:
         assert made == set()
         return
@@ -122,18 +124,18 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt
     "prompt", ["hello", " >resume", "> resume", ">session text", "", "/resume x", ">resumed"]
 )
 def test_every_other_prompt_passes(config_home: ConfigHome, run_hook: Run, prompt: str) -> None:
-    """Not a byte is printed."""
-    a_session(config_home)
-    assert reason(run_hook("prompt", event(prompt))) == ""
+    """The hook prints nothing."""
+    write_titled_session(config_home)
+    assert reason_of_process(run_hook("prompt", prompt_event(prompt))) == ""
 
 
-def test_our_own_model_calls_pass(config_home: ConfigHome, run_hook: Run) -> None:
-    """The recursion guard switches every trigger off."""
-    a_session(config_home)
-    before = files(config_home)
-    done = run_hook("prompt", event(">handoff"), environ={"RESUME_HOOKS_CHILD": "1"})
-    assert reason(done) == ""
-    assert files(config_home) == before
+def test_prompts_of_our_own_model_calls_pass(config_home: ConfigHome, run_hook: Run) -> None:
+    """The recursion guard turns every trigger off."""
+    write_titled_session(config_home)
+    before = list_all_files(config_home)
+    done = run_hook("prompt", prompt_event(">handoff"), environ={"RESUME_HOOKS_CHILD": "1"})
+    assert reason_of_process(done) == ""
+    assert list_all_files(config_home) == before
 
 
 RAW = {
@@ -160,9 +162,9 @@ RAW = {
 def test_input_that_is_not_an_event_passes(
     config_home: ConfigHome, run_hook: Run, name: str
 ) -> None:
-    """For any input: no traceback, no output, exit status 0."""
-    a_session(config_home)
-    assert reason(run_hook("prompt", RAW[name])) == ""
+    """There is no traceback and no output, and the exit status is 0."""
+    write_titled_session(config_home)
+    assert reason_of_process(run_hook("prompt", RAW[name])) == ""
 
 
 IDS = [
@@ -176,28 +178,28 @@ IDS = [
     ["/resume-hooks:resume words kept", ">handoff words kept", ">session", ">lineage", ">trim"],
 )
 @pytest.mark.parametrize("hostile", IDS, ids=range(len(IDS)))
-def test_an_id_that_is_none_reaches_no_file(
+def test_an_invalid_id_reaches_no_file(
     config_home: ConfigHome, run_hook: Run, hostile: object, prompt: str
 ) -> None:
-    """No file is created or read, and the user's words are in the answer."""
-    a_session(config_home)
+    """No file is created or read, and the answer has the user's words."""
+    write_titled_session(config_home)
     write_session(config_home.config / "projects", OTHER, conversation(1))
-    before = files(config_home)
-    text = reason(run_hook("prompt", event(prompt, session_id=hostile)))
+    before = list_all_files(config_home)
+    text = reason_of_process(run_hook("prompt", prompt_event(prompt, session_id=hostile)))
     assert "Claude Code sent no session id" in text
     assert "Nothing was changed." in text
     assert ("words kept" in text) is ("words kept" in prompt)
-    assert files(config_home) == before
+    assert list_all_files(config_home) == before
 
 
 @pytest.mark.parametrize(
     "how", ["outside", "symlink", "fifo", "folder", "device", "wrong type", "huge"]
 )
-def test_the_transcript_path_is_not_believed(
+def test_the_transcript_path_of_an_event_is_ignored(
     config_home: ConfigHome, run_hook: Run, how: str
 ) -> None:
-    """The session is found only by its id: another path is neither read nor awaited."""
-    a_session(config_home)
+    """The session is found only by its id. Another path is neither read nor awaited."""
+    write_titled_session(config_home)
     outside = config_home.root / "outside"
     secret = write_session(
         outside, OTHER, [*conversation(1, session_id=OTHER), custom_title("secret", OTHER)]
@@ -216,7 +218,9 @@ def test_the_transcript_path_is_not_believed(
         "huge": "/x" * 100_000,
     }
     for prompt in (">resume", ">handoff"):
-        text = reason(run_hook("prompt", event(prompt, transcript_path=named[how])))
+        text = reason_of_process(
+            run_hook("prompt", prompt_event(prompt, transcript_path=named[how]))
+        )
         assert "Fix the parser" in text
         assert "secret" not in text
 
@@ -225,10 +229,10 @@ def test_the_transcript_path_is_not_believed(
 @pytest.mark.parametrize(
     "prompt", ["/resume-hooks:resume kept words", ">handoff kept words", ">lineage", ">trim"]
 )
-def test_another_file_at_the_sessions_path(
+def test_a_special_file_counts_as_no_transcript(
     config_home: ConfigHome, run_hook: Run, prompt: str, how: str
 ) -> None:
-    """A link, a pipe, a folder or a stub: the answer is that of a session without a transcript."""
+    """It is a link, a pipe, a folder or a stub."""
     place = config_home.project() / f"{SESSION}.jsonl"
     if how == "symlink":
         place.symlink_to(write_session(config_home.root, OTHER, conversation(1)))
@@ -238,9 +242,9 @@ def test_another_file_at_the_sessions_path(
         place.mkdir()
     else:
         place.touch()
-    before = files(config_home)
-    text = reason(run_hook("prompt", event(prompt)))
-    assert files(config_home) == before
+    before = list_all_files(config_home)
+    text = reason_of_process(run_hook("prompt", prompt_event(prompt)))
+    assert list_all_files(config_home) == before
     assert ("kept words" in text) is ("kept words" in prompt)
     assert SESSION in text if ":resume" in prompt else "no transcript yet" in text
 
@@ -249,13 +253,13 @@ def test_another_file_at_the_sessions_path(
 def test_a_trigger_can_be_switched_off(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    """It is then an ordinary prompt with any text after it; the others still answer."""
-    a_session(config_home)
+    """It is then an ordinary prompt with any text after it. The others still answer."""
+    write_titled_session(config_home)
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
     for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):
         assert trigger_card(prompt) == ""
     other = Trigger("session" if verb != "session" else "help", "", is_slash=False, is_pasted=False)
-    assert card_of_trigger(other, event(""))
+    assert card_of_trigger(other, prompt_event(""))
 
 
 @pytest.mark.parametrize(
@@ -263,24 +267,21 @@ def test_a_trigger_can_be_switched_off(
 )
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
 @pytest.mark.parametrize("left", ["handoff fix the tests", "trim yes", "trim --tools Read"])
-def test_a_paste_over_left_over_text(
+def test_a_client_command_pasted_after_a_trigger_is_refused(
     config_home: ConfigHome, sign: str, left: str, tail: str
 ) -> None:
-    """Nothing is made, and nothing that was typed is lost.
-
-    The shell's own line is known as well.
-    """
-    is_pasted_over(config_home, f"{sign}{left} {tail}", left)
+    """No child is made, and no typed text is lost. The shell's command is recognized too."""
+    assert_paste_is_reported(config_home, f"{sign}{left} {tail}", left)
 
 
-def is_pasted_over(config_home: ConfigHome, prompt: str, left: str) -> None:
-    """Check that a left-over trigger is reported, and nothing is written."""
-    session = a_session(config_home)
+def assert_paste_is_reported(config_home: ConfigHome, prompt: str, left: str) -> None:
+    """Check that a leftover trigger is reported, and that no file is written."""
+    session = write_titled_session(config_home)
     text = trigger_card(prompt)
     assert "nothing was done" in text
     assert left.partition(" ")[2] in text
     assert text.endswith("\nClear it: Ctrl+C (once!), paste again.")
-    assert children(session) == []
+    assert children_of(session) == []
 
 
 WITHOUT_TRANSCRIPT = {
@@ -294,8 +295,8 @@ WITHOUT_TRANSCRIPT = {
 
 
 @pytest.mark.parametrize("words", WITHOUT_TRANSCRIPT)
-def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> None:
-    """The reason, the remedy, and the user's words."""
+def test_a_trigger_without_a_transcript_is_refused(config_home: ConfigHome, words: str) -> None:
+    """The answer has the reason, the remedy and the user's text."""
     text = trigger_card(f">{words}", session_id=OTHER)
     assert (
         f"{WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first."
@@ -306,8 +307,10 @@ def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> 
 
 
 @pytest.mark.parametrize("words", ["handoff my words", "rollover"])
-def test_right_after_a_clear(config_home: ConfigHome, words: str) -> None:
-    """The session before is named if the words could be handed off."""
+def test_a_trigger_after_a_clear_names_the_earlier_session(
+    config_home: ConfigHome, words: str
+) -> None:
+    """It is named if the words could be a handoff."""
     record_link(Link(OTHER, SESSION, "clear", "2026-01-31T09:32:00.000Z"), config_home.where)
     assert f"The session before it: /resume {SESSION}\n" in trigger_card(
         f">{words}", session_id=OTHER
@@ -342,13 +345,10 @@ def test_right_after_a_clear(config_home: ConfigHome, words: str) -> None:
         ([], False),
     ],
 )
-def test_next_to_a_working_model_no_card_says_ctrl_c(
+def test_no_card_suggests_ctrl_c_during_a_turn(
     config_home: ConfigHome, say: Say, records: list[Record], is_busy: bool
 ) -> None:
-    """One Ctrl+C would end its turn.
-
-    The last line, all that a busy client shows, says when to paste.
-    """
+    """One Ctrl+C would end the turn. A busy client shows only the last line, which says when to paste."""
     write_session(config_home.project(), SESSION, [*conversation(1), *records])
     assert child_cards.is_model_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
     for prompt in (">handoff go on", f">handoff go on /resume {OTHER}"):
@@ -359,13 +359,13 @@ def test_next_to_a_working_model_no_card_says_ctrl_c(
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In any trigger: the file, the reason, the remedy, and the user's words."""
-    a_session(config_home)
+    """Any trigger then names the file, the reason and the remedy, with the user's words."""
+    write_titled_session(config_home)
 
-    def fail(_: object) -> None:
+    def raise_error(_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/a/file")
 
-    monkeypatch.setattr("resume_hooks.hooks.handoff.answer_request", fail)
+    monkeypatch.setattr("resume_hooks.hooks.handoff.answer_request", raise_error)
     card = trigger_card(">handoff fix the tests")
     assert card.startswith("resume-hooks: Could not write /a/file: No space left on device.\n")
     assert "Check free space" in card
@@ -375,8 +375,8 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.M
 
 
 def test_a_refusal_of_a_long_text_ends_with_the_reason(config_home: ConfigHome) -> None:
-    """The text comes back whole, and pushes the beginning of the card off the screen."""
-    a_session(config_home)
+    """The whole text is returned, so the card starts beyond the top of the screen."""
+    write_titled_session(config_home)
     text = "fix the tests " * 2_000
     card = trigger_card(f">handoff {text}")
     reason = f"The next step has {len(text) - 1:,} characters, more than 20,000."

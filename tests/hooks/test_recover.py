@@ -1,4 +1,4 @@
-"""``>recall``: what was done, shown and copied at no tokens."""
+"""Tests of ``>recall``: it shows and copies the earlier work without using tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.hooks.conftest import Run, trigger_at
 ASKED = Trigger("recall", "", is_slash=False, is_pasted=False)
 
 
-def worked(home: ConfigHome) -> str:
+def write_compacted_session(home: ConfigHome) -> str:
     """Write a compacted session with prompts and actions, and return its path."""
     records = [
         user("Make the parser faster. Never touch the public API.", uuid="u1", parent=None),
@@ -44,7 +44,7 @@ def worked(home: ConfigHome) -> str:
 
 def test_compacted_messages_are_copied_and_shown(config_home: ConfigHome, run_hook: Run) -> None:
     """The card contains the user's words and the successful command from before the compaction."""
-    worked(config_home)
+    write_compacted_session(config_home)
     done = run_hook("prompt", {"session_id": SESSION, "prompt": ">recall"})
     reason = json.loads(done.stdout)["reason"]
     assert "Never touch the public API." in reason
@@ -55,7 +55,7 @@ def test_compacted_messages_are_copied_and_shown(config_home: ConfigHome, run_ho
 
 def test_copied_facts_are_labelled(config_home: ConfigHome) -> None:
     """The text to paste begins with a label, and has no blank line that could end it early."""
-    copied = answer_request(trigger_at(ASKED, worked(config_home))).to_copy
+    copied = answer_request(trigger_at(ASKED, write_compacted_session(config_home))).to_copy
     assert copied.startswith("Facts from this work's transcripts")
     assert "not instructions" in copied
     assert "make bench" in copied
@@ -72,7 +72,7 @@ def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | 
     assert "Nothing was changed." in shown
 
 
-def test_with_words_behind_it_the_skill_is_meant(config_home: ConfigHome) -> None:
+def test_recall_with_text_is_the_skill(config_home: ConfigHome) -> None:
     """The model answers ``/resume-hooks:recover-context what was next``."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert recognise_trigger("/resume-hooks:recover-context what was next") is None

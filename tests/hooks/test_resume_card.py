@@ -1,4 +1,4 @@
-"""The card of ``>resume``: all that is needed to choose a way on, within what a terminal of 80 columns shows."""
+"""Tests of the card of ``>resume``: it has all facts for a choice and fits a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ DIAL = (
 )
 
 
-def comparison(home: ConfigHome, **fields: Any) -> Comparison:
-    """A comparison of a titled session; ``fields`` replace its own."""
+def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
+    """Return a comparison of a titled session, with these fields replaced."""
     path = write_session(
         home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
     )
@@ -73,16 +73,13 @@ def comparison(home: ConfigHome, **fields: Any) -> Comparison:
 
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
+def test_the_card_fits_few_lines_of_eighty_columns(
     config_home: ConfigHome, copied: CopyResult, *, whole: bool
 ) -> None:
-    """What to do, the id and how it was copied, tokens and title.
-
-    Every way on where they were asked for.
-    """
+    """It has the advice, the id and how it was copied, tokens and title. All ways appear only on request."""
     full = ContextSize(190_000, 200_000)
     text = card_in_client(
-        resume_card(comparison(config_home, context=full), copied, ASKED, with_table=whole)
+        resume_card(compare_ways(config_home, context=full), copied, ASKED, with_table=whole)
     )
     for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
         assert part in text
@@ -93,17 +90,17 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
     assert sum(-(-len(line) // 70) for line in lines) <= MOST_LINES + 12 * whole
 
 
-def test_a_handoff_that_leaves_more_is_not_named(config_home: ConfigHome) -> None:
-    """For example in a session that was just compacted."""
+def test_a_handoff_larger_than_the_context_is_not_named(config_home: ConfigHome) -> None:
+    """The session may have just been compacted."""
     context = ContextSize(30_000, 50_000, kind=ESTIMATED)
     assert "/handoff leaves" not in describe_comparison(
-        comparison(config_home, context=context), lambda verb: f"/{verb}"
+        compare_ways(config_home, context=context), lambda verb: f"/{verb}"
     )
 
 
-def test_the_table(config_home: ConfigHome) -> None:
-    """One line per way and size in 48 columns: the tokens after it, the costs warm and cold, the contents."""
-    lines = build_ways_table(comparison(config_home))
+def test_the_table_of_ways(config_home: ConfigHome) -> None:
+    """It has one line per way and size in 48 columns: tokens, costs with a warm and a cold cache, and contents."""
+    lines = build_ways_table(compare_ways(config_home))
     assert lines == [
         "estimated  leaves warm cold  contents",
         "go on        150k  15k 188k  everything",
@@ -134,11 +131,11 @@ def test_the_table(config_home: ConfigHome) -> None:
         (RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0), None, "cache: cold"),
     ],
 )
-def test_the_state_of_the_cache(
+def test_the_table_states_the_cache(
     config_home: ConfigHome, traffic: RecentRequests, age: int | None, words: str
 ) -> None:
-    """Warm with the remaining time, cold, or irrelevant here."""
-    text = "\n".join(build_ways_table(comparison(config_home, traffic=traffic, age=age)))
+    """The cache is warm with its remaining time, cold, or irrelevant."""
+    text = "\n".join(build_ways_table(compare_ways(config_home, traffic=traffic, age=age)))
     assert words in text
     assert "a prompt: about 1 request, added tokens unknown" in text
 
@@ -147,61 +144,61 @@ def test_the_state_of_the_cache(
     ("trim_estimated", "words"),
     [(True, "nothing to trim"), (False, "too large for an estimate; try a trim")],
 )
-def test_a_trim_that_was_not_told(
+def test_a_trim_without_an_estimate_states_the_reason(
     config_home: ConfigHome, trim_estimated: bool, words: str
 ) -> None:
-    """The line has the reason why there is no number."""
+    """The reason replaces the number."""
     without = tuple(row for row in FIGURES if row.name != TRIM)
     assert f"trim       {words}" in build_ways_table(
-        comparison(config_home, estimates=without, is_trim_estimated=trim_estimated)
+        compare_ways(config_home, estimates=without, is_trim_estimated=trim_estimated)
     )
 
 
-def test_when_a_way_pays(config_home: ConfigHome) -> None:
-    """Only ways that pay are named, on two lines if necessary; or that none pays."""
+def test_the_table_says_when_a_way_pays_off(config_home: ConfigHome) -> None:
+    """Only ways that pay off are named, on two lines if necessary. Otherwise it says that none does."""
     late = tuple(
         row._replace(turns_to_pay_off=100 + at) if at else row for at, row in enumerate(FIGURES)
     )
-    lines = build_ways_table(comparison(config_home, estimates=late))
+    lines = build_ways_table(compare_ways(config_home, estimates=late))
     assert "pays off after prompts: trim 101, handoff 102," in lines
     assert "  rollover 103, compact 104" in lines
     never = tuple(row._replace(turns_to_pay_off=None) for row in FIGURES)
     assert "none pays off within 200 prompts" in build_ways_table(
-        comparison(config_home, estimates=never)
+        compare_ways(config_home, estimates=never)
     )
 
 
-def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
+def test_unmeasured_sizes_are_shown_as_limits(config_home: ConfigHome) -> None:
     """If a session takes too long to read, only the maximum of each size is known."""
     dial = (SizeEstimate(HandoffSize("12k", 42_000), 32_000, 53_000),)
     assert "handoff 12k   42k  32k  53k  as much as fits" in build_ways_table(
-        comparison(config_home, handoff_sizes=dial)
+        compare_ways(config_home, handoff_sizes=dial)
     )
 
 
 def test_a_handoff_larger_than_the_session_has_no_row(config_home: ConfigHome) -> None:
-    """Its size would enlarge the session; the size ``all`` leaves as much as there is."""
+    """The size ``all`` equals the current size."""
     names = [
         line.partition("k ")[0]
-        for line in build_ways_table(comparison(config_home, context=context_of(37_640)))
+        for line in build_ways_table(compare_ways(config_home, context=counted_context(37_640)))
     ]
     assert [name for name in names if name.startswith("handoff")] == [
         "handoff 1",
         "handoff all  150",
     ]
     assert any(name.startswith("rollover") for name in names)
-    lines = build_ways_table(comparison(config_home, context=context_of(31_000)))
+    lines = build_ways_table(compare_ways(config_home, context=counted_context(31_000)))
     assert [line for line in lines if line.startswith(("handoff 1k", "rollover"))] == []
 
 
-def context_of(tokens: int) -> ContextSize:
-    """A context that was counted."""
+def counted_context(tokens: int) -> ContextSize:
+    """Return a context that was counted."""
     return ContextSize(tokens, 200_000)
 
 
-def test_a_session_without_a_handoff_has_no_dial(config_home: ConfigHome) -> None:
+def test_a_session_without_a_handoff_has_no_sizes(config_home: ConfigHome) -> None:
     """Without a prompt one line replaces all sizes."""
-    lines = build_ways_table(comparison(config_home, handoff_sizes=()))
+    lines = build_ways_table(compare_ways(config_home, handoff_sizes=()))
     assert [line for line in lines if line.startswith("handoff")] == [
         "handoff       31k  18k  39k  nothing was asked"
     ]
@@ -235,23 +232,20 @@ TRIMMED = Advice(TRIM, "mostly tool output")
           "it is about to be compacted.")),
     ],
 )  # fmt: skip
-def test_the_first_line(
+def test_the_first_line_of_the_card(
     config_home: ConfigHome, tokens: int, left: int | None, advice: Advice | None, line: str
 ) -> None:
-    """From the figures, also that nothing is needed.
-
-    A trim that frees next to nothing is not spoken of.
-    """
+    """It depends on the figures, and may say that no action is needed. A trim with a small saving is omitted."""
     context = ContextSize(tokens, 200_000)
-    found = comparison(config_home, context=context, prompts_left=left, advice=advice)
+    found = compare_ways(config_home, context=context, prompts_left=left, advice=advice)
     assert resume_card(found, WAYS[0], ASKED).split("\n")[0] == line
     assert describe_comparison(found, "resume-hooks {}".format) == line.replace(
         ">", "resume-hooks "
     )
 
 
-def test_a_session_with_room_names_the_ways_to_continue(config_home: ConfigHome) -> None:
-    """A line each, of those that can be done; a fuller one has them in its first line."""
+def test_a_session_with_space_lists_its_ways(config_home: ConfigHome) -> None:
+    """Each possible way has a line. A fuller session names them in its first line."""
     with_room = ContextSize(14_400, 180_000)
     handoff = "  >handoff: continue in a new session, with what was said here"
     for estimates, lines in (
@@ -259,32 +253,32 @@ def test_a_session_with_room_names_the_ways_to_continue(config_home: ConfigHome)
         (FIGURES[:1], []),
     ):
         card = resume_card(
-            comparison(config_home, context=with_room, estimates=estimates), WAYS[0], ASKED
+            compare_ways(config_home, context=with_room, estimates=estimates), WAYS[0], ASKED
         )
         assert [line for line in card.split("\n") if line.startswith("  >")] == lines
-    assert handoff not in resume_card(comparison(config_home), WAYS[0], ASKED)
+    assert handoff not in resume_card(compare_ways(config_home), WAYS[0], ASKED)
 
 
-def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
+def test_the_card_of_a_session_without_a_handoff(config_home: ConfigHome) -> None:
     """Only possible ways are named."""
     trim = tuple(row for row in FIGURES if row.name != HANDOFF)
     for estimates, words in (
         ((FIGURES[0],), "83 % of 180,000. Going"),
         (trim, ". >trim leaves 60,000 tokens; going"),
     ):
-        assert words in resume_card(comparison(config_home, estimates=estimates), WAYS[0], ASKED)
+        assert words in resume_card(compare_ways(config_home, estimates=estimates), WAYS[0], ASKED)
 
 
 def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
     """No answer was counted."""
-    found = comparison(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
+    found = compare_ways(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
     assert "context about 10 tokens" in resume_card(found, WAYS[0], ASKED)
 
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
-    """No word is lost."""
+    """The whole text is kept."""
     text = card_in_client(
-        resume_card(comparison(config_home), WAYS[0], ASKED._replace(text='two\nlines "quoted"'))
+        resume_card(compare_ways(config_home), WAYS[0], ASKED._replace(text='two\nlines "quoted"'))
     )
     assert '\n  >handoff two\nlines "quoted"\n' in text
     assert "not sent" in text

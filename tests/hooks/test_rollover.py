@@ -1,4 +1,4 @@
-"""``>rollover`` through the hook, with a stand-in for the client, and ``/rollover`` as the module asks for it."""
+"""Tests of ``>rollover`` through the hook with a stand-in for the client, and of ``/rollover`` from the module."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.hooks.client_module import answer_module
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, user, write_session
-from tests.hooks.conftest import Run, Say, children
+from tests.hooks.conftest import Run, Say, children_of
 from tests.needs import REPO
 from tests.stand_in import StandIn, stand_in
 
@@ -30,25 +30,22 @@ def parent(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, conversation(2)))
 
 
-def event(prompt: str) -> dict[str, str]:
+def prompt_event(prompt: str) -> dict[str, str]:
     """Return the client's event for the hook."""
     return {"session_id": SESSION, "prompt": prompt, "hook_event_name": "UserPromptSubmit"}
 
 
-def card(say: Say, made: StandIn, prompt: str = ">rollover", **environ: str) -> str:
+def card_of_prompt(say: Say, made: StandIn, prompt: str = ">rollover", **environ: str) -> str:
     """Return the card for a prompt in a stand-in client."""
     return say(prompt, PATH=made.path, **environ)
 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
-def test_the_card(config_home: ConfigHome, say: Say, parent: Path, sign: str) -> None:
-    """Who wrote what is in the child, what it took, how to continue.
-
-    The last line fits next to a working model.
-    """
+def test_the_card_of_a_rollover(config_home: ConfigHome, say: Say, parent: Path, sign: str) -> None:
+    """It names the model, the costs and how to continue. The last line fits next to a running turn."""
     made = stand_in(config_home.root, GOOD)
-    text = card(say, made, f"{sign}rollover focus on tabs")
-    (child,) = children(parent)
+    text = card_of_prompt(say, made, f"{sign}rollover focus on tabs")
+    (child,) = children_of(parent)
     assert text.startswith("rolled over · the /resume line not copied\n")
     assert "a summary by haiku-of-the-day and a digest are in it" in text
     assert "of 2 sentences 0 tied to records, 0 not in the transcript" in text
@@ -59,32 +56,32 @@ def test_the_card(config_home: ConfigHome, say: Say, parent: Path, sign: str) ->
     assert "focus on tabs" in made.calls()[0]["text"]
 
 
-def test_a_stray_enter_pays_for_nothing(config_home: ConfigHome, say: Say, parent: Path) -> None:
-    """The same child with the same facts; other words are another matter."""
+def test_a_repeated_rollover_costs_nothing(config_home: ConfigHome, say: Say, parent: Path) -> None:
+    """The same words name the same child. Other words make another one."""
     made = stand_in(config_home.root, GOOD)
-    first = card(say, made, ">rollover tabs")
-    again = card(say, made, ">rollover tabs")
+    first = card_of_prompt(say, made, ">rollover tabs")
+    again = card_of_prompt(say, made, ">rollover tabs")
     assert again.startswith("already rolled over")
     told = re.compile(r"are in it")
     rows = [row for row in first.split("\n") if told.search(row)]
     assert rows
     assert [row for row in again.split("\n") if told.search(row)] == rows
-    assert len(children(parent)) == len(made.calls()) == 1
-    card(say, made, ">rollover spaces")
-    assert len(children(parent)) == len(made.calls()) == 2
+    assert len(children_of(parent)) == len(made.calls()) == 1
+    card_of_prompt(say, made, ">rollover spaces")
+    assert len(children_of(parent)) == len(made.calls()) == 2
 
 
-def test_after_another_prompt_it_is_rebuilt(
+def test_a_rollover_after_another_prompt_is_new(
     config_home: ConfigHome, say: Say, parent: Path
 ) -> None:
     """The old child lacks the new prompt."""
     made = stand_in(config_home.root, GOOD)
-    card(say, made)
+    card_of_prompt(say, made)
     with parent.open("ab") as stream:
         stream.write(
             line(user("and now?", uuid="x", parent="r3", ts="2099-01-01T00:00:00.000Z")) + b"\n"
         )
-    assert card(say, made).startswith("rolled over")
+    assert card_of_prompt(say, made).startswith("rolled over")
     assert len(made.calls()) == 2
 
 
@@ -96,13 +93,13 @@ def test_after_another_prompt_it_is_rebuilt(
         ("print('\\x1b[31mno')", "claude did not answer with JSON"),
     ],
 )
-def test_a_failure_is_said_plainly(
+def test_a_failed_summary_is_reported(
     config_home: ConfigHome, say: Say, parent: Path, body: str, said: str
 ) -> None:
-    """The digest alone is in the child, and the way to try again is named."""
+    """The child has only the digest, and the card names the command to try again."""
     made = stand_in(config_home.root, body)
-    text = card(say, made)
-    (child,) = children(parent)
+    text = card_of_prompt(say, made)
+    (child,) = children_of(parent)
     assert text.startswith("rolled over without a summary · ")
     assert f"No summary: {said}. The new session has only the digest." in text
     command = f"sh {shlex.quote(f'{REPO}/hooks/engine')} rollover {SESSION}"
@@ -114,23 +111,25 @@ def test_a_failure_is_said_plainly(
     assert b"digest of" in child.read_bytes()
 
 
-def test_without_a_client_on_path(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
-    """The result is the same, because there is no model."""
-    done = run_hook("prompt", event(">rollover"), environ={"PATH": "/nowhere"})
+def test_a_rollover_without_a_client_has_only_the_digest(
+    config_home: ConfigHome, run_hook: Run, parent: Path
+) -> None:
+    """There is no model."""
+    done = run_hook("prompt", prompt_event(">rollover"), environ={"PATH": "/nowhere"})
     assert (
         "claude is not installed, or not on PATH. The new session has only"
         in json.loads(done.stdout)["reason"]
     )
-    assert len(children(parent)) == 1
+    assert len(children_of(parent)) == 1
 
 
-def begun(config_home: ConfigHome, made: StandIn) -> subprocess.Popen[bytes]:
+def start_and_wait_for_model(config_home: ConfigHome, made: StandIn) -> subprocess.Popen[bytes]:
     """Run the hook in its own process until it has asked the model."""
     env = {**config_home.environ, "PATH": made.path, "RESUME_HOOKS_CLIPBOARD": "none"}
     command = [sys.executable, "-I", str(REPO / "hooks" / "prompt.py")]
     hook = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     assert hook.stdin is not None
-    hook.stdin.write(json.dumps(event(">rollover")).encode())
+    hook.stdin.write(json.dumps(prompt_event(">rollover")).encode())
     hook.stdin.close()
     deadline = time.monotonic() + 30
     while not list(made.calls_folder.glob("*.json")):
@@ -141,11 +140,14 @@ def begun(config_home: ConfigHome, made: StandIn) -> subprocess.Popen[bytes]:
 
 
 def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> None:
-    """The client ends its hook: the child stands, the model's process is gone, and it is mentioned afterwards."""
+    """The client ends its hook.
+
+    The child exists, the model's process has ended, and a later answer mentions the child.
+    """
     made = stand_in(config_home.root, "time.sleep(300)")
-    with begun(config_home, made) as hook:
+    with start_and_wait_for_model(config_home, made) as hook:
         hook.send_signal(signal.SIGTERM)
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     assert b"digest of" in child.read_bytes()
     assert not Path(made.calls()[0]["folder"]).exists()
 
@@ -160,24 +162,26 @@ def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> N
 def test_a_failed_summary_is_tried_again(
     config_home: ConfigHome, run_hook: Run, say: Say, parent: Path, body: str
 ) -> None:
-    """After a failed model or Esc, the same words continue with the existing child instead of a second one."""
-    run_hook("prompt", event(">rollover"), environ={"PATH": stand_in(config_home.root, body).path})
-    assert card(say, stand_in(config_home.root, GOOD)).startswith("rolled over · ")
-    (child,) = children(parent)
+    """After a failed model or Esc, the same words complete the existing child."""
+    run_hook(
+        "prompt", prompt_event(">rollover"), environ={"PATH": stand_in(config_home.root, body).path}
+    )
+    assert card_of_prompt(say, stand_in(config_home.root, GOOD)).startswith("rolled over · ")
+    (child,) = children_of(parent)
     assert b"summary by" in child.read_bytes()
 
 
-def test_while_it_is_written_the_child_is_mentioned(
+def test_a_parallel_rollover_names_the_child(
     config_home: ConfigHome, say: Say, parent: Path
 ) -> None:
-    """The same words meanwhile do not ask the model again."""
+    """The same words do not ask the model again meanwhile."""
     made = stand_in(config_home.root, "time.sleep(300)")
-    with begun(config_home, made) as hook:
-        text = card(say, made)
+    with start_and_wait_for_model(config_home, made) as hook:
+        text = card_of_prompt(say, made)
         hook.terminate()
     assert text.startswith("already rolled over")
     assert "it is still being written" in text
-    assert len(children(parent)) == len(made.calls()) == 1
+    assert len(children_of(parent)) == len(made.calls()) == 1
 
 
 USED = {
@@ -190,8 +194,8 @@ OWN = "claude-opus-4-5"
 
 
 @pytest.fixture
-def warm(config_home: ConfigHome) -> Path:
-    """A session whose model answered just now, and has it in its cache."""
+def warm_session(config_home: ConfigHome) -> Path:
+    """Return a session whose model has just answered, so that the cache has it."""
     first, last = conversation(2), clock.now()
     usage = {**USED, "cache_creation": {"ephemeral_5m_input_tokens": 1_300}}
     answer = assistant(
@@ -205,7 +209,7 @@ def warm(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, [*first, answer]))
 
 
-def inside(args: str = "", **forked: object) -> dict[str, Any]:
+def ask_module(args: str = "", **forked: object) -> dict[str, Any]:
     """Return the module's reply, with its report on the session's own model."""
     event = {
         "session_id": SESSION,
@@ -219,33 +223,30 @@ def inside(args: str = "", **forked: object) -> dict[str, Any]:
     return reply
 
 
-def test_a_warm_cache_is_asked_first(warm: Path) -> None:
-    """The child is there before anybody is asked.
-
-    What the model answers completes it, and what that took is reported.
-    """
-    asked = inside("focus on tabs")
-    (child,) = children(warm)
+def test_the_own_model_with_a_warm_cache_is_asked_first(warm_session: Path) -> None:
+    """The child exists before the request. The model's answer completes it, and the costs are reported."""
+    asked = ask_module("focus on tabs")
+    (child,) = children_of(warm_session)
     assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
     assert "focus on tabs" in asked["fork"]
     assert re.search(
         r"<material .*ASSISTANT :4\n +Half of it is done\.", asked["fork"], re.DOTALL
     ), "the digest, with references"
     assert b"summary by" not in child.read_bytes()
-    made = inside(
+    made = ask_module(
         "focus on tabs",
         isAnswered=True,
         text='{"goal": "Mend it.", "state": "Half done."}',
         usage=USED,
     )
-    assert children(warm) == [child]
+    assert children_of(warm_session) == [child]
     assert made["open"] == child.stem
     assert b"summary by claude-opus-4-5" in child.read_bytes()
     assert (
         "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
         in made["remark"]
     )
-    again = inside("focus on tabs")
+    again = ask_module("focus on tabs")
     assert again["open"] == child.stem, "asked for once"
     assert "already rolled over" in again["by_hand"]
 
@@ -264,81 +265,81 @@ def test_a_warm_cache_is_asked_first(warm: Path) -> None:
         ({"isAnswered": True, "text": "In prose.", "usage": USED}, "answered in prose"),
     ],
 )
-def test_without_its_answer_the_headless_model_is_asked(
-    warm: Path,
+def test_the_headless_model_is_asked_after_the_own_model(
+    warm_session: Path,
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
     told: dict[str, Any],
     said: str,
 ) -> None:
-    """For the same child, with the whole session; both costs are reported."""
+    """It completes the same child with the whole session. Both costs are reported."""
     made = stand_in(config_home.root, GOOD)
     monkeypatch.setenv("PATH", made.path)
-    assert inside()["fork"]
-    done = inside(**told)
-    (child,) = children(warm)
+    assert ask_module()["fork"]
+    done = ask_module(**told)
+    (child,) = children_of(warm_session)
     assert b"summary by haiku-of-the-day" in child.read_bytes()
     assert said in done["remark"]
     assert "; haiku-of-the-day took 1 call, 1,200 tokens read" in done["remark"]
     assert "Records of the session" in made.calls()[0]["text"]
 
 
-def test_one_that_takes_all_the_time_is_the_last(
-    warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+def test_no_second_model_is_asked_after_the_time_limit(
+    warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no second call; the same words later ask again, for the same child."""
+    """The same words later ask again for the same child."""
     made = stand_in(config_home.root, GOOD)
     monkeypatch.setenv("PATH", made.path)
-    inside()
-    late = inside(reason="late")
-    (child,) = children(warm)
+    ask_module()
+    late = ask_module(reason="late")
+    (child,) = children_of(warm_session)
     assert "No summary: claude-opus-4-5 did not answer within 120 s" in late["remark"]
     assert (late["open"], made.calls()) == (child.stem, [])
-    assert inside()["fork"]
-    assert children(warm) == [child]
+    assert ask_module()["fork"]
+    assert children_of(warm_session) == [child]
 
 
 @pytest.mark.parametrize("why", ["named", "another", "cold", "no module"])
-def test_where_it_is_not_asked(
-    warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str
+def test_the_own_model_is_not_asked_if_it_costs_more(
+    warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """The user named a model or chose another one, or the cache is gone, so it could cost more."""
+    """The user named or chose another model, or the cache expired."""
     monkeypatch.setenv("PATH", stand_in(config_home.root, GOOD).path)
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
     if why == "cold":
         monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
     model = {"another": "claude-sonnet-4-5", "no module": None}.get(why, OWN)
-    made = inside(model=model)
+    made = ask_module(model=model)
     assert made["remark"] == ""
-    (child,) = children(warm)
+    (child,) = children_of(warm_session)
     assert b"summary by haiku-of-the-day" in child.read_bytes()
 
 
-def test_while_the_client_asks_its_model_the_child_is_mentioned(
-    warm: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_child_is_named_while_the_own_model_is_asked(
+    warm_session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same words meanwhile; once it was left by Esc, or the client is gone or too late, they ask again."""
-    inside()
-    (child,) = children(warm)
-    assert "it is still being written" in inside()["by_hand"]
+    """After Esc, or if the client has ended or takes too long, the same words ask again."""
+    ask_module()
+    (child,) = children_of(warm_session)
+    assert "it is still being written" in ask_module()["by_hand"]
     gone = answer_module("left", {"session_id": SESSION, "screen": True, "args": "rollover"})
     assert f"/resume {child.stem} opens the new session" in gone["text"]
-    assert inside()["fork"]
+    assert ask_module()["fork"]
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 300)
-    assert inside()["fork"]
-    assert children(warm) == [child]
+    assert ask_module()["fork"]
+    assert children_of(warm_session) == [child]
 
 
-def test_an_answer_for_a_child_that_continued_is_a_new_one(warm: Path) -> None:
-    """Somebody opened the digest meanwhile: that is left alone, and what was paid for is not lost."""
-    inside()
-    (first,) = children(warm)
+def test_an_answer_for_a_continued_child_makes_a_new_one(warm_session: Path) -> None:
+    """A user opened the digest meanwhile. It stays unchanged, and the paid answer is not lost."""
+    ask_module()
+    (first,) = children_of(warm_session)
     with first.open("ab") as stream:
         stream.write(line(user("hello", uuid="x", ts="2099-01-01T00:00:00.000Z")) + b"\n")
     before = first.read_bytes()
-    inside(isAnswered=True, text='{"goal": "Mend it.", "state": "Half done."}')
+    ask_module(isAnswered=True, text='{"goal": "Mend it.", "state": "Half done."}')
     assert first.read_bytes() == before
-    (second,) = (path for path in children(warm) if path != first)
+    (second,) = (path for path in children_of(warm_session) if path != first)
     assert b"summary by claude-opus-4-5" in second.read_bytes()

@@ -1,4 +1,4 @@
-"""SessionEnd and SessionStart: one link for one /clear, and what is due then, on any Python that a hook may meet."""
+"""Tests of SessionEnd and SessionStart: one link per /clear, and the reports of a start, on any supported Python."""
 
 from __future__ import annotations
 
@@ -43,16 +43,13 @@ BOTH = pytest.mark.parametrize("any_python", ["this Python", "Python 3.9"], indi
 
 @pytest.fixture
 def any_python(request: pytest.FixtureRequest) -> str:
-    """The Python that the hook's script runs on; "" for that of the tests, in their process."""
+    """Return the Python for the hook's script; "" for the tests' own process."""
     return python39() if getattr(request, "param", "") == "Python 3.9" else ""
 
 
 @pytest.fixture
-def say(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Send an event of the client with this pid to the hook.
-
-    The one object that it prints, ``{}`` for nothing.
-    """
+def reply_to_event(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> Say:
+    """Return a function that sends an event with this client id to the hook and returns the reply, ``{}`` for none."""
 
     def one(event: object, pid: int | str = 4711, **environ: str) -> dict[str, Any]:
         environ = {"CLAUDE_PID": str(pid), **environ}
@@ -75,80 +72,76 @@ def say(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> Say:
 
 
 @pytest.fixture
-def send(say: Say) -> Send:
-    """Send an event without a reply."""
+def send_event(reply_to_event: Say) -> Send:
+    """Return a function that sends an event without a reply."""
 
     def one(event: object, pid: int | str = 4711, **environ: str) -> None:
-        assert say(event, pid, **environ) == {}
+        assert reply_to_event(event, pid, **environ) == {}
 
     return one
 
 
-def end(number: str = OLD, reason: object = "clear") -> dict[str, Any]:
-    """The end of a session."""
+def end_event(number: str = OLD, reason: object = "clear") -> dict[str, Any]:
+    """Return the event of a session's end."""
     return {"hook_event_name": "SessionEnd", "session_id": number, "reason": reason}
 
 
-def start(number: str = NEW, source: object = "clear") -> dict[str, Any]:
-    """The start of a session."""
+def start_event(number: str = NEW, source: object = "clear") -> dict[str, Any]:
+    """Return the event of a session's start."""
     return {"hook_event_name": "SessionStart", "session_id": number, "source": source}
 
 
-def pairs(home: ConfigHome) -> list[tuple[str, str]]:
-    """Every link as (parent, child)."""
+def linked_pairs(home: ConfigHome) -> list[tuple[str, str]]:
+    """Return every link as (parent, child)."""
     return [(link.parent_id, link.child_id) for link in read_links(home.where)]
 
 
-def marks(home: ConfigHome) -> list[Path]:
-    """The marks that wait for a successor."""
-    return [path for path in sorted(pending(home).glob("*")) if not path.name.startswith("keep-")]
+def clear_marks(home: ConfigHome) -> list[Path]:
+    """Return the marks that wait for a successor."""
+    return [
+        path for path in sorted(notes_folder(home).glob("*")) if not path.name.startswith("keep-")
+    ]
 
 
-def pending(home: ConfigHome) -> Path:
-    """The folder of notes."""
+def notes_folder(home: ConfigHome) -> Path:
+    """Return the folder of notes."""
     return home.config / "resume-hooks" / "pending"
 
 
 @BOTH
-def test_a_clear_is_one_link(config_home: ConfigHome, send: Send) -> None:
-    """The session that ended is the parent of the one that starts in the same client.
-
-    The mark is used up.
-    """
-    send(end())
-    assert len(marks(config_home)) == 1
-    send(start())
-    send(start(session_id(3)))
+def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> None:
+    """The ended session is the parent of the one that starts in the same client. The mark is consumed."""
+    send_event(end_event())
+    assert len(clear_marks(config_home)) == 1
+    send_event(start_event())
+    send_event(start_event(session_id(3)))
     (link,) = read_links(config_home.where)
     assert link == Link(NEW, OLD, "clear", link.at, 4711)
     assert (
         abs(time.time() - __import__("datetime").datetime.fromisoformat(link.at).timestamp()) < 60
     )
-    assert marks(config_home) == []
+    assert clear_marks(config_home) == []
 
 
-def test_a_clear_after_a_clear(config_home: ConfigHome, send: Send) -> None:
-    """A chain of them, in order.
-
-    An id that a client starts after it ended is never its own parent.
-    """
-    send(end())
-    send(start())
-    send(end(NEW))
-    send(start(session_id(3)))
-    send(end(session_id(3)))
-    send(start(session_id(3)))
-    assert pairs(config_home) == [(OLD, NEW), (NEW, session_id(3))]
+def test_repeated_clears_write_a_chain_of_links(config_home: ConfigHome, send_event: Send) -> None:
+    """A session that starts again after its own end is never its own parent."""
+    send_event(end_event())
+    send_event(start_event())
+    send_event(end_event(NEW))
+    send_event(start_event(session_id(3)))
+    send_event(end_event(session_id(3)))
+    send_event(start_event(session_id(3)))
+    assert linked_pairs(config_home) == [(OLD, NEW), (NEW, session_id(3))]
 
 
 @BOTH
 def test_an_older_client_is_found_among_the_ancestors(
     config_home: ConfigHome, any_python: str
 ) -> None:
-    """Without CLAUDE_PID the client is the first ancestor except shells and Python."""
+    """Without CLAUDE_PID, the client is the first ancestor process except for shells and Python."""
     script = config_home.root / "client.pl"
     hook = f"{any_python or sys.executable} -I {REPO / 'hooks' / 'session.py'}"
-    events = [json.dumps(event) for event in (end(), start())]
+    events = [json.dumps(event) for event in (end_event(), start_event())]
     lines = [
         f"open(my $h, '|-', 'sh', '-c', '{hook}; true') or die; print $h '{event}'; close $h;"
         for event in events
@@ -158,53 +151,58 @@ def test_an_older_client_is_found_among_the_ancestors(
         ["perl", str(script)], env={**os.environ, **config_home.environ}, check=False, timeout=60
     )
     assert need_perl.returncode == 0
-    assert pairs(config_home) == [(OLD, NEW)]
+    assert linked_pairs(config_home) == [(OLD, NEW)]
 
 
-def test_clients_do_not_mix(config_home: ConfigHome, send: Send) -> None:
-    """Two clients that clear simultaneously get their own handoffs; one that only starts gets none."""
-    send(end(session_id(10)), 10)
-    send(end(session_id(20)), 20)
-    send(start(session_id(21)), 20)
-    send(start(session_id(31)), 30)
-    send(start(session_id(11)), 10)
-    assert pairs(config_home) == [
+def test_parallel_clears_get_their_own_handoffs(config_home: ConfigHome, send_event: Send) -> None:
+    """A client that only starts gets none."""
+    send_event(end_event(session_id(10)), 10)
+    send_event(end_event(session_id(20)), 20)
+    send_event(start_event(session_id(21)), 20)
+    send_event(start_event(session_id(31)), 30)
+    send_event(start_event(session_id(11)), 10)
+    assert linked_pairs(config_home) == [
         (session_id(20), session_id(21)),
         (session_id(10), session_id(11)),
     ]
 
 
 @pytest.mark.parametrize(
-    "event", [end(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)]
+    "event",
+    [end_event(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)],
 )
 def test_other_ends_leave_no_mark(
-    config_home: ConfigHome, send: Send, event: dict[str, Any]
+    config_home: ConfigHome, send_event: Send, event: dict[str, Any]
 ) -> None:
-    """Only after /clear a successor follows."""
-    send(event)
-    assert marks(config_home) == []
+    """Only /clear has a successor."""
+    send_event(event)
+    assert clear_marks(config_home) == []
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "compact", "fork", None, ["clear"]])
-def test_other_starts_take_no_mark(config_home: ConfigHome, send: Send, source: object) -> None:
-    """Another kind of start is not a successor, and leaves the mark."""
-    send(end())
-    send(start(session_id(5), source))
-    assert pairs(config_home) == []
-    send(start())
-    assert pairs(config_home) == [(OLD, NEW)]
+def test_other_starts_consume_no_mark(
+    config_home: ConfigHome, send_event: Send, source: object
+) -> None:
+    """They are not a successor."""
+    send_event(end_event())
+    send_event(start_event(session_id(5), source))
+    assert linked_pairs(config_home) == []
+    send_event(start_event())
+    assert linked_pairs(config_home) == [(OLD, NEW)]
 
 
 @BOTH
 @pytest.mark.parametrize("seconds", [-3_600, 3_600])
-def test_a_stale_mark_links_nothing(config_home: ConfigHome, send: Send, seconds: int) -> None:
-    """A mark of a client that died long ago, or from a clock that was wrong, is thrown away."""
-    send(end())
-    (mark,) = marks(config_home)
+def test_an_old_mark_writes_no_link(
+    config_home: ConfigHome, send_event: Send, seconds: int
+) -> None:
+    """The client ended long ago, or the clock was wrong. The mark is deleted."""
+    send_event(end_event())
+    (mark,) = clear_marks(config_home)
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "at": time.time() + seconds}))
-    send(start())
-    assert pairs(config_home) == []
-    assert marks(config_home) == []
+    send_event(start_event())
+    assert linked_pairs(config_home) == []
+    assert clear_marks(config_home) == []
 
 
 @BOTH
@@ -212,17 +210,19 @@ def test_a_stale_mark_links_nothing(config_home: ConfigHome, send: Send, seconds
     "damage",
     [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000],
 )
-def test_a_damaged_mark_links_nothing(config_home: ConfigHome, send: Send, damage: bytes) -> None:
-    """And it does not disturb the next clear."""
-    send(end())
-    (mark,) = marks(config_home)
+def test_a_damaged_mark_writes_no_link(
+    config_home: ConfigHome, send_event: Send, damage: bytes
+) -> None:
+    """The next clear still works."""
+    send_event(end_event())
+    (mark,) = clear_marks(config_home)
     mark.write_bytes(damage)
-    send(start())
-    assert pairs(config_home) == []
-    assert marks(config_home) == []
-    send(end(NEW))
-    send(start(session_id(3)))
-    assert pairs(config_home) == [(NEW, session_id(3))]
+    send_event(start_event())
+    assert linked_pairs(config_home) == []
+    assert clear_marks(config_home) == []
+    send_event(end_event(NEW))
+    send_event(start_event(session_id(3)))
+    assert linked_pairs(config_home) == [(NEW, session_id(3))]
 
 
 @BOTH
@@ -237,77 +237,81 @@ def test_a_damaged_mark_links_nothing(config_home: ConfigHome, send: Send, damag
         b" " * 2_000_000,
         {},
         {"hook_event_name": ["SessionEnd"], "session_id": OLD, "reason": "clear"},
-        end("../../x"),
-        end(""),
-        end(f"{OLD}\0"),
+        end_event("../../x"),
+        end_event(""),
+        end_event(f"{OLD}\0"),
         {"hook_event_name": "SessionEnd", "session_id": 7, "reason": "clear"},
-        start("../x"),
+        start_event("../x"),
     ],
 )
-def test_odd_events_do_nothing(config_home: ConfigHome, send: Send, event: object) -> None:
-    """No output, no traceback, no file."""
-    send(event)
+def test_malformed_events_are_ignored(
+    config_home: ConfigHome, send_event: Send, event: object
+) -> None:
+    """There is no output, no traceback and no file."""
+    send_event(event)
     assert not (config_home.config / "resume-hooks").exists()
 
 
 @BOTH
 @pytest.mark.parametrize("pid", ["", "x", "-1", "²", "9" * 500, "../7"])
-def test_an_odd_client_pid_is_harmless(config_home: ConfigHome, send: Send, pid: str) -> None:
-    """For any value nothing is written outside of pending and nothing fails."""
-    send(end(), pid)
-    send(start(), pid)
+def test_an_invalid_client_pid_is_harmless(
+    config_home: ConfigHome, send_event: Send, pid: str
+) -> None:
+    """For any value, no file outside of the notes is written and no error is raised."""
+    send_event(end_event(), pid)
+    send_event(start_event(), pid)
     assert {path.name for path in config_home.config.iterdir()} <= {"projects", "resume-hooks"}
 
 
 @BOTH
-def test_a_link_that_can_t_be_written_is_named_after_clear(
-    config_home: ConfigHome, say: Say
+def test_an_unwritable_link_is_reported_after_clear(
+    config_home: ConfigHome, reply_to_event: Say
 ) -> None:
-    """The start continues; a line names the folder, the reason, the loss and the remedy."""
+    """The start continues. A line names the folder, the reason, the loss and the remedy."""
     (config_home.root / "file").touch()
     state = str(config_home.root / "file" / "x")
-    assert say(end(), RESUME_HOOKS_HOME=state) == {}
-    assert say(start(source="startup"), RESUME_HOOKS_HOME=state) == {}
-    assert say(start(), RESUME_HOOKS_HOME=state) == {
+    assert reply_to_event(end_event(), RESUME_HOOKS_HOME=state) == {}
+    assert reply_to_event(start_event(source="startup"), RESUME_HOOKS_HOME=state) == {}
+    assert reply_to_event(start_event(), RESUME_HOOKS_HOME=state) == {
         "systemMessage": "resume-hooks: the session before this one could not be recorded in "
         f"{state} (Not a directory), so /resume-hooks:lineage will not show it. Check free space "
         "and the permissions of the folder."
     }
-    assert pairs(config_home) == []
+    assert linked_pairs(config_home) == []
 
 
 @pytest.mark.parametrize("has_mark", [True, False])
-def test_a_full_disk_is_named_after_clear(
-    config_home: ConfigHome, say: Say, has_mark: bool
+def test_a_full_disk_is_reported_after_clear(
+    config_home: ConfigHome, reply_to_event: Say, has_mark: bool
 ) -> None:
     """It was full at the session's end, when the mark is written, or only at the start."""
     if has_mark:
-        say(end())
+        reply_to_event(end_event())
     with refusing(errno.ENOSPC)(config_home.config / "resume-hooks"):
-        line = say(start())["systemMessage"]
+        line = reply_to_event(start_event())["systemMessage"]
     assert "(No space left on device)" in line
-    assert pairs(config_home) == []
+    assert linked_pairs(config_home) == []
 
 
 @BOTH
-def test_marks_and_links_are_private(config_home: ConfigHome, send: Send) -> None:
-    """Folders 0700, files 0600."""
-    send(end())
+def test_marks_and_links_are_private(config_home: ConfigHome, send_event: Send) -> None:
+    """Folders have mode 0700 and files 0600."""
+    send_event(end_event())
     state = config_home.config / "resume-hooks"
     modes = {
         path.relative_to(state).parts[0]: path.stat().st_mode & 0o777
-        for path in [state / "pending", *pending(config_home).glob("*")]
+        for path in [state / "pending", *notes_folder(config_home).glob("*")]
     }
     assert modes["pending"] == 0o600
     assert state.stat().st_mode & 0o777 == (state / "pending").stat().st_mode & 0o777 == 0o700
 
 
 @BOTH
-def test_ten_clients_at_once(config_home: ConfigHome, any_python: str) -> None:
+def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python: str) -> None:
     """Each has its own parent, and no row of links.jsonl is torn."""
     numbers = range(100, 110)
 
-    def all_at_once(make: Callable[[int], dict[str, Any]]) -> None:
+    def run_in_parallel(make: Callable[[int], dict[str, Any]]) -> None:
         running = []
         for number in numbers:
             env = {**config_home.environ, "CLAUDE_PID": str(number)}
@@ -319,14 +323,18 @@ def test_ten_clients_at_once(config_home: ConfigHome, any_python: str) -> None:
             running.append(process)
         assert [process.wait(timeout=60) for process in running] == [0] * len(running)
 
-    all_at_once(lambda number: end(session_id(number)))
-    all_at_once(lambda number: start(session_id(number + 1_000)))
-    assert sorted(pairs(config_home)) == [(session_id(n), session_id(n + 1_000)) for n in numbers]
+    run_in_parallel(lambda number: end_event(session_id(number)))
+    run_in_parallel(lambda number: start_event(session_id(number + 1_000)))
+    assert sorted(linked_pairs(config_home)) == [
+        (session_id(n), session_id(n + 1_000)) for n in numbers
+    ]
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_a_mark_that_is_not_a_file(config_home: ConfigHome, run_hook: Run, kind: str) -> None:
-    """It links nothing, and the client's start does not wait for it."""
+def test_a_mark_that_is_not_a_file_is_ignored(
+    config_home: ConfigHome, run_hook: Run, kind: str
+) -> None:
+    """The client's start does not wait for it."""
     mark = config_home.config / "resume-hooks" / "pending" / "clear-4711.json"
     mark.parent.mkdir(parents=True)
     if kind == "pipe":
@@ -334,14 +342,14 @@ def test_a_mark_that_is_not_a_file(config_home: ConfigHome, run_hook: Run, kind:
     else:
         (config_home.root / "elsewhere").write_text(json.dumps({"session_id": session_id(1)}))
         mark.symlink_to(config_home.root / "elsewhere")
-    done = run_hook("session", start(session_id(2)), environ={"CLAUDE_PID": "4711"})
+    done = run_hook("session", start_event(session_id(2)), environ={"CLAUDE_PID": "4711"})
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert pairs(config_home) == []
+    assert linked_pairs(config_home) == []
 
 
 @pytest.fixture
-def child(config_home: ConfigHome) -> Path:
-    """An untouched child, which client 4711 made out of OLD and which waits for its ``/clear``."""
+def pending_child(config_home: ConfigHome) -> Path:
+    """Return an untouched child that client 4711 made of OLD, which waits for its ``/clear``."""
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     rows = f"1. old · {OLD}\n2. new · {CHILD} · this session\n   {path}"
     opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
@@ -351,42 +359,46 @@ def child(config_home: ConfigHome) -> Path:
     return Path(path)
 
 
-def test_clear_after_a_rollover_reports_it(config_home: ConfigHome, child: Path, say: Say) -> None:
-    """The link, too, for what counts children by kind; a note of any other kind is none."""
-    size = os.path.getsize(child)
+def test_clear_after_a_rollover_is_reported(
+    config_home: ConfigHome, pending_child: Path, reply_to_event: Say
+) -> None:
+    """The link has the kind too, for the statistics. A note of another kind is ignored."""
+    size = os.path.getsize(pending_child)
     for kind, said in (
         ("rollover", f"resume-hooks: the rollover of {OLD[:8]} is loaded"),
         ("x", ""),
     ):
         store_handoff(
-            PendingHandoff(4711, "", OLD, CHILD, str(child), size, time.time(), "opening", kind)
+            PendingHandoff(
+                4711, "", OLD, CHILD, str(pending_child), size, time.time(), "opening", kind
+            )
         )
-        say(end())
-        told = say(beside(child, NEW, "clear")) or {}
+        reply_to_event(end_event())
+        told = reply_to_event(start_event_next_to(pending_child, NEW, "clear")) or {}
         assert told.get("systemMessage", "")[: len(said) or None] == said
     assert read_links(config_home.where)[0].kind == "rollover"
 
 
-def beside(path: Path, number: str, source: str) -> dict[str, Any]:
-    """The start of a session in the folder of ``path``."""
-    return {**start(number, source), "transcript_path": str(path.parent / f"{number}.jsonl")}
+def start_event_next_to(path: Path, number: str, source: str) -> dict[str, Any]:
+    """Return the start event of a session in the folder of ``path``."""
+    return {**start_event(number, source), "transcript_path": str(path.parent / f"{number}.jsonl")}
 
 
 @BOTH
-def test_clear_after_a_handoff_opens_with_it(
-    config_home: ConfigHome, child: Path, say: Say
+def test_clear_after_a_handoff_opens_with_its_digest(
+    config_home: ConfigHome, pending_child: Path, reply_to_event: Say
 ) -> None:
-    """As facts, naming the new session in the child's place; linked as a handoff.
+    """The facts name the new session instead of the child.
 
-    The child gave way. Once.
+    The link is a handoff, and the child is removed. It happens once.
     """
-    raw = child.read_bytes()
-    say(end())
-    said = say(beside(child, NEW, "clear"))
+    raw = pending_child.read_bytes()
+    reply_to_event(end_event())
+    said = reply_to_event(start_event_next_to(pending_child, NEW, "clear"))
     context = said["hookSpecificOutput"]["additionalContext"]
     assert said["hookSpecificOutput"]["hookEventName"] == "SessionStart"
     assert context.startswith("This session was started by /clear, after a handoff (")
-    assert f"2. new · {NEW} · this session\n   {child.parent / NEW}.jsonl" in context
+    assert f"2. new · {NEW} · this session\n   {pending_child.parent / NEW}.jsonl" in context
     assert CHILD not in context
     assert "\x1b" not in context
     assert (
@@ -396,22 +408,22 @@ def test_clear_after_a_handoff_opens_with_it(
     (link,) = read_links(config_home.where)
     assert link == Link(NEW, OLD, "handoff", link.at, 4711)
     assert read_superseded(config_home.where) == {CHILD: NEW}
-    assert marks(config_home) == []
-    assert child.read_bytes() == raw
-    say(end(NEW))
-    assert say(beside(child, session_id(7), "clear")) == {}
-    assert pairs(config_home)[-1] == (NEW, session_id(7))
+    assert clear_marks(config_home) == []
+    assert pending_child.read_bytes() == raw
+    reply_to_event(end_event(NEW))
+    assert reply_to_event(start_event_next_to(pending_child, session_id(7), "clear")) == {}
+    assert linked_pairs(config_home)[-1] == (NEW, session_id(7))
 
 
 @BOTH
 @pytest.mark.parametrize(
     "case", ["other client", "other session", "other folder", "opened", "no path"]
 )
-def test_a_clear_that_it_does_not_wait_for_is_a_plain_one(
-    config_home: ConfigHome, child: Path, say: Say, case: str
+def test_a_clear_of_another_session_is_a_plain_one(
+    config_home: ConfigHome, pending_child: Path, reply_to_event: Say, case: str
 ) -> None:
     """There is no message, and the link is that of a clear."""
-    pid, cleared, place = 4711, OLD, child
+    pid, cleared, place = 4711, OLD, pending_child
     if case == "other client":
         pid = 4712
     elif case == "other session":
@@ -419,30 +431,50 @@ def test_a_clear_that_it_does_not_wait_for_is_a_plain_one(
     elif case == "other folder":
         place = config_home.project("/elsewhere") / "x"
     elif case == "opened":
-        child.write_bytes(child.read_bytes() + b"\n")
-    say(end(cleared), pid)
-    assert say(start() if case == "no path" else beside(place, NEW, "clear"), pid) == {}
+        pending_child.write_bytes(pending_child.read_bytes() + b"\n")
+    reply_to_event(end_event(cleared), pid)
+    assert (
+        reply_to_event(
+            start_event() if case == "no path" else start_event_next_to(place, NEW, "clear"), pid
+        )
+        == {}
+    )
     (link,) = read_links(config_home.where)
     assert (link.parent_id, link.child_id, link.kind) == (cleared, NEW, "clear")
 
 
 @BOTH
-def test_resuming_the_child_uses_it_up(config_home: ConfigHome, child: Path, say: Say) -> None:
-    """In any client, without a message; a later clear of the parent is an ordinary one."""
-    assert say(beside(child, session_id(8), "resume")) == {}
-    assert say(beside(child, CHILD, "resume"), 99) == {}
-    say(end())
-    assert say(beside(child, NEW, "clear")) == {}
+def test_resuming_the_child_consumes_the_handoff(
+    config_home: ConfigHome, pending_child: Path, reply_to_event: Say
+) -> None:
+    """Any client may resume it, without a message. A later clear of the parent is an ordinary one."""
+    assert reply_to_event(start_event_next_to(pending_child, session_id(8), "resume")) == {}
+    assert reply_to_event(start_event_next_to(pending_child, CHILD, "resume"), 99) == {}
+    reply_to_event(end_event())
+    assert reply_to_event(start_event_next_to(pending_child, NEW, "clear")) == {}
     assert [link.kind for link in read_links(config_home.where)] == ["clear"]
 
 
 @BOTH
-def test_who_starts_next_hears_of_it_once(child: Path, say: Say) -> None:
-    """One line with the command, nothing for the model; a headless run leaves it for a user."""
-    assert say(beside(child, session_id(6), "startup"), 5, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
-    told = say(beside(child, session_id(6), "startup"), 5, CLAUDE_CODE_ENTRYPOINT="cli")
+def test_the_next_start_reports_a_pending_handoff_once(
+    pending_child: Path, reply_to_event: Say
+) -> None:
+    """It shows one line with the command, and the model gets no context. A headless run leaves it for a user."""
+    assert (
+        reply_to_event(
+            start_event_next_to(pending_child, session_id(6), "startup"),
+            5,
+            CLAUDE_CODE_ENTRYPOINT="sdk-cli",
+        )
+        == {}
+    )
+    told = reply_to_event(
+        start_event_next_to(pending_child, session_id(6), "startup"),
+        5,
+        CLAUDE_CODE_ENTRYPOINT="cli",
+    )
     assert told == {"systemMessage": f"resume-hooks: a handoff waits here: /resume {CHILD}"}
-    assert say(beside(child, session_id(7), "startup"), 6) == {}
+    assert reply_to_event(start_event_next_to(pending_child, session_id(7), "startup"), 6) == {}
 
 
 COLD = {
@@ -478,15 +510,17 @@ def counted_turn(tokens: int, *, after: str | None = None, prompt: str = "go on"
     ],
 )
 def test_a_resume_states_the_cost_of_a_cold_cache(
-    config_home: ConfigHome, say: Say, other: dict[str, Any], said: str
+    config_home: ConfigHome, reply_to_event: Say, other: dict[str, Any], said: str
 ) -> None:
-    """In the client's figures; not for a new child, nor in a headless run."""
+    """It uses the client's figures. A new child and a headless run get no message."""
     for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", said)):
         rows = [{"continue_metadata": {"continued_at": made}}, *counted_turn(163_400)]
         path = Path(write_session(config_home.project(), OLD, rows))
-        event = {**beside(path, OLD, "resume"), **COLD, **other}
-        assert say(event, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
-        assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == ({"systemMessage": due} if due else {})
+        event = {**start_event_next_to(path, OLD, "resume"), **COLD, **other}
+        assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
+        assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == (
+            {"systemMessage": due} if due else {}
+        )
 
 
 @pytest.mark.parametrize(
@@ -502,60 +536,78 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
         ),
     ],
 )
-def test_a_cold_cache_of_a_file_that_lacks_its_beginning(
-    config_home: ConfigHome, say: Say, prompt: str, said: str
+def test_a_cold_cache_after_a_cut_beginning(
+    config_home: ConfigHome, reply_to_event: Say, prompt: str, said: str
 ) -> None:
-    """The client counts that beginning, too, which is not sent: the figure is that of `info`."""
+    """The client also counts the missing beginning, which is not sent. The line has the size that ``info`` shows."""
     rows = counted_turn(263_400, after="gone", prompt=prompt)
     path = Path(write_session(config_home.project(), OLD, rows))
-    event = {**beside(path, OLD, "resume"), **COLD, "context_tokens": 263_400}
+    event = {**start_event_next_to(path, OLD, "resume"), **COLD, "context_tokens": 263_400}
     due = {"systemMessage": said} if said else {}
-    assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == due
+    assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == due
 
 
-def test_the_hook_does_not_repeat_the_modules_line(config_home: ConfigHome, say: Say) -> None:
-    """This holds once: at the next resume only the hook is called if the client has no module."""
+def test_the_hook_does_not_repeat_the_modules_line(
+    config_home: ConfigHome, reply_to_event: Say
+) -> None:
+    """This is true once: at the next resume only the hook runs if the client has no module."""
     path = Path(write_session(config_home.project(), OLD, counted_turn(163_400)))
-    event = {**beside(path, OLD, "resume"), **COLD}
+    event = {**start_event_next_to(path, OLD, "resume"), **COLD}
     shown = session.claim_cold_cache_line(event)
     assert shown.endswith("; /trim or /handoff first sends less"), (
         "as the module's commands are called"
     )
-    assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {}
+    assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == {}
     due = SAID.format(cost=" (about $0.61)")
-    assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {"systemMessage": due}
+    assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == {"systemMessage": due}
 
 
 @BOTH
-def test_a_resume_of_a_giant_file_names_a_remedy(config_home: ConfigHome, say: Say) -> None:
+def test_a_resume_of_a_giant_file_names_a_remedy(
+    config_home: ConfigHome, reply_to_event: Say
+) -> None:
     """Only its size counts. A headless run gets no message."""
     path = config_home.project() / f"{OLD}.jsonl"
     with path.open("wb") as file:
         file.truncate(123_400_000)
-    said = say(beside(path, OLD, "resume"), CLAUDE_CODE_ENTRYPOINT="cli")["systemMessage"]
+    said = reply_to_event(start_event_next_to(path, OLD, "resume"), CLAUDE_CODE_ENTRYPOINT="cli")[
+        "systemMessage"
+    ]
     assert "has 123 MB, and a client may hang on it" in said
     assert f"archive --slim {OLD[:8]}" in said
-    assert say(beside(path, OLD, "resume"), CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
+    assert (
+        reply_to_event(start_event_next_to(path, OLD, "resume"), CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+        == {}
+    )
 
 
 @pytest.mark.parametrize("source", ["fork", "compact", "elsewhere", ""])
-def test_other_starts_leave_it(child: Path, config_home: ConfigHome, say: Say, source: str) -> None:
-    """There is no message, and it stays pending."""
-    assert say(beside(child, session_id(6), source), 5) == {}
-    assert len(marks(config_home)) == 1
-
-
-@BOTH
-def test_a_compaction_without_the_engine_is_silent(say: Say, config_home: ConfigHome) -> None:
-    """On an old Python, and of a session that has no file."""
-    assert say(start(session_id(6), "compact")) == {}
-
-
-@BOTH
-def test_a_lost_link_takes_nothing_from_the_opening(
-    child: Path, config_home: ConfigHome, say: Say
+def test_other_starts_keep_the_pending_handoff(
+    pending_child: Path, config_home: ConfigHome, reply_to_event: Say, source: str
 ) -> None:
-    """The state folder's file can't be appended to: the session still opens with the handoff."""
-    say(end())
+    """There is no message."""
+    assert reply_to_event(start_event_next_to(pending_child, session_id(6), source), 5) == {}
+    assert len(clear_marks(config_home)) == 1
+
+
+@BOTH
+def test_a_compaction_without_the_engine_is_silent(
+    reply_to_event: Say, config_home: ConfigHome
+) -> None:
+    """The Python is too old, or the session has no file."""
+    assert reply_to_event(start_event(session_id(6), "compact")) == {}
+
+
+@BOTH
+def test_an_unwritable_link_does_not_change_the_opening(
+    pending_child: Path, config_home: ConfigHome, reply_to_event: Say
+) -> None:
+    """The session still opens with the handoff."""
+    reply_to_event(end_event())
     Path(links_file(config_home.where)).mkdir()
-    assert "go on" in say(beside(child, NEW, "clear"))["hookSpecificOutput"]["additionalContext"]
+    assert (
+        "go on"
+        in reply_to_event(start_event_next_to(pending_child, NEW, "clear"))["hookSpecificOutput"][
+            "additionalContext"
+        ]
+    )

@@ -1,4 +1,4 @@
-"""The trigger table: which prompts are ours."""
+"""Tests of the trigger table: which prompts are triggers."""
 
 from __future__ import annotations
 
@@ -158,13 +158,13 @@ PASTED = [
 
 
 @pytest.mark.parametrize(("prompt", "verb", "text"), OURS)
-def test_ours(prompt: str, verb: str, text: str) -> None:
-    """Recognised with its verb, its text as it was typed, and its form."""
-    is_ours(prompt, verb, text)
+def test_a_trigger_is_recognized(prompt: str, verb: str, text: str) -> None:
+    """The result has its verb, the text as typed and its form."""
+    assert_trigger(prompt, verb, text)
 
 
-def is_ours(prompt: str, verb: str, text: str) -> None:
-    """Return the recognised trigger of a prompt."""
+def assert_trigger(prompt: str, verb: str, text: str) -> None:
+    """Check the recognized trigger of a prompt."""
     assert recognise_trigger(prompt) == Trigger(
         verb,
         text,
@@ -175,19 +175,19 @@ def is_ours(prompt: str, verb: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("prompt", "why"), NOT_OURS)
-def test_not_ours(prompt: str, why: str) -> None:
-    """Passes untouched."""
+def test_an_ordinary_prompt_is_not_a_trigger(prompt: str, why: str) -> None:
+    """It passes unchanged."""
     assert recognise_trigger(prompt) is None, why
 
 
 @pytest.mark.parametrize(("prompt", "verb"), PASTED)
-def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
-    """A trigger that ends in a command of the client: nothing is to be made from it."""
-    is_pasted(prompt, verb)
+def test_a_trigger_that_ends_in_a_client_command(prompt: str, verb: str) -> None:
+    """It is recognized as a paste after leftover text."""
+    assert_paste(prompt, verb)
 
 
-def is_pasted(prompt: str, verb: str) -> None:
-    """Return the recognised trigger of a prompt with a pasted command."""
+def assert_paste(prompt: str, verb: str) -> None:
+    """Check the recognized trigger of a prompt with a pasted command."""
     found = recognise_trigger(prompt)
     assert found is not None
     assert (found.verb, found.is_pasted) == (verb, True)
@@ -219,8 +219,8 @@ START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
         ).map("".join),
     )
 )
-def test_nothing_else_is_ever_recognised(prompt: str) -> None:
-    """Never raises; ours only from the very first character, never with a space before the verb."""
+def test_no_other_text_is_a_trigger(prompt: str) -> None:
+    """A trigger starts at the first character without a space before the verb. No text raises an error."""
     found = recognise_trigger(prompt)
     if found is None:
         return
@@ -244,13 +244,13 @@ def test_nothing_else_is_ever_recognised(prompt: str) -> None:
         ">back" * 150_000 + "x",
     ],
 )
-def test_long_prompts_are_decided(prompt: str) -> None:
-    """A megabyte is read in one pass, because a backtracking pattern would never end."""
+def test_a_long_prompt_is_parsed_in_one_pass(prompt: str) -> None:
+    """The prompt has a megabyte, on which a backtracking pattern would never end."""
     found = recognise_trigger(prompt)
     assert found is None or found.verb in {"handoff", "trim", "mark"}
 
 
-def test_a_part_that_is_not_here_brings_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_part_adds_no_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its trigger is then an ordinary prompt."""
     assert {each.name for each in seam.list_triggers()} < TYPED_VERBS
     monkeypatch.setattr(seam, "FOLDER", "/nowhere")

@@ -1,4 +1,4 @@
-"""``>trim``, run as the client runs it: a preview that writes nothing, a yes that makes one child, and no more."""
+"""Tests of ``>trim``, run as the client runs it: a preview writes nothing, and a yes makes one child."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, Say, children, trigger_at
+from tests.hooks.conftest import Run, Say, children_of, trigger_at
 
 BULK = "a line of output\n" * 500
 LATER = "2999-01-01T00:00:00.000Z"
 PREVIEW = ("a resume sends", "saves about", "largest: Read", "trim yes", "trim cancel")
 
 
-def bulky(turns: int = 6) -> list[Record]:
-    """Turns in each of which a different big file was read."""
+def turns_with_large_files(turns: int = 6) -> list[Record]:
+    """Return turns that each read a different large file."""
     records: list[Record] = []
     last = None
     for n in range(turns):
@@ -68,11 +68,11 @@ def bulky(turns: int = 6) -> list[Record]:
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
     """A session that is worth trimming."""
-    return Path(write_session(config_home.project(), SESSION, bulky()))
+    return Path(write_session(config_home.project(), SESSION, turns_with_large_files()))
 
 
-def change(session: str = SESSION, **fields: Any) -> None:
-    """Write the session's question again with some fields replaced."""
+def change_question(session: str = SESSION, **fields: Any) -> None:
+    """Replace some fields of the session's question."""
     question = confirmations.find_question(session)
     assert question is not None
     confirmations.store_question(question._replace(**fields))
@@ -82,14 +82,14 @@ def change(session: str = SESSION, **fields: Any) -> None:
     "prompt", [">trim", "/resume-hooks:trim", ">TRIM --tools Read", ">trim threshold=300"]
 )
 def test_a_preview_writes_nothing(say: Say, parent: Path, prompt: str) -> None:
-    """The numbers, and how to confirm, in the form used, in the first and the last line."""
+    """It has the numbers. The first and the last line say how to confirm, in the typed form."""
     raw = parent.read_bytes()
     text = say(prompt)
     assert [part for part in PREVIEW if part not in text] == []
     sign = "/resume-hooks:" if prompt[0] == "/" else ">"
     assert text.startswith(f"trim · type {sign}trim yes · nothing is written yet\n")
     assert text.endswith(f"\nTo make it: {sign}trim yes")
-    assert children(parent) == []
+    assert children_of(parent) == []
     assert parent.read_bytes() == raw
 
 
@@ -106,14 +106,11 @@ def test_a_preview_writes_nothing(say: Say, parent: Path, prompt: str) -> None:
     ],
 )
 def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) -> None:
-    """A child that names its parent and holds placeholders, both commands, and how to get in.
-
-    The parent stays.
-    """
+    """The child names its parent and has placeholders. The card has both commands. The parent is unchanged."""
     raw = parent.read_bytes()
     say(question)
     text = say(yes)
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     assert text.startswith("trimmed · ")
     assert "Fix the parser · trim" in text
     assert f"  in Claude Code   /resume {child.stem}\n" in text
@@ -126,28 +123,25 @@ def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) ->
     assert parent.read_bytes() == raw
 
 
-def test_the_options_of_the_question_are_those_of_the_child(say: Say, parent: Path) -> None:
-    """In any order, and both cards show them."""
+def test_the_child_has_the_options_of_the_question(say: Say, parent: Path) -> None:
+    """They may be in any order, and both cards show them."""
     options = "--keep-recent 0 only=results --tools Read"
     assert f"options: {options}" in say(f">trim {options}")
     assert f"options: {options}" in say(">trim yes")
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     parameters = json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"]
     assert (parameters["keep_recent"], parameters["rules"]) == (0, ["results"])
     assert child.read_text().count('"truncated":true') == 6
 
 
-def test_the_plan_is_rebuilt(say: Say, parent: Path) -> None:
-    """A yes answers what was shown last.
-
-    What was said between the preview and the yes is in the child.
-    """
+def test_a_yes_rebuilds_the_plan(say: Say, parent: Path) -> None:
+    """It answers the last preview. The child has messages that followed the preview."""
     say(">trim --tools Bash --min-savings 0 --only results")
     say(">trim --only results")
     with parent.open("a") as stream:
         stream.write(json.dumps(user("SAID BETWEEN", uuid="late", parent="a5", ts=1_000)) + "\n")
     say(">trim yes")
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     assert "SAID BETWEEN" in child.read_text()
     assert (
         json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"][
@@ -168,7 +162,7 @@ def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None
     assert ("is not enough: type yes" in shown) is (text.lower() == "y")
     assert f"Your text: {text}" in shown
     assert shown.endswith("\nNothing was changed.")
-    assert children(parent) == []
+    assert children_of(parent) == []
     assert say(">trim yes").startswith("trimmed")
 
 
@@ -186,19 +180,21 @@ def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None
         ("\x1b[2J", "is not an option"),
     ],
 )
-def test_bad_options_lose_nothing(say: Say, parent: Path, options: str, words: str) -> None:
-    """An error, a remedy and the words; an earlier question is still open."""
+def test_invalid_options_keep_the_question(
+    say: Say, parent: Path, options: str, words: str
+) -> None:
+    """The card has an error, a remedy and the text. An earlier question stays open."""
     say(">trim")
     text = say(f">trim {options}")
     assert words in text
     assert "Your text:" in text
     assert "\x1b" not in text
-    assert children(parent) == []
+    assert children_of(parent) == []
     assert say(">trim yes").startswith("trimmed")
 
 
-def test_yes_without_a_question(say: Say, parent: Path) -> None:
-    """The card reports it with the remedy in the last line."""
+def test_a_yes_without_a_question_is_refused(say: Say, parent: Path) -> None:
+    """The last line has the remedy."""
     for prompt, last in (
         (">trim yes", "First: >trim"),
         ("/resume-hooks:trim yes", "First: /resume-hooks:trim"),
@@ -206,34 +202,38 @@ def test_yes_without_a_question(say: Say, parent: Path) -> None:
         text = say(prompt)
         assert "no question about a trim is open" in text
         assert text.endswith(f"\n{last}")
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
 @pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, 1e8, -60])
-def test_yes_to_an_expired_question(say: Say, parent: Path, age: float) -> None:
-    """Older than ten minutes, or of a clock that was set back: nothing is written, its options are not lost."""
+def test_a_yes_to_an_expired_question_is_refused(say: Say, parent: Path, age: float) -> None:
+    """It is older than ten minutes, or the clock was set back. Nothing is written, and the card repeats its options."""
     say(">trim --tools Read")
-    change(asked=time.time() - age)
+    change_question(asked=time.time() - age)
     text = say(">trim yes")
     assert "older than 10 minutes" in text
     assert ">trim --tools Read" in text
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
-def test_yes_in_another_session(say: Say, parent: Path, config_home: ConfigHome) -> None:
+def test_a_yes_in_another_session_is_refused(
+    say: Say, parent: Path, config_home: ConfigHome
+) -> None:
     """A question is valid only in its own session."""
     other = session_id(2)
-    write_session(config_home.project(), other, [{**r, "sessionId": other} for r in bulky()])
+    write_session(
+        config_home.project(), other, [{**r, "sessionId": other} for r in turns_with_large_files()]
+    )
     say(">trim")
     assert "no question about a trim is open" in say(">trim yes", other)
-    assert len(children(parent)) == 1
+    assert len(children_of(parent)) == 1
 
 
-def test_a_stray_enter_shows_the_same_child(say: Say, parent: Path) -> None:
-    """A ``>trim yes`` that returned to the box creates nothing again, however often."""
+def test_a_repeated_yes_shows_the_same_child(say: Say, parent: Path) -> None:
+    """A ``>trim yes`` that returned to the box makes no second child."""
     say(">trim --tools Read")
     first = say(">trim yes")
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     with parent.open("a") as stream:  # what the client itself writes about a blocked prompt
         stream.write(
             json.dumps(
@@ -246,10 +246,10 @@ def test_a_stray_enter_shows_the_same_child(say: Say, parent: Path) -> None:
         lines = again.split("\n")
         assert lines.pop(2) == "  Nothing new was made; this is the session from your last trim."
         assert "\n".join(lines) == first.replace("trimmed", "already trimmed", 1)
-    assert children(parent) == [child]
+    assert children_of(parent) == [child]
 
 
-def said_later(uuid: str, parent: str, session: str) -> str:
+def append_message(uuid: str, parent: str, session: str) -> str:
     """Append a later message."""
     return json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER, session_id=session)) + "\n"
 
@@ -257,15 +257,13 @@ def said_later(uuid: str, parent: str, session: str) -> str:
 @pytest.mark.parametrize(
     "where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"]
 )
-def test_a_child_that_is_no_longer_the_same_is_not_offered(
-    say: Say, parent: Path, where: str
-) -> None:
-    """Somebody continued, or deleted it: the yes is not repeated, and the message says what there is and what to do."""
+def test_a_changed_child_is_not_offered(say: Say, parent: Path, where: str) -> None:
+    """A user continued or deleted it. The yes is not repeated, and the message explains it with a remedy."""
     say(">trim --tools Read")
     say(">trim yes")
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     lines = {
-        "parent": said_later("x", "a5", SESSION),
+        "parent": append_message("x", "a5", SESSION),
         "answer in the parent": json.dumps(assistant("so", uuid="x", parent="a5", ts=LATER)) + "\n",
         "output in the parent": json.dumps(tool_result("c5", uuid="x", parent="a5", ts=LATER))
         + "\n",
@@ -274,42 +272,42 @@ def test_a_child_that_is_no_longer_the_same_is_not_offered(
         child.unlink()
     elif where == "child":
         with child.open("a") as stream:
-            stream.write(said_later("x", "a5", child.stem))
+            stream.write(append_message("x", "a5", child.stem))
     else:
         with parent.open("a") as stream:
             stream.write(lines[where])
-    before = children(parent)
+    before = children_of(parent)
     text = say(">trim yes")
     assert f"made {child.stem}" in text
     assert ("its file is gone" in text) is (where == "child is gone")
     assert "To be asked again:  >trim --tools Read\n" in text
     assert text.endswith("\nFirst: >trim")
-    assert children(parent) == before
+    assert children_of(parent) == before
     say(">trim")
     assert say(">trim yes").startswith("trimmed")
 
 
-def test_a_child_of_somebody_else_is_not_offered(
+def test_a_child_of_another_session_is_not_offered(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
-    """An answered question leads to a child of this session alone."""
+    """An answered question leads only to a child of this session."""
     foreign = session_id(7)
     write_session(config_home.project(), foreign, conversation(1, session_id=foreign))
     say(">trim")
-    change(child=foreign)
+    change_question(child=foreign)
     text = say(">trim yes")
     assert f"/resume {foreign}" not in text
     assert text.endswith("\nFirst: >trim")
 
 
 @pytest.mark.parametrize("word", ["Cancel", "no", "n", "NO"])
-def test_cancel(say: Say, parent: Path, word: str) -> None:
-    """The question is deleted; the text is the same if none was open."""
+def test_cancel_deletes_the_question(say: Say, parent: Path, word: str) -> None:
+    """The text is the same if none was open."""
     say(">trim")
     assert "resume-hooks: Cancelled" in say(f">trim {word}")
     assert "no question about a trim is open" in say("/resume-hooks:trim cancel")
     assert "no question about a trim is open" in say(">trim yes")
-    assert children(parent) == []
+    assert children_of(parent) == []
     say(">trim")
     say(">trim yes")
     assert "no question about a trim is open" in say(">trim cancel"), (
@@ -320,8 +318,8 @@ def test_cancel(say: Say, parent: Path, word: str) -> None:
 @pytest.mark.parametrize(
     "prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"]
 )
-def test_help(say: Say, parent: Path, prompt: str) -> None:
-    """Every option, and the answers to an open preview; it is not a question."""
+def test_help_of_trim(say: Say, parent: Path, prompt: str) -> None:
+    """It lists every option and the answers to an open preview, and is not a question."""
     text = say(prompt)
     for word in (
         "--tools",
@@ -339,11 +337,8 @@ def test_help(say: Say, parent: Path, prompt: str) -> None:
     assert "no question about a trim is open" in say(">trim yes")
 
 
-def test_nothing_to_trim_yet(say: Say, config_home: ConfigHome) -> None:
-    """A session with hardly anything in it is advised nothing.
-
-    Bookkeeping alone is nothing to trim.
-    """
+def test_a_short_session_has_nothing_to_trim(say: Say, config_home: ConfigHome) -> None:
+    """It gets no advice. Bookkeeping records alone are not trimmed."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert say(">trim") == "resume-hooks: There is nothing to trim yet.\n\nNothing was changed."
     write_session(config_home.project(), session_id(5), [custom_title("x")])
@@ -354,33 +349,27 @@ def test_nothing_to_trim_yet(say: Say, config_home: ConfigHome) -> None:
     ("options", "said"),
     [("--threshold 100000", "would not pay"), ("--of-tomorrow 1", "is not an option of >trim")],
 )
-def test_a_question_that_holds_no_longer(say: Say, parent: Path, options: str, said: str) -> None:
-    """What paid when it was asked need not when it is answered.
-
-    A newer engine's options are refused as any.
-    """
+def test_an_outdated_question_is_refused(say: Say, parent: Path, options: str, said: str) -> None:
+    """The trim no longer pays off, or the options come from a newer engine."""
     say(">trim")
-    change(options=options)
+    change_question(options=options)
     assert said in say(">trim yes")
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
-def test_a_trim_that_does_not_pay_is_not_a_question(say: Say, parent: Path) -> None:
-    """It says what a rollover would leave and what to do instead.
-
-    An older question is not answered by the next yes.
-    """
+def test_a_trim_that_does_not_pay_asks_no_question(say: Say, parent: Path) -> None:
+    """The card names the size of a rollover and the alternatives. The next yes does not answer an older question."""
     say(">trim")
     text = say(">trim --threshold 100000")
     assert "would not pay" in text
     assert text.endswith("\nInstead: >handoff")
     assert "no question about a trim is open" in say(">trim yes")
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
 @pytest.mark.parametrize("prompt", [">trim", ">trim yes"])
-def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, prompt: str) -> None:
-    """Its transcript was deleted, so the card does not say that it will exist later."""
+def test_a_yes_after_the_session_was_deleted(say: Say, parent: Path, prompt: str) -> None:
+    """The card does not say that a transcript will exist later."""
     say(">trim")
     parent.unlink()
     text = say(prompt)
@@ -389,10 +378,10 @@ def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, pr
     assert text.endswith("\nNothing was changed.")
 
 
-def test_a_state_folder_that_can_t_be_written(
+def test_a_preview_with_a_read_only_state_folder(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
-    """The preview is shown anyway, with a way that needs no question."""
+    """It is shown with a command that needs no question."""
     (config_home.root / "file").touch()
     state = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "x")}
     text = say(">trim", **state)
@@ -402,8 +391,10 @@ def test_a_state_folder_that_can_t_be_written(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can take the part of others")
-def test_two_users_on_one_host(run_hook: Run, parent: Path, config_home: ConfigHome) -> None:
-    """A second user with another home neither answers nor blocks the first one's question."""
+def test_two_users_have_separate_questions(
+    run_hook: Run, parent: Path, config_home: ConfigHome
+) -> None:
+    """Another user with another home neither answers nor blocks the question."""
     theirs = config_home.root / "theirs"
     event = {"session_id": SESSION, "prompt": ">trim"}
     run_hook("prompt", event)
@@ -416,34 +407,34 @@ def test_two_users_on_one_host(run_hook: Run, parent: Path, config_home: ConfigH
     )
     done = run_hook("prompt", {**event, "prompt": ">trim yes"})
     assert "no question about a trim is open" in json.loads(done.stdout)["reason"]
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
-def test_a_write_that_fails_leaves_the_question_open(
+def test_a_failed_trim_keeps_the_question_open(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was written, so the next yes tries again."""
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
     trim.answer_request(trigger_at(trigger, parent))
 
-    def refuse(*_: object) -> None:
+    def raise_full_disk(*_: object) -> None:
         raise ResumeHooksError("The disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(trim, "write_child", refuse)
+        patch.setattr(trim, "write_child", raise_full_disk)
         assert "The disk is full" in card_of_trigger(
             trigger._replace(text="yes"), {"session_id": SESSION}
         )
-    assert children(parent) == []
+    assert children_of(parent) == []
     assert isinstance(
         trim.answer_request(trigger_at(trigger._replace(text="yes"), parent)), OpenedSession
     )
 
 
-def test_a_session_that_would_take_too_long(
+def test_a_trim_beyond_the_time_limit_is_refused(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is written: the message names the way without a limit, and the question stays open."""
+    """Nothing is written. The message names the command without a limit, and the question stays open."""
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
     trim.answer_request(trigger_at(trigger, parent))
     with monkeypatch.context() as patch:
@@ -451,20 +442,20 @@ def test_a_session_that_would_take_too_long(
         with pytest.raises(TimeLimitExceeded, match="longer than a prompt may wait") as caught:
             trim.answer_request(trigger_at(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
-    assert children(parent) == []
+    assert children_of(parent) == []
     found = confirmations.find_question(SESSION)
     assert found is not None
     assert found.is_open
 
 
-def test_two_at_once_make_one_child(parent: Path, run_hook: Run, say: Say) -> None:
+def test_parallel_yeses_make_one_child(parent: Path, run_hook: Run, say: Say) -> None:
     """The second caller gets the first one's child, or a note that it is being written."""
     say(">trim")
     event = {"session_id": SESSION, "prompt": ">trim yes"}
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
     texts = [json.loads(one.stdout)["reason"] for one in done]
-    (child,) = [path for path in children(parent) if re.fullmatch(UUID, path.stem)]
+    (child,) = [path for path in children_of(parent) if re.fullmatch(UUID, path.stem)]
     assert sum(text.startswith("trimmed") for text in texts) == 1
     for text in texts:
         assert f"/resume {child.stem}" in text or "another prompt is making this trim" in text
@@ -474,11 +465,11 @@ def test_two_at_once_make_one_child(parent: Path, run_hook: Run, say: Say) -> No
 YES = Trigger("trim", "yes", is_slash=False, is_pasted=False)
 
 
-def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigHome) -> None:
-    """The question that another prompt claimed returns with its child, which is shown."""
+def test_a_yes_waits_for_a_child_being_written(parent: Path, config_home: ConfigHome) -> None:
+    """Another prompt claimed the question. Its child is then shown."""
     trim.answer_request(trigger_at(YES._replace(text=""), parent))
     trim.answer_request(trigger_at(YES, parent))
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     question = confirmations.find_question(SESSION)
     assert question is not None
     again = question._replace(child="")
@@ -490,23 +481,18 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
     timer.join()
     assert isinstance(found, OpenedSession)
     assert found.receipt.session_id == child.stem
-    assert children(parent) == [child]
+    assert children_of(parent) == [child]
 
 
-def test_a_yes_next_to_one_that_takes_longer(
-    say: Say, parent: Path, config_home: ConfigHome
-) -> None:
-    """It says that the child is being made, and not that nothing was asked.
-
-    A maker that was ended is forgotten.
-    """
+def test_a_yes_during_a_long_trim(say: Say, parent: Path, config_home: ConfigHome) -> None:
+    """The card says that the child is being made. A claim of a dead process is dropped."""
     say(">trim")
     question = confirmations.find_question(SESSION)
     assert question is not None
     assert confirmations.claim_question(question)
     text = say(">trim yes")
     assert "another prompt is making this trim right now" in text
-    assert children(parent) == []
+    assert children_of(parent) == []
     left = config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json.begun"
     os.utime(left, (0, 0))
     assert "no question about a trim is open" in say(">trim yes")

@@ -1,7 +1,4 @@
-"""That copies will be kept is reported first where it can be.
-
-Meanwhile nothing is copied, and links contain the sessions.
-"""
+"""Tests of asking before sessions are archived: until the answer, they are only linked and not copied."""
 
 from __future__ import annotations
 
@@ -40,8 +37,8 @@ SOON, DUE = 25, 31  # days
 
 
 @pytest.fixture
-def asking(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """A config home in which a client was started that can ask."""
+def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
+    """Return a config home in which a client that can ask was started."""
     path = Path(config_home.where.state, permission.CAN_ASK_NOTE)
     path.parent.mkdir(parents=True, mode=0o700)
     path.parent.parent.chmod(0o700)
@@ -50,7 +47,7 @@ def asking(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHo
     return config_home
 
 
-def start(home: ConfigHome) -> int:
+def run_start(home: ConfigHome) -> int:
     """Run a start and its background work. Return the number of copied sessions."""
     project = os.path.basename(home.project())
     done = archive_expiring(project, CWD, home.where, has_time_left, is_user_waiting=True)
@@ -64,119 +61,131 @@ def module_reply(home: ConfigHome) -> str:
     return expiring_sessions.claim_vault_announcement(event, home.where)
 
 
-def decide(home: ConfigHome, value: str) -> None:
+def set_vault(home: ConfigHome, value: str) -> None:
     """Run ``config vault``."""
     stored_settings.store_setting("vault", value, home.where)
 
 
-def test_until_a_word_nothing_is_copied(asking: ConfigHome) -> None:
+def test_no_session_is_copied_before_an_answer(client_that_can_ask: ConfigHome) -> None:
     """After it, a start copies all expiring sessions, including those that the client has deleted."""
     was = dict[str, dict[str, bytes]]()
-    gone, soon = (session_of_age(asking, number, SOON) for number in (1, 2))
+    gone, soon = (session_of_age(client_that_can_ask, number, SOON) for number in (1, 2))
     for each in (gone, soon):
         files = [Path(each.path), write_tool_output(each, SOON)]
         if each == soon:
-            files += write_file_backups(asking, each, SOON).iterdir()
+            files += write_file_backups(client_that_can_ask, each, SOON).iterdir()
         was[each.session_id] = {
-            str(path.relative_to(asking.config)): path.read_bytes() for path in files
+            str(path.relative_to(client_that_can_ask.config)): path.read_bytes() for path in files
         }
-    assert start(asking) == 0
+    assert run_start(client_that_can_ask) == 0
     os.utime(gone.path, (time.time() - DUE * DAY,) * 2)
     os.unlink(gone.path)
     shutil.rmtree(gone.path.removesuffix(".jsonl"))
-    assert start(asking) == 0
-    assert archived_ids(asking.where) == []
-    decide(asking, "on")
-    start(asking)
+    assert run_start(client_that_can_ask) == 0
+    assert archived_ids(client_that_can_ask.where) == []
+    set_vault(client_that_can_ask, "on")
+    run_start(client_that_can_ask)
     assert {
-        each.session_id: archived_contents(each, asking) for each in list_archived(asking.where)
+        each.session_id: archived_contents(each, client_that_can_ask)
+        for each in list_archived(client_that_can_ask.where)
     } == was
 
 
-def test_ancestors_wait_for_a_word(asking: ConfigHome) -> None:
+def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: ConfigHome) -> None:
     """A child's ancestors are archived after a yes."""
-    parent = session_of_age(asking, 1, 1)
-    assert module_reply(asking) == ""
+    parent = session_of_age(client_that_can_ask, 1, 1)
+    assert module_reply(client_that_can_ask) == ""
     assert (
-        archive_ancestors(LineageFinder(asking.where).find_lineage(parent.path), asking.where) == []
+        archive_ancestors(
+            LineageFinder(client_that_can_ask.where).find_lineage(parent.path),
+            client_that_can_ask.where,
+        )
+        == []
     )
-    assert "up to 20 GB, will be kept" in module_reply(asking)
-    assert module_reply(asking) == "", "told once"
-    assert (archive_pending(asking.where, has_time_left), archived_ids(asking.where)) == (1, [])
-    assert not archive_parents(asking.where, 0, has_time_left)
-    decide(asking, "on")
-    assert archive_pending(asking.where, has_time_left) == 0
-    assert archived_ids(asking.where) == [parent.session_id]
+    assert "up to 20 GB, will be kept" in module_reply(client_that_can_ask)
+    assert module_reply(client_that_can_ask) == "", "told once"
+    assert (
+        archive_pending(client_that_can_ask.where, has_time_left),
+        archived_ids(client_that_can_ask.where),
+    ) == (1, [])
+    assert not archive_parents(client_that_can_ask.where, 0, has_time_left)
+    set_vault(client_that_can_ask, "on")
+    assert archive_pending(client_that_can_ask.where, has_time_left) == 0
+    assert archived_ids(client_that_can_ask.where) == [parent.session_id]
 
 
-def test_a_requested_restore_does_not_wait(asking: ConfigHome) -> None:
+def test_a_restore_needs_no_answer(client_that_can_ask: ConfigHome) -> None:
     """``restore`` restores a session that exists only as our link."""
-    session = session_of_age(asking, 1, 1)
-    start(asking)
+    session = session_of_age(client_that_can_ask, 1, 1)
+    run_start(client_that_can_ask)
     os.unlink(session.path)
-    start(asking)
-    assert archived_ids(asking.where) == []
-    link_sessions.archive_lost_sessions(asking.where)
-    assert archived_ids(asking.where) == [session.session_id]
+    run_start(client_that_can_ask)
+    assert archived_ids(client_that_can_ask.where) == []
+    link_sessions.archive_lost_sessions(client_that_can_ask.where)
+    assert archived_ids(client_that_can_ask.where) == [session.session_id]
 
 
-def test_copies_wait_for_five_days(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then they are made two days before they are needed, and that is reported."""
-    session_of_age(asking, 1, SOON)
-    assert start(asking) == 0
+def test_copies_start_after_five_days(
+    client_that_can_ask: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an answer, sessions are copied two days before their deletion, and this is reported."""
+    session_of_age(client_that_can_ask, 1, SOON)
+    assert run_start(client_that_can_ask) == 0
     later = time.time() + 5 * DAY + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert module_reply(asking) == ""
-    assert start(asking) == 1
-    assert "vault off" in permission.describe_first_archive(asking.where)
+    assert module_reply(client_that_can_ask) == ""
+    assert run_start(client_that_can_ask) == 1
+    assert "vault off" in permission.describe_first_archive(client_that_can_ask.where)
 
 
-def test_a_no_lets_go(asking: ConfigHome) -> None:
-    """Nothing is copied, and all links are removed."""
-    session_of_age(asking, 1, SOON)
-    start(asking)
-    decide(asking, "off")
-    assert start(asking) == 0
-    assert not os.path.exists(held_links.links_folder(asking.where))
-    assert archived_ids(asking.where) == []
+def test_a_no_removes_all_links(client_that_can_ask: ConfigHome) -> None:
+    """No session is copied."""
+    session_of_age(client_that_can_ask, 1, SOON)
+    run_start(client_that_can_ask)
+    set_vault(client_that_can_ask, "off")
+    assert run_start(client_that_can_ask) == 0
+    assert not os.path.exists(held_links.links_folder(client_that_can_ask.where))
+    assert archived_ids(client_that_can_ask.where) == []
 
 
 @pytest.mark.parametrize("settled", ["told", "chosen", "no modules"])
-def test_it_is_reported_where_that_is_open(asking: ConfigHome, settled: str) -> None:
-    """Not who was told of copies, or has chosen, or has no client that can tell: their sessions are copied as ever."""
-    assert module_reply(asking) == "", "nothing has to be copied"
-    session_of_age(asking, 1, SOON)
-    start(asking)
-    line = module_reply(asking)
+def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled: str) -> None:
+    """Other users know of copies, have chosen, or have no client that can ask. Their sessions are copied as before."""
+    assert module_reply(client_that_can_ask) == "", "nothing has to be copied"
+    session_of_age(client_that_can_ask, 1, SOON)
+    run_start(client_that_can_ask)
+    line = module_reply(client_that_can_ask)
     assert "Copies wait for your answer; without one they are made from " in line
     assert line.endswith(
         "resume-hooks config vault on; to keep none: resume-hooks config vault off"
     )
-    assert settings.load_settings(asking.where)["vault"].source == "default"
-    os.unlink(os.path.join(asking.where.state, permission.ASKED_NOTE))
+    assert settings.load_settings(client_that_can_ask.where)["vault"].source == "default"
+    os.unlink(os.path.join(client_that_can_ask.where.state, permission.ASKED_NOTE))
     if settled == "told":
-        Path(asking.where.state, permission.INFORMED_NOTE).touch()
+        Path(client_that_can_ask.where.state, permission.INFORMED_NOTE).touch()
     elif settled == "chosen":
-        decide(asking, "7G")
+        set_vault(client_that_can_ask, "7G")
     else:
-        os.unlink(os.path.join(asking.where.state, permission.CAN_ASK_NOTE))
-    assert module_reply(asking) == ""
-    assert start(asking) == 1
+        os.unlink(os.path.join(client_that_can_ask.where.state, permission.CAN_ASK_NOTE))
+    assert module_reply(client_that_can_ask) == ""
+    assert run_start(client_that_can_ask) == 1
 
 
-def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is archived or linked, and nobody is asked."""
+def test_a_policy_prevents_archiving_and_the_question(
+    client_that_can_ask: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No session is archived or linked."""
     monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
-    session_of_age(asking, 1, SOON)
-    assert start(asking) == 0
-    assert module_reply(asking) == ""
-    assert not os.path.exists(held_links.links_folder(asking.where))
+    session_of_age(client_that_can_ask, 1, SOON)
+    assert run_start(client_that_can_ask) == 0
+    assert module_reply(client_that_can_ask) == ""
+    assert not os.path.exists(held_links.links_folder(client_that_can_ask.where))
 
 
-def test_the_notice_is_not_said_while_copies_wait(asking: ConfigHome) -> None:
-    """It speaks of copies that were made."""
-    assert permission.describe_first_archive(asking.where) == ""
-    assert permission.is_notice_due(asking.where)
-    decide(asking, "on")
-    assert settings.load_settings(asking.where)["vault"] == ("20G", "file")
-    assert not permission.is_notice_due(asking.where)
+def test_the_archive_notice_waits_for_the_answer(client_that_can_ask: ConfigHome) -> None:
+    """It reports copies that were made."""
+    assert permission.describe_first_archive(client_that_can_ask.where) == ""
+    assert permission.is_notice_due(client_that_can_ask.where)
+    set_vault(client_that_can_ask, "on")
+    assert settings.load_settings(client_that_can_ask.where)["vault"] == ("20G", "file")
+    assert not permission.is_notice_due(client_that_can_ask.where)

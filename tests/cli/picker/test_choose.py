@@ -13,7 +13,7 @@ from tests.builders import (
     summary,
     write_session,
 )
-from tests.hooks.session_list.rows import row
+from tests.hooks.session_list.rows import make_listed_session
 
 
 def test_undoing_a_compaction_needs_two_presses(config_home: ConfigHome) -> None:
@@ -25,7 +25,9 @@ def test_undoing_a_compaction_needs_two_presses(config_home: ConfigHome) -> None
         assistant("done", uuid="d", parent="s", ts=102, tokens=31_000),
     ]
     folder, fork = config_home.project(), KEY_ACTIONS["c-b"]
-    one = row(1)._replace(session_id=SESSION, path=write_session(folder, SESSION, rows))
+    one = make_listed_session(1)._replace(
+        session_id=SESSION, path=write_session(folder, SESSION, rows)
+    )
     assert fork(one, "") == FORK_HINT
     assert len(list(folder.glob("*.jsonl"))) == 1
     made = fork(one, FORK_HINT)

@@ -15,7 +15,7 @@ from resume_hooks.hooks.session_list.preview import OUTLINE
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
-from tests.hooks.session_list.rows import row
+from tests.hooks.session_list.rows import make_listed_session
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_only_the_latest_preview_is_made(
     monkeypatch.setattr(previews, "make_preview", record_title)
     made = Previews(config_home.where, lambda: None)
     for number in range(1, 50):
-        made.find_lines(OUTLINE, row(number))
-    assert wait_for_preview(made, OUTLINE, row(49)) == ["Title 49"]
+        made.find_lines(OUTLINE, make_listed_session(number))
+    assert wait_for_preview(made, OUTLINE, make_listed_session(49)) == ["Title 49"]
     assert len(seen) < 5
 
 
@@ -75,6 +75,8 @@ def test_an_exception_affects_only_one_preview(
     made = Previews(config_home.where, lambda: None)
     monkeypatch.setattr(threading, "excepthook", lambda told: made.record_failure(told.exc_value))
     monkeypatch.setattr(previews, "make_preview", lambda *_: 1 / 0)
-    assert wait_for_preview(made, OUTLINE, row(1)) == ["This can't be shown: ZeroDivisionError"]
+    assert wait_for_preview(made, OUTLINE, make_listed_session(1)) == [
+        "This can't be shown: ZeroDivisionError"
+    ]
     monkeypatch.setattr(previews, "make_preview", lambda *_: ["fine"])
-    assert wait_for_preview(made, OUTLINE, row(2)) == ["fine"]
+    assert wait_for_preview(made, OUTLINE, make_listed_session(2)) == ["fine"]

@@ -25,14 +25,14 @@ from resume_hooks.cli.picker.sequences import KeyParser
 from resume_hooks.hooks.session_list.state import ListEntry, TurnHit
 from resume_hooks.paths import Where
 from tests.builders import session_id
-from tests.hooks.session_list.rows import row
+from tests.hooks.session_list.rows import make_listed_session
 
 Sessions = Callable[[bool], Iterator[ListEntry]]
 
 
 def three_entries(_everywhere: bool) -> Iterator[ListEntry]:
     """Yield three sessions."""
-    return (ListEntry(row(number)) for number in (1, 2, 3))
+    return (ListEntry(make_listed_session(number)) for number in (1, 2, 3))
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def test_leaving_does_not_wait_for_the_listing() -> None:
 
     def list_forever(_everywhere: bool) -> Iterator[ListEntry]:
         never.wait(60)
-        yield ListEntry(row())
+        yield ListEntry(make_listed_session())
 
     with chooser_with_keys(list_forever) as (chooser, pipe):
         pipe.send_text("\x1b")
@@ -171,7 +171,7 @@ def test_an_exception_of_the_listing_ends_the_chooser() -> None:
     """The exception is raised, not hidden."""
 
     def list_and_fail(_everywhere: bool) -> Iterator[ListEntry]:
-        yield ListEntry(row())
+        yield ListEntry(make_listed_session())
         raise ZeroDivisionError
 
     with chooser_with_keys(list_and_fail) as (chooser, _pipe), pytest.raises(ZeroDivisionError):
@@ -185,7 +185,7 @@ def test_an_outdated_listing_adds_no_sessions() -> None:
     def list_sessions(everywhere: bool) -> Iterator[ListEntry]:
         if not everywhere:
             go.wait(20)
-        yield ListEntry(row(2 if everywhere else 1))
+        yield ListEntry(make_listed_session(2 if everywhere else 1))
 
     with chooser_with_keys(list_sessions) as (chooser, pipe):
         pipe.send_text("\x01")

@@ -1,4 +1,4 @@
-"""Owns rows of a listing for tests that need no files."""
+"""Rows of a listing for tests that need no files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from resume_hooks.transcripts.tokens import ContextSize
 from tests.builders import CWD, instant, session_id
 
 
-def row(number: int = 1, **fields: Any) -> ListedSession:
-    """A row of a small session, one hour old at ``NOW``; ``fields`` replace its own."""
+def make_listed_session(number: int = 1, **fields: Any) -> ListedSession:
+    """Return a row of a small session, one hour old at ``NOW``, with these fields replaced."""
     name = session_id(number)
     usual: dict[str, Any] = {
         "agent": "claude", "session_id": name, "path": f"/nowhere/{name}.jsonl", "title": f"Title {number}", "tag": "",

@@ -1,4 +1,4 @@
-"""The pane as the module asks for it: what is listed, found and previewed in which step, and what its keys give."""
+"""Tests of the pane in the module's requests: the list, search hits and preview of each step, and its keys."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TITLES = {1: "Fix the parser", 2: "Write the docs", 3: "Mend the pool"}
 
 @pytest.fixture(autouse=True)
 def project(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three sessions of a project that is there, the newest last; the folder of their files."""
+    """Create three sessions of an existing project, the newest last, and return their folder."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     for number, title in TITLES.items():
         rows = [
@@ -51,7 +51,9 @@ def project(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return Path(config_home.project())
 
 
-def ask(project: Path, words: str = "", step: str = NAMES_STEP, **fields: object) -> dict[str, Any]:
+def ask_pane(
+    project: Path, words: str = "", step: str = NAMES_STEP, **fields: object
+) -> dict[str, Any]:
     """Return the module's reply for a session of the project without a file."""
     event = {**ROOM, "args": f"--all {words}", "step": step, **fields}
     reply = answer_module("pane", {**event, "transcript_path": str(project / f"{SESSION}.jsonl")})
@@ -59,60 +61,61 @@ def ask(project: Path, words: str = "", step: str = NAMES_STEP, **fields: object
     return reply
 
 
-def ids(reply: dict[str, Any]) -> list[str]:
-    """The sessions that are listed."""
+def listed_ids(reply: dict[str, Any]) -> list[str]:
+    """Return the ids of the listed sessions."""
     return [row[0] for row in reply["rows"]]
 
 
-def test_names_then_messages_then_the_preview(project: Path) -> None:
+def test_the_pane_loads_names_then_messages_then_the_preview(project: Path) -> None:
     """Each step names the next one. An empty search needs no index, and every line fits."""
-    whole = ask(project)
-    assert ids(whole) == [session_id(3), session_id(2), session_id(1)]
+    whole = ask_pane(project)
+    assert listed_ids(whole) == [session_id(3), session_id(2), session_id(1)]
     assert (whole["at"], whole["next"]) == (session_id(3), PREVIEW_STEP)
-    docs = ask(project, "docs")
-    assert (ids(docs), docs["next"], "1 of 3" in docs["head"]) == ([session_id(2)], HITS_STEP, True)
-    assert ids(ask(project, "answer")) == []
-    said = ask(project, "answer 3", HITS_STEP)
-    assert set(ids(said)) <= {session_id(number) for number in TITLES}
+    docs = ask_pane(project, "docs")
+    assert (listed_ids(docs), docs["next"], "1 of 3" in docs["head"]) == (
+        [session_id(2)],
+        HITS_STEP,
+        True,
+    )
+    assert listed_ids(ask_pane(project, "answer")) == []
+    said = ask_pane(project, "answer 3", HITS_STEP)
+    assert set(listed_ids(said)) <= {session_id(number) for number in TITLES}
     assert said["rows"]
     assert said["next"] == PREVIEW_STEP
-    shown = ask(project, step=PREVIEW_STEP, at=session_id(2))
+    shown = ask_pane(project, step=PREVIEW_STEP, at=session_id(2))
     assert shown["preview"][0].startswith(session_id(2))
     assert any("prompt 2" in line for line in shown["preview"])
     lines = [line for row in [*whole["rows"], *said["rows"]] for line in (*row[1], *row[2])]
     assert all(len(line) <= COLUMNS for line in [*shown["preview"], *lines])
 
 
-def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
-    """Two lines a hit: its title, then the words.
-
-    The page begins at them, reading on and back goes along them.
-    """
-    rows = {row[0]: row for row in ask(project, "answer 3", HITS_STEP)["rows"]}
+def test_a_hit_shows_its_speaker_and_opens_at_its_message(project: Path) -> None:
+    """A hit has two lines: its title, then the text. The keys move the page from there."""
+    rows = {row[0]: row for row in ask_pane(project, "answer 3", HITS_STEP)["rows"]}
     _, plain, marked, hit = rows[session_id(2)]
     assert (len(plain), marked[0][:2], plain[0][:2]) == (2, "> ", "  ")
     assert "the model · turn 2" in plain[0]
     assert "answer 3" in plain[1]
-    first = ask(project, "answer 3", "page", at=session_id(2), lines=6, page=0, **hit)
+    first = ask_pane(project, "answer 3", "page", at=session_id(2), lines=6, page=0, **hit)
     assert [way[1] for way in first["ways"]][first["way"]] == "read on"
     assert "  answer 3" in first["lines_read"]
     assert len(first["lines_read"]) == 6 - 2
     helps = {word: what for word, _, what in first["ways"]}
     assert helps["fork"].endswith(f" · {TITLES[2]}"), "a small page has no line for the title"
     assert helps["on"].startswith("the text after")
-    back = ask(project, "answer 3", "page", at=session_id(2), lines=6, page=-1, **hit)
+    back = ask_pane(project, "answer 3", "page", at=session_id(2), lines=6, page=-1, **hit)
     assert (back["page"], any("prompt" in line for line in back["lines_read"])) == (-1, True)
     assert "way" not in back, "which way is marked stays as it was"
     ends = [
-        ask(project, "answer 3", "page", at=session_id(2), lines=6, page=far, **hit)
+        ask_pane(project, "answer 3", "page", at=session_id(2), lines=6, page=far, **hit)
         for far in (-90, 90)
     ]
     assert [-90 < end["page"] < 90 and end["lines_read"] != [] for end in ends] == [True, True]
 
 
-def test_a_low_pane_has_a_line_for_each_row_and_the_text_next_to_them(project: Path) -> None:
-    """No line goes to the field; next to the list stands who said the words of the marked row."""
-    hits = ask(project, "answer 3", HITS_STEP, side=28, lines=6)
+def test_a_low_pane_shows_one_line_per_row_next_to_the_text(project: Path) -> None:
+    """No line is used for the search field. Next to the list is the text of the marked row with its speaker."""
+    hits = ask_pane(project, "answer 3", HITS_STEP, side=28, lines=6)
     assert hits["most"] == 6
     for _, plain, marked, hit, text in hits["rows"]:
         assert (len(plain), len(marked)) == (1, 1)
@@ -122,7 +125,7 @@ def test_a_low_pane_has_a_line_for_each_row_and_the_text_next_to_them(project: P
         assert "answer 3" in " ".join(text[1:])
         assert len(text) <= 3
         assert max(map(len, text)) < 28
-    rows = {row[0]: row for row in ask(project, side=28, lines=6)["rows"]}
+    rows = {row[0]: row for row in ask_pane(project, side=28, lines=6)["rows"]}
     assert rows[session_id(2)][4] == ["first prompt: prompt 0"]
 
 
@@ -136,10 +139,10 @@ def test_a_page_and_the_rows_show_only_messages(project: Path) -> None:
         assistant("the well is dug", uuid="m", parent="a", session_id=own),
     ]
     write_session(project, own, rows)
-    (row,) = ask(project, "well", HITS_STEP)["rows"]
+    (row,) = ask_pane(project, "well", HITS_STEP)["rows"]
     assert row[1][0].strip().startswith("dig the well")
     assert "ide_opened_file" not in "".join(row[1])
-    page = ask(project, "well", "page", at=own, page=0, **row[3])
+    page = ask_pane(project, "well", "page", at=own, page=0, **row[3])
     text = "\n".join(page["lines_read"])
     assert "the well is dug" in text
     assert "dig the well" in text
@@ -148,11 +151,8 @@ def test_a_page_and_the_rows_show_only_messages(project: Path) -> None:
 
 
 def test_a_session_without_a_hit_opens_with_its_outline(project: Path) -> None:
-    """Resuming it is the way that is marked then.
-
-    Undoing a compaction is none where there was none.
-    """
-    shown = ask(project, step="page", at=session_id(2), page=0)
+    """The action "resume" is marked. Without a compaction, undoing one is not offered."""
+    shown = ask_pane(project, step="page", at=session_id(2), page=0)
     assert [way[1] for way in shown["ways"]][shown["way"]] == "resume"
     assert any("prompt 2" in line for line in shown["lines_read"])
     assert "undo compaction" not in [way[1] for way in shown["ways"]]
@@ -161,87 +161,82 @@ def test_a_session_without_a_hit_opens_with_its_outline(project: Path) -> None:
 def test_a_session_that_another_window_has_open_is_forked(
     project: Path, config_home: ConfigHome
 ) -> None:
-    """To resume it is a way, which says what it costs; for the session of this window nothing changes."""
+    """Resuming it is offered with a warning. The session of this window is not affected."""
     list_client(config_home.config, session_id(2))
-    shown = ask(project, step="page", at=session_id(2), page=0)
+    shown = ask_pane(project, step="page", at=session_id(2), page=0)
     ways = {way[1]: way[2] for way in shown["ways"]}
     assert [*ways][shown["way"]] == "fork"
     assert ways["resume"].startswith("loses turns, because another window has it open")
     assert ways["fork"] == "opens a copy, because another window has this session open"
-    own = ask(project, step="page", at=session_id(2), page=0, session_id=session_id(2))
+    own = ask_pane(project, step="page", at=session_id(2), page=0, session_id=session_id(2))
     assert own["ways"][own["way"]][1:] == ("resume", "continues this session")
-    other = ask(project, step="page", at=session_id(1), page=0)
+    other = ask_pane(project, step="page", at=session_id(1), page=0)
     assert other["ways"][other["way"]][1] == "resume"
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(48, 1), (47, 2), (16, 4)])
-def test_the_ways_take_as_many_rows_as_a_narrow_pane_needs(
-    project: Path, columns: int, rows: int
-) -> None:
-    """``read on read back resume hand off fork list``; the page has the remaining lines."""
+def test_the_actions_wrap_in_a_narrow_pane(project: Path, columns: int, rows: int) -> None:
+    """They are ``read on read back resume hand off fork list``. The page has the remaining lines."""
     write_session(project, session_id(2), conversation(40, session_id=session_id(2)))
-    shown = ask(project, step="page", at=session_id(2), page=0, columns=columns, lines=9)
+    shown = ask_pane(project, step="page", at=session_id(2), page=0, columns=columns, lines=9)
     assert len(shown["lines_read"]) == 9 - FIELD_LINES - rows
 
 
-def test_a_hit_whose_session_is_gone_is_marked(project: Path) -> None:
-    """On the page, or in the head of the list; nothing is raised."""
-    _, _, _, hit = ask(project, "answer 2", HITS_STEP)["rows"][0]
+def test_a_hit_of_a_deleted_session_is_marked(project: Path) -> None:
+    """The page or the head of the list says so, and no error is raised."""
+    _, _, _, hit = ask_pane(project, "answer 2", HITS_STEP)["rows"][0]
     for number in TITLES:
         (project / f"{session_id(number)}.jsonl").unlink()
-    shown = ask(project, "answer 2", "page", at=session_id(2), page=0, **hit)
+    shown = ask_pane(project, "answer 2", "page", at=session_id(2), page=0, **hit)
     assert "no longer exists" in shown["head"] or "No session" in shown["head"]
 
 
-def test_more_rows_are_given_than_a_small_pane_shows(
+def test_the_reply_has_more_rows_than_a_small_pane(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The module moves among them; at an edge, behind which there is more, it asks again."""
-    whole = ask(project, lines=6)
-    assert (ids(whole), whole["most"], whole["edges"]) == (
+    """The module moves among them. At an edge it requests more."""
+    whole = ask_pane(project, lines=6)
+    assert (listed_ids(whole), whole["most"], whole["edges"]) == (
         [session_id(number) for number in (3, 2, 1)],
         5,
         [],
     )
     monkeypatch.setattr(pane, "MAX_ROWS_AROUND", 1)
-    first = ask(project, lines=6)
-    assert (ids(first), first["edges"], first["again"]) == (
+    first = ask_pane(project, lines=6)
+    assert (listed_ids(first), first["edges"], first["again"]) == (
         [session_id(3), session_id(2)],
         [session_id(2)],
         NAMES_STEP,
     )
-    last = ask(project, lines=6, at=session_id(1))
-    assert (ids(last), last["edges"], last["at"]) == (
+    last = ask_pane(project, lines=6, at=session_id(1))
+    assert (listed_ids(last), last["edges"], last["at"]) == (
         [session_id(2), session_id(1)],
         [session_id(2)],
         session_id(1),
     )
-    assert ask(project, lines=6, step=PREVIEW_STEP, at=session_id(2))["preview"] == []
+    assert ask_pane(project, lines=6, step=PREVIEW_STEP, at=session_id(2))["preview"] == []
 
 
 def test_keys_open_fork_and_hand_off(project: Path) -> None:
-    """A session of this project is opened; of a child, the child.
-
-    Where that makes no sense, why.
-    """
-    opened = ask(project, at=session_id(2), key="open")
+    """A session of this project opens, or its new child. Otherwise the head gives the reason."""
+    opened = ask_pane(project, at=session_id(2), key="open")
     assert (opened["open"], opened["fill"]) == (session_id(2), "")
     assert f"claude --resume {session_id(2)}" in opened["by_hand"]
     for key, mark in (("fork", '"forkedFrom"'), ("handoff", '"continuation_type":"handoff"')):
-        child = project / f"{ask(project, at=session_id(2), key=key)['open']}.jsonl"
+        child = project / f"{ask_pane(project, at=session_id(2), key=key)['open']}.jsonl"
         assert mark in child.read_text()
-    assert "was never compacted" in ask(project, at=session_id(2), key="undo")["head"]
+    assert "was never compacted" in ask_pane(project, at=session_id(2), key="undo")["head"]
     assert (
         "that you are in"
-        in ask(project, at=session_id(2), key="open", session_id=session_id(2))["text"]
+        in ask_pane(project, at=session_id(2), key="open", session_id=session_id(2))["text"]
     )
     (project / f"{session_id(1)}.jsonl").unlink()
     for at in (session_id(1), "", "../x"):
-        assert set(ask(project, at=at, key="open")) == {"head", "next"}
+        assert set(ask_pane(project, at=at, key="open")) == {"head", "next"}
 
 
-def test_a_compaction_undone(project: Path, tmp_path: Path) -> None:
-    """Content from before the compaction is present, and later content is not."""
+def test_the_pane_undoes_a_compaction(project: Path, tmp_path: Path) -> None:
+    """The child has the content from before the compaction and none from after it."""
     rows = [
         *conversation(2, session_id=session_id(5)),
         boundary(uuid="cut", parent=None, session_id=session_id(5)),
@@ -249,12 +244,14 @@ def test_a_compaction_undone(project: Path, tmp_path: Path) -> None:
         user("AFTER", uuid="after", parent="sum", session_id=session_id(5)),
     ]
     write_session(project, session_id(5), [{**row, "cwd": str(tmp_path)} for row in rows])
-    child = (project / f"{ask(project, at=session_id(5), key='undo')['open']}.jsonl").read_text()
+    child = (
+        project / f"{ask_pane(project, at=session_id(5), key='undo')['open']}.jsonl"
+    ).read_text()
     assert ("prompt 2" in child, "AFTER" in child) == (True, False)
 
 
-def test_a_session_of_another_folder_is_for_a_shell(project: Path, tmp_path: Path) -> None:
-    """The command with its folder; if the folder is missing, the verb that sets a new one."""
+def test_a_session_of_another_folder_gets_a_shell_command(project: Path, tmp_path: Path) -> None:
+    """The command changes to the folder. If the folder is missing, the verb that sets a new one is shown."""
     away = str(project.parent / "-elsewhere" / f"{SESSION}.jsonl")
     event = {**ROOM, "key": "open", "at": session_id(2), "transcript_path": away}
     assert (
@@ -265,4 +262,4 @@ def test_a_session_of_another_folder_is_for_a_shell(project: Path, tmp_path: Pat
         session_id(4),
         [{**row, "cwd": CWD} for row in conversation(2, session_id=session_id(4))],
     )
-    assert "is gone" in ask(project, at=session_id(4), key="open")["head"]
+    assert "is gone" in ask_pane(project, at=session_id(4), key="open")["head"]

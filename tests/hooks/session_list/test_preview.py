@@ -1,4 +1,4 @@
-"""The contents of a preview, and how much of a session is read for it."""
+"""Tests of a preview's content, and of how much of a session is read for it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.builders import (
 
 @pytest.fixture
 def session(config_home: ConfigHome) -> ListedSession:
-    """The row of a session of three turns."""
+    """Return the row of a session of three turns."""
     write_session(
         config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")]
     )
@@ -43,8 +43,8 @@ def session(config_home: ConfigHome) -> ListedSession:
     return found
 
 
-def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
-    """Turns newest first, generations oldest first, and the size after each way."""
+def test_a_preview_of_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
+    """Turns are newest first, generations oldest first, and sizes have one row per way."""
     lines = {kind: make_preview(kind, session, config_home.where) for kind in KINDS}
     assert lines[OUTLINE][0] == "3 turns, newest first"
     assert [line.split(" · ")[0] for line in lines[OUTLINE][1:]] == ["3", "2", "1"]
@@ -54,8 +54,8 @@ def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
     assert describe_session(session)[:2] == ["Fix the parser", f"{SESSION} · first session"]
 
 
-def test_sub_agents_are_at_the_turn_that_started_them(config_home: ConfigHome) -> None:
-    """With their tasks; those of an unknown turn are first."""
+def test_a_preview_lists_sub_agents_at_their_turn(config_home: ConfigHome) -> None:
+    """Their tasks are shown. Those of an unknown turn are first."""
     task = call("c", "Task", description="look around", subagent_type="Explore")
     rows = [
         *conversation(1),
@@ -74,10 +74,10 @@ def test_sub_agents_are_at_the_turn_that_started_them(config_home: ConfigHome) -
     assert (lines[0], lines[2]) == ("  agent-a2 · find it", "  agent-a1 · look around")
 
 
-def test_of_a_large_file_the_end_alone(
+def test_a_preview_reads_only_the_end_of_a_large_file(
     config_home: ConfigHome, session: ListedSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The preview reports it, and shows no turn numbers, which are unknown."""
+    """It says so, and shows no turn numbers, which are unknown."""
     monkeypatch.setattr(previews, "MAX_COMPLETE_BYTES", session.size - 1)
     monkeypatch.setattr(previews, "END_BYTES", session.size // 2)
     lines = make_preview(OUTLINE, session, config_home.where)
@@ -89,8 +89,8 @@ def test_of_a_large_file_the_end_alone(
     assert make_preview(OUTLINE, session, config_home.where)[1:] == ["no complete turn in it"]
 
 
-def test_a_session_that_is_gone(config_home: ConfigHome, session: ListedSession) -> None:
-    """The preview shows the reason."""
+def test_a_preview_of_a_deleted_session(config_home: ConfigHome, session: ListedSession) -> None:
+    """It shows the reason."""
     os.remove(session.path)
     for kind in KINDS:
         assert "can't be read" in make_preview(kind, session, config_home.where)[0]

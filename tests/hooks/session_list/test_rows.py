@@ -1,4 +1,4 @@
-"""Rows of the chooser: as wide as there is room for, whatever is in them."""
+"""Tests of the rows of the picker: they are as wide as the space, for any content."""
 
 from __future__ import annotations
 
@@ -18,20 +18,26 @@ from resume_hooks.hooks.session_list.rows import (
 )
 from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.system.text import text_width
-from tests.hooks.session_list.rows import NOW, row
+from tests.hooks.session_list.rows import NOW, make_listed_session
 
 
 @given(st.text(max_size=120), st.integers(2, 160))
 def test_a_row_fills_its_columns(title: str, columns: int) -> None:
-    """Never more, so that nothing wraps, and never less, so that the chosen one's bar is whole."""
+    """It is never wider, so that it does not wrap.
+
+    It is never narrower, so that the bar of the chosen row is complete.
+    """
     assert (
-        text_width(session_line(row(title=title, tag="t"), columns, NOW, is_chosen=True)) == columns
+        text_width(
+            session_line(make_listed_session(title=title, tag="t"), columns, NOW, is_chosen=True)
+        )
+        == columns
     )
 
 
 @given(st.text(max_size=60), st.integers(0, 70))
-def test_nothing_of_a_title_drives_the_terminal(title: str, columns: int) -> None:
-    """There are no control characters and no second line."""
+def test_a_row_has_no_control_characters(title: str, columns: int) -> None:
+    """A hostile title has no second line either."""
     assert not any(
         unicodedata.category(letter) in {"Cc", "Zl", "Zp"}
         for letter in cut_to_columns(title, columns)
@@ -39,9 +45,9 @@ def test_nothing_of_a_title_drives_the_terminal(title: str, columns: int) -> Non
     assert text_width(cut_to_columns(title, columns)) <= columns
 
 
-def test_columns_without_space_are_left_out() -> None:
-    """So are unknown turn counts. The title is dropped last but one; the age stays longest."""
-    one = row(
+def test_a_narrow_row_drops_columns() -> None:
+    """Unknown turn counts are dropped too. The title is dropped next to last, and the age last."""
+    one = make_listed_session(
         title="Fix the parser",
         tag="urgent",
         parent_id="x",
@@ -64,19 +70,22 @@ def test_a_row_of_a_message_fills_its_columns(
 ) -> None:
     """It is formatted like any other row."""
     said = TurnHit(("x",), "strong", "prompt", snippet, place)
-    assert text_width(hit_line(row(title=title), said, columns, is_chosen=True)) == columns
+    assert (
+        text_width(hit_line(make_listed_session(title=title), said, columns, is_chosen=True))
+        == columns
+    )
 
 
-def test_a_row_shows_the_words_that_were_found() -> None:
-    """They are shown with a little text before them, at any position in the message."""
+def test_a_row_shows_the_found_words() -> None:
+    """They may be anywhere in the message, and have a little text before them."""
     words = f"{'far ' * 40}the pool was drained {'away ' * 40}"
     said = TurnHit(("x",), "fair", "prompt · turn 3", words, words.index("drained"))
-    line = hit_line(row(title="Fix the parser"), said, 100, is_chosen=False)
+    line = hit_line(make_listed_session(title="Fix the parser"), said, 100, is_chosen=False)
     assert line.startswith("  Fix the parser ")
     assert "   fair  … " in line
     assert "the pool was drained away" in line
     assert (
-        hit_line(row(title="Fix the parser"), said, 30, is_chosen=True)
+        hit_line(make_listed_session(title="Fix the parser"), said, 30, is_chosen=True)
         == "> Fix the parser          fair"
     )
 
@@ -91,16 +100,16 @@ def test_wrapped_text_fits(text: str, columns: int, most: int) -> None:
     assert wrap_to_columns("one two three", 7, 1) == ["one tw…"]
 
 
-def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that only begins like it is not below it."""
+def test_the_home_folder_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with the same beginning is not below it."""
     monkeypatch.setenv("HOME", "/home/me")
     assert shorten_home("/home/me/x") == "~/x"
     assert shorten_home("/home/me") == "~"
     assert shorten_home("/home/meow") == "/home/meow"
 
 
-def test_the_end_that_shows_children_apart_is_kept() -> None:
-    """Kind and number; for other titles, and without space, the beginning."""
+def test_a_short_title_keeps_its_kind_and_number() -> None:
+    """They distinguish children. Other titles, and titles without space, keep their beginning."""
     assert (
         cut_title("Sequencing option C and the builder · handoff 2", 32)
         == "Sequencing option C… · handoff 2"

@@ -1,4 +1,4 @@
-"""The state of the chooser: matches, the choice, and the page."""
+"""Tests of the picker's state: its matches, choice and page."""
 
 from __future__ import annotations
 
@@ -7,29 +7,34 @@ from hypothesis import strategies as st
 
 from resume_hooks.hooks.session_list.state import Choices, ListEntry, TurnHit
 from tests.builders import session_id
-from tests.hooks.session_list.rows import row
+from tests.hooks.session_list.rows import make_listed_session
 
 
 def sessions_with_titles(*titles: str) -> list[ListEntry]:
     """Return sessions with these titles."""
-    return [ListEntry(row(number, title=title)) for number, title in enumerate(titles, 1)]
+    return [
+        ListEntry(make_listed_session(number, title=title))
+        for number, title in enumerate(titles, 1)
+    ]
 
 
-def titles(choices: Choices) -> list[str]:
+def matching_titles(choices: Choices) -> list[str]:
     """Return the matching titles."""
     return [one.title for one in choices.matches]
 
 
-def test_all_words_must_fit_anywhere_in_any_case() -> None:
-    """In any order, each in any field."""
+def test_all_words_must_match() -> None:
+    """Words match in any order, any field and any case."""
     choices = Choices("PARSER fix")
     choices.add_entries(sessions_with_titles("Fix the parser", "Fix the lexer", "the parser"))
-    assert titles(choices) == ["Fix the parser"]
+    assert matching_titles(choices) == ["Fix the parser"]
 
 
-def test_searched_fields() -> None:
-    """Title, tag, name, branch, id, folder and first prompt."""
-    one = row(7, tag="urgent", agent_name="Smith", branch="feature/x", folder="/home/me/deep")
+def test_every_field_is_searched() -> None:
+    """The fields are title, tag, name, branch, id, folder and first prompt."""
+    one = make_listed_session(
+        7, tag="urgent", agent_name="Smith", branch="feature/x", folder="/home/me/deep"
+    )
     for words in (
         "title 7",
         "urgent",
@@ -45,7 +50,7 @@ def test_searched_fields() -> None:
 
 
 def test_the_choice_stays_while_it_matches() -> None:
-    """Further typing does not move it; if it no longer matches, the first match is chosen."""
+    """More typing does not move it. If it no longer matches, the first match is chosen."""
     choices = Choices()
     choices.add_entries(sessions_with_titles("aa", "ab", "abc"))
     choices.move_choice(2)
@@ -58,24 +63,24 @@ def test_the_choice_stays_while_it_matches() -> None:
     assert choices.chosen_session is None
 
 
-def test_more_sessions_change_nothing_above_them() -> None:
-    """They are added at the end, and only matching ones."""
+def test_loaded_sessions_are_added_at_the_end() -> None:
+    """Only matching ones are added."""
     choices = Choices("q")
     choices.add_entries(sessions_with_titles("q1", "b", "q2"))
     choices.move_choice(1)
     choices.add_entries(sessions_with_titles("q3", "c"))
-    assert titles(choices) == ["q1", "q2", "q3"]
+    assert matching_titles(choices) == ["q1", "q2", "q3"]
     assert choices.chosen_session is choices.matches[1]
     assert choices.count == 5
 
 
-def test_whole_titles_are_first() -> None:
-    """Matches in other fields are below, and not chosen first unless the user moved there."""
-    other = ListEntry(row(9, title="Many 4", branch="55"))
+def test_matches_in_titles_are_first() -> None:
+    """Matches in other fields are below, and are chosen first only if the user moved there."""
+    other = ListEntry(make_listed_session(9, title="Many 4", branch="55"))
     choices = Choices("many 55")
     choices.add_entries([other])
     choices.add_entries(sessions_with_titles("Many 55", "Many 3"))
-    assert titles(choices) == ["Many 55", "Many 4"]
+    assert matching_titles(choices) == ["Many 55", "Many 4"]
     assert choices.chosen_session is choices.matches[0]
     choices.filter_by_words("many")
     choices.move_choice(-9)
@@ -84,7 +89,7 @@ def test_whole_titles_are_first() -> None:
     assert choices.chosen_session.title == "Many 55"
     choices.move_choice(1)
     choices.add_entries(sessions_with_titles("Many 555"))
-    assert titles(choices) == ["Many 55", "Many 555", "Many 4"]
+    assert matching_titles(choices) == ["Many 55", "Many 555", "Many 4"]
     assert choices.chosen_session is other.row
 
 
@@ -97,38 +102,35 @@ def turn_hits(*numbers: int) -> list[TurnHit]:
 
 
 def test_matching_turns_are_last_in_their_own_order() -> None:
-    """Behind titles and other fields.
-
-    What fits by these is there alone, and what is not listed nowhere.
-    """
+    """They follow matches in titles and other fields. A session that also matches by a field appears only there."""
     choices = Choices("parser")
     choices.add_entries(
         [
             *sessions_with_titles("b", "Fix the parser", "c"),
-            ListEntry(row(4, title="d"), "the parser fails"),
+            ListEntry(make_listed_session(4, title="d"), "the parser fails"),
         ]
     )
     choices.set_hits(turn_hits(3, 2, 9, 1, 4, 3))
-    assert titles(choices) == ["Fix the parser", "d", "c", "b"]
+    assert matching_titles(choices) == ["Fix the parser", "d", "c", "b"]
     assert [one.snippet for entry in choices.matches if (one := choices.turn_only_hit(entry))] == [
         "said in 3",
         "said in 1",
     ]
 
 
-def test_a_turn_that_several_sessions_hold_is_shown_in_the_first_that_is_listed() -> None:
-    """This is so even if that session is loaded later."""
+def test_a_copied_turn_is_shown_in_the_first_listed_session() -> None:
+    """This is true even if that session is loaded later."""
     turn = turn_hits(1)[0]._replace(sessions=(session_id(9), session_id(2), session_id(1)))
     choices = Choices("parser")
     choices.set_hits([turn])
     choices.add_entries(sessions_with_titles("a"))
-    assert titles(choices) == ["a"]
-    choices.add_entries([ListEntry(row(2, title="b"))])
-    assert titles(choices) == ["b"]
+    assert matching_titles(choices) == ["a"]
+    choices.add_entries([ListEntry(make_listed_session(2, title="b"))])
+    assert matching_titles(choices) == ["b"]
 
 
 def test_a_matching_turn_is_chosen_without_a_better_match() -> None:
-    """The best one is chosen; a choice that the user moved stays while it exists."""
+    """The best one is chosen. A choice that the user moved stays while it exists."""
     choices = Choices("parser")
     choices.add_entries(sessions_with_titles("a", "b", "c"))
     assert not choices.matches
@@ -141,12 +143,12 @@ def test_a_matching_turn_is_chosen_without_a_better_match() -> None:
     choices.set_hits(turn_hits(1))
     assert choices.chosen_session is choices.matches[0]
     choices.filter_by_words("parsers")
-    choices.add_entries([ListEntry(row(4, title="parsers"))])
-    assert titles(choices) == ["parsers", "a"]
+    choices.add_entries([ListEntry(make_listed_session(4, title="parsers"))])
+    assert matching_titles(choices) == ["parsers", "a"]
     assert choices.chosen_session is choices.matches[0]
     choices.filter_by_words("")
     choices.filter_by_words("nothing")
-    assert titles(choices) == []
+    assert matching_titles(choices) == []
 
 
 STEPS = st.lists(
@@ -162,10 +164,10 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(
+def test_the_chosen_match_is_always_on_the_page(
     steps: list[tuple[str, object]],
 ) -> None:
-    """For any order of typing, moving, loading and drawing."""
+    """This is true for any order of typing, moving, loading and drawing."""
     choices = Choices()
     for step, value in steps:
         if step == "add":
@@ -184,9 +186,9 @@ def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(
         assert choices.chosen_session is None or choices.chosen_session in choices.matches
 
 
-def test_excluded_words_in_a_title() -> None:
-    """A ``-word`` excludes its session, whether found by name or by a message. A part of another word does not."""
+def test_an_excluded_word_hides_a_session() -> None:
+    """A ``-word`` excludes matches by name and by message. A part of another word does not count."""
     choices = Choices("deb -pin")
     choices.add_entries(sessions_with_titles("deb pin", "deb spinning", "pin", "other"))
     choices.set_hits(turn_hits(3, 4))
-    assert titles(choices) == ["deb spinning", "other"]
+    assert matching_titles(choices) == ["deb spinning", "other"]
