@@ -1,1 +1,1 @@
-"""Owns the tests of the hooks' scripts; they run a copy of the plugin with a stand-in engine."""
+"""Tests of the hooks' scripts; they run a copy of the plugin with a stand-in engine."""

@@ -1,4 +1,4 @@
-"""Owns the fixtures of the hooks' tests."""
+"""Fixtures of the hook scripts' tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.hook_scripts.plugin_copy import PluginCopy, make_plugin
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the mark."""
+    """Register the mark."""
     config.addinivalue_line("markers", "slow: installs packages; needs the package index")
 
 
@@ -22,5 +22,5 @@ def plugin(tmp_path: Path) -> PluginCopy:
 
 @pytest.fixture(scope="module")
 def shared_plugin(tmp_path_factory: pytest.TempPathFactory) -> PluginCopy:
-    """The same, one for a module's many read-only runs."""
+    """Return a copy of the plugin that a module shares for read-only runs."""
     return make_plugin(tmp_path_factory.mktemp("shared"))

@@ -1,4 +1,4 @@
-"""Owns a throw-away copy of the plugin whose engine only writes down that it was reached."""
+"""A temporary copy of the plugin whose engine only records that it was called."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PluginCopy:
 
     @property
     def folder(self) -> Path:
-        """The user's folder: a project without the tests' programs."""
+        """Return the user's folder: a project without the tests' programs."""
         return Path(self.env["HOME"], "project")
 
     @property
@@ -75,7 +75,7 @@ class PluginCopy:
         return self.run(event, 0, stdin, *shell, **env)
 
     def later(self, stdin: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
-        """Run the hook of a session's start that nobody waits for."""
+        """Run the background hook of a session's start."""
         return self.run("SessionStart", 1, stdin, **env)
 
     def run(
@@ -132,9 +132,9 @@ def make_plugin(folder: Path) -> PluginCopy:
     ]
     for name in needed:
         shutil.copy(REPO / "src" / "resume_hooks" / f"{name}.py", engine / f"{name}.py")
-    for path in _answering(questions.needs_driver, engine):
+    for path in _answering_modules(questions.needs_driver, engine):
         shutil.copy(REPO / path.relative_to(root), path)
-    for path in _answering(questions.push_after_turn, engine):
+    for path in _answering_modules(questions.push_after_turn, engine):
         path.write_text(EVENT.replace("NAME", AFTER_A_TURN))
     (engine / "__main__.py").write_text(MAIN)
     for name, module in LANES.items():
@@ -152,7 +152,7 @@ def make_plugin(folder: Path) -> PluginCopy:
     return PluginCopy(root, data, env)
 
 
-def _answering(question: seam.Question[Any], engine: Path) -> list[Path]:
+def _answering_modules(question: seam.Question[Any], engine: Path) -> list[Path]:
     """Return the paths of the answering modules of parts in an engine, and create their packages."""
     found = [row for row in part_table.ANSWERS.get(question.name, ()) if seam.is_installed(row[0])]
     for part, _ in found:

@@ -1,4 +1,4 @@
-"""Runs a script with node, as the client runs the module."""
+"""Run a script with node, as the client runs the module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is mi
 
 
 def run_node(script: str) -> Any:
-    """The JSON value that a script prints."""
+    """Return the JSON value that a script prints."""
     done = subprocess.run(
         ["node", "--input-type=module", "-e", script],
         capture_output=True,

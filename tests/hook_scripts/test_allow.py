@@ -1,4 +1,4 @@
-"""Owns the hook that lets the model read earlier sessions: what it allows, what it has no opinion of, its cost."""
+"""Tests of the hook that lets the model read earlier sessions: which calls it allows, and its cost."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.hook_scripts.plugin_copy import PluginCopy, make_plugin
-from tests.hook_scripts.test_guard import shells
-from tests.hook_scripts.test_guard_cost import traced
+from tests.hook_scripts.test_guard import installed_shells
+from tests.hook_scripts.test_guard_cost import trace_hook
 from tests.needs import REPO
 
 ALLOW = {
@@ -89,7 +89,7 @@ NOT_OURS = {
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> PluginCopy:
-    """A plugin in a folder with a space."""
+    """Return a plugin in a folder with a space."""
     return copy_plugin_to(tmp_path_factory.mktemp("reader"), "plug in")
 
 
@@ -100,8 +100,8 @@ def copy_plugin_to(folder: Path, name: str) -> PluginCopy:
     return replace(made, root=root, env=made.env | {"CLAUDE_PLUGIN_ROOT": str(root)})
 
 
-def event(command: str, **other: Any) -> bytes:
-    """A Bash call, spelled as the client does."""
+def bash_event(command: str, **other: Any) -> bytes:
+    """Return a Bash call, spelled as the client does."""
     body = {"cwd": "/x", "hook_event_name": "PreToolUse", "tool_name": "Bash", **other}
     body.setdefault("tool_input", {"command": command, "description": "d"})
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(
@@ -124,60 +124,65 @@ def hook_reply(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> dict
     return said
 
 
-def naming(plugin: PluginCopy, command: str) -> str:
-    """The command with the launcher's path in it."""
+def with_launcher_path(plugin: PluginCopy, command: str) -> str:
+    """Return the command with the launcher's path."""
     return command.replace("ENGINE", str(plugin.root / "hooks" / "engine"))
 
 
-@pytest.mark.parametrize("shell", shells(), ids="-".join)
+@pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
-    """Each reading verb, quoted as a user or a model would, from any of the shells."""
+    """Each reading verb is allowed in the quoting of a user or a model, in any of the shells."""
     plain = copy_plugin_to(tmp_path / "plain", "plugin")
     for command in READING:
-        assert is_call_allowed(plain, event(naming(plain, command)), *shell), command
+        assert is_call_allowed(plain, bash_event(with_launcher_path(plain, command)), *shell), (
+            command
+        )
 
 
-@pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_of_anything_else_it_reports_nothing(reader: PluginCopy, shell: list[str]) -> None:
-    """Other programs, a second one, shell expansions, and writing verbs are not allowed."""
+@pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
+def test_other_commands_get_no_reply(reader: PluginCopy, shell: list[str]) -> None:
+    """They are other programs, a second one, shell expansions, and writing verbs."""
     for why, command in NOT_OURS.items():
-        assert not is_call_allowed(reader, event(naming(reader, command)), *shell), why
+        assert not is_call_allowed(
+            reader, bash_event(with_launcher_path(reader, command)), *shell
+        ), why
 
 
-def test_only_a_plain_bash_call_counts(reader: PluginCopy) -> None:
-    """Another tool, a call out of the sandbox, a second command, a long one, or our own headless run: no opinion."""
-    command = naming(reader, READING[0])
-    assert is_call_allowed(reader, event(command))
+def test_only_a_plain_bash_call_is_allowed(reader: PluginCopy) -> None:
+    """Another tool, a call out of the sandbox, a second command, a long one and our own headless run get no reply."""
+    command = with_launcher_path(reader, READING[0])
+    assert is_call_allowed(reader, bash_event(command))
     assert is_call_allowed(
-        reader, event("", tool_input={"description": "command", "command": command, "timeout": 9})
+        reader,
+        bash_event("", tool_input={"description": "command", "command": command, "timeout": 9}),
     )
-    assert not is_call_allowed(reader, event(command, tool_name="Monitor"))
+    assert not is_call_allowed(reader, bash_event(command, tool_name="Monitor"))
     assert not is_call_allowed(
-        reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": True})
+        reader, bash_event("", tool_input={"command": command, "dangerouslyDisableSandbox": True})
     )
     for decoy in (
         {"x": {"dangerouslyDisableSandbox": False}},
         {"description": '"dangerouslyDisableSandbox":false'},
     ):
         unsafe = {"command": command, "dangerouslyDisableSandbox": True}
-        assert not is_call_allowed(reader, event("", tool_input=unsafe | decoy))
-        assert not is_call_allowed(reader, event("", tool_input=decoy | unsafe))
+        assert not is_call_allowed(reader, bash_event("", tool_input=unsafe | decoy))
+        assert not is_call_allowed(reader, bash_event("", tool_input=decoy | unsafe))
     assert is_call_allowed(
-        reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": False})
+        reader, bash_event("", tool_input={"command": command, "dangerouslyDisableSandbox": False})
     )
-    assert not is_call_allowed(reader, event(command, extra={"command": "rm -r x"}))
+    assert not is_call_allowed(reader, bash_event(command, extra={"command": "rm -r x"}))
     assert not is_call_allowed(
-        reader, event("ls", tool_input={"file_path": f'","command":"{command}'})
+        reader, bash_event("ls", tool_input={"file_path": f'","command":"{command}'})
     )
-    assert not is_call_allowed(reader, event(f"{command} {'x' * 10_000}"))
-    assert not is_call_allowed(reader, event(command), RESUME_HOOKS_CHILD="1")
+    assert not is_call_allowed(reader, bash_event(f"{command} {'x' * 10_000}"))
+    assert not is_call_allowed(reader, bash_event(command), RESUME_HOOKS_CHILD="1")
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b"\xff\x00", b'{"tool_name":"Bash","tool_input":{"command":"'], ids=repr
 )
-def test_broken_events_pass_in_silence(reader: PluginCopy, body: bytes) -> None:
-    """For any input the exit status is 0, and there is no output."""
+def test_invalid_events_get_no_reply(reader: PluginCopy, body: bytes) -> None:
+    """The exit status is 0 for any input."""
     assert not is_call_allowed(reader, body)
 
 
@@ -192,31 +197,33 @@ def test_broken_events_pass_in_silence(reader: PluginCopy, body: bytes) -> None:
         ("é", '"ENGINE"'),
     ],
 )
-def test_a_folder_with_an_odd_name(tmp_path: Path, name: str, quoted: str) -> None:
+def test_a_plugin_folder_may_have_special_characters(
+    tmp_path: Path, name: str, quoted: str
+) -> None:
     """Only a spelling that the shell reads as this exact path is allowed; "" if there is none."""
     plugin = copy_plugin_to(tmp_path, name)
     for spelling in ("ENGINE", "'ENGINE'", '"ENGINE"'):
-        body = event(naming(plugin, f"{spelling} search x"))
+        body = bash_event(with_launcher_path(plugin, f"{spelling} search x"))
         assert is_call_allowed(plugin, body) == (quoted == '"ENGINE"' and spelling != "ENGINE" and
                                          (spelling == quoted or "'" not in name)), spelling  # fmt: skip
 
 
-def test_a_plugin_folder_that_ends_with_a_slash(reader: PluginCopy) -> None:
+def test_a_plugin_folder_may_end_with_a_slash(reader: PluginCopy) -> None:
     """Client 2.1.112 names an installed plugin with a slash, so the path may have one slash or two."""
     root = f"{reader.root}/"
     for slashes in ("/", "//"):
         command = f'"{reader.root}{slashes}hooks/engine" search x'
-        assert is_call_allowed(reader, event(command), CLAUDE_PLUGIN_ROOT=root)
+        assert is_call_allowed(reader, bash_event(command), CLAUDE_PLUGIN_ROOT=root)
     assert not is_call_allowed(
-        reader, event(f'"{reader.root}///hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
+        reader, bash_event(f'"{reader.root}///hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
     )
 
 
-def test_no_plugin_folder_in_the_environment(reader: PluginCopy) -> None:
-    """Without it, or with a relative one, no command is ours."""
+def test_without_the_plugin_folder_no_command_is_allowed(reader: PluginCopy) -> None:
+    """The variable is missing or has a relative path."""
     for root in ("", "plugin"):
         assert not is_call_allowed(
-            reader, event(f'"{root}/hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
+            reader, bash_event(f'"{root}/hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
         )
 
 
@@ -226,7 +233,7 @@ pieces = st.sampled_from(
 
 
 def launched_words(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]:
-    """The words that a launcher in place of ours gets when ``shell`` runs the command in an empty folder."""
+    """Run the command in an empty folder with a stand-in for the launcher, and return the launcher's arguments."""
     launcher = plugin.root / "hooks" / "engine"
     launcher.write_text('#!/bin/sh\nprintf "%s\\0" engine "$@"\n')
     done = subprocess.run(
@@ -244,9 +251,9 @@ def launched_words(plugin: PluginCopy, command: str, shell: str, folder: Path) -
 def test_an_allowed_command_runs_only_the_launcher(
     reader: PluginCopy, tmp_path: Path, words: str
 ) -> None:
-    """For any combination of words: an allowed command makes shells run the launcher once, with these words."""
-    command = naming(reader, f'"ENGINE" search {words}')
-    if not is_call_allowed(reader, event(command)):
+    """For any combination of words, shells run only the launcher, once and with these words."""
+    command = with_launcher_path(reader, f'"ENGINE" search {words}')
+    if not is_call_allowed(reader, bash_event(command)):
         return
     expected = ["engine", *shlex.split(command)[1:]]
     empty = tmp_path / "empty"
@@ -255,23 +262,25 @@ def test_an_allowed_command_runs_only_the_launcher(
         assert launched_words(reader, command, shell, empty) == expected, command
 
 
-@pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_our_name_stands_for_the_launcher(reader: PluginCopy, shell: list[str]) -> None:
-    """As in a legend or a digest: the launcher runs, even if PATH has another program with this name."""
+@pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
+def test_our_command_name_runs_the_launcher(reader: PluginCopy, shell: list[str]) -> None:
+    """Openings and digests use the name. The launcher runs even if PATH has another program with it."""
     inherited = {"words": "x", "input": ',"updatedInput":{"command":"id"}'}
     for command in READING:
         if not command.startswith('"ENGINE"'):
             continue
-        named = event(command.replace('"ENGINE"', "resume-hooks"))
-        runs = {"updatedInput": {"command": naming(reader, command)}}
+        named = bash_event(command.replace('"ENGINE"', "resume-hooks"))
+        runs = {"updatedInput": {"command": with_launcher_path(reader, command)}}
         allow = ALLOW["hookSpecificOutput"] | runs
         assert hook_reply(reader, named, *shell, **inherited) == {"hookSpecificOutput": allow}, (
             command
         )
-        assert is_call_allowed(reader, event(naming(reader, command)), *shell, **inherited)
+        assert is_call_allowed(
+            reader, bash_event(with_launcher_path(reader, command)), *shell, **inherited
+        )
     for why, command in NOT_OURS.items():
         assert not is_call_allowed(
-            reader, event(command.replace('"ENGINE"', "resume-hooks")), *shell
+            reader, bash_event(command.replace('"ENGINE"', "resume-hooks")), *shell
         ), why
 
 
@@ -282,17 +291,24 @@ texts = st.text(
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(texts, max_size=4))
-def test_any_words_pass_once_they_are_quoted(reader: PluginCopy, words: list[str]) -> None:
-    """Any text of one line without backslashes is allowed if it is quoted for the shell."""
-    assert is_call_allowed(reader, event(naming(reader, f'"ENGINE" search {shlex.join(words)}')))
+def test_any_quoted_words_are_allowed(reader: PluginCopy, words: list[str]) -> None:
+    """They are any text of one line without backslashes."""
+    assert is_call_allowed(
+        reader, bash_event(with_launcher_path(reader, f'"ENGINE" search {shlex.join(words)}'))
+    )
 
 
-def test_it_costs_one_shell_and_one_child(reader: PluginCopy) -> None:
-    """The client's own /bin/sh and `cat`, and only for commands that name the launcher (the hook's `if`)."""
+def test_the_allow_hook_costs_one_shell_and_one_child(reader: PluginCopy) -> None:
+    """They are the client's own /bin/sh and `cat`.
+
+    They run only for commands that name the launcher (the hook's `if`).
+    """
     (group,) = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"][
         "PreToolUse"
     ]
     assert group["matcher"] == "Bash"
     assert [hook["if"] for hook in group["hooks"]] == ["Bash(*hooks*)"]
-    said, *cost = traced(reader, "PreToolUse", event(naming(reader, READING[0])))
+    said, *cost = trace_hook(
+        reader, "PreToolUse", bash_event(with_launcher_path(reader, READING[0]))
+    )
     assert (json.loads(said), cost) == (ALLOW, [["sh", "cat"], 2])

@@ -1,4 +1,4 @@
-"""Owns the proof in the real client: what a prompt costs, and that an install outlives its client."""
+"""Tests in the real client: the cost of a prompt, and an installation that continues after its client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.harness.client import NEWEST, OLDEST, VERSIONS, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_session import WAITS, let_go, wait_for
+from tests.hook_scripts.test_session import WAITS, appears_in_time, end_installer
 from tests.needs import need
 
 INSTALLER = f"""
@@ -33,7 +33,7 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
 
 
 @pytest.fixture
-def loaded(plugin: PluginCopy) -> PluginCopy:
+def loaded_plugin(plugin: PluginCopy) -> PluginCopy:
     """Return a copy that a client loads, whose engine blocks every request."""
     (plugin.root / ".claude-plugin").mkdir()
     (plugin.root / ".claude-plugin" / "plugin.json").write_text('{"name": "resume-hooks"}')
@@ -43,8 +43,8 @@ def loaded(plugin: PluginCopy) -> PluginCopy:
     return plugin
 
 
-def started_by(trace: str, script: str) -> list[str]:
-    """Programs that the hook's shell and its children started, by the process ids of an strace log."""
+def programs_started_by(trace: str, script: str) -> list[str]:
+    """Return the programs that the hook's shell and its children started, from an strace log."""
     rows = [(pid, call) for pid, _, call in (line.partition(" ") for line in trace.splitlines())]
     born = {}  # a child may run before the call that made it has returned
     for pid, call in rows:
@@ -65,20 +65,20 @@ def started_by(trace: str, script: str) -> list[str]:
     return programs
 
 
-def test_an_ordinary_prompt_goes_through_at_two_processes(
-    loaded: PluginCopy, home: ClientHome, tmp_path: Path
+def test_an_ordinary_prompt_costs_two_processes(
+    loaded_plugin: PluginCopy, home: ClientHome, tmp_path: Path
 ) -> None:
-    """It arrives at the API unchanged; the hook was one sh and one cat."""
+    """It reaches the API unchanged. The hook ran one sh and one cat."""
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     client, trace = find_client(NEWEST), tmp_path / "trace"
     strace = ("strace", "-f", "-qq", "-s", "300", "-e", "trace=process", "-o", str(trace))
     prompt = 'fix "prompt":">resume" > please'
     traced = replace(client, command=(*strace, *client.command))
-    env = {"RESUME_HOOKS_PYTHON": loaded.env["RESUME_HOOKS_PYTHON"]}
+    env = {"RESUME_HOOKS_PYTHON": loaded_plugin.env["RESUME_HOOKS_PYTHON"]}
     with MockApi() as api:
-        run_print(traced, home, api, prompt, plugin_dir=loaded.root, extra_env=env)
+        run_print(traced, home, api, prompt, plugin_dir=loaded_plugin.root, extra_env=env)
         assert json.dumps(prompt)[1:-1] in json.dumps(api.main_requests()).replace("\\\\", "\\")
-    assert started_by(trace.read_text(errors="replace"), "hooks/guard") == ["sh", "cat"]
+    assert programs_started_by(trace.read_text(errors="replace"), "hooks/guard") == ["sh", "cat"]
 
 
 @pytest.mark.parametrize(
@@ -88,18 +88,20 @@ def test_an_ordinary_prompt_goes_through_at_two_processes(
         for each in VERSIONS
     ],
 )
-def test_a_trigger_is_answered_and_an_install_outlives_the_client(
-    loaded: PluginCopy, home: ClientHome, version: str
+def test_an_installation_continues_after_the_client(
+    loaded_plugin: PluginCopy, home: ClientHome, version: str
 ) -> None:
-    """A trigger reaches no API; an install that a start began continues after `-p` has ended."""
-    env = {"RESUME_HOOKS_PYTHON": loaded.env["RESUME_HOOKS_PYTHON"]}
-    (loaded.root / "hooks" / "install.py").write_text(INSTALLER)
+    """A trigger reaches no API. An installation that a start began continues after `-p` has ended."""
+    env = {"RESUME_HOOKS_PYTHON": loaded_plugin.env["RESUME_HOOKS_PYTHON"]}
+    (loaded_plugin.root / "hooks" / "install.py").write_text(INSTALLER)
     with MockApi() as api:
-        run_print(find_client(version), home, api, ">resume", plugin_dir=loaded.root, extra_env=env)
+        run_print(
+            find_client(version), home, api, ">resume", plugin_dir=loaded_plugin.root, extra_env=env
+        )
         assert not api.main_requests()
-        run_print(find_client(version), home, api, "hello", plugin_dir=loaded.root)
+        run_print(find_client(version), home, api, "hello", plugin_dir=loaded_plugin.root)
         assert len(api.main_requests()) == 1
     installed = home.config / "plugins" / "data" / "resume-hooks-inline" / "installed"
     assert not installed.exists()
-    let_go(loaded)
-    assert wait_for(installed)
+    end_installer(loaded_plugin)
+    assert appears_in_time(installed)

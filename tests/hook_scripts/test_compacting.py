@@ -1,4 +1,4 @@
-"""The module's compaction between turns, run by node with a client and an engine that stand in."""
+"""Tests of the module's compaction between turns, run by node with stand-ins for client and engine."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ console.log(tries)
         ({"skip": "frees too little"}, 1),
     ],
 )
-def test_a_refusal_soon_after_a_compaction_is_tried_again(plan: dict[str, Any], tries: int) -> None:
-    """Five turns later, at the same size; one that frees too little waits for a larger session."""
+def test_a_refused_compaction_is_tried_again_later(plan: dict[str, Any], tries: int) -> None:
+    """It is tried five turns later at the same size. One with a small saving waits for a larger session."""
     fields = {
         "compacting": json.dumps((REPO / "hooks" / "compacting.mjs").as_uri()),
         "plan": json.dumps(plan),

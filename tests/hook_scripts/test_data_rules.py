@@ -1,4 +1,4 @@
-"""The module tells the engine the account's data rules with whatever it asks."""
+"""Tests that the module sends the account's data rules with every request to the engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ console.log(JSON.stringify((await ask($, { command: 'rules' })).rules ?? null))
 @pytest.mark.parametrize(
     ("info", "told"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)]
 )
-def test_the_rules_of_the_account_are_reported(info: dict[str, object], told: object) -> None:
-    """They are as the client has them; an older client has none."""
+def test_the_module_sends_the_rules_of_the_account(info: dict[str, object], told: object) -> None:
+    """They are the client's, and an older client has none."""
     script = ASKED % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
     assert run_node(script) == told

@@ -1,4 +1,4 @@
-"""Owns the launcher's tests: which Python it takes, what it refuses the model, what it says without any."""
+"""Tests of the launcher: its choice of Python, its refusals for the model, and its messages without an engine."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ PYTHONS = every_python() or [Path(sys.base_prefix, "bin", "python3")]
 EVENT = b'{"prompt":">resume"}'
 
 
-def fake(path: Path, says: str, status: int = 0) -> None:
-    """Write an executable that prints its name, in place of a Python."""
+def fake_python(path: Path, says: str, status: int = 0) -> None:
+    """Write an executable that prints its name, instead of a Python."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'#!/bin/sh\necho "{says} $*"\nexit {status}\n')
     path.chmod(0o755)
 
 
-def test_the_order_of_the_lookup(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Named Python, data folder, checkout, PATH; each is used if those before it are missing."""
+def test_the_launcher_looks_up_pythons_in_order(plugin: PluginCopy, tmp_path: Path) -> None:
+    """The order is the named Python, data folder, checkout and PATH."""
     places = {
         "named": tmp_path / "named" / "python",
         "data": plugin.data / "venv" / "bin" / "python",
@@ -40,7 +40,7 @@ def test_the_order_of_the_lookup(plugin: PluginCopy, tmp_path: Path) -> None:
         "path": tmp_path / "bin" / "resume-hooks",
     }
     for name, place in places.items():
-        fake(place, name)
+        fake_python(place, name)
     for name, place in places.items():
         done = plugin.engine("lineage", "a b", RESUME_HOOKS_PYTHON=str(places["named"]))
         assert done.stdout.startswith(name)
@@ -50,12 +50,12 @@ def test_the_order_of_the_lookup(plugin: PluginCopy, tmp_path: Path) -> None:
 
 def test_a_python_may_be_named_without_its_folder(plugin: PluginCopy, tmp_path: Path) -> None:
     """RESUME_HOOKS_PYTHON=pypy3 is looked up on PATH."""
-    fake(tmp_path / "bin" / "my-python", "mine")
+    fake_python(tmp_path / "bin" / "my-python", "mine")
     assert plugin.engine("info", RESUME_HOOKS_PYTHON="my-python").stdout.startswith("mine -I")
 
 
-def test_a_launcher_on_path_is_not_called_for_ever(plugin: PluginCopy, tmp_path: Path) -> None:
-    """`resume-hooks` may be a wrapper of this launcher, so it is tried once."""
+def test_a_launcher_on_path_is_tried_once(plugin: PluginCopy, tmp_path: Path) -> None:
+    """`resume-hooks` may be a wrapper of this launcher."""
     wrapper = tmp_path / "bin" / "resume-hooks"
     wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(str(plugin.root))}/hooks/engine "$@"\n')
     wrapper.chmod(0o755)
@@ -66,23 +66,23 @@ def test_a_launcher_on_path_is_not_called_for_ever(plugin: PluginCopy, tmp_path:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_the_data_folder_is_found_without_its_variable(plugin: PluginCopy, known: bool) -> None:
-    """The model's Bash tool has no CLAUDE_PLUGIN_DATA: the folder of our installer with this lock wins."""
+    """The model's Bash tool has no CLAUDE_PLUGIN_DATA. The installer's folder with this lock is used."""
     older = plugin.data.parent / "resume-hooks-a-market"
     for data in (plugin.data, older):
-        fake(data / "venv" / "bin" / "python", data.name)
+        fake_python(data / "venv" / "bin" / "python", data.name)
         (data / "install.json").write_text("{}")
     if known:
         shutil.copy(plugin.root / "requirements.lock", plugin.data / "venv")
     else:
         shutil.rmtree(older)
-    fake(plugin.data.parent / "resume-hooks-zzz" / "venv" / "bin" / "python", "not ours")
+    fake_python(plugin.data.parent / "resume-hooks-zzz" / "venv" / "bin" / "python", "not ours")
     assert plugin.engine("info", RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="").stdout.startswith(
         plugin.data.name
     )
 
 
 def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Arguments arrive as typed, and nothing from the working folder or PYTHONPATH is imported."""
+    """Arguments are unchanged, and no module of the working folder or PYTHONPATH is imported."""
     (tmp_path / "resume_hooks.py").write_text("raise SystemExit('hijacked')")
     done = plugin.engine("find-original", "--json", "a  b*", PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (
@@ -103,9 +103,9 @@ def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
     ["handoff", "trim", "delete", "config", "install", "--install", "--json", "slash", "new"],
 )
 def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
-    """What writes, and whatever is not known to read, is refused in one sentence with exit status 1, in Codex, too.
+    """Writing and unknown verbs are refused with one sentence and exit status 1, also in Codex.
 
-    It names a command in Claude Code for a verb that has one.
+    The sentence names the command in Claude Code if there is one.
     """
     shutil.copytree(REPO / "commands", plugin.root / "commands")
     for shell in ({"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "01a20583"}):
@@ -120,7 +120,7 @@ def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
 def test_the_model_learns_the_new_name_of_a_verb(
     plugin: PluginCopy, verb: str, instead: str
 ) -> None:
-    """The launcher itself prints the engine's text; nothing is run."""
+    """The launcher itself prints the engine's text, and runs no verb."""
     done = plugin.engine(verb, "x", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"resume-hooks: `{verb}` is `{instead}` now\n"
@@ -129,22 +129,22 @@ def test_the_model_learns_the_new_name_of_a_verb(
 @pytest.mark.parametrize(
     "output", ["-o", "-oreport.json", "--output", "--output=report.json", "--index"]
 )
-def test_the_model_has_nothing_written_by_doctor(plugin: PluginCopy, output: str) -> None:
-    """Reading verbs answer on stdout; a file chosen by the model is refused."""
+def test_the_model_cannot_write_a_file_with_doctor(plugin: PluginCopy, output: str) -> None:
+    """Reading verbs answer on stdout. A file chosen by the model is refused."""
     done = plugin.engine("doctor", "--bundle", output, "report.json", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "is for the user to run" in done.stderr
     assert plugin.engine("doctor", "--bundle", CLAUDECODE="1").stdout == "engine doctor --bundle\n"
 
 
-def test_a_slash_command_may_write_and_gets_the_users_text(plugin: PluginCopy) -> None:
-    """The body of /resume-hooks:handoff hands the user's text over on stdin, never on a command line."""
+def test_a_slash_command_may_write(plugin: PluginCopy) -> None:
+    """The body of /resume-hooks:handoff passes the user's text on stdin, never on a command line."""
     done = plugin.engine("--slash", "handoff", stdin="fix $(this) 'now'", CLAUDECODE="1")
     assert done.stdout == "engine slash handoff\nfix $(this) 'now'\n"
 
 
 def test_the_user_may_write(plugin: PluginCopy) -> None:
-    """Nothing is refused outside the client, or inside it on a terminal."""
+    """Every verb is allowed outside the client, and inside it on a terminal."""
     assert plugin.engine("handoff").stdout == "engine handoff\n"
     ours, theirs = pty.openpty()
     subprocess.run(
@@ -168,9 +168,9 @@ def link_tools(folder: Path, *tools: str) -> str:
 
 
 def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Without any new Python and uv: what to install first.
+    """Without a new Python and uv, the line says what to install first.
 
-    Both name the command that installs the engine.
+    Both messages name the command that installs the engine.
     """
     bare = link_tools(tmp_path / "bare", "sh", "cmp")
     done = plugin.engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
@@ -184,7 +184,7 @@ def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Pa
     assert done.stderr.endswith(install)
 
 
-def test_a_failed_installation_is_named(plugin: PluginCopy) -> None:
+def test_a_failed_installation_is_reported(plugin: PluginCopy) -> None:
     """A verb in the shell prints the reason, the log and the command, as the hooks do."""
     plugin.data.mkdir(parents=True, exist_ok=True)
     error = "No space left on device: 'x'"
@@ -201,7 +201,7 @@ def test_a_failed_installation_is_named(plugin: PluginCopy) -> None:
 
 
 @pytest.fixture
-def installed(plugin: PluginCopy) -> Path:
+def stand_in_installation(plugin: PluginCopy) -> Path:
     """Return the notes of the stand-in installer about its target."""
     told = plugin.data / "asked"
     (plugin.root / "hooks" / "install.py").write_text(
@@ -210,55 +210,55 @@ def installed(plugin: PluginCopy) -> Path:
     return told
 
 
-def test_the_first_trigger_begins_the_installation(plugin: PluginCopy, installed: Path) -> None:
-    """In the background, so that the next one finds the engine.
-
-    Nothing of it is said or waited for.
-    """
+def test_the_first_trigger_starts_the_installation(
+    plugin: PluginCopy, stand_in_installation: Path
+) -> None:
+    """It runs in the background without a message, so that the next trigger finds the engine."""
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of fallback\n", b"")
-    assert wait_until(lambda: installed.exists() and installed.read_text() == str(plugin.data))
+    assert wait_until(
+        lambda: (
+            stand_in_installation.exists() and stand_in_installation.read_text() == str(plugin.data)
+        )
+    )
 
 
 @pytest.mark.parametrize("signal", ["INT", "TERM", "KILL"])
-def test_an_engine_that_is_ended_is_not_broken(
-    plugin: PluginCopy, installed: Path, signal: str
+def test_a_killed_engine_is_not_reinstalled(
+    plugin: PluginCopy, stand_in_installation: Path, signal: str
 ) -> None:
-    """The client ends a hook that takes long, or the user does: nothing is installed, nobody answers instead."""
-    fake(plugin.root / ".venv" / "bin" / "python", "")
+    """The client or the user ended the hook. The fallback does not answer either."""
+    fake_python(plugin.root / ".venv" / "bin" / "python", "")
     (plugin.root / ".venv" / "bin" / "python").write_text(
         f"#!/bin/sh\n[ $# = 3 ] || kill -{signal} $$\n"
     )
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert plugin.reached == b""
-    assert not wait_until(installed.exists, 1)
+    assert not wait_until(stand_in_installation.exists, 1)
 
 
 @pytest.mark.parametrize(("status", "begins"), [(0, False), (1, True)])
-def test_only_an_engine_that_does_not_start_is_installed(
-    plugin: PluginCopy, installed: Path, status: int, begins: bool
+def test_only_a_python_that_does_not_start_is_reinstalled(
+    plugin: PluginCopy, stand_in_installation: Path, status: int, begins: bool
 ) -> None:
-    """Where the Python of a checkout runs, and our code ends with an error, packages are not remedy."""
+    """If a checkout's Python runs and our code fails, packages are not the remedy."""
     python = plugin.root / ".venv" / "bin" / "python"
-    fake(python, "")
+    fake_python(python, "")
     python.write_text(f"#!/bin/sh\n[ $# = 2 ] && exit 1\nexit {status}\n")
     assert (
         plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="").stdout
         == b"reply of fallback\n"
     )
-    assert wait_until(installed.exists, 10 if begins else 1) == begins
+    assert wait_until(stand_in_installation.exists, 10 if begins else 1) == begins
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("stand_in_installation")
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.parent.parent.name)
-def test_until_the_engine_is_ready_any_python_from_3_9_answers(
+def test_the_fallback_runs_on_any_python_from_3_9(
     plugin: PluginCopy, tmp_path: Path, python: Path
 ) -> None:
-    """The first python3 on PATH that is new enough runs the fallback.
-
-    An older one is skipped.
-    """
+    """The first python3 on PATH that is new enough runs it. An older one is skipped."""
     path = link_tools(tmp_path / "bare", "sh", "cat", "cmp", str(python))
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
     said = subprocess.run(
@@ -270,12 +270,9 @@ def test_until_the_engine_is_ready_any_python_from_3_9_answers(
     assert plugin.reached.startswith(b"fallback %d.%d\n" % version) == bool(answered)
 
 
-@pytest.mark.usefixtures("installed")
-def test_an_engine_that_lacks_a_dependency_leaves_it_to_the_fallback(plugin: PluginCopy) -> None:
-    """A venv from before an update: the prompt module does not import.
-
-    Where neither parses, the prompt passes.
-    """
+@pytest.mark.usefixtures("stand_in_installation")
+def test_the_fallback_replaces_an_engine_without_a_dependency(plugin: PluginCopy) -> None:
+    """A venv from before an update cannot import the prompt module. If the fallback fails too, the prompt passes."""
     hooks = plugin.root / "src/resume_hooks/hooks"
     (hooks / "prompt.py").write_text("import no_such_package\n")
     assert plugin.hook("UserPromptSubmit", EVENT).stdout == b"reply of fallback\n"
@@ -286,7 +283,7 @@ def test_an_engine_that_lacks_a_dependency_leaves_it_to_the_fallback(plugin: Plu
 
 
 def test_an_unknown_hook_is_silent(plugin: PluginCopy) -> None:
-    """A hooks.json from a newer version names a hook that this launcher does not know."""
+    """A hooks.json of a newer version names a hook that this launcher does not know."""
     done = plugin.engine("--hook", "../../x")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -297,7 +294,7 @@ def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
     plugin.env.update(
         {"PATH": link_tools(tmp_path / "tools", "sh", "sed", "cat"), "RESUME_HOOKS_PYTHON": ""}
     )
-    fake(tmp_path / "tools" / "python3", "too old", status=1)
+    fake_python(tmp_path / "tools" / "python3", "too old", status=1)
     return plugin
 
 
@@ -316,10 +313,7 @@ def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
     ],
 )
 def test_a_trigger_without_any_python(pythonless: PluginCopy, prompt: str, told: str) -> None:
-    """It does not go to the model, which would be paid; the text is shown, as it was typed.
-
-    Any other prompt passes.
-    """
+    """It does not reach the model, which would cost tokens. The typed text is shown, and any other prompt passes."""
     done = pythonless.hook(
         "UserPromptSubmit", json.dumps({"session_id": "x", "prompt": prompt}).encode()
     )
@@ -334,8 +328,8 @@ def test_a_trigger_without_any_python(pythonless: PluginCopy, prompt: str, told:
     assert answer["reason"].endswith(f"not sent: {text}" if text else "again.")
 
 
-def remove_from_list(plugin: PluginCopy) -> dict[str, str]:
-    """Return the input of hooks from a client that outlived the plugin's removal."""
+def remove_plugin_from_list(plugin: PluginCopy) -> dict[str, str]:
+    """Return the input of hooks from a client that still runs after the plugin's removal."""
     plugins = plugin.data.parent.parent
     (plugins / "installed_plugins.json").write_text('{"version": 2, "plugins": {"x@y": []}}')
     return {
@@ -344,9 +338,9 @@ def remove_from_list(plugin: PluginCopy) -> dict[str, str]:
     }
 
 
-def test_a_removed_engine_stays_removed(plugin: PluginCopy, installed: Path) -> None:
-    """An open client gets a message, and only a client that starts later installs the engine again."""
-    env = remove_from_list(plugin)
+def test_a_removed_engine_stays_removed(plugin: PluginCopy, stand_in_installation: Path) -> None:
+    """An open client gets a message. Only a client that starts later installs the engine again."""
+    env = remove_plugin_from_list(plugin)
     done = plugin.hook("UserPromptSubmit", b'{"session_id": "x", "prompt": ">handoff now"}', **env)
     assert json.loads(done.stdout)["reason"].startswith(
         "resume-hooks: >handoff is gone: the plugin was removed."
@@ -356,17 +350,14 @@ def test_a_removed_engine_stays_removed(plugin: PluginCopy, installed: Path) -> 
     )
     assert json.loads(told.stdout)["text"].startswith("/lineage is gone: the plugin was removed.")
     plugin.hook("SessionStart", b'{"session_id": "x", "source": "resume"}', **env)
-    assert not wait_until(installed.exists, 1)
+    assert not wait_until(stand_in_installation.exists, 1)
     assert not Path(env["CLAUDE_PLUGIN_DATA"]).exists()
     plugin.hook("SessionStart", b'{"session_id": "x", "source": "startup"}', **env)
-    assert wait_until(installed.exists)
+    assert wait_until(stand_in_installation.exists)
 
 
 def test_a_command_without_any_python(pythonless: PluginCopy) -> None:
-    """The module shows the answer, with the text that was typed.
-
-    What it asks unasked fails as before.
-    """
+    """The module shows the answer with the typed text. Automatic requests fail as before."""
     event = '{"command":"handoff","args":"next \\"x\\"","session_id":"x"}'
     done = pythonless.engine("--module", stdin=event)
     assert json.loads(done.stdout)["text"].endswith('again.\n\nYour text was not sent: next "x"')

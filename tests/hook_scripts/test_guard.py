@@ -1,4 +1,4 @@
-"""Owns the guard's tables: which prompts pass without Python, and which reach it."""
+"""Tests of the guard: which prompts pass without Python, and which reach it."""
 
 from __future__ import annotations
 
@@ -71,16 +71,16 @@ REACH = {
 }
 
 
-def shells() -> list[list[str]]:
-    """The installed shells; /bin/sh is the one that every client runs."""
+def installed_shells() -> list[list[str]]:
+    """Return the installed shells; /bin/sh is the one that every client runs."""
     return [shell for shell in SHELLS if shutil.which(shell[0])]
 
 
-@pytest.mark.parametrize("shell", shells(), ids="-".join)
+@pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_a_prompt_without_trigger_passes_without_python(
     shared_plugin: PluginCopy, shell: list[str]
 ) -> None:
-    """Nothing is printed or started, and the exit status is 0, for any prompt."""
+    """For any prompt no output is printed, no program starts, and the exit status is 0."""
     for why, body in PASS.items():
         shared_plugin.forget()
         done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
@@ -88,11 +88,11 @@ def test_a_prompt_without_trigger_passes_without_python(
         assert shared_plugin.reached == b"", why
 
 
-@pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_a_possible_trigger_reaches_python_whole(
+@pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
+def test_a_possible_trigger_reaches_python_unchanged(
     shared_plugin: PluginCopy, shell: list[str]
 ) -> None:
-    """Python gets the body's bytes and its reply is the hook's."""
+    """Python gets the body's bytes, and its reply is the hook's."""
     for why, body in REACH.items():
         shared_plugin.forget()
         done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
@@ -101,7 +101,7 @@ def test_a_possible_trigger_reaches_python_whole(
 
 
 def is_trigger(prompt: str) -> bool:
-    """The rule of the guard in one line of Python."""
+    """Apply the rule of the guard in one line of Python."""
     return prompt.startswith(">") or prompt.lower().startswith("/resume-hooks:")
 
 
@@ -136,10 +136,10 @@ prompts = st.builds(
 )
 @example(">\ud800 half a character", "", "ascii", ["cwd", "prompt", "session_title"])
 @example(">\x81\x88\x7f", "", "compact", ["prompt", "cwd", "session_title"])
-def test_exactly_triggers_reach_python(
+def test_only_triggers_reach_python(
     shared_plugin: PluginCopy, prompt: str, other: str, encoder: str, order: list[str]
 ) -> None:
-    """Any prompt, encoder, order of keys: Python starts if and only if the prompt starts like a trigger."""
+    """For any prompt, encoder and order of keys, Python starts if and only if the prompt starts like a trigger."""
     texts = {"cwd": other, "prompt": prompt, "session_title": other + prompt}
     body = ENCODERS[encoder]({key: texts[key] for key in order}).encode("utf-8", "surrogatepass")
     shared_plugin.forget()
@@ -161,8 +161,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
-def test_hostile_bytes_pass_in_silence(plugin: PluginCopy, name: str) -> None:
-    """For any bytes the exit status is 0 and both outputs are empty."""
+def test_invalid_bytes_print_no_output(plugin: PluginCopy, name: str) -> None:
+    """For any bytes the exit status is 0."""
     done = plugin.hook("UserPromptSubmit", HOSTILE[name])
     assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (0, b"", b"", b"")
 
@@ -176,8 +176,8 @@ def test_our_own_headless_run_passes(plugin: PluginCopy) -> None:
         assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (0, b"", b"", b"")
 
 
-def test_the_locale_is_handed_on(plugin: PluginCopy) -> None:
-    """The guard reads bytes in the C locale; the engine still gets the user's own."""
+def test_the_engine_gets_the_users_locale(plugin: PluginCopy) -> None:
+    """The guard itself reads bytes in the C locale."""
     (plugin.root / "src/resume_hooks/hooks/prompt.py").write_text(
         "import os\ndef main(): print(os.environ.get('LC_ALL'))\n"
     )

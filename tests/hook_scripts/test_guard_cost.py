@@ -1,4 +1,4 @@
-"""Owns what a hook may cost in processes, and what happens when the plugin's folder is gone or broken."""
+"""Tests of the hooks' costs in processes, and of a missing or broken plugin folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_guard import shells
+from tests.hook_scripts.test_guard import installed_shells
 from tests.needs import REPO, need
 
 EVENTS = {
@@ -24,8 +24,11 @@ EVENTS = {
 """The events that we hear, each with the script that somebody waits for."""
 
 
-def test_only_events_that_every_client_knows() -> None:
-    """One unknown event name would switch off all hooks of older clients; "args" they ignore, .42 "if" as well."""
+def test_hooks_use_only_events_that_every_client_knows() -> None:
+    """One unknown event name would turn off all hooks in older clients.
+
+    They ignore "args", and .42 also ignores "if".
+    """
     hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
     assert sorted(hooks) == sorted(EVENTS)
     for groups in hooks.values():
@@ -37,11 +40,8 @@ def test_only_events_that_every_client_knows() -> None:
         assert not groups[0]["hooks"][0].get("async"), "somebody waits for the first"
 
 
-def programs(trace: str) -> list[str]:
-    """The programs that were started, in order.
-
-    Strace cuts a call in two where another process runs between.
-    """
+def started_programs(trace: str) -> list[str]:
+    """Return the started programs in order. Strace splits a call if another process runs in between."""
     found, begun = [], {}
     for row in trace.splitlines():
         pid, _, call = row.partition(" ")
@@ -52,7 +52,9 @@ def programs(trace: str) -> list[str]:
     return found
 
 
-def traced(plugin: PluginCopy, event: str, body: bytes, **env: str) -> tuple[bytes, list[str], int]:
+def trace_hook(
+    plugin: PluginCopy, event: str, body: bytes, **env: str
+) -> tuple[bytes, list[str], int]:
     """Return the output of an event's hook, the programs that it starts, and the number of processes."""
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     log = plugin.data / "trace"
@@ -60,25 +62,29 @@ def traced(plugin: PluginCopy, event: str, body: bytes, **env: str) -> tuple[byt
     done = plugin.hook(event, body, "strace", "-f", "-qq", *calls, "-o", str(log), "/bin/sh", **env)
     assert (done.returncode, done.stderr) == (0, b"")
     trace = log.read_text()
-    return done.stdout, programs(trace), len({line.split()[0] for line in trace.splitlines()})
+    return (
+        done.stdout,
+        started_programs(trace),
+        len({line.split()[0] for line in trace.splitlines()}),
+    )
 
 
 @pytest.mark.parametrize("size", [2, 200, 64 << 10, 1 << 20])
 def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy, size: int) -> None:
-    """Two programs are started: the client's own /bin/sh and `cat`."""
+    """Only the client's own /bin/sh and `cat` run."""
     body = json.dumps({"prompt": '<a href="x"> ' * (size // 13)}).encode()
-    assert traced(plugin, "UserPromptSubmit", body) == (b"", ["sh", "cat"], 2)
+    assert trace_hook(plugin, "UserPromptSubmit", body) == (b"", ["sh", "cat"], 2)
 
 
 @pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_a_vanished_or_broken_plugin_lets_everything_pass(
+@pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
+def test_a_missing_or_broken_plugin_lets_prompts_pass(
     plugin: PluginCopy, shell: list[str], event: str
 ) -> None:
-    """An update may remove the folder, or be halfway through writing it: never exit 2, never a word.
+    """An update may have removed the folder or written only a part.
 
-    zsh as /bin/sh takes no trap at the end of a file that it can't read: it ends with 1, which
-    blocks nothing either.
+    The exit code is never 2, and no output is printed. zsh as /bin/sh ends with 1 if it can't read
+    a file, which does not block a prompt either.
     """
     for broken in ("if true; then\n case", "exit 2", "set -e; false", "f() {"):
         (plugin.root / "hooks" / EVENTS[event]).write_text(broken)
@@ -96,8 +102,8 @@ def test_a_guard_without_launcher_lets_the_prompt_pass(plugin: PluginCopy) -> No
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_the_shell_scripts_are_clean() -> None:
-    """Shellcheck reports nothing about any of them."""
+def test_shellcheck_accepts_the_scripts() -> None:
+    """It reports no problem in any of them."""
     need(
         "shellcheck",
         shutil.which("shellcheck") is not None,
@@ -112,6 +118,6 @@ def test_the_shell_scripts_are_clean() -> None:
     assert (done.returncode, done.stdout) == (0, b"")
 
 
-def test_the_launcher_may_be_started_by_its_path() -> None:
-    """Skill, agent and slash commands name it directly."""
+def test_the_launcher_is_executable() -> None:
+    """Skill, agent and slash commands name its path."""
     assert os.access(REPO / "hooks" / "engine", os.X_OK)

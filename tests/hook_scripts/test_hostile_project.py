@@ -1,7 +1,7 @@
-"""A repository that holds whatever a program looks for has nothing of its own run, on any machine, by any event.
+"""Tests that no event runs a program of a hostile repository, on any machine.
 
-Each file is a trap that leaves a mark. What the settings of the repository put into the environment
-is there, too.
+Each file is a trap that leaves a mark. The environment also has the variables that the repository's
+settings set.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ class Machine(NamedTuple):
             done = self.run("/bin/sh", "-c", command["command"], stdin=stdin)
             assert done.returncode == 0, done.stderr
 
-    def marked(self) -> list[str]:
-        """The traps that were sprung."""
+    def traps_that_ran(self) -> list[str]:
+        """Return the traps that ran."""
         return sorted(set(self.marks.read_text().splitlines())) if self.marks.exists() else []
 
     def _in_the_background(self) -> list[str]:
@@ -160,17 +160,17 @@ class Machine(NamedTuple):
         return found
 
 
-def executable(path: Path, text: str) -> Path:
-    """A shell script."""
+def write_script(path: Path, text: str) -> Path:
+    """Write a shell script."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
 
 
-def hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
-    """Everything that a program might look for in a folder or above it."""
-    trap = executable(root / "trap", f"echo \"trap $0\" >>'{marks}'; cat")
+def write_hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
+    """Write every file that a program might look for in a folder or above it."""
+    trap = write_script(root / "trap", f"echo \"trap $0\" >>'{marks}'; cat")
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@y"]
     (root / "a").write_text("1\n")
     for words in (["init", "-q"], ["add", "a"], ["commit", "-qm", "one"]):
@@ -190,7 +190,7 @@ def hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
         "config/local",
     ):
         for name in PROGRAMS:
-            executable(root / folder / name, f"echo '{folder}/{name}' >>'{marks}'; exit 0")
+            write_script(root / folder / name, f"echo '{folder}/{name}' >>'{marks}'; exit 0")
     (root / ".venv" / "pyvenv.cfg").write_text(f"home = {root}/bin\nversion = 3.12.0\n")
     for name in MODULES:
         (root / f"{name}.py").write_text(f"open({str(marks)!r}, 'a').write('module {name}\\n')\n")
@@ -219,7 +219,7 @@ def hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
     }
     for name, text in texts.items():
         (root / name).write_text(text)
-    executable(root / ".git" / "hooks" / "post-index-change", f"echo 'a hook of git' >>'{marks}'")
+    write_script(root / ".git" / "hooks" / "post-index-change", f"echo 'a hook of git' >>'{marks}'")
     with (root / ".git" / "config").open("r+", encoding="utf-8") as config:
         before = config.read()
         config.seek(0)
@@ -228,7 +228,7 @@ def hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
     marks.unlink(missing_ok=True)  # what git itself did above
 
 
-def settings_of_repository(root: Path) -> dict[str, str]:
+def variables_of_repository(root: Path) -> dict[str, str]:
     """Return the variables from ``env`` in the repository's .claude/settings.json."""
     trap = str(root / "trap")
     folders = (
@@ -289,13 +289,13 @@ def settings_of_repository(root: Path) -> dict[str, str]:
     }
 
 
-def with_engine(plugin: Path) -> None:
+def install_engine(plugin: Path) -> None:
     """Put the engine next to the plugin, as in a checkout."""
-    executable(plugin / ".venv" / "bin" / "python", f'exec "{sys.executable}" "$@"')
+    write_script(plugin / ".venv" / "bin" / "python", f'exec "{sys.executable}" "$@"')
 
 
 @pytest.fixture(params=["uv", "real uv", "python3.9", "both", "neither", "engine"])
-def kind(request: pytest.FixtureRequest) -> str:
+def extra_programs(request: pytest.FixtureRequest) -> str:
     """Return the programs of a machine in addition to a shell."""
     found: str = request.param
     if found == "real uv":
@@ -304,13 +304,13 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def machine(kind: str, tmp_path: Path) -> Machine:
-    """One of these machines; the session was started in a folder of the repository."""
-    return make_machine(kind, tmp_path, GIT_SETTINGS["all"])
+def machine(extra_programs: str, tmp_path: Path) -> Machine:
+    """Return one of these machines; the session was started in a folder of the repository."""
+    return make_machine(extra_programs, tmp_path, GIT_SETTINGS["all"])
 
 
 def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
-    """A machine of a kind, with a plugin, a session and the repository."""
+    """Make a machine with these programs, a plugin, a session and the repository."""
     marks, root, tools = tmp_path / "marks", tmp_path / "work" / "repo", tmp_path / "tools"
     plugin = tmp_path / "plugin"
     for name in ("hooks", "src", "requirements.lock", "requirements-team.lock"):
@@ -326,13 +326,13 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
     if kind == "real uv":
         (tools / "uv").symlink_to(str(shutil.which("uv")))
     if kind in {"uv", "both"}:
-        executable(tools / "uv", UV.replace("MARKS", str(marks)))
+        write_script(tools / "uv", UV.replace("MARKS", str(marks)))
     if kind in {"python3.9", "both"}:
-        executable(tools / "python3", f'exec "{python39()}" "$@"')
+        write_script(tools / "python3", f'exec "{python39()}" "$@"')
     if kind == "engine":
-        with_engine(plugin)
+        install_engine(plugin)
     (root / "pkg").mkdir(parents=True)
-    hostile_repository(root, marks, git_settings)
+    write_hostile_repository(root, marks, git_settings)
     home = tmp_path / "home"
     config = home / ".claude"
     project = config / "projects" / project_key(str(root / "pkg"))
@@ -341,7 +341,7 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
     for record in records:
         record["cwd"] = str(root / "pkg")
     (project / f"{ID}.jsonl").write_bytes(session_bytes(records))
-    given = settings_of_repository(root)
+    given = variables_of_repository(root)
     env = {
         **given,
         "PATH": f"{given['PATH']}:{tools}",
@@ -355,8 +355,8 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
     return Machine(plugin, root / "pkg", env, marks)
 
 
-def event(machine: Machine, name: str, **fields: object) -> bytes:
-    """An event of the session, as the client writes it."""
+def session_event(machine: Machine, name: str, **fields: object) -> bytes:
+    """Return an event of the session, as the client writes it."""
     config = Path(machine.env["HOME"]) / ".claude"
     transcript = config / "projects" / project_key(str(machine.folder)) / f"{ID}.jsonl"
     known = {
@@ -368,11 +368,11 @@ def event(machine: Machine, name: str, **fields: object) -> bytes:
     return json.dumps({**known, **fields}, separators=(",", ":")).encode()
 
 
-def test_no_event_runs_anything_of_the_repository(machine: Machine) -> None:
-    """Starts of each kind, prompts with and without a trigger, a turn's end, a tool call, and the end."""
+def test_no_event_runs_a_program_of_the_repository(machine: Machine) -> None:
+    """The events are starts of each kind, prompts with and without a trigger, a turn's end and a tool call."""
     for source in ("startup", "resume", "clear", "compact"):
-        machine.hook("SessionStart", event(machine, "SessionStart", source=source))
-    assert machine.marked() == []
+        machine.hook("SessionStart", session_event(machine, "SessionStart", source=source))
+    assert machine.traps_that_ran() == []
     for prompt in (
         "fix it",
         ">resume",
@@ -383,77 +383,75 @@ def test_no_event_runs_anything_of_the_repository(machine: Machine) -> None:
         ">lineage",
         ">rollover x",
     ):
-        machine.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=prompt))
-        assert machine.marked() == [], prompt
+        machine.hook("UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=prompt))
+        assert machine.traps_that_ran() == [], prompt
     machine.hook(
         "PreToolUse",
-        event(machine, "PreToolUse", tool_name="Bash", tool_input={"command": "hooks"}),
+        session_event(machine, "PreToolUse", tool_name="Bash", tool_input={"command": "hooks"}),
     )
-    machine.hook("Stop", event(machine, "Stop"))
+    machine.hook("Stop", session_event(machine, "Stop"))
     for reason in ("clear", "other"):
-        machine.hook("SessionEnd", event(machine, "SessionEnd", reason=reason))
-    assert machine.marked() == []
+        machine.hook("SessionEnd", session_event(machine, "SessionEnd", reason=reason))
+    assert machine.traps_that_ran() == []
 
 
-def test_files_alone_have_nothing_run(machine: Machine) -> None:
-    """Of a repository whose settings nobody read.
-
-    The client gives its hooks a PATH of the user's.
-    """
-    for name in settings_of_repository(machine.folder.parent):
+def test_files_without_settings_run_no_program(machine: Machine) -> None:
+    """The repository's settings are not loaded, and the client gives its hooks the user's PATH."""
+    for name in variables_of_repository(machine.folder.parent):
         machine.env[name] = machine.env[name].rpartition(":")[2] if name == "PATH" else ""
     for source in ("startup", "compact"):
-        machine.hook("SessionStart", event(machine, "SessionStart", source=source))
-    machine.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=">handoff next"))
-    assert machine.marked() == []
+        machine.hook("SessionStart", session_event(machine, "SessionStart", source=source))
+    machine.hook(
+        "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=">handoff next")
+    )
+    assert machine.traps_that_ran() == []
 
 
-def test_the_module_runs_nothing_of_the_repository(machine: Machine) -> None:
-    """The questions of a client's start, and a command."""
-    transcript = json.loads(event(machine, ""))["transcript_path"]
+def test_the_module_runs_no_program_of_the_repository(machine: Machine) -> None:
+    """It sends the requests of a client's start and a command."""
+    transcript = json.loads(session_event(machine, ""))["transcript_path"]
     for script in ("offered", "engine"):
-        asked = event(machine, "", command="handoff", args="next")
+        asked = session_event(machine, "", command="handoff", args="next")
         machine.run(
             "/bin/sh", str(machine.plugin / "hooks" / script), "--module", transcript, stdin=asked
         )
-    assert machine.marked() == []
+    assert machine.traps_that_ran() == []
 
 
-def test_no_verb_runs_anything_of_the_repository(machine: Machine) -> None:
-    """The verbs run in a shell in the repository; so does the installation."""
+def test_no_verb_runs_a_program_of_the_repository(machine: Machine) -> None:
+    """The verbs and the installation run in a shell in the repository."""
     for verb in (*VERBS, "--version", "--install"):
         words = {
             "search": ["one"], "handoff": [ID, "-n", "next", "--no-start"], "config": ["vault", "off"],
             "read": [f"{ID}:1"], "install": ["--dry-run"], "rename": [ID, "title"],
         }.get(verb, [ID] if verb in {"info", "outline", "lineage", "trim", "fork"} else [])  # fmt: skip
         machine.run("/bin/sh", str(machine.plugin / "hooks" / "engine"), verb, *words)
-        assert machine.marked() == [], verb
+        assert machine.traps_that_ran() == [], verb
 
 
 @pytest.mark.parametrize("name", GIT_SETTINGS)
-def test_a_handoff_and_a_compaction_run_nothing_that_git_would(tmp_path: Path, name: str) -> None:
-    """With the engine at hand the repository's state is read.
-
-    Its settings in each spelling count for nothing.
-    """
+def test_a_handoff_and_a_compaction_run_no_git_filter(tmp_path: Path, name: str) -> None:
+    """The engine reads the repository's state with git, and ignores its settings in every spelling."""
     machine = make_machine("engine", tmp_path, GIT_SETTINGS[name])
-    machine.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=">handoff next"))
-    machine.hook("SessionStart", event(machine, "SessionStart", source="compact"))
-    assert machine.marked() == []
+    machine.hook(
+        "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=">handoff next")
+    )
+    machine.hook("SessionStart", session_event(machine, "SessionStart", source="compact"))
+    assert machine.traps_that_ran() == []
     children = list((Path(machine.env["HOME"]) / ".claude" / "projects").glob("*/*.jsonl"))
     assert len(children) == 2, "a handoff was made"
     assert any("uncommitted" in child.read_text() for child in children), "git was asked"
 
 
-def test_a_trap_leaves_a_mark(tmp_path: Path) -> None:
-    """A program of the repository's that does run is seen: the test's own check."""
+def test_a_trap_that_runs_leaves_a_mark(tmp_path: Path) -> None:
+    """This checks the test itself."""
     machine = make_machine("neither", tmp_path, "")
     machine.run("/bin/sh", "-c", "cat; PATH=../bin; uv")
-    assert machine.marked() == ["./cat", "bin/uv"]
+    assert machine.traps_that_ran() == ["./cat", "bin/uv"]
 
 
-def test_a_starting_program_loads_nothing_of_the_project(tmp_path: Path) -> None:
-    """Variables that name code lose the entries in the project; the user's own entries are kept."""
+def test_a_program_loads_no_code_of_the_project(tmp_path: Path) -> None:
+    """Variables that name code lose the entries in the project. The user's own entries stay."""
     machine = make_machine("neither", tmp_path, "")
     script = f'. "{machine.plugin}/hooks/programs"; /usr/bin/env'
     loaded = {
@@ -486,7 +484,7 @@ def test_a_starting_program_loads_nothing_of_the_project(tmp_path: Path) -> None
 def test_no_program_loads_files_through_its_own_folder(
     tmp_path: Path, name: str, path: str
 ) -> None:
-    """A path through ``/proc`` is another in each process: the check's own folder is not where the program starts."""
+    """A path through ``/proc`` differs in each process, so the check sees another folder than the program."""
     machine = make_machine("neither", tmp_path, "")
     (machine.folder / "lib").mkdir()
     script = f'. "{machine.plugin}/hooks/programs"; printf %s "${{{name}-unset}}"'
@@ -501,7 +499,7 @@ def test_no_program_loads_files_through_its_own_folder(
     "where", ["/proc/self/cwd", "/proc/thread-self/cwd/", "{folder}/../{name}"]
 )
 def test_the_working_folder_does_not_come_from_a_variable(tmp_path: Path, where: str) -> None:
-    """The project may set ``PWD``; a folder on PATH would then be resolved from another folder."""
+    """The project may set ``PWD``, and then a folder on PATH would be resolved from another folder."""
     machine = make_machine("neither", tmp_path, "")
     folder = machine.folder
     programs = folder / "bin"
@@ -521,11 +519,8 @@ def test_the_working_folder_does_not_come_from_a_variable(tmp_path: Path, where:
 @pytest.mark.parametrize(
     "zone", ["/proc/self/fd/0", "/dev/tty", ":/etc/passwd", "../../x", "./x", ":x"]
 )
-def test_a_time_zone_is_not_a_file(tmp_path: Path, zone: str) -> None:
-    """Of a file the C library reads all, which may be a pipe, or the event itself.
-
-    Names and rules stay.
-    """
+def test_a_time_zone_that_is_a_file_is_removed(tmp_path: Path, zone: str) -> None:
+    """The C library would read the whole file, which may be a pipe or the event itself. Names and rules stay."""
     machine = make_machine("neither", tmp_path, "")
     script = f'. "{machine.plugin}/hooks/programs"; printf %s "${{TZ-unset}} ${{TZDIR-unset}}"'
     for given, left in ((zone, "unset"), ("Europe/Berlin", "Europe/Berlin"), ("<-03>3", "<-03>3")):
@@ -537,8 +532,8 @@ def test_a_time_zone_is_not_a_file(tmp_path: Path, zone: str) -> None:
 
 
 @pytest.mark.parametrize("named", ["{folder}/.rh", "/proc/self/cwd/.rh", "{folder}/../other/.rh"])
-def test_no_state_of_the_projects_counts(tmp_path: Path, named: str) -> None:
-    """With notes like ours a start or a turn's end would send sessions to a stranger."""
+def test_state_in_the_project_is_ignored(tmp_path: Path, named: str) -> None:
+    """With such notes a start or a turn's end would send sessions to a stranger."""
     machine = make_machine("neither", tmp_path, "")
     (machine.folder / ".rh" / "pending").mkdir(parents=True)
     other = machine.folder.parent / "other"
@@ -558,13 +553,10 @@ def test_no_state_of_the_projects_counts(tmp_path: Path, named: str) -> None:
     "home", [{"HOME": "."}, {"HOME": "{root}"}, {"USER": "-", "OLDPWD": "{root}"}, {"USER": "+"}]
 )
 @pytest.mark.parametrize("kind", ["uv", "python3.9"])
-def test_no_repository_passes_for_the_home_folder(
+def test_a_repository_cannot_be_the_home_folder(
     tmp_path: Path, kind: str, home: dict[str, str]
 ) -> None:
-    """Whose home is where is in the system's list of users.
-
-    What a repository has set as HOME leads nowhere.
-    """
+    """The home folder comes from the system's list of users, and a HOME that a repository set is ignored."""
     machine = make_machine(kind, tmp_path, "")
     given = {name: value.format(root=machine.folder.parent) for name, value in home.items()}
     hostile = machine._replace(env=machine.env | given)
@@ -576,11 +568,15 @@ def test_no_repository_passes_for_the_home_folder(
     )
     shutil.copytree(machine.folder / ".claude/plugins", machine.folder.parent / ".claude/plugins")
     for source in ("startup", "compact"):
-        hostile.hook("SessionStart", event(machine, "SessionStart", source=source))
-    hostile.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=">handoff next"))
+        hostile.hook("SessionStart", session_event(machine, "SessionStart", source=source))
+    hostile.hook(
+        "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=">handoff next")
+    )
     del hostile.env["CLAUDE_PLUGIN_DATA"]
-    hostile.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=">handoff next"))
-    assert machine.marked() == []
+    hostile.hook(
+        "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=">handoff next")
+    )
+    assert machine.traps_that_ran() == []
 
 
 SPECIAL_BUILTINS = {
@@ -604,8 +600,8 @@ SPECIAL_BUILTINS = {
 """Commands that a function cannot replace in a shell that is called sh."""
 
 
-def test_where_sh_is_bash_no_function_stands_for_a_command(tmp_path: Path) -> None:
-    """Bash reads functions from the environment."""
+def test_no_shell_function_replaces_a_command(tmp_path: Path) -> None:
+    """If sh is bash, it reads functions from the environment."""
     bash = shutil.which("bash")
     need("bash", bash, "install it")
     machine = make_machine("neither", tmp_path, "")
@@ -622,9 +618,12 @@ def test_where_sh_is_bash_no_function_stands_for_a_command(tmp_path: Path) -> No
     for script in ("guard", "session-start", "notice"):
         line = f"trap 'exit 0' EXIT; . '{machine.plugin}/hooks/{script}'"
         hostile.run(
-            str(tmp_path / "as" / "sh"), "-c", line, stdin=event(machine, "", prompt=">resume")
+            str(tmp_path / "as" / "sh"),
+            "-c",
+            line,
+            stdin=session_event(machine, "", prompt=">resume"),
         )
-    assert machine.marked() == []
+    assert machine.traps_that_ran() == []
 
 
 @pytest.mark.parametrize("is_users", [True, False])
@@ -653,9 +652,10 @@ def test_the_installer_reads_no_settings_of_the_project(tmp_path: Path, is_users
 
 
 def test_the_home_folder_is_not_a_project(tmp_path: Path) -> None:
-    """Nor what lies above it: it may be a repository, and contains the user's programs.
+    """Folders above it are not either.
 
-    Relative folders go there, too.
+    The home may be a repository and has the user's programs. Relative entries are removed there
+    too.
     """
     user = pwd.getpwuid(os.getuid())
     script = f'. "{REPO}/hooks/programs"; echo "$PATH"'

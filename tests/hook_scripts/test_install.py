@@ -1,4 +1,7 @@
-"""Owns the installer's tests: one at a time, whole or not at all, and an hour of patience after a failure."""
+"""Tests of the installer.
+
+It runs once at a time, installs completely or not at all, and waits an hour after a failure.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_session import STARTUP, wait_for
+from tests.hook_scripts.test_session import STARTUP, appears_in_time
 from tests.needs import REPO, need, one_in, python39
 
 # Takes the place of the steps that use a network; what the installer does around them is the real
@@ -48,22 +51,22 @@ def is_damaged(venv): return "DAMAGED" in os.environ
 
 
 @pytest.fixture
-def quick(plugin: PluginCopy) -> PluginCopy:
-    """A plugin whose installer makes an empty venv, and counts its attempts in a file."""
+def quick_plugin(plugin: PluginCopy) -> PluginCopy:
+    """Return a plugin whose installer makes an empty venv, and counts its attempts in a file."""
     (plugin.root / "hooks" / "venv_commands.py").write_text(STEPS)
     plugin.env.update(COUNT=str(plugin.data / "count"), RESUME_HOOKS_PYTHON="")
-    order(plugin)
+    instruct_installer(plugin)
     return plugin
 
 
-def order(plugin: PluginCopy, **orders: str) -> None:
+def instruct_installer(plugin: PluginCopy, **orders: str) -> None:
     """Give the stand-in of the installer its instructions, also if a launcher starts it."""
     (plugin.root / "hooks" / "orders.json").write_text(
         json.dumps({"COUNT": plugin.env["COUNT"], **orders})
     )
 
 
-def start(
+def start_installer(
     plugin: PluginCopy, *options: str, python: str = sys.executable, **env: str
 ) -> subprocess.Popen[bytes]:
     """Start the installer as the launcher does."""
@@ -73,165 +76,177 @@ def start(
     )
 
 
-def install(plugin: PluginCopy, *options: str, **env: str) -> int:
-    """Run the installer to its end; its exit status."""
-    return start(plugin, *options, **env).wait(60)
+def run_installer(plugin: PluginCopy, *options: str, **env: str) -> int:
+    """Run the installer to its end and return its exit status."""
+    return start_installer(plugin, *options, **env).wait(60)
 
 
-def state(plugin: PluginCopy) -> dict[str, Any]:
-    """The content of install.json."""
+def read_install_state(plugin: PluginCopy) -> dict[str, Any]:
+    """Return the content of install.json."""
     content: dict[str, Any] = json.loads((plugin.data / "install.json").read_text())
     return content
 
 
-def attempts(plugin: PluginCopy) -> int:
+def count_attempts(plugin: PluginCopy) -> int:
     """Return the number of attempts to build a venv."""
     count = plugin.data / "count"
     return len(count.read_text()) if count.exists() else 0
 
 
-def venvs(plugin: PluginCopy) -> list[str]:
+def venv_folders(plugin: PluginCopy) -> list[str]:
     """Return the folders with venvs, complete or partial."""
     return sorted(path.name for path in plugin.data.glob("venv-*"))
 
 
-def test_a_ready_engine_is_recorded_and_not_built_again(quick: PluginCopy) -> None:
-    """The link names a whole venv with its copy of the lock; the next start has nothing to do."""
-    assert install(quick) == 0
-    ready = state(quick)
+def test_a_ready_engine_is_not_built_again(quick_plugin: PluginCopy) -> None:
+    """The link names a complete venv with its copy of the lock. The next start does nothing."""
+    assert run_installer(quick_plugin) == 0
+    ready = read_install_state(quick_plugin)
     assert (ready["state"], ready["error"], ready["retry_after"]) == ("ready", "", 0)
     assert ready["started"] <= ready["ended"]
-    assert (quick.data / "venv").is_symlink()
-    lock = (quick.data / "venv" / "requirements.lock").read_bytes()
-    assert lock == (quick.root / "requirements.lock").read_bytes()
-    assert install(quick) == 0
-    assert attempts(quick) == 1
-    assert {path.stat().st_mode & 0o077 for path in quick.data.glob("install.*")} == {0}
+    assert (quick_plugin.data / "venv").is_symlink()
+    lock = (quick_plugin.data / "venv" / "requirements.lock").read_bytes()
+    assert lock == (quick_plugin.root / "requirements.lock").read_bytes()
+    assert run_installer(quick_plugin) == 0
+    assert count_attempts(quick_plugin) == 1
+    assert {path.stat().st_mode & 0o077 for path in quick_plugin.data.glob("install.*")} == {0}
 
 
 @pytest.mark.parametrize("folder", [".", "hooks"])
-def test_a_launcher_named_by_a_relative_path_installs(quick: PluginCopy, folder: str) -> None:
-    """It runs inside a checkout, as a user would type it after a clone."""
+def test_a_launcher_named_by_a_relative_path_installs(
+    quick_plugin: PluginCopy, folder: str
+) -> None:
+    """It runs in a checkout, as a user would type it after a clone."""
     name = os.path.relpath("hooks/engine", folder)
     done = subprocess.run(
-        ["sh", name, "--install"], env=quick.env, cwd=quick.root / folder,
+        ["sh", name, "--install"], env=quick_plugin.env, cwd=quick_plugin.root / folder,
         capture_output=True, encoding="utf-8", timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert state(quick)["state"] == "ready"
+    assert read_install_state(quick_plugin)["state"] == "ready"
 
 
-def test_two_at_once_build_one(quick: PluginCopy) -> None:
-    """Two clients start together: one builds, the other exits immediately."""
-    first, second = start(quick, SECONDS="2"), start(quick, SECONDS="2")
-    assert (first.wait(30), second.wait(30), attempts(quick)) == (0, 0, 1)
-    assert state(quick)["state"] == "ready"
+def test_parallel_installers_build_one_venv(quick_plugin: PluginCopy) -> None:
+    """Two clients start together: one builds, and the other exits immediately."""
+    first, second = (
+        start_installer(quick_plugin, SECONDS="2"),
+        start_installer(quick_plugin, SECONDS="2"),
+    )
+    assert (first.wait(30), second.wait(30), count_attempts(quick_plugin)) == (0, 0, 1)
+    assert read_install_state(quick_plugin)["state"] == "ready"
 
 
-def test_a_killed_run_leaves_the_old_venv_and_is_repeated(quick: PluginCopy) -> None:
-    """Killed in the middle of an update: the old venv continues serving, and no lock stays behind."""
-    install(quick)
-    before = os.readlink(quick.data / "venv")
-    (quick.root / "requirements.lock").write_text("# newer\n")
-    run = start(quick, SECONDS="30")
+def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None:
+    """It was killed in the middle of an update. No lock is left, and the next run repeats it."""
+    run_installer(quick_plugin)
+    before = os.readlink(quick_plugin.data / "venv")
+    (quick_plugin.root / "requirements.lock").write_text("# newer\n")
+    run = start_installer(quick_plugin, SECONDS="30")
     end = time.monotonic() + 20
-    while attempts(quick) < 2 and time.monotonic() < end:
+    while count_attempts(quick_plugin) < 2 and time.monotonic() < end:
         time.sleep(0.05)
-    assert state(quick)["state"] == "installing"
+    assert read_install_state(quick_plugin)["state"] == "installing"
     run.kill()
     run.wait()
-    assert os.readlink(quick.data / "venv") == before
-    assert (quick.data / "venv" / "bin" / "python").exists()
-    assert len(venvs(quick)) == 2
-    assert install(quick) == 0
-    assert (attempts(quick), state(quick)["state"]) == (3, "ready")
-    assert venvs(quick) == sorted([before, os.readlink(quick.data / "venv")])
+    assert os.readlink(quick_plugin.data / "venv") == before
+    assert (quick_plugin.data / "venv" / "bin" / "python").exists()
+    assert len(venv_folders(quick_plugin)) == 2
+    assert run_installer(quick_plugin) == 0
+    assert (count_attempts(quick_plugin), read_install_state(quick_plugin)["state"]) == (3, "ready")
+    assert venv_folders(quick_plugin) == sorted([before, os.readlink(quick_plugin.data / "venv")])
 
 
-def test_a_failure_is_tried_again_after_an_hour(quick: PluginCopy) -> None:
-    """Within the hour only the user's own --now tries again; nothing half-built stays."""
-    assert install(quick, FAIL="no network") == 1
-    failed = state(quick)
+def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> None:
+    """Within the hour only the user's --now tries again. No partial venv is left."""
+    assert run_installer(quick_plugin, FAIL="no network") == 1
+    failed = read_install_state(quick_plugin)
     assert (failed["state"], failed["error"]) == ("failed", "no network")
     assert 3590 <= failed["retry_after"] - time.time() <= 3600
-    assert venvs(quick) == []
-    assert install(quick) == 0
-    assert attempts(quick) == 1
-    (quick.data / "install.json").write_text(json.dumps(failed | {"retry_after": int(time.time())}))
-    assert install(quick, FAIL="again") == 1
-    assert attempts(quick) == 2
-    assert install(quick, "--now") == 0
-    assert state(quick)["state"] == "ready"
+    assert venv_folders(quick_plugin) == []
+    assert run_installer(quick_plugin) == 0
+    assert count_attempts(quick_plugin) == 1
+    (quick_plugin.data / "install.json").write_text(
+        json.dumps(failed | {"retry_after": int(time.time())})
+    )
+    assert run_installer(quick_plugin, FAIL="again") == 1
+    assert count_attempts(quick_plugin) == 2
+    assert run_installer(quick_plugin, "--now") == 0
+    assert read_install_state(quick_plugin)["state"] == "ready"
 
 
-def test_a_newer_lock_does_not_wait_for_the_old_ones_hour(quick: PluginCopy) -> None:
-    """An update may well be the cure."""
-    install(quick, FAIL="no such version")
-    (quick.root / "requirements.lock").write_text("# newer\n")
-    assert install(quick) == 0
-    assert state(quick)["state"] == "ready"
+def test_a_newer_lock_is_installed_at_once(quick_plugin: PluginCopy) -> None:
+    """An update may fix the failure."""
+    run_installer(quick_plugin, FAIL="no such version")
+    (quick_plugin.root / "requirements.lock").write_text("# newer\n")
+    assert run_installer(quick_plugin) == 0
+    assert read_install_state(quick_plugin)["state"] == "ready"
 
 
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"lock": 1}', '{"lock":1,"started":"x","retry_after":"y"}', "\x00"]
 )
-def test_a_damaged_memory_is_not_an_obstacle(quick: PluginCopy, content: str) -> None:
-    """Whatever is in install.json, the install is tried.
+def test_a_damaged_state_file_does_not_prevent_an_installation(
+    quick_plugin: PluginCopy, content: str
+) -> None:
+    """A lock of a dead process and a plain venv do not either."""
+    (quick_plugin.data / "install.json").write_text(content)
+    (quick_plugin.data / "install.lock").write_text("999999\n")
+    (quick_plugin.data / "venv" / "bin").mkdir(parents=True)
+    assert run_installer(quick_plugin) == 0
+    assert read_install_state(quick_plugin)["state"] == "ready"
+    assert (quick_plugin.data / "venv").is_symlink()
 
-    A dead run's lock holds nothing, a plain venv gives way.
-    """
-    (quick.data / "install.json").write_text(content)
-    (quick.data / "install.lock").write_text("999999\n")
-    (quick.data / "venv" / "bin").mkdir(parents=True)
-    assert install(quick) == 0
-    assert state(quick)["state"] == "ready"
-    assert (quick.data / "venv").is_symlink()
 
-
-def test_a_clock_set_back_does_not_block(quick: PluginCopy) -> None:
-    """A failure from the future counts for nothing."""
-    install(quick, FAIL="x")
+def test_a_failure_in_the_future_is_ignored(quick_plugin: PluginCopy) -> None:
+    """The clock was set back."""
+    run_installer(quick_plugin, FAIL="x")
     later = int(time.time()) + 10**6
-    (quick.data / "install.json").write_text(
-        json.dumps(state(quick) | {"started": later, "retry_after": later + 3600})
+    (quick_plugin.data / "install.json").write_text(
+        json.dumps(
+            read_install_state(quick_plugin) | {"started": later, "retry_after": later + 3600}
+        )
     )
-    assert install(quick) == 0
-    assert state(quick)["state"] == "ready"
+    assert run_installer(quick_plugin) == 0
+    assert read_install_state(quick_plugin)["state"] == "ready"
 
 
-def test_only_the_venv_in_use_and_the_one_before_it_stay(quick: PluginCopy) -> None:
-    """A hook may still run in the replaced one; older ones are removed."""
+def test_only_the_venv_in_use_and_the_one_before_it_stay(quick_plugin: PluginCopy) -> None:
+    """A hook may still run in the replaced one. Older ones are removed."""
     used = []
     for turn in range(4):
-        (quick.root / "requirements.lock").write_text(f"# {turn}\n")
-        install(quick)
-        used.append(os.readlink(quick.data / "venv"))
-    assert venvs(quick) == sorted(used[-2:])
+        (quick_plugin.root / "requirements.lock").write_text(f"# {turn}\n")
+        run_installer(quick_plugin)
+        used.append(os.readlink(quick_plugin.data / "venv"))
+    assert venv_folders(quick_plugin) == sorted(used[-2:])
 
 
-def test_without_a_new_python_and_uv_it_names_the_requirements(
-    quick: PluginCopy, tmp_path: Path
-) -> None:
-    """This needs no network, so the next start checks again immediately."""
+def test_the_installer_names_missing_requirements(quick_plugin: PluginCopy, tmp_path: Path) -> None:
+    """Without a new Python and uv it needs no network, so the next start checks again."""
     old = python39()
     for _ in range(2):
-        assert start(quick, python=str(old), PATH=str(tmp_path / "bin")).wait(30) == 1
-        failed = state(quick)
-        assert (failed["state"], failed["retry_after"], attempts(quick)) == ("failed", 0, 0)
+        assert (
+            start_installer(quick_plugin, python=str(old), PATH=str(tmp_path / "bin")).wait(30) == 1
+        )
+        failed = read_install_state(quick_plugin)
+        assert (failed["state"], failed["retry_after"], count_attempts(quick_plugin)) == (
+            "failed",
+            0,
+            0,
+        )
         assert failed["error"].startswith("install Python 3.11 or newer")
     (tmp_path / "bin" / "python3.12").symlink_to(sys.executable)
-    assert start(quick, python=str(old), PATH=str(tmp_path / "bin")).wait(30) == 0
-    assert state(quick)["state"] == "ready"
+    assert start_installer(quick_plugin, python=str(old), PATH=str(tmp_path / "bin")).wait(30) == 0
+    assert read_install_state(quick_plugin)["state"] == "ready"
 
 
-def test_the_launcher_installs_on_request(quick: PluginCopy) -> None:
+def test_the_launcher_installs_on_request(quick_plugin: PluginCopy) -> None:
     """`engine --install` runs in the foreground and prints its result."""
-    order(quick, FAIL="no network")
-    assert quick.engine("--install").stderr == "resume-hooks: no network\n"
-    order(quick)
-    done = quick.engine("--install")
+    instruct_installer(quick_plugin, FAIL="no network")
+    assert quick_plugin.engine("--install").stderr == "resume-hooks: no network\n"
+    instruct_installer(quick_plugin)
+    done = quick_plugin.engine("--install")
     assert (done.returncode, done.stderr) == (0, "resume-hooks: the engine is ready\n")
-    assert "nothing to do" in quick.engine("--install").stderr
+    assert "nothing to do" in quick_plugin.engine("--install").stderr
 
 
 @pytest.mark.parametrize(
@@ -245,10 +260,10 @@ def test_the_launcher_installs_on_request(quick: PluginCopy) -> None:
         ("ERROR: something else about /home/alice", ""),
     ],
 )
-def test_a_step_that_fails_names_the_reason_in_our_words(
+def test_a_failed_step_is_reported_in_our_words(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, errors: str, reason: str
 ) -> None:
-    """The state file and a bug report have no word of pip's; the log has all of them."""
+    """The state file and a bug report have no word of pip's. The log has all of them."""
     monkeypatch.syspath_prepend(str(REPO / "hooks"))
     commands = importlib.import_module("venv_commands")
     script = f"import sys; sys.stderr.write({errors!r}); sys.exit(1)"
@@ -258,10 +273,10 @@ def test_a_step_that_fails_names_the_reason_in_our_words(
     assert errors in capfd.readouterr().err
 
 
-def test_a_step_that_takes_too_long(
+def test_a_slow_step_is_ended(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is ended, and its output so far is in the log."""
+    """Its output so far is in the log."""
     monkeypatch.syspath_prepend(str(REPO / "hooks"))
     commands = importlib.import_module("venv_commands")
     monkeypatch.setattr(commands, "LIMIT_SECONDS", 1)
@@ -271,29 +286,29 @@ def test_a_step_that_takes_too_long(
     assert "so far" in capfd.readouterr().err
 
 
-def test_on_request_a_venv_that_does_not_work_is_rebuilt(quick: PluginCopy) -> None:
-    """Its lock fits, its packages do not load; no start of a session pays for finding that out."""
-    assert install(quick) == 0
-    assert install(quick, DAMAGED="1") == 0
-    assert attempts(quick) == 1
-    order(quick, DAMAGED="1")
-    assert quick.engine("--install").stderr == "resume-hooks: the engine is ready\n"
-    assert attempts(quick) == 2
+def test_install_rebuilds_a_broken_venv(quick_plugin: PluginCopy) -> None:
+    """Its lock is current, but its packages do not load. A session's start does not check this."""
+    assert run_installer(quick_plugin) == 0
+    assert run_installer(quick_plugin, DAMAGED="1") == 0
+    assert count_attempts(quick_plugin) == 1
+    instruct_installer(quick_plugin, DAMAGED="1")
+    assert quick_plugin.engine("--install").stderr == "resume-hooks: the engine is ready\n"
+    assert count_attempts(quick_plugin) == 2
 
 
-def test_the_detached_install_has_its_own_session_and_log(quick: PluginCopy) -> None:
-    """Started by the hook it belongs to no group that the client could end."""
-    order(quick, SECONDS="2")
-    quick.hook("SessionStart", STARTUP)
-    assert wait_for(quick.data / "count")
-    pid = state(quick)["pid"]
+def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCopy) -> None:
+    """It belongs to no process group that the client could end."""
+    instruct_installer(quick_plugin, SECONDS="2")
+    quick_plugin.hook("SessionStart", STARTUP)
+    assert appears_in_time(quick_plugin.data / "count")
+    pid = read_install_state(quick_plugin)["pid"]
     assert (os.getsid(pid), os.getpgid(pid)) == (pid, pid)
-    assert wait_for(quick.data / "venv" / "requirements.lock")
-    assert (quick.data / "install.log").exists()
+    assert appears_in_time(quick_plugin.data / "venv" / "requirements.lock")
+    assert (quick_plugin.data / "install.log").exists()
 
 
 def test_the_lock_names_hashes_and_no_host() -> None:
-    """Every requirement is pinned with hashes; the package index is the user's own setting."""
+    """Every requirement has hashes. The package index is the user's setting."""
     names = ("requirements.lock", "requirements-team.lock")
     lines = [
         line for name in names for line in (REPO / name).read_text(encoding="utf-8").splitlines()
@@ -311,45 +326,42 @@ def test_the_lock_names_hashes_and_no_host() -> None:
     assert not any("://" in line for line in lines)
 
 
-def test_a_tool_lends_its_packages_until_it_is_gone(quick: PluginCopy, tmp_path: Path) -> None:
-    """Nothing is fetched while it is there.
-
-    With it gone the venv is marked by who finds out, and built whole.
-    """
+def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: Path) -> None:
+    """Nothing is downloaded while the tool exists. After its removal, the venv is marked and built completely."""
     tool = tmp_path / "tool"
     tool.symlink_to(sys.executable)
-    assert start(quick, "--now", "--tool", python=str(tool)).wait(60) == 0
-    count = quick.data / "count"
-    assert (count.read_text(), state(quick)["tool"]) == ("b", str(tool))
-    assert install(quick) == 0
+    assert start_installer(quick_plugin, "--now", "--tool", python=str(tool)).wait(60) == 0
+    count = quick_plugin.data / "count"
+    assert (count.read_text(), read_install_state(quick_plugin)["tool"]) == ("b", str(tool))
+    assert run_installer(quick_plugin) == 0
     assert count.read_text() == "b", "it is ready"
-    lock = quick.data / "venv" / "requirements.lock"
+    lock = quick_plugin.data / "venv" / "requirements.lock"
     lock.unlink()  # as a fallback marks it
-    assert install(quick) == 0
+    assert run_installer(quick_plugin) == 0
     assert count.read_text() == "bb", "the tool is there, and mends it"
     tool.unlink()
     lock.unlink()
-    assert install(quick) == 0
-    assert (count.read_text(), state(quick)["tool"]) == ("bbb.", "")
+    assert run_installer(quick_plugin) == 0
+    assert (count.read_text(), read_install_state(quick_plugin)["tool"]) == ("bbb.", "")
     assert lock.exists()
 
 
-def test_a_team_s_driver_goes_into_a_venv_of_our_own(quick: PluginCopy) -> None:
-    """Nothing is added to the packages of a tool, which belong to the user."""
-    assert start(quick, "--now", "--tool").wait(60) == 0
-    assert install(quick, "--now", "--team") == 0
-    assert (quick.data / "count").read_text() == "b.+"
-    assert state(quick)["tool"] == ""
+def test_a_team_driver_is_installed_in_our_own_venv(quick_plugin: PluginCopy) -> None:
+    """The packages of a tool belong to the user and are not changed."""
+    assert start_installer(quick_plugin, "--now", "--tool").wait(60) == 0
+    assert run_installer(quick_plugin, "--now", "--team") == 0
+    assert (quick_plugin.data / "count").read_text() == "b.+"
+    assert read_install_state(quick_plugin)["tool"] == ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "way", one_in(2, ["pip", "uv", "pip without an index", "uv without an index"])
 )
-def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, way: str) -> None:
-    """From the bundled lock, with hashes, to an engine that the launcher takes.
+def test_a_real_installation(plugin: PluginCopy, tmp_path: Path, way: str) -> None:
+    """The launcher uses the engine installed from the bundled lock with hashes.
 
-    Also from wheels, without an index.
+    It also works from wheels without an index.
     """
     tool = way.partition(" ")[0]
     uv = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
@@ -380,7 +392,7 @@ def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, way: str) -> None:
         }
     done = plugin.engine("--install", "--team", **env)
     need("the package index", "pip install failed" not in done.stderr, "see the output of pip")
-    assert (done.returncode, state(plugin)["state"]) == (0, "ready"), done.stderr
+    assert (done.returncode, read_install_state(plugin)["state"]) == (0, "ready"), done.stderr
     checked = plugin.engine("info", **env)
     assert (checked.returncode, checked.stdout) == (0, "engine info\n")
     assert (

@@ -1,4 +1,4 @@
-"""The module inside the client, as text: what it says, what it asks of the client, and who else hears a prompt."""
+"""Tests of the module's source: its texts, its requests to the client, and its handlers."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ CODE = CODES["register.mjs"]
 MOST_LINES = 820
 
 
-def test_there_is_no_other_word_for_people() -> None:
-    """Except for generated texts each literal is a name: the client's, ours, or a field of the answer."""
+def test_the_module_has_no_text_for_users() -> None:
+    """Except for generated texts, each literal is a name of the client's or ours, or a field of the reply."""
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= MOST_LINES
     code = "".join(CODES.values())
     literals = [found[0][1:-1] for found in re.finditer(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`", code)]
     assert [each for each in literals if " " in each] == []
 
 
-def test_no_prompt_waits_for_it() -> None:
-    """It hears its own commands, pane and tool, the client's start, and of a turn how it ended and what it filled.
+def test_no_prompt_waits_for_the_module() -> None:
+    """It handles its own commands, pane and tool, the client's start, and the end and size of a turn.
 
-    A prompt is passed on at once, but while a session opens, and so is the turn of a queued one.
+    A prompt waits only while a session opens.
     """
     heard = re.findall(r"\bon\('([A-Za-z.]+)'(?:, \{ \w+: (\S+) \})?", CODE)
     assert heard == [
@@ -61,8 +61,8 @@ def test_no_prompt_waits_for_it() -> None:
     ]
 
 
-def test_it_stands_next_to_the_classic_hooks() -> None:
-    """The one form that clients bear which know nothing of modules."""
+def test_the_module_does_not_replace_the_classic_hooks() -> None:
+    """This is the only form that clients without modules accept."""
     document = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))
     assert document["modules"] == ["./register.mjs"]
     assert "UserPromptSubmit" in document["hooks"]
@@ -72,8 +72,8 @@ def test_it_stands_next_to_the_classic_hooks() -> None:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
-def test_it_is_javascript(tmp_path: Path) -> None:
-    """Any reader of modules accepts it."""
+def test_the_module_is_valid_javascript(tmp_path: Path) -> None:
+    """Any parser of modules accepts it."""
     for path in MODULES:
         done = subprocess.run(
             ["node", "--check", shutil.copy(path, tmp_path)],
@@ -93,7 +93,7 @@ def test_it_is_javascript(tmp_path: Path) -> None:
         ("", {"RESUME_HOOKS_HANDOFF_TOOL": "on"}, True),
     ],
 )
-def test_a_start_asks_for_tools_only_where_settings_name_one(
+def test_a_start_requests_tools_only_if_settings_name_one(
     plugin: PluginCopy, tmp_path: Path, settings: str, env: dict[str, str], asked: bool
 ) -> None:
     """Otherwise it would start a shell for nothing."""
@@ -113,8 +113,8 @@ def test_a_start_asks_for_tools_only_where_settings_name_one(
     assert done.stdout == ("asked\n" if asked else "{}\n")
 
 
-def test_the_launcher_is_replaced_to_the_engine(plugin: PluginCopy) -> None:
-    """By exec, so that the engine's parent is the caller, with or without the variable of the model's shell."""
+def test_the_launcher_replaces_itself_by_the_engine(plugin: PluginCopy) -> None:
+    """It uses exec, so that the engine's parent is the caller, with or without the variable of the model's shell."""
     python = plugin.root.parent / "bin" / "python"
     python.write_text(
         f"#!{sys.executable}\nimport os, sys\nprint(os.getppid(), sys.argv[1:], sys.stdin.read())\n"
@@ -133,8 +133,10 @@ def test_the_launcher_is_replaced_to_the_engine(plugin: PluginCopy) -> None:
         ) in said.replace("'", '"')
 
 
-def test_without_any_python_it_names_an_installer(plugin: PluginCopy, tmp_path: Path) -> None:
-    """One line, exit status 1: the module shows it."""
+def test_the_launcher_without_any_python_names_an_installer(
+    plugin: PluginCopy, tmp_path: Path
+) -> None:
+    """The module shows the one line. The exit status is 1."""
     (tmp_path / "bare").mkdir()
     for tool in ("sh", "cmp", "cat", "sed"):
         (tmp_path / "bare" / tool).symlink_to(shutil.which(tool) or tool)

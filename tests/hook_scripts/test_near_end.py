@@ -1,7 +1,4 @@
-"""Owns the tests of when a session's start looks for what the client is about to delete.
-
-It starts no Python else.
-"""
+"""Tests of when a start checks for expiring sessions; otherwise it starts no Python."""
 
 from __future__ import annotations
 
@@ -19,10 +16,10 @@ PROJECT = "-home-user-proj"
 ID = "5e12a303-0000-4000-8000-000000000001"
 
 
-def body(
+def start_event(
     plugin: PluginCopy, source: str = "startup", project: str = PROJECT, **fields: str
 ) -> bytes:
-    """The event as the client writes it."""
+    """Return the event as the client writes it."""
     path = f"{plugin.env['CLAUDE_CONFIG_DIR']}/projects/{project}/{ID}.jsonl"
     event = {
         "session_id": ID,
@@ -34,69 +31,67 @@ def body(
     return json.dumps(event, separators=(",", ":")).encode()
 
 
-def pending(plugin: PluginCopy) -> Path:
-    """The folder of stamps, made."""
+def stamps_folder(plugin: PluginCopy) -> Path:
+    """Create the folder of stamps."""
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "pending"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def stamp(plugin: PluginCopy, name: str, look: float = 3_600, made: float = -60) -> Path:
-    """A stamp: when to look, and when it was made, in seconds from now."""
+def write_stamp(plugin: PluginCopy, name: str, look: float = 3_600, made: float = -60) -> Path:
+    """Write a stamp with the time of the next check and its own time, in seconds from now."""
     now = int(time.time())
-    path = pending(plugin) / name
+    path = stamps_folder(plugin) / name
     path.write_text(json.dumps({"version": 1, "look": int(now + look), "made": int(now + made)}))
     os.utime(path, (now + made, now + made))
     return path
 
 
-def looks(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
-    """Check whether a start reaches the engine because it is due."""
+def reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
+    """Check whether a start calls the engine because a check is due."""
     plugin.forget()
-    done = plugin.hook("SessionStart", body(plugin, source), **env)
+    done = plugin.hook("SessionStart", start_event(plugin, source), **env)
     assert (done.returncode, done.stderr) == (0, b"")
     return bool(plugin.reached)
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
-def test_a_start_looks_until_there_is_a_stamp_and_then_at_its_time(
-    plugin: PluginCopy, source: str
-) -> None:
-    """Missing, due, not due, of a moment that is still to come.
+def test_a_start_checks_at_the_time_of_the_stamp(plugin: PluginCopy, source: str) -> None:
+    """The stamp is missing, due, not due or in the future.
 
-    Another project's says nothing, nor without engine.
+    Another project's stamp does not count, and without an engine there is no check.
     """
-    assert looks(plugin, source)
-    stamp(plugin, "due--other.json")
-    assert looks(plugin, source)
-    stamp(plugin, f"due-{PROJECT}.json")
-    assert not looks(plugin, source)
+    assert reaches_engine(plugin, source)
+    write_stamp(plugin, "due--other.json")
+    assert reaches_engine(plugin, source)
+    write_stamp(plugin, f"due-{PROJECT}.json")
+    assert not reaches_engine(plugin, source)
     for wrong in ({"look": -1}, {"look": 90_000, "made": 3_600}):
-        stamp(plugin, f"due-{PROJECT}.json", **wrong)
-        assert looks(plugin, source)
-        assert not looks(plugin, source, RESUME_HOOKS_PYTHON="")
+        write_stamp(plugin, f"due-{PROJECT}.json", **wrong)
+        assert reaches_engine(plugin, source)
+        assert not reaches_engine(plugin, source, RESUME_HOOKS_PYTHON="")
 
 
 @pytest.mark.parametrize(
     "damage",
     ["", "{", '{"look": 99}', '{"look": x, "made": 1}', f'{{"look": {10**30}, "made": 1}}'],
 )
-def test_a_damaged_stamp_is_none(plugin: PluginCopy, damage: str) -> None:
-    """This holds for any content; nothing is printed on stderr."""
-    stamp(plugin, f"due-{PROJECT}.json").write_text(damage)
-    assert looks(plugin)
+def test_a_damaged_stamp_counts_as_missing(plugin: PluginCopy, damage: str) -> None:
+    """This is true for any content, and stderr is empty."""
+    write_stamp(plugin, f"due-{PROJECT}.json").write_text(damage)
+    assert reaches_engine(plugin)
 
 
-def test_a_stamp_that_is_a_link_is_none(plugin: PluginCopy, tmp_path: Path) -> None:
-    """It could lead anywhere."""
-    stamp(plugin, f"due-{PROJECT}.json").rename(tmp_path / "stamp")
-    (pending(plugin) / f"due-{PROJECT}.json").symlink_to(tmp_path / "stamp")
-    assert looks(plugin)
+def test_a_stamp_that_is_a_link_counts_as_missing(plugin: PluginCopy, tmp_path: Path) -> None:
+    """Its target could be any file."""
+    write_stamp(plugin, f"due-{PROJECT}.json").rename(tmp_path / "stamp")
+    (stamps_folder(plugin) / f"due-{PROJECT}.json").symlink_to(tmp_path / "stamp")
+    assert reaches_engine(plugin)
 
 
 @pytest.mark.parametrize("level", ["user", "project", "local", "ours"])
-def test_settings_that_were_written_since(plugin: PluginCopy, tmp_path: Path, level: str) -> None:
-    """The client's period may have changed, or ours."""
+def test_newer_settings_make_a_check_due(plugin: PluginCopy, tmp_path: Path, level: str) -> None:
+    """The client's period or ours may have changed."""
     config = Path(plugin.env["CLAUDE_CONFIG_DIR"])
     own = tmp_path / "work" / ".claude"
     own.mkdir(parents=True)
@@ -104,33 +99,33 @@ def test_settings_that_were_written_since(plugin: PluginCopy, tmp_path: Path, le
         "user": config / "settings.json",
         "project": own / "settings.json",
         "local": own / "settings.local.json",
-        "ours": pending(plugin).parent / "settings.json",
+        "ours": stamps_folder(plugin).parent / "settings.json",
     }[level]
     file.write_text("{}")
     env = {"CLAUDE_PROJECT_DIR": str(own.parent)}
     os.utime(file, (time.time() - 600,) * 2)
-    stamp(plugin, f"due-{PROJECT}.json")
-    assert not looks(plugin, **env)
+    write_stamp(plugin, f"due-{PROJECT}.json")
+    assert not reaches_engine(plugin, **env)
     os.utime(file)
-    assert looks(plugin, **env)
+    assert reaches_engine(plugin, **env)
 
 
 @pytest.mark.parametrize("config", ['a "b" c', "a\\b", 'x.jsonl"y', "x\\"])
-def test_a_config_folder_with_a_strange_name(
+def test_a_config_folder_name_may_need_escapes(
     plugin: PluginCopy, tmp_path: Path, config: str
 ) -> None:
-    """The path in the event has escapes; the project's name is found behind them."""
+    """The path in the event has escapes before the project's name."""
     plugin.env["CLAUDE_CONFIG_DIR"] = str(tmp_path / config)
-    assert looks(plugin)
-    stamp(plugin, f"due-{PROJECT}.json")
-    assert not looks(plugin)
+    assert reaches_engine(plugin)
+    write_stamp(plugin, f"due-{PROJECT}.json")
+    assert not reaches_engine(plugin)
 
 
-def test_without_a_home_nothing_is_done(plugin: PluginCopy) -> None:
-    """The owner of the sessions is unknown, and files below / belong to nobody."""
+def test_without_a_home_no_check_runs(plugin: PluginCopy) -> None:
+    """The owner of the sessions is unknown, and files below / belong to no user."""
     nobody = {"CLAUDE_CONFIG_DIR": "", "HOME": ""}
-    assert not looks(plugin, **nobody)
-    assert not catches_up(plugin, **nobody)
+    assert not reaches_engine(plugin, **nobody)
+    assert not background_reaches_engine(plugin, **nobody)
     for event, said in {
         "UserPromptSubmit": b'{"prompt":">resume"}', "SessionEnd": b'{"reason":"clear"}', "Stop": b"{}",
     }.items():  # fmt: skip
@@ -141,41 +136,41 @@ def test_without_a_home_nothing_is_done(plugin: PluginCopy) -> None:
 
 @pytest.mark.parametrize("project", ["a b", "..", "a;b", "a$(touch x)b"])
 def test_an_invalid_project_folder_is_never_read(plugin: PluginCopy, project: str) -> None:
-    """The name comes from the event, and is never used in a path."""
+    """Its name in the event is never used in a path."""
     plugin.forget()
-    plugin.hook("SessionStart", body(plugin, project=project))
+    plugin.hook("SessionStart", start_event(plugin, project=project))
     assert plugin.reached == b""
 
 
-def test_an_unannounced_archive_run(plugin: PluginCopy) -> None:
-    """Sessions are archived: the next visible start calls the engine, which announces it once."""
-    stamp(plugin, f"due-{PROJECT}.json")
-    stamp(
+def test_archived_sessions_are_announced_by_the_next_start(plugin: PluginCopy) -> None:
+    """The next visible start calls the engine, which announces them once."""
+    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(
         plugin, f"later-{PROJECT}.json"
     )  # nothing is left for a process that would reach the engine a moment later
-    state = pending(plugin).parent
+    state = stamps_folder(plugin).parent
     (state / "vault").mkdir()
-    assert not looks(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
-    assert looks(plugin)
+    assert not reaches_engine(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    assert reaches_engine(plugin)
     (state / "vault-told").touch()
-    assert not looks(plugin)
+    assert not reaches_engine(plugin)
 
 
-def test_a_state_folder_that_can_hold_nothing(plugin: PluginCopy) -> None:
-    """Nothing can be stored there, not even a stamp, so no start does work for it."""
-    pending(plugin).rmdir()
-    state = pending(plugin).parent
-    pending(plugin).rmdir()
+def test_an_unusable_state_folder_prevents_checks(plugin: PluginCopy) -> None:
+    """Not even a stamp can be stored there."""
+    stamps_folder(plugin).rmdir()
+    state = stamps_folder(plugin).parent
+    stamps_folder(plugin).rmdir()
     state.rmdir()
     state.write_text("in the way")
-    assert not looks(plugin)
-    assert not catches_up(plugin)
+    assert not reaches_engine(plugin)
+    assert not background_reaches_engine(plugin)
 
 
-def test_our_own_headless_call_looks_at_nothing(plugin: PluginCopy) -> None:
-    """A model's run within a verb."""
-    assert not looks(plugin, RESUME_HOOKS_CHILD="1")
-    assert plugin.later(body(plugin), RESUME_HOOKS_CHILD="1").stdout == b""
+def test_our_own_headless_run_checks_nothing(plugin: PluginCopy) -> None:
+    """A verb started the model's run."""
+    assert not reaches_engine(plugin, RESUME_HOOKS_CHILD="1")
+    assert plugin.later(start_event(plugin), RESUME_HOOKS_CHILD="1").stdout == b""
     assert plugin.reached == b""
 
 
@@ -187,71 +182,71 @@ def no_sleep(plugin: PluginCopy, tmp_path: Path) -> None:
     stub.chmod(0o755)
 
 
-def catches_up(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
+def background_reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
     """Check whether the background hook reaches the engine."""
     plugin.forget()
-    done = plugin.later(body(plugin, source), **env)
+    done = plugin.later(start_event(plugin, source), **env)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     return plugin.reached.startswith(b"later ")
 
 
 @pytest.mark.usefixtures("no_sleep")
-def test_the_second_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
-    """What is left of a look, other projects, the daily packing, the index, an ancestor that waits.
+def test_the_background_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
+    """They are an unfinished check, other projects, the daily packing, the index, or a pending ancestor.
 
-    Else no Python.
+    Otherwise it starts no Python.
     """
     names = (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json", "indexed.json")
     for missing in names:
         for name in names:
-            stamp(plugin, name)
-        assert not catches_up(plugin)
-        (pending(plugin) / missing).unlink()
-        assert catches_up(plugin), missing
-        assert not catches_up(plugin, "compact")
+            write_stamp(plugin, name)
+        assert not background_reaches_engine(plugin)
+        (stamps_folder(plugin) / missing).unlink()
+        assert background_reaches_engine(plugin), missing
+        assert not background_reaches_engine(plugin, "compact")
     for name in names:
-        stamp(plugin, name)
-    (pending(plugin) / f"keep-{ID}").touch()
-    assert catches_up(plugin, "clear")
+        write_stamp(plugin, name)
+    (stamps_folder(plugin) / f"keep-{ID}").touch()
+    assert background_reaches_engine(plugin, "clear")
 
 
 @pytest.mark.usefixtures("no_sleep")
 def test_new_messages_are_indexed(plugin: PluginCopy) -> None:
-    """A transcript younger than the stamp, or a folder that lost one, unless nothing is wanted before its time."""
+    """A transcript is newer than the stamp, or a folder lost one, and the next check is due."""
     for name in (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json"):
-        stamp(plugin, name)
-    indexed = stamp(plugin, "indexed.json")
+        write_stamp(plugin, name)
+    indexed = write_stamp(plugin, "indexed.json")
     session = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / "-another" / f"{ID}.jsonl"
     session.parent.mkdir(parents=True)
     session.touch()
     for path in (session, session.parent, session.parent.parent):
         os.utime(path, (time.time() - 600,) * 2)
-    assert not catches_up(plugin)
+    assert not background_reaches_engine(plugin)
     for path in (session, session.parent, session.parent.parent):
         os.utime(path)
-        assert catches_up(plugin)
+        assert background_reaches_engine(plugin)
         os.utime(path, (time.time() - 600,) * 2)
-    assert not catches_up(plugin)
+    assert not background_reaches_engine(plugin)
     os.utime(session)
-    assert not catches_up(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    assert not background_reaches_engine(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
     said = indexed.read_text().replace("}", ', "wait": true}')
     indexed.write_text(said)
     os.utime(session, (time.time() + 600,) * 2)
-    assert not catches_up(plugin)
-    stamp(plugin, "indexed.json", look=-1)
-    assert catches_up(plugin)
+    assert not background_reaches_engine(plugin)
+    write_stamp(plugin, "indexed.json", look=-1)
+    assert background_reaches_engine(plugin)
 
 
-def headless(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
-    """What a headless run's start reaches of the engine, at last.
+def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
+    """Return the engine calls of a headless run's start.
 
-    Its second hook, which would be waited for, none.
+    Its background hook, which the client would wait for, makes none.
     """
     plugin.forget()
     env = {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}
     for done in (
-        plugin.later(body(plugin), **env),
-        plugin.hook("SessionStart", body(plugin), **env),
+        plugin.later(start_event(plugin), **env),
+        plugin.hook("SessionStart", start_event(plugin), **env),
     ):
         assert (done.returncode, done.stderr) == (0, b"")
     until = time.monotonic() + within
@@ -260,30 +255,27 @@ def headless(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
     return [line.split()[0] for line in plugin.reached.splitlines() if not line.startswith(b"{")]
 
 
-def test_a_headless_run_waits_for_nothing_that_is_left(plugin: PluginCopy) -> None:
-    """Its start keeps the first, as any; the rest is kept next to it.
-
-    Nothing is packed: it is too short for that.
-    """
-    assert headless(plugin, 20) == [b"session", b"later"]
-    stamp(plugin, f"due-{PROJECT}.json")
-    assert headless(plugin, 20) == [b"later"]
-    stamp(plugin, f"later-{PROJECT}.json")
-    assert headless(plugin) == []
-    (pending(plugin) / f"keep-{ID}").touch()
-    assert headless(plugin, 20) == [b"later"]
+def test_a_headless_start_archives_the_rest_in_the_background(plugin: PluginCopy) -> None:
+    """The start archives the first session as usual. Nothing is packed, because the run is too short."""
+    assert engine_calls_of_headless_start(plugin, 20) == [b"session", b"later"]
+    write_stamp(plugin, f"due-{PROJECT}.json")
+    assert engine_calls_of_headless_start(plugin, 20) == [b"later"]
+    write_stamp(plugin, f"later-{PROJECT}.json")
+    assert engine_calls_of_headless_start(plugin) == []
+    (stamps_folder(plugin) / f"keep-{ID}").touch()
+    assert engine_calls_of_headless_start(plugin, 20) == [b"later"]
 
 
 def test_a_headless_runs_background_process_leaves_the_clients_group(
     plugin: PluginCopy,
 ) -> None:
-    """The client kills its remaining hooks; it does not wait for a pipe either."""
+    """The client kills its remaining hooks. It does not wait for a pipe either."""
     event = plugin.root / "src" / "resume_hooks" / "hooks" / "background.py"
     event.write_text(f"import os, time\ntime.sleep(1)\n{event.read_text()}    assert os.getsid(0) == os.getpid()\n"
                      "    open(os.environ['REACHED'], 'ab').write(b'at last')\n")  # fmt: skip
-    stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT}.json")
     begun = time.monotonic()
-    assert headless(plugin, 0) == []
+    assert engine_calls_of_headless_start(plugin, 0) == []
     assert time.monotonic() - begun < 0.9
     until = time.monotonic() + 20
     while b"at last" not in plugin.reached and time.monotonic() < until:
@@ -291,12 +283,12 @@ def test_a_headless_runs_background_process_leaves_the_clients_group(
     assert b"at last" in plugin.reached
 
 
-def test_the_first_hook_is_first(plugin: PluginCopy) -> None:
-    """Its finished work is not repeated: the second hook checks once more after a second."""
-    stamp(plugin, f"later-{PROJECT}.json")
-    stamp(plugin, "vault.json")
-    stamp(plugin, "indexed.json")
-    first = threading.Timer(0.4, stamp, (plugin, f"due-{PROJECT}.json"))
+def test_the_background_hook_runs_after_the_first(plugin: PluginCopy) -> None:
+    """It checks again after a second, so that finished work is not repeated."""
+    write_stamp(plugin, f"later-{PROJECT}.json")
+    write_stamp(plugin, "vault.json")
+    write_stamp(plugin, "indexed.json")
+    first = threading.Timer(0.4, write_stamp, (plugin, f"due-{PROJECT}.json"))
     first.start()
-    assert not catches_up(plugin)
+    assert not background_reaches_engine(plugin)
     first.join()

@@ -1,4 +1,4 @@
-"""Owns the tests of what a start notes of a repository's folder, and of when one without sessions is read."""
+"""Tests of a start's note on its repository folder, and of the check of a folder without sessions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from resume_hooks.paths import Where
 from resume_hooks.system.git_worktrees import make_folder_note, read_folder_notes
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_guard_cost import traced
-from tests.hook_scripts.test_near_end import ID, PROJECT, body, pending, stamp
+from tests.hook_scripts.test_guard_cost import trace_hook
+from tests.hook_scripts.test_near_end import ID, PROJECT, stamps_folder, start_event, write_stamp
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
 
@@ -33,10 +33,10 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def engine_words_at_start(
+def engine_arguments_at_start(
     plugin: PluginCopy, folder: Path, source: str = "startup", **env: str
 ) -> list[str]:
-    """Return the engine's words at a start in a folder."""
+    """Return the engine's arguments at a start in a folder."""
     plugin.forget()
     log = plugin.root.parent / "told"
     log.unlink(missing_ok=True)
@@ -46,7 +46,7 @@ def engine_words_at_start(
     new.chmod(0o755)
     new.replace(python)
     told = {"CLAUDE_PROJECT_DIR": str(folder), "RESUME_HOOKS_PYTHON": str(python)}
-    done = plugin.hook("SessionStart", body(plugin, source), **told, **env)
+    done = plugin.hook("SessionStart", start_event(plugin, source), **told, **env)
     assert (done.returncode, done.stderr) == (0, b"")
     return log.read_text().split() if log.exists() else []
 
@@ -54,79 +54,75 @@ def engine_words_at_start(
 def test_a_folder_is_noted_once_and_read_once(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
-    """The note is what Python reads in the folder itself, without the password.
-
-    Nothing is reported twice.
-    """
-    stamp(plugin, f"due-{PROJECT}.json")
-    assert engine_words_at_start(plugin, tmp_path) == []
-    assert not list(pending(plugin).glob("folder-*"))
-    assert engine_words_at_start(plugin, repository, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == []
-    (note,) = pending(plugin).glob("folder-*")
+    """The note equals Python's own reading of the folder, without the password. Nothing is reported twice."""
+    write_stamp(plugin, f"due-{PROJECT}.json")
+    assert engine_arguments_at_start(plugin, tmp_path) == []
+    assert not list(stamps_folder(plugin).glob("folder-*"))
+    assert engine_arguments_at_start(plugin, repository, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == []
+    (note,) = stamps_folder(plugin).glob("folder-*")
     assert stat.S_IMODE(note.stat().st_mode) == 0o600
     assert "cret" not in note.read_text()
-    pending(plugin).chmod(0o700)
-    pending(plugin).parent.chmod(0o700)
+    stamps_folder(plugin).chmod(0o700)
+    stamps_folder(plugin).parent.chmod(0o700)
     (noted,) = read_folder_notes(Where(plugin.env))
     assert noted == make_folder_note(str(repository))
     assert (noted.remote, noted.common, noted.is_there) == ("https://host/it@2.git", "", True)
     assert "(initial): one" in noted.git
     before = note.stat().st_mtime_ns
-    assert engine_words_at_start(plugin, repository, "resume") == []
-    assert engine_words_at_start(plugin, repository) == ["new-folder"]
-    assert engine_words_at_start(plugin, repository) == []
+    assert engine_arguments_at_start(plugin, repository, "resume") == []
+    assert engine_arguments_at_start(plugin, repository) == ["new-folder"]
+    assert engine_arguments_at_start(plugin, repository) == []
     assert note.stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize("name", ["config", "logs/HEAD"])
-def test_files_without_end_contain_no_start_up(
+def test_huge_git_files_do_not_delay_a_start(
     plugin: PluginCopy, repository: Path, name: str
 ) -> None:
-    """A configuration of 30 MB and a line of 100 MB are read as far as Python would read them."""
-    stamp(plugin, f"due-{PROJECT}.json")
+    """A configuration of 30 MB and a line of 100 MB are read only as far as Python would read them."""
+    write_stamp(plugin, f"due-{PROJECT}.json")
     file = repository / ".git" / name
     if name == "config":
         file.write_bytes(b"# comment\n" * 3_000_000)
     else:
         file.write_bytes(b"x" * 100_000_000)
-    engine_words_at_start(plugin, repository)
-    (note,) = pending(plugin).glob("folder-*")
-    pending(plugin).chmod(0o700)
-    pending(plugin).parent.chmod(0o700)
+    engine_arguments_at_start(plugin, repository)
+    (note,) = stamps_folder(plugin).glob("folder-*")
+    stamps_folder(plugin).chmod(0o700)
+    stamps_folder(plugin).parent.chmod(0o700)
     assert list(read_folder_notes(Where(plugin.env))) == [make_folder_note(str(repository))]
     assert note.stat().st_size < 16_384
 
 
-def test_a_folder_with_sessions_or_without_our_state(plugin: PluginCopy, repository: Path) -> None:
-    """There is no question, and nothing is written."""
-    assert "new-folder" not in engine_words_at_start(plugin, repository)
+def test_a_folder_with_sessions_is_not_noted(plugin: PluginCopy, repository: Path) -> None:
+    """The same applies without our state folder. There is no question, and no file is written."""
+    assert "new-folder" not in engine_arguments_at_start(plugin, repository)
     assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
-    stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT}.json")
     own = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / PROJECT
     own.mkdir(parents=True)
     (own / "x.jsonl").touch()
-    assert engine_words_at_start(plugin, repository) == []
-    assert not list(pending(plugin).glob("new-*"))
+    assert engine_arguments_at_start(plugin, repository) == []
+    assert not list(stamps_folder(plugin).glob("new-*"))
 
 
-def test_another_start_costs_no_more(plugin: PluginCopy, repository: Path) -> None:
-    """For a known folder: the client's shell, one process for the event and one for the time."""
-    stamp(plugin, f"due-{PROJECT}.json")
-    engine_words_at_start(plugin, repository)
-    _, found, processes = traced(
-        plugin, "SessionStart", body(plugin), CLAUDE_PROJECT_DIR=str(repository)
+def test_a_start_in_a_known_folder_costs_three_processes(
+    plugin: PluginCopy, repository: Path
+) -> None:
+    """They are the client's shell, one process for the event and one for the time."""
+    write_stamp(plugin, f"due-{PROJECT}.json")
+    engine_arguments_at_start(plugin, repository)
+    _, found, processes = trace_hook(
+        plugin, "SessionStart", start_event(plugin), CLAUDE_PROJECT_DIR=str(repository)
     )
     assert (sorted(found), processes) == (["cat", "date", "sh"], 3)
 
 
 def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
-    """By the shell that it asks for tools, which takes the look from the classic hook.
+    """It asks in the shell that lists tools, so that the classic hook skips its check. Hostile names reach no file."""
+    write_stamp(plugin, f"due-{PROJECT}.json")
 
-    Hostile names reach no file.
-    """
-    stamp(plugin, f"due-{PROJECT}.json")
-
-    def asked(transcript: str, by: str = "cli", **env: str) -> str:
+    def module_reply(transcript: str, by: str = "cli", **env: str) -> str:
         done = subprocess.run(
             ["sh", str(plugin.root / "hooks" / "offered"), "--module", transcript],
             input="{}", capture_output=True, encoding="utf-8", check=False, timeout=60,
@@ -136,39 +132,39 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
         return done.stdout
 
     for hostile in ("", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/$(touch x)/x.jsonl"):
-        assert asked(hostile) == "{}\n"
-    assert asked(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
-    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n'
-    assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
-    assert engine_words_at_start(plugin, repository) == []
+        assert module_reply(hostile) == "{}\n"
+    assert module_reply(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
+    assert module_reply(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n'
+    assert module_reply(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
+    assert engine_arguments_at_start(plugin, repository) == []
     assert not os.path.lexists(tmp_path / "x")
-    can_ask = pending(plugin) / "can-ask"
+    can_ask = stamps_folder(plugin) / "can-ask"
     os.utime(can_ask, (1, 1))
-    assert asked(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
-    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n', (
+    assert module_reply(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
+    assert module_reply(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n', (
         "a start looked since"
     )
-    assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
+    assert module_reply(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
     os.utime(can_ask, (1, 1))
     tool = {"RESUME_HOOKS_HANDOFF_TOOL": "on"}
-    assert asked(f"/projects/{PROJECT}/x.jsonl", **tool) == '{"look":true,"offer":true}\n', (
+    assert module_reply(f"/projects/{PROJECT}/x.jsonl", **tool) == '{"look":true,"offer":true}\n', (
         "then the engine itself"
     )
     os.utime(can_ask, (1, 1))
-    (pending(plugin).parent / "vault-told").touch()
-    assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
+    (stamps_folder(plugin).parent / "vault-told").touch()
+    assert module_reply(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
 
 
-def test_a_linked_worktree_states_where_it_belongs(
+def test_the_note_of_a_linked_worktree_names_its_repository(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
-    """Its note leads to the git folder of the main checkout."""
-    stamp(plugin, f"due-{PROJECT}.json")
+    """It has the path of the main checkout's git folder."""
+    write_stamp(plugin, f"due-{PROJECT}.json")
     tree = tmp_path / "tree"
     subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
-    engine_words_at_start(plugin, tree)
-    pending(plugin).chmod(0o700)
-    pending(plugin).parent.chmod(0o700)
+    engine_arguments_at_start(plugin, tree)
+    stamps_folder(plugin).chmod(0o700)
+    stamps_folder(plugin).parent.chmod(0o700)
     (noted,) = read_folder_notes(Where(plugin.env))
     assert (noted.path, noted.common) == (str(tree), str(repository / ".git"))
 
@@ -176,13 +172,10 @@ def test_a_linked_worktree_states_where_it_belongs(
 def test_the_end_of_a_session_in_a_worktree_leaves_a_note(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
-    """The next start keeps it; also where the folder is gone by then.
-
-    Not in a main checkout, not headless.
-    """
+    """The next start uses it even if the folder is gone. A main checkout and a headless run leave none."""
     tree = tmp_path / "tree"
     subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
-    note = pending(plugin) / f"keep-{ID}"
+    note = stamps_folder(plugin) / f"keep-{ID}"
     event = json.dumps(
         {"session_id": ID, "hook_event_name": "SessionEnd", "reason": "other"}
     ).encode()
@@ -199,4 +192,6 @@ def test_the_end_of_a_session_in_a_worktree_leaves_a_note(
         note.unlink(missing_ok=True)
     hostile = event.replace(ID.encode(), b"../../x")
     plugin.hook("SessionEnd", hostile, CLAUDE_PROJECT_DIR=str(tree))
-    assert not [path for path in pending(plugin).parent.parent.rglob("*x*") if "keep" in path.name]
+    assert not [
+        path for path in stamps_folder(plugin).parent.parent.rglob("*x*") if "keep" in path.name
+    ]

@@ -1,4 +1,4 @@
-"""Owns the turn-end script's tests: what it costs, when it asks Python, and that nothing it reads leads it astray."""
+"""Tests of the turn-end script: its cost, when it calls Python, and its resistance to hostile input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.builders import (
     user,
 )
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_guard import shells
+from tests.hook_scripts.test_guard import installed_shells
 from tests.needs import need
 
 COUNTED = {
@@ -40,15 +40,17 @@ def answer_with_usage(usage: Record, **more: Any) -> Record:
     return assistant("a", uuid="a", parent="u", tokens=usage, **more)
 
 
-def lay(plugin: PluginCopy, records: Sequence[Record | bytes], folder: str = "-work") -> Path:
-    """A transcript of these records in the config folder."""
+def write_transcript(
+    plugin: PluginCopy, records: Sequence[Record | bytes], folder: str = "-work"
+) -> Path:
+    """Write a transcript of these records to the config folder."""
     path = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / folder / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(session_bytes(records))
     return path
 
 
-def keep(plugin: PluginCopy, look: object) -> Path:
+def write_note(plugin: PluginCopy, look: object) -> Path:
     """Write Python's note."""
     note = (
         Path(plugin.env["CLAUDE_CONFIG_DIR"])
@@ -61,8 +63,8 @@ def keep(plugin: PluginCopy, look: object) -> Path:
     return note
 
 
-def event(path: object, **more: object) -> bytes:
-    """The client's event, its keys in the client's order."""
+def stop_event(path: object, **more: object) -> bytes:
+    """Return the client's event, with its keys in the client's order."""
     first = {
         "session_id": SESSION,
         "transcript_path": str(path),
@@ -86,11 +88,13 @@ def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> 
     return bool(reached)
 
 
-@pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_python_is_asked_from_the_noted_count_on(plugin: PluginCopy, shell: list[str]) -> None:
-    """All four counts of the last answer, compared with the note; without a note, with 60,000."""
-    body = event(
-        lay(plugin, [*conversation(2), answer_with_usage({**COUNTED, "output_tokens": 100})])
+@pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
+def test_python_starts_at_the_noted_count(plugin: PluginCopy, shell: list[str]) -> None:
+    """All four counts of the last answer are compared with the note; without a note, with 60,000."""
+    body = stop_event(
+        write_transcript(
+            plugin, [*conversation(2), answer_with_usage({**COUNTED, "output_tokens": 100})]
+        )
     )
     assert reaches_python(plugin, body, *shell)
     for look, reached in (
@@ -100,14 +104,14 @@ def test_python_is_asked_from_the_noted_count_on(plugin: PluginCopy, shell: list
         (10**9, False),
         (10**12, False),
     ):
-        keep(plugin, look)
+        write_note(plugin, look)
         assert reaches_python(plugin, body, *shell) is reached, look
-    lay(plugin, conversation(2))
-    keep(plugin, 1_301)
+    write_transcript(plugin, conversation(2))
+    write_note(plugin, 1_301)
     assert not reaches_python(plugin, body, *shell)
-    keep(plugin, 1_300)
+    write_note(plugin, 1_300)
     assert reaches_python(plugin, body, *shell)
-    keep(plugin, 1).unlink()
+    write_note(plugin, 1).unlink()
     assert not reaches_python(plugin, body, *shell)
 
 
@@ -165,20 +169,20 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
 
 @pytest.mark.parametrize("name", USAGES)
 def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> None:
-    """The numbers may be anywhere in the record, and other records may have such numbers."""
+    """Its numbers may be anywhere in the record, and other records may have such numbers."""
     records = USAGES[name]
     rows = [answer_with_usage(records)] if isinstance(records, dict) else records
-    body = event(lay(plugin, [*conversation(1), *rows]))
-    keep(plugin, 100_000)
+    body = stop_event(write_transcript(plugin, [*conversation(1), *rows]))
+    write_note(plugin, 100_000)
     assert reaches_python(plugin, body)
-    keep(plugin, 100_001)
+    write_note(plugin, 100_001)
     assert not reaches_python(plugin, body)
 
 
 def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
-    """An output of a megabyte hides the last answer; the next turn's end has the count."""
-    body = event(
-        lay(
+    """An output of a megabyte hides the last answer. The next turn's end has the count."""
+    body = stop_event(
+        write_transcript(
             plugin,
             [answer_with_usage({**COUNTED, "output_tokens": 100}), user("x" * 1_000_000, uuid="v")],
         )
@@ -187,21 +191,18 @@ def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
 
 
 def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None:
-    """A path that JSON escapes, or of a session that began in another folder.
-
-    What is not a file is none.
-    """
-    lay(plugin, [answer_with_usage(COUNTED)], folder="-somewhere-else")
+    """JSON may escape the path, and the session may have begun in another folder. Only a file counts."""
+    write_transcript(plugin, [answer_with_usage(COUNTED)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
-        assert reaches_python(plugin, event(path))
+        assert reaches_python(plugin, stop_event(path))
     shutil.rmtree(Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects")
-    assert not reaches_python(plugin, event(tmp_path / "gone.jsonl"))
+    assert not reaches_python(plugin, stop_event(tmp_path / "gone.jsonl"))
 
 
-def test_newer_settings_are_asked_about(plugin: PluginCopy) -> None:
+def test_newer_settings_start_python(plugin: PluginCopy) -> None:
     """A lowered level also applies to a session that was read before."""
-    body = event(lay(plugin, [answer_with_usage(COUNTED)]))
-    note = keep(plugin, 10**9)
+    body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
+    note = write_note(plugin, 10**9)
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
     settings.write_text("{}")
     os.utime(settings, (1, 1))
@@ -210,9 +211,9 @@ def test_newer_settings_are_asked_about(plugin: PluginCopy) -> None:
     assert reaches_python(plugin, body)
 
 
-def test_who_is_not_asked(plugin: PluginCopy) -> None:
-    """Our own headless run, and `-p`, because no user could react."""
-    body = event(lay(plugin, [answer_with_usage(COUNTED)]))
+def test_headless_runs_do_not_start_python(plugin: PluginCopy) -> None:
+    """Neither our own run nor `-p` does, because no user could react."""
+    body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
     assert not reaches_python(plugin, body, RESUME_HOOKS_CHILD="1")
     for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
         assert reaches_python(plugin, body, CLAUDE_CODE_ENTRYPOINT=entry) is reached
@@ -231,28 +232,28 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_events_end_in_silence(plugin: PluginCopy, name: str) -> None:
-    """Nothing is read or started."""
-    lay(plugin, [answer_with_usage(COUNTED)])
+def test_hostile_events_are_ignored(plugin: PluginCopy, name: str) -> None:
+    """No file is read and no program is started."""
+    write_transcript(plugin, [answer_with_usage(COUNTED)])
     assert not reaches_python(plugin, HOSTILE[name])
 
 
 @pytest.mark.parametrize(
     "said", ["", "x", '{"look": }', '{"look": "9"}', '{"look": -5}', '"look": 99999999999999999999']
 )
-def test_a_damaged_note_counts_as_none_or_as_never(plugin: PluginCopy, said: str) -> None:
-    """Python reads it again and writes a sound one.
-
-    A number beyond all contexts is not compared.
-    """
-    body = event(lay(plugin, [answer_with_usage(COUNTED)]))
-    keep(plugin, 0).write_text(said)
+def test_a_damaged_note_is_replaced(plugin: PluginCopy, said: str) -> None:
+    """Python reads it again and writes a valid one. A number beyond all contexts is not compared."""
+    body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
+    write_note(plugin, 0).write_text(said)
     assert reaches_python(plugin, body) is ("999" not in said)
 
 
-def test_a_long_answer_is_read_to_its_end(plugin: PluginCopy) -> None:
-    """The event contains the last answer; the client gets no broken pipe."""
-    body = event(lay(plugin, [answer_with_usage(COUNTED)]), last_assistant_message="語" * 500_000)
+def test_a_long_event_is_read_completely(plugin: PluginCopy) -> None:
+    """It contains the last answer. The client gets no broken pipe."""
+    body = stop_event(
+        write_transcript(plugin, [answer_with_usage(COUNTED)]),
+        last_assistant_message="語" * 500_000,
+    )
     assert reaches_python(plugin, body)
 
 
@@ -263,7 +264,7 @@ def links_folder(plugin: PluginCopy) -> Path:
     return folder
 
 
-def links(plugin: PluginCopy) -> dict[str, int]:
+def list_links(plugin: PluginCopy) -> dict[str, int]:
     """Return the links, each with the names of its file."""
     top = links_folder(plugin)
     return {
@@ -273,16 +274,16 @@ def links(plugin: PluginCopy) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("shell", shells(), ids="-".join)
+@pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> None:
-    """From the first turn on, with sub-agents and outputs, also later ones and those of headless runs."""
-    path = lay(plugin, conversation(1))
-    own, body = path.with_suffix(""), event(path)
+    """It starts with the first turn and covers sub-agents and outputs, also later ones, and headless runs."""
+    path = write_transcript(plugin, conversation(1))
+    own, body = path.with_suffix(""), stop_event(path)
     assert not reaches_python(plugin, body, *shell)
     assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
     links_folder(plugin)
     assert not reaches_python(plugin, body, *shell, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
-    assert links(plugin) == {f"-work/{SESSION}.jsonl": 2}
+    assert list_links(plugin) == {f"-work/{SESSION}.jsonl": 2}
     for name in (
         "subagents/agent-1.jsonl",
         "tool-results/an output.txt",
@@ -294,66 +295,63 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
         for folder in links_folder(plugin).rglob("*/"):
             os.utime(folder, (1, 1))  # some shells compare whole seconds
         assert not reaches_python(plugin, body, *shell)
-        assert links(plugin)[f"-work/{SESSION}/{name}"] == 2
-    assert len(links(plugin)) == 5
+        assert list_links(plugin)[f"-work/{SESSION}/{name}"] == 2
+    assert len(list_links(plugin)) == 5
     assert {
         path.stat().st_mode & 0o777 for path in links_folder(plugin).rglob("*") if path.is_dir()
     } == {0o700}
 
 
 def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
-    """One folder at a time, so that nobody waits for thousands of old outputs."""
-    path = lay(plugin, conversation(1))
+    """It covers one folder at a time, so that thousands of old outputs cause no delay."""
+    path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
     for number in range(150):
         output = path.with_suffix("") / "tool-results" / f"{number}.txt"
         output.parent.mkdir(parents=True, exist_ok=True)
         output.touch()
-    reaches_python(plugin, event(path))
-    assert len(links(plugin)) == 101
+    reaches_python(plugin, stop_event(path))
+    assert len(list_links(plugin)) == 101
 
 
 def test_a_turns_end_restores_a_removed_link(plugin: PluginCopy) -> None:
-    """A rewrite of ours releases the link.
-
-    What somebody else put in a file's place is left to the next look.
-    """
-    path = lay(plugin, conversation(1))
+    """A rewrite of ours removes the link. A file that another program put there is left for the next check."""
+    path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
-    reaches_python(plugin, event(path))
+    reaches_python(plugin, stop_event(path))
     link = links_folder(plugin) / "-work" / path.name
     link.unlink()
-    reaches_python(plugin, event(path))
+    reaches_python(plugin, stop_event(path))
     assert link.samefile(path)
     path.unlink()
-    lay(plugin, conversation(2))
-    reaches_python(plugin, event(path))
+    write_transcript(plugin, conversation(2))
+    reaches_python(plugin, stop_event(path))
     assert not link.samefile(path)
 
 
-def test_a_turns_end_links_nothing_else(plugin: PluginCopy, tmp_path: Path) -> None:
-    """No symbolic links, no files outside of the project folders, and nothing if our folder is a link."""
-    path = lay(plugin, conversation(1))
+def test_a_turns_end_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> None:
+    """It skips symbolic links, files outside of the project folders, and a state folder that is a link."""
+    path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / f"{SESSION}.jsonl").write_text("x")
     (outside / "secret").write_text("x")
     for place in (outside, "/a/../-work/..", path.parent / ".." / "-wo*rk"):
-        reaches_python(plugin, event(f"{place}/{SESSION}.jsonl"))
-    assert set(links(plugin)) <= {f"-work/{SESSION}.jsonl"}
+        reaches_python(plugin, stop_event(f"{place}/{SESSION}.jsonl"))
+    assert set(list_links(plugin)) <= {f"-work/{SESSION}.jsonl"}
     path.with_suffix("").mkdir()
     (path.with_suffix("") / "one").symlink_to(outside / "secret")
     (path.with_suffix("") / "all").symlink_to(outside)
-    reaches_python(plugin, event(path))
-    assert set(links(plugin)) == {f"-work/{SESSION}.jsonl"}
+    reaches_python(plugin, stop_event(path))
+    assert set(list_links(plugin)) == {f"-work/{SESSION}.jsonl"}
     shutil.rmtree(links_folder(plugin))
     links_folder(plugin).rmdir()
     (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held").symlink_to(outside)
-    reaches_python(plugin, event(path))
+    reaches_python(plugin, stop_event(path))
     (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held").unlink()
     (links_folder(plugin) / "-work").symlink_to(outside)
-    reaches_python(plugin, event(path))
+    reaches_python(plugin, stop_event(path))
     assert sorted(each.name for each in outside.iterdir()) == [f"{SESSION}.jsonl", "secret"]
     assert {each.stat().st_nlink for each in outside.iterdir()} == {1}
 
@@ -361,13 +359,10 @@ def test_a_turns_end_links_nothing_else(plugin: PluginCopy, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"]
 )
-def test_killed_at_any_call_nothing_is_lost(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
-    """Each process of a turn's end, before its first such call, then a later one.
-
-    The next look contains what is left.
-    """
+def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
+    """Each process is killed before its first or a later such call. The next check links the rest."""
     need("strace", shutil.which("strace") is not None, "install the system package strace")
-    path = lay(plugin, conversation(1))
+    path = write_transcript(plugin, conversation(1))
     for name in ("subagents/agent-1.jsonl", "tool-results/1.txt", "tool-results/2.txt"):
         (path.with_suffix("") / name).parent.mkdir(parents=True, exist_ok=True)
         (path.with_suffix("") / name).write_text(name)
@@ -378,26 +373,35 @@ def test_killed_at_any_call_nothing_is_lost(plugin: PluginCopy, tmp_path: Path, 
         links_folder(plugin)
         inject = f"inject={call}:signal=SIGKILL:when={count}"
         plugin.hook(
-            "Stop", event(path), "strace", "-f", "-qq", "-o", "/dev/null", "-e", inject, "/bin/sh"
+            "Stop",
+            stop_event(path),
+            "strace",
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            inject,
+            "/bin/sh",
         )
         assert {each: each.read_bytes() for each in path.parent.rglob("*") if each.is_file()} == was
-        assert set(links(plugin).values()) <= {2}
-        counts.append(len(links(plugin)))
+        assert set(list_links(plugin).values()) <= {2}
+        counts.append(len(list_links(plugin)))
         link_sessions.link_all_sessions(Where(plugin.env), lambda: False)
-        assert links(plugin) == dict.fromkeys(
+        assert list_links(plugin) == dict.fromkeys(
             [f"-work/{each.relative_to(path.parent)}" for each in sorted(was)], 2
         )
     assert min(counts) < len(was) == counts[-1]
 
 
 def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Path) -> None:
-    """The client's own shell, `cat`, `tail` and `awk`, where nothing is due.
+    """They are the client's own shell, `cat`, `tail` and `awk` if no check is due.
 
-    Without a session the first two.
+    Without a session only the first two run.
     """
     need("strace", shutil.which("strace") is not None, "install the system package strace")
-    keep(plugin, 160_000)
-    body = event(lay(plugin, [answer_with_usage(COUNTED)]))
+    write_note(plugin, 160_000)
+    body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
     traced = tmp_path / "trace"
     strace = ["strace", "-f", "-qq", "-e", "trace=execve", "-o", str(traced), "/bin/sh"]
     for given, programs in ((body, ["awk", "cat", "sh", "tail"]), (b"{}", ["cat", "sh"])):
@@ -405,13 +409,13 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
         assert (done.returncode, done.stdout) == (0, b"")
         assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == programs
     links_folder(plugin)
-    agents = lay(plugin, [answer_with_usage(COUNTED)]).with_suffix("") / "subagents"
+    agents = write_transcript(plugin, [answer_with_usage(COUNTED)]).with_suffix("") / "subagents"
     agents.mkdir(parents=True)
     for more in (["ln", "mkdir"], [], ["ln", "mkdir"], [], ["touch"], []):
         if more == ["touch"]:
             (agents / "2.jsonl").unlink()
         elif more:
-            (agents / f"{len(links(plugin))}.jsonl").write_text("x")
+            (agents / f"{len(list_links(plugin))}.jsonl").write_text("x")
         for folder in links_folder(plugin).rglob("subagents") if more else ():
             os.utime(folder, (1, 1))
         assert plugin.hook("Stop", body, *strace).returncode == 0

@@ -1,4 +1,4 @@
-"""The module's switch to another session, run by node with a client that stands in."""
+"""Tests of the module's switch to another session, run by node with a stand-in for the client."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ console.log(JSON.stringify({ sent: sent[0], box: box.text }))
 """Enter behind typed words, pressed when the session is open and its box not yet filled."""
 
 
-def test_a_prompt_sent_as_the_session_opens_keeps_its_step() -> None:
-    """It waits in the box behind the next step, which would otherwise be lost."""
+def test_a_prompt_during_a_switch_keeps_the_next_step() -> None:
+    """It waits in the box after the next step, which would otherwise be lost."""
     fields = {}
     for name in ("opening", "draft"):
         fields[name] = json.dumps((REPO / "hooks" / f"{name}.mjs").as_uri())

@@ -1,4 +1,4 @@
-"""The parts of what a session starts with, by the commands of hooks.json, run at once as the client does."""
+"""Tests of the parts of an opening, by the commands of hooks.json, which run in parallel as in the client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from resume_hooks.system.text import utf16_length
 from resume_hooks.transcripts import parted_text
 from resume_hooks.transcripts.parted_text import join_parts, split_into_parts
 from tests.builders import ConfigHome, conversation, session_id, write_session
-from tests.hook_scripts.test_guard import shells
+from tests.hook_scripts.test_guard import installed_shells
 from tests.needs import REPO
 
 OLD, CHILD, NEW = session_id(1), session_id(2), session_id(3)
@@ -47,7 +47,7 @@ Hook = subprocess.Popen[bytes]
 
 
 @pytest.fixture
-def env(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
+def hook_environment(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
     """Return the client's environment for the plugin's hooks."""
     given = {
         "PATH": os.environ["PATH"],
@@ -63,8 +63,8 @@ def env(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def running() -> Iterator[list[Hook]]:
-    """Return the hooks that a test has started. Those still running at its end are ended."""
+def running_hooks() -> Iterator[list[Hook]]:
+    """Return the hooks that a test has started. Those that still run at its end are ended."""
     hooks: list[Hook] = []
     yield hooks
     for hook in hooks:
@@ -73,7 +73,7 @@ def running() -> Iterator[list[Hook]]:
         hook.communicate()
 
 
-def begin(
+def start_hooks(
     hooks: list[Hook],
     commands: Sequence[str],
     env: dict[str, str],
@@ -106,8 +106,8 @@ def contexts(hooks: Sequence[Hook]) -> list[str]:
     return found
 
 
-def start(source: str, number: str = NEW, folder: Path | None = None) -> dict[str, Any]:
-    """The start of a session."""
+def start_event(source: str, number: str = NEW, folder: Path | None = None) -> dict[str, Any]:
+    """Return the event of a session's start."""
     path = str(folder / f"{number}.jsonl") if folder else ""
     return {
         "session_id": number,
@@ -117,8 +117,10 @@ def start(source: str, number: str = NEW, folder: Path | None = None) -> dict[st
     }
 
 
-def hand_off(home: ConfigHome, pid: int = 4711, number: int = 2, opening: str = OPENING) -> Path:
-    """Let a handoff wait for the ``/clear`` of a client; the project's folder."""
+def write_pending_handoff(
+    home: ConfigHome, pid: int = 4711, number: int = 2, opening: str = OPENING
+) -> Path:
+    """Write a handoff that waits for a client's ``/clear``, and return the project's folder."""
     child = session_id(number)
     path = write_session(home.project(), child, conversation(1, session_id=child))
     store_handoff(
@@ -127,14 +129,14 @@ def hand_off(home: ConfigHome, pid: int = 4711, number: int = 2, opening: str = 
     return Path(path).parent
 
 
-def notes(home: ConfigHome) -> list[str]:
+def remaining_parts(home: ConfigHome) -> list[str]:
     """Return the remaining parts of a start, without notes of hooks that ended."""
     found = sorted((home.config / "resume-hooks" / "pending").glob("parts-*"))
     return [path.name for path in found if json.loads(path.read_text()) != {"version": 1}]
 
 
 def test_there_is_a_hook_for_each_part() -> None:
-    """Next to the first one; a client runs them after /clear and a compaction alone."""
+    """Clients run them in addition to the first one, and only after /clear and a compaction."""
     assert len(OTHERS) + 1 == parted_text.MAX_PARTS
     assert f"others={len(OTHERS)};" in FIRST
     assert [f"part={number};" in command for number, command in enumerate(OTHERS, 1)] == [
@@ -146,133 +148,180 @@ def test_there_is_a_hook_for_each_part() -> None:
     )
 
 
-@pytest.mark.parametrize("shell", shells(), ids="-".join)
+@pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_a_long_handoff_is_complete(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook], shell: list[str]
+    config_home: ConfigHome,
+    hook_environment: dict[str, str],
+    running_hooks: list[Hook],
+    shell: list[str],
 ) -> None:
     """Every part fits a hook, the first command prints the last part, and no file is left."""
-    folder = hand_off(config_home)
-    hooks = begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder), shell)
+    folder = write_pending_handoff(config_home)
+    hooks = start_hooks(
+        running_hooks, [FIRST, *OTHERS], hook_environment, start_event("clear", NEW, folder), shell
+    )
     given = contexts(hooks)
     assert max(map(utf16_length, given)) < 10_000
     (text,) = join_parts(given)
     assert text.partition("\n\n")[2] == OPENING
     assert join_parts([*given[1:], given[0]]) == [text]
     assert "".join(given[1:])[: len("This session")] == "This session", "in their order"
-    assert notes(config_home) == []
+    assert remaining_parts(config_home) == []
 
 
-def test_a_short_one_is_the_first_hook_s_alone(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook]
+def test_only_the_first_hook_prints_a_short_handoff(
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
 ) -> None:
     """It has no part numbers, and the other hooks print nothing, as without a handoff."""
-    folder = hand_off(config_home, opening="[SESSION LINEAGE]\n[/SESSION LINEAGE]\n\ngo on")
-    first, *others = contexts(begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder)))
+    folder = write_pending_handoff(
+        config_home, opening="[SESSION LINEAGE]\n[/SESSION LINEAGE]\n\ngo on"
+    )
+    first, *others = contexts(
+        start_hooks(
+            running_hooks, [FIRST, *OTHERS], hook_environment, start_event("clear", NEW, folder)
+        )
+    )
     assert first.endswith("\n\ngo on")
     assert "art 1 of" not in first
     assert others == ["", "", ""]
     for source in ("clear", "compact"):
         assert (
-            contexts(begin(running, [FIRST, *OTHERS], env, start(source, NEW, folder))) == [""] * 4
+            contexts(
+                start_hooks(
+                    running_hooks,
+                    [FIRST, *OTHERS],
+                    hook_environment,
+                    start_event(source, NEW, folder),
+                )
+            )
+            == [""] * 4
         )
-    assert notes(config_home) == []
+    assert remaining_parts(config_home) == []
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork", "", "clear"])
 def test_other_starts_have_no_parts(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook], source: str
+    config_home: ConfigHome,
+    hook_environment: dict[str, str],
+    running_hooks: list[Hook],
+    source: str,
 ) -> None:
-    """Even of a client that would run these hooks there; after /clear only where a handoff waits.
-
-    No note is made.
-    """
+    """A client may run these hooks at other starts. After /clear they need a pending handoff. No note is written."""
     if source != "clear":
-        hand_off(config_home)
-    assert contexts(begin(running, OTHERS, env, start(source))) == [""] * 3
-    assert notes(config_home) == []
+        write_pending_handoff(config_home)
+    assert (
+        contexts(start_hooks(running_hooks, OTHERS, hook_environment, start_event(source)))
+        == [""] * 3
+    )
+    assert remaining_parts(config_home) == []
 
 
-def test_a_late_hook_delivers_nothing(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook]
+def test_a_late_hook_prints_nothing(
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
 ) -> None:
-    """A hook that starts after the first one has ended prints nothing, and a later start removes its note."""
-    folder = hand_off(config_home)
-    contexts(begin(running, [FIRST], env, start("clear", NEW, folder)))
+    """It starts after the first one has ended. A later start removes its note."""
+    folder = write_pending_handoff(config_home)
+    contexts(
+        start_hooks(running_hooks, [FIRST], hook_environment, start_event("clear", NEW, folder))
+    )
     (note,) = (config_home.config / "resume-hooks" / "pending").glob("parts-*")
-    hand_off(config_home)
-    assert contexts(begin(running, OTHERS, env, start("clear", NEW, folder))) == [""] * 3
+    write_pending_handoff(config_home)
+    assert (
+        contexts(
+            start_hooks(running_hooks, OTHERS, hook_environment, start_event("clear", NEW, folder))
+        )
+        == [""] * 3
+    )
     os.utime(note, (1, 1))
-    contexts(begin(running, [FIRST], env, start("clear", session_id(5))))
+    contexts(
+        start_hooks(running_hooks, [FIRST], hook_environment, start_event("clear", session_id(5)))
+    )
     assert not note.exists()
 
 
-def test_two_clients_at_once(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook]
+def test_two_parallel_clients_get_their_own_handoffs(
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
 ) -> None:
-    """Each session gets its own complete handoff."""
+    """Each session gets its complete handoff."""
     mine, theirs = OPENING.replace("word", "mine"), OPENING.replace("word", "them")
-    hand_off(config_home, 4711, 2, mine)
-    folder = hand_off(config_home, 4712, 12, theirs)
-    one = begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder))
-    other = begin(
-        running,
+    write_pending_handoff(config_home, 4711, 2, mine)
+    folder = write_pending_handoff(config_home, 4712, 12, theirs)
+    one = start_hooks(
+        running_hooks, [FIRST, *OTHERS], hook_environment, start_event("clear", NEW, folder)
+    )
+    other = start_hooks(
+        running_hooks,
         [FIRST, *OTHERS],
-        {**env, "CLAUDE_PID": "4712"},
-        start("clear", session_id(13), folder),
+        {**hook_environment, "CLAUDE_PID": "4712"},
+        start_event("clear", session_id(13), folder),
     )
     for hooks, opening in ((one, mine), (other, theirs)):
         (text,) = join_parts(contexts(hooks))
         assert text.partition("\n\n")[2] == opening
 
 
-def test_others_that_never_come(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook]
+def test_the_first_hook_prints_alone_if_the_others_never_start(
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
 ) -> None:
-    """The text that fits one hook is delivered: the front and the end. A missing part is mentioned."""
-    folder = hand_off(config_home)
-    (alone,) = contexts(begin(running, [FIRST], env, start("clear", NEW, folder)))
+    """Its text has the start and the end of the opening, and mentions the missing part."""
+    folder = write_pending_handoff(config_home)
+    (alone,) = contexts(
+        start_hooks(running_hooks, [FIRST], hook_environment, start_event("clear", NEW, folder))
+    )
     assert utf16_length(alone) < 10_000
     assert (
         alone.startswith("This session was started by /clear"),
         alone.endswith(OPENING[-2_000:]),
     ) == (True, True)
     assert start_parts.CUT_NOTICE in alone
-    hand_off(config_home)
+    write_pending_handoff(config_home)
     last, *_ = contexts(
-        begin(running, [FIRST, OTHERS[0], OTHERS[2]], env, start("clear", session_id(4), folder))
+        start_hooks(
+            running_hooks,
+            [FIRST, OTHERS[0], OTHERS[2]],
+            hook_environment,
+            start_event("clear", session_id(4), folder),
+        )
     )
     assert last.endswith("\n(Part 2 could not be delivered.)")
-    assert notes(config_home) == []
+    assert remaining_parts(config_home) == []
 
 
-def test_a_client_without_further_hooks(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook]
+def test_a_client_without_the_other_hooks_gets_one_part(
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
 ) -> None:
     """Codex gets the same as before, with the next step."""
-    folder = hand_off(config_home, opening=f"{OPENING}\n\nNext step:\nfix it")
+    folder = write_pending_handoff(config_home, opening=f"{OPENING}\n\nNext step:\nfix it")
     codex = json.loads((REPO / "hooks" / "codex.json").read_text())["hooks"]["SessionStart"][0][
         "hooks"
     ][0]["command"]
-    (given,) = contexts(begin(running, [codex], env, start("clear", NEW, folder)))
+    (given,) = contexts(
+        start_hooks(running_hooks, [codex], hook_environment, start_event("clear", NEW, folder))
+    )
     assert len(given) <= start_parts.MAX_UNITS_WITHOUT_PARTS
     assert given.endswith("Next step:\nfix it")
-    assert notes(config_home) == []
+    assert remaining_parts(config_home) == []
 
 
 @pytest.mark.parametrize("begun", ["before", "after"])
-def test_a_killed_first_hook(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook], tmp_path: Path, begun: str
+def test_the_other_hooks_print_nothing_without_the_first(
+    config_home: ConfigHome,
+    hook_environment: dict[str, str],
+    running_hooks: list[Hook],
+    tmp_path: Path,
+    begun: str,
 ) -> None:
-    """The others give nothing, whether it dies while they wait or is dead already.
-
-    The next start finds nothing old.
-    """
+    """It is killed before or while they wait. The next start finds no old part."""
     engine = tmp_path / "engine that hangs"
     engine.write_text(f"#!/bin/sh\ntouch '{tmp_path}/hangs'\nsleep 60\n")
     engine.chmod(0o755)
-    hung = env | {"RESUME_HOOKS_PYTHON": str(engine)}
-    (first,) = begin(running, [FIRST], hung, start("compact"))
-    others = begin(running, OTHERS, env, start("compact")) if begun == "before" else []
+    hung = hook_environment | {"RESUME_HOOKS_PYTHON": str(engine)}
+    (first,) = start_hooks(running_hooks, [FIRST], hung, start_event("compact"))
+    others = (
+        start_hooks(running_hooks, OTHERS, hook_environment, start_event("compact"))
+        if begun == "before"
+        else []
+    )
     end = time.monotonic() + 30
     while not (tmp_path / "hangs").exists() and time.monotonic() < end:
         time.sleep(0.02)
@@ -285,31 +334,43 @@ def test_a_killed_first_hook(
         claim.write_text(json.dumps({**json.loads(claim.read_text()), "count": 3}))
         for number in (1, 2):
             (pending / f"parts-{NEW}-{number}").write_text('{"stale": "part"}\n')
-        others = begin(running, OTHERS, env, start("compact"))
+        others = start_hooks(running_hooks, OTHERS, hook_environment, start_event("compact"))
     assert contexts(others) == [""] * 3
     assert claim.exists()
-    assert contexts(begin(running, [FIRST, *OTHERS], env, start("compact"))) == [""] * 4
-    assert notes(config_home) == []
+    assert (
+        contexts(
+            start_hooks(running_hooks, [FIRST, *OTHERS], hook_environment, start_event("compact"))
+        )
+        == [""] * 4
+    )
+    assert remaining_parts(config_home) == []
 
 
 @pytest.mark.parametrize(
     "note",
     ["", "x", "[]", '{"version": 1, "pid": "x"}', '{"version": 1, "pid": 99999999999999999}'],
 )
-def test_a_damaged_claim_is_none(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook], note: str
+def test_a_damaged_claim_is_ignored(
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook], note: str
 ) -> None:
-    """The hooks of a part end, and the first one delivers, with or without them."""
-    folder = hand_off(config_home)
+    """The hooks of the parts end, and the first one prints the opening with or without them."""
+    folder = write_pending_handoff(config_home)
     (config_home.config / "resume-hooks" / "pending" / f"parts-{NEW}.json").write_text(note)
-    assert contexts(begin(running, OTHERS, env, start("compact"))) == [""] * 3
-    first, *_ = contexts(begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder)))
+    assert (
+        contexts(start_hooks(running_hooks, OTHERS, hook_environment, start_event("compact")))
+        == [""] * 3
+    )
+    first, *_ = contexts(
+        start_hooks(
+            running_hooks, [FIRST, *OTHERS], hook_environment, start_event("clear", NEW, folder)
+        )
+    )
     assert OPENING[-100:] in first
 
 
 @pytest.mark.parametrize("place", ["", "pending", f"pending/parts-{NEW}-1"])
-def test_no_link_is_followed(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook], place: str
+def test_state_behind_a_link_is_ignored(
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook], place: str
 ) -> None:
     """The state folder and its files must not be links to foreign files."""
     state, elsewhere = config_home.config / "resume-hooks", config_home.root / "elsewhere"
@@ -326,20 +387,30 @@ def test_no_link_is_followed(
         state.parent.mkdir(parents=True, exist_ok=True)
         (state / place).parent.mkdir(parents=True, exist_ok=True)
         (state / place if place else state).symlink_to(pending if place else elsewhere)
-    hooks = begin(running, OTHERS[:1], env, start("compact"))
+    hooks = start_hooks(running_hooks, OTHERS[:1], hook_environment, start_event("compact"))
     assert hooks[0].communicate(timeout=60)[0] == b""
 
 
 @pytest.mark.parametrize("number", ["../x", "", "x y", "*"])
-def test_odd_ids_have_no_parts(
-    config_home: ConfigHome, env: dict[str, str], running: list[Hook], number: str
+def test_invalid_ids_have_no_parts(
+    config_home: ConfigHome,
+    hook_environment: dict[str, str],
+    running_hooks: list[Hook],
+    number: str,
 ) -> None:
     """They are used for no search and no file."""
-    assert contexts(begin(running, [FIRST, *OTHERS], env, start("compact", number))) == [""] * 4
+    assert (
+        contexts(
+            start_hooks(
+                running_hooks, [FIRST, *OTHERS], hook_environment, start_event("compact", number)
+            )
+        )
+        == [""] * 4
+    )
     assert not (config_home.config / "resume-hooks").exists()
 
 
-def test_a_state_folder_that_cannot_be_written(
+def test_a_read_only_state_folder_has_no_parts(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first hook prints as if there were no other hooks."""
@@ -363,7 +434,7 @@ def test_a_state_folder_that_cannot_be_written(
 
 
 def test_a_text_beyond_all_parts_loses_its_middle() -> None:
-    """It loses whole lines if there are lines, in any letters."""
+    """It loses complete lines if there are lines, in any script."""
     for text in (OPENING * 3, "\U0001f680" * 50_000, "x" * 90_000):
         short = start_parts.remove_middle(text, parted_text.MAX_TEXT_UNITS)
         assert parted_text.MAX_TEXT_UNITS - 300 < utf16_length(short) <= parted_text.MAX_TEXT_UNITS

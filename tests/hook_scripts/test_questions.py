@@ -1,4 +1,4 @@
-"""The module's questions, run by node with a client that stands in: which key is an answer, and which was not meant."""
+"""Tests of the module's questions, run by node with a stand-in for the client: which keys count as an answer."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ console.log(JSON.stringify({ told, shown, now, first, filled }))
 
 
 def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dict[str, Any]:
-    """Return the engine's input, the number of times the question was shown, and the answer's time in ms."""
+    """Run a question and return the engine's input, how often the question was shown, and the answer's time in ms."""
     fields = {
         "asking": json.dumps((REPO / "hooks" / "asking.mjs").as_uri()),
         "given": json.dumps({"answers": answers, "called": called, "typed": typed}),
@@ -75,40 +75,40 @@ def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dic
 @pytest.mark.parametrize(
     "early", ["Open", "Not now", ""], ids=["first choice", "last choice", "Esc"]
 )
-def test_a_key_as_a_question_opens_is_not_an_answer(called: bool, early: str) -> None:
+def test_a_key_pressed_as_a_question_opens_is_ignored(called: bool, early: str) -> None:
     """The question is repeated, also after our own commands."""
     done = run_question((early, 300), ("Open", 4000), called=called)
     assert (done["told"], done["shown"]) == (["", "yes"], 2)
 
 
 @pytest.mark.parametrize("called", [True, False])
-def test_who_looks_at_a_question_is_answered_at_once(called: bool) -> None:
+def test_a_later_answer_counts_immediately(called: bool) -> None:
     """Esc is the last choice."""
     done = run_question(("", 4000), called=called)
     assert (done["told"], done["shown"]) == (["", "no"], 1)
 
 
 @pytest.mark.parametrize("called", [True, False])
-def test_a_question_that_nobody_can_be_shown_ends(called: bool) -> None:
-    """A client that refuses it immediately is not asked again and again."""
+def test_a_question_that_the_client_refuses_ends(called: bool) -> None:
+    """It is not asked again and again."""
     done = run_question(*[("", 0)] * 3, called=called)
     assert (done["told"], done["shown"]) == (["", "no"], 3)
 
 
 @pytest.mark.parametrize(("called", "first"), [(True, "Open"), (False, "Not now")])
-def test_the_default_answer(called: bool, first: str) -> None:
-    """In an unrequested question, it is the answer that does nothing."""
+def test_the_default_answer_of_an_unrequested_question(called: bool, first: str) -> None:
+    """It is the one that changes nothing."""
     assert run_question(("Not now", 4000), called=called)["first"] == [first]
 
 
-def test_words_that_a_question_took_go_back_into_the_box() -> None:
-    """In an unrequested question the client returns them as its answer."""
+def test_words_typed_into_a_question_return_to_the_box() -> None:
+    """The client returns them as the answer of an unrequested question."""
     done = run_question(("tests now", 4000), called=False)
     assert (done["told"], done["filled"]) == (["", "no"], "tests now")
 
 
-def test_a_question_after_a_command_waits_for_who_types() -> None:
-    """It waits while the user types; with an empty box it opens immediately."""
+def test_a_question_after_a_command_waits_for_typing() -> None:
+    """With an empty box it opens immediately."""
     assert run_question(("Open", 4000), called=True)["now"] == 4000
     typing = run_question(("Open", 4000), called=True, typed=20)
     assert typing["told"] == ["", "yes"]
