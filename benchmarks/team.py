@@ -35,7 +35,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.query import parse_query
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import assistant, session_bytes, user
-from tests.parts.team.server import Connection, Server, programs
+from tests.parts.team.server import Connection, Server, find_programs
 
 WRITERS = 8
 TURNS = 60
@@ -46,7 +46,7 @@ YEARS = 2 * 365
 
 def main(folder: str, records: str = "0", times: str = "1") -> int:
     """Print one row per measurement; return 0."""
-    found = programs()
+    found = find_programs()
     if found is None:
         print("PostgreSQL is missing")
         return 1

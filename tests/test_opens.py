@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.hooks.test_rollover import GOOD
-from tests.hooks.test_trim import bulky
+from tests.hooks.test_trim import turns_with_large_files
 from tests.needs import REPO
 from tests.stand_in import stand_in
 
@@ -60,7 +60,7 @@ class Opens:
     def __init__(self, home: ConfigHome) -> None:
         self._home = home
         self._path = stand_in(home.root, GOOD).path
-        write_session(home.project(), SESSION, bulky())
+        write_session(home.project(), SESSION, turns_with_large_files())
 
     def of(self, verb: str, session_id: str = SESSION) -> int:
         """Return how often a verb, or a prompt, opens the file of its session."""

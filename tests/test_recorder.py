@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import SESSION, Record, session_bytes
-from tests.hooks.test_trim import bulky
+from tests.hooks.test_trim import turns_with_large_files
 from tests.needs import REPO
 from tools.recorder.compare import compare, kind_of_texts
 from tools.recorder.sessions import CLAUDE, DAMAGES, Session, mutants, varied
@@ -30,7 +30,10 @@ def record(path: Path, *rows: Record) -> Path:
 
 def test_the_same_mutants_are_drawn_every_time() -> None:
     """Of each kind of damage as many, and none is its session as it was unless there was nothing to damage."""
-    parents = [session(number, session_bytes(bulky(turns=3 + number))) for number in range(3)]
+    parents = [
+        session(number, session_bytes(turns_with_large_files(turns=3 + number)))
+        for number in range(3)
+    ]
     first = mutants(parents, 2 * len(DAMAGES))
     assert first == mutants(parents, 2 * len(DAMAGES))
     assert {mutant.name.split("/")[0].split("-", 2)[2] for mutant in first} == set(DAMAGES)
@@ -83,7 +86,7 @@ def test_two_runs_on_one_tree_are_the_same(tmp_path: Path) -> None:
     """Byte for byte, whatever the clock says by then; every step of a session ends, and its children are recorded."""
     corpus = tmp_path / "corpus" / "repository"
     corpus.mkdir(parents=True)
-    (corpus / f"{SESSION}.jsonl").write_bytes(session_bytes(bulky()))
+    (corpus / f"{SESSION}.jsonl").write_bytes(session_bytes(turns_with_large_files()))
     records = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
     for path in records:
         folders = ["--corpus", str(corpus.parent), "--codex", str(tmp_path / "none")]

@@ -12,7 +12,7 @@ from tests.e2e.harness.mock_api import MockApi, Usage
 from tests.e2e.plugin import data_of
 from tests.e2e.test_cost_card import OF_200K
 from tests.e2e.test_inside import AS_ALWAYS, QUIET, engine
-from tests.hooks.test_trim import bulky
+from tests.hooks.test_trim import turns_with_large_files
 
 LARGE, SMALL = "claude-opus-5-5", OF_200K[1]
 ENV = QUIET | {
@@ -51,7 +51,7 @@ def test_all_say_one_figure(
 ) -> None:
     """The band or the hook's line, the card of either form, a trim's question, the shell: of one window, one share."""
     api.usage = Usage(input_tokens=10, cache_read_input_tokens=used - 10 - Usage().output_tokens)
-    records = bulky()
+    records = turns_with_large_files()
     for row in records:
         if row["type"] == "assistant":
             row["message"] |= {"model": before, "usage": api.usage.as_dict()}

@@ -1,7 +1,4 @@
-"""Locators: what no session in the projects fits may name a vaulted one.
-
-What is in both is the one in the projects.
-"""
+"""Tests of locators of archived sessions: they are found if no present session matches."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ from tests.builders import (
     write_session,
 )
 from tests.sessions.archived.away import archive_and_remove
-from tests.sessions.test_lineage import watched
+from tests.sessions.test_lineage import opened_paths
 
 PULL = {
     "type": "pr-link",
@@ -43,15 +40,15 @@ PULL = {
 }
 
 
-def session_named(home: ConfigHome, words: str, cwd: str = "/") -> locate.SessionFile:
+def find_session(home: ConfigHome, words: str, cwd: str = "/") -> locate.SessionFile:
     """Return the session that the words name."""
     return locate.resolve_locator(words, cwd, home.where)
 
 
-def a_session(
+def write_titled_session(
     home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", cwd: str = CWD
 ) -> str:
-    """A session with a title, a tag and a pull request."""
+    """Write a session with a title, a tag and a pull request."""
     rows: list[Any] = [*conversation(2, session_id=number), custom_title(title, number)]
     rows += [{"type": "tag", "tag": "Later", "sessionId": number}, {**PULL, "sessionId": number}]
     return write_session(home.project(cwd), number, rows, mtime=1_000_000)
@@ -64,38 +61,38 @@ def a_session(
         "72", "pr:72", "https://github.com/o/r/pull/72",
     ],
 )  # fmt: skip
-def test_every_form_of_a_locator(config_home: ConfigHome, words: str) -> None:
-    """Id, prefix, title, part, tag, pull request; what it leads to can be read."""
-    path = a_session(config_home)
+def test_every_locator_finds_an_archived_session(config_home: ConfigHome, words: str) -> None:
+    """They are an id, a prefix, a title, a part of one, a tag and a pull request. The found copy can be read."""
+    path = write_titled_session(config_home)
     raw = Path(path).read_bytes()
     archive_and_remove(path, config_home.environ)
-    found = session_named(config_home, words)
+    found = find_session(config_home, words)
     assert (found.session_id, found.size) == (SESSION, len(raw))
     assert Path(found.path).read_bytes() == raw
     assert names_of_transcript(found, config_home.where) == (SESSION, SESSION[:8])
 
 
-def test_paths(config_home: ConfigHome) -> None:
-    """The path that the client had it at, and the one it is read at, of a session and of its sub-agent."""
+def test_paths_find_an_archived_session(config_home: ConfigHome) -> None:
+    """They are the client's path and the path of the copy, for a session and its sub-agent."""
     session = session_with_every_file(config_home)
     agent = config_home.project() / SESSION / "subagents" / "deep" / "agent-a1.jsonl"
     raw = agent.read_bytes()
     archive_and_remove(session.path, config_home.environ)
-    found = session_named(config_home, session.path)
-    assert session_named(config_home, found.path).path == found.path
-    assert Path(session_named(config_home, str(agent)).path).read_bytes() == raw
+    found = find_session(config_home, session.path)
+    assert find_session(config_home, found.path).path == found.path
+    assert Path(find_session(config_home, str(agent)).path).read_bytes() == raw
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     assert locate.resolve_locator(found.path, "/", Where(inside)).session_id == SESSION
     shutil.rmtree(
         unpacked_folder(config_home.where), ignore_errors=True
     )  # what was unpacked may go at any time
-    assert session_named(config_home, found.path).session_id == SESSION
+    assert find_session(config_home, found.path).session_id == SESSION
     with pytest.raises(SessionNotFound):
-        session_named(config_home, f"{config_home.project('/else')}/{SESSION}.jsonl")
+        find_session(config_home, f"{config_home.project('/else')}/{SESSION}.jsonl")
 
 
-def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None:
-    """Not the notes of the vault, nor what a link in it leads to."""
+def test_a_models_shell_opens_only_transcripts_of_the_vault(config_home: ConfigHome) -> None:
+    """Manifests and targets of links are refused."""
     kept = archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is not a transcript"):
@@ -106,8 +103,8 @@ def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None
         locate.resolve_locator(link, "/", Where(inside))
 
 
-def test_sub_agents(config_home: ConfigHome) -> None:
-    """Those in the session's folder and those next to it, by their names; references lead back."""
+def test_locators_find_archived_sub_agents(config_home: ConfigHome) -> None:
+    """They are in or next to the session's folder. Their references lead back to them."""
     archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
         found = resolve_transcript(f"{SESSION[:6]}/{name}", "/", config_home.where)
@@ -122,58 +119,57 @@ def test_sub_agents(config_home: ConfigHome) -> None:
 
 
 def test_a_locator_prefers_the_project_folders(config_home: ConfigHome) -> None:
-    """For any form, even if the archived title is no longer the session's title."""
-    path = a_session(config_home)
+    """This is true for any form, even if the archived title is no longer the session's title."""
+    path = write_titled_session(config_home)
     raw = Path(path).read_bytes()
     archive_and_remove(path, config_home.environ)
     Path(path).write_bytes(raw.replace(b"Fix the parser", b"Fix the lexer."))
-    assert session_named(config_home, SESSION).path == path
-    assert session_named(config_home, "Fix the lexer.").path == path
+    assert find_session(config_home, SESSION).path == path
+    assert find_session(config_home, "Fix the lexer.").path == path
     with pytest.raises(SessionNotFound):
-        session_named(config_home, "Fix the parser")
+        find_session(config_home, "Fix the parser")
     Path(path).write_bytes(b"")  # clients leave stubs: no session
-    assert session_named(config_home, "Fix the parser").path != path
+    assert find_session(config_home, "Fix the parser").path != path
 
 
-def test_a_session_in_the_projects_is_first(config_home: ConfigHome) -> None:
-    """A title, a part of one or a prefix that fits one there is never ambiguous for what the vault has."""
-    archive_and_remove(a_session(config_home), config_home.environ)
+def test_a_present_session_makes_no_locator_ambiguous(config_home: ConfigHome) -> None:
+    """A title, a part of one or a prefix that matches it does not count for archived ones."""
+    archive_and_remove(write_titled_session(config_home), config_home.environ)
     other = f"{SESSION[:-1]}2"
     path = write_session(
         config_home.project(), other, [*conversation(1), custom_title("Fix the parser too", other)]
     )
     for words in ("parser", SESSION[:6], "Fix the parser"):
-        assert session_named(config_home, words).path == path
-    assert session_named(config_home, SESSION).session_id == SESSION
+        assert find_session(config_home, words).path == path
+    assert find_session(config_home, SESSION).session_id == SESSION
 
 
-def test_several_that_fit(config_home: ConfigHome) -> None:
-    """Those of this project come first; else they are listed, each by its id."""
-    archive_and_remove(a_session(config_home, session_id(1)), config_home.environ)
-    archive_and_remove(a_session(config_home, session_id(2), cwd="/other"), config_home.environ)
+def test_an_ambiguous_locator_prefers_this_project(config_home: ConfigHome) -> None:
+    """Otherwise the error lists the sessions by id."""
+    archive_and_remove(write_titled_session(config_home, session_id(1)), config_home.environ)
+    archive_and_remove(
+        write_titled_session(config_home, session_id(2), cwd="/other"), config_home.environ
+    )
     with pytest.raises(AmbiguousLocator) as caught:
-        session_named(config_home, "Fix the parser")
+        find_session(config_home, "Fix the parser")
     assert {row["session_id"] for row in caught.value.candidates} == {session_id(1), session_id(2)}
     assert {row["title"] for row in caught.value.candidates} == {"Fix the parser"}
 
 
-def test_one_of_this_project_comes_before_all_others(config_home: ConfigHome) -> None:
-    """By a title, not by the beginning of an id, which is to be unique."""
+def test_a_title_prefers_the_session_of_this_project(config_home: ConfigHome) -> None:
+    """The beginning of an id must be unique."""
     other = f"{SESSION[:-1]}2"
-    archive_and_remove(a_session(config_home, SESSION), config_home.environ)
-    archive_and_remove(a_session(config_home, other, cwd="/other"), config_home.environ)
-    assert session_named(config_home, "parser", CWD).session_id == SESSION
-    assert session_named(config_home, "#72", "/other").session_id == other
+    archive_and_remove(write_titled_session(config_home, SESSION), config_home.environ)
+    archive_and_remove(write_titled_session(config_home, other, cwd="/other"), config_home.environ)
+    assert find_session(config_home, "parser", CWD).session_id == SESSION
+    assert find_session(config_home, "#72", "/other").session_id == other
     with pytest.raises(AmbiguousLocator):
-        session_named(config_home, SESSION[:8], CWD)
+        find_session(config_home, SESSION[:8], CWD)
 
 
 def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> None:
-    """The forms are those of a locator, also of a former project's path.
-
-    What says nothing names nothing.
-    """
-    path = a_session(config_home)
+    """All forms work, and so does the path of a former project. An empty one is refused."""
+    path = write_titled_session(config_home)
     kept = archive_and_remove(path, config_home.environ)
     for words in (
         SESSION[:6],
@@ -200,48 +196,50 @@ def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> No
         locate.resolve_locator("FIX the parser", "/", config_home.where, resolvers=exact)
 
 
-def test_the_latest_is_never_a_vaulted_one(config_home: ConfigHome) -> None:
-    """Nor is anything resumed that the client has not got."""
-    archive_and_remove(a_session(config_home), config_home.environ)
+def test_the_latest_session_is_never_an_archived_one(config_home: ConfigHome) -> None:
+    """The client could not resume it."""
+    archive_and_remove(write_titled_session(config_home), config_home.environ)
     for words in ("latest", "latest~1", None):
         with pytest.raises(SessionNotFound):
             locate.resolve_locator(words, CWD, config_home.where)
 
 
-def test_no_note_is_read_where_the_words_fit(config_home: ConfigHome) -> None:
-    """And of an id one note alone."""
+def test_no_manifest_is_read_if_a_session_matches(config_home: ConfigHome) -> None:
+    """For an id only one manifest is read."""
     for number in range(1, 6):
-        archive_and_remove(a_session(config_home, session_id(number)), config_home.environ)
+        archive_and_remove(
+            write_titled_session(config_home, session_id(number)), config_home.environ
+        )
     path = write_session(
         config_home.project(), SESSION, [user("hello", uuid="u"), custom_title("Here")]
     )
-    with watched() as opened:
-        assert session_named(config_home, "Here").path == path
-        assert session_named(config_home, SESSION[:5]).path == path
+    with opened_paths() as opened:
+        assert find_session(config_home, "Here").path == path
+        assert find_session(config_home, SESSION[:5]).path == path
     assert not [each for each in opened if each.endswith(MANIFEST)]
-    with watched() as opened:
-        session_named(config_home, session_id(3))
-    assert {each for each in opened if each.endswith(MANIFEST)} == {notes_of(config_home, 3)}
+    with opened_paths() as opened:
+        find_session(config_home, session_id(3))
+    assert {each for each in opened if each.endswith(MANIFEST)} == {manifest_path(config_home, 3)}
 
 
-def notes_of(home: ConfigHome, number: int) -> str:
-    """The path of a note."""
+def manifest_path(home: ConfigHome, number: int) -> str:
+    """Return the path of a manifest."""
     return os.path.join(archive_folder(session_id(number), home.where), MANIFEST)
 
 
 def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None:
-    """With what is wrong, not as a session that was never there."""
-    kept = archive_and_remove(a_session(config_home), config_home.environ)
+    """The error gives the cause, and does not claim that the session never existed."""
+    kept = archive_and_remove(write_titled_session(config_home), config_home.environ)
     pack = Path(kept.folder, kept.transcript.where)
     pack.chmod(0o600)
     pack.write_bytes(pack.read_bytes()[:200])
     with pytest.raises(WriteFailed, match="could not be unpacked"):
-        session_named(config_home, SESSION)
+        find_session(config_home, SESSION)
 
 
-def test_a_hostile_note_names_nothing(config_home: ConfigHome) -> None:
-    """A malformed manifest is ignored, and leads to no other file."""
-    kept = archive_and_remove(a_session(config_home), config_home.environ)
+def test_a_malformed_manifest_is_ignored(config_home: ConfigHome) -> None:
+    """It leads to no other file."""
+    kept = archive_and_remove(write_titled_session(config_home), config_home.environ)
     path = os.path.join(kept.folder, MANIFEST)
     row = json.loads(Path(path).read_bytes())
     for change in (
@@ -252,7 +250,7 @@ def test_a_hostile_note_names_nothing(config_home: ConfigHome) -> None:
     ):
         Path(path).write_text(json.dumps({**row, **change}))
         if "about" in change:
-            assert session_named(config_home, SESSION).session_id == SESSION
+            assert find_session(config_home, SESSION).session_id == SESSION
         else:
             with pytest.raises(SessionNotFound):
-                session_named(config_home, SESSION)
+                find_session(config_home, SESSION)

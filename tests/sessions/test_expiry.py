@@ -1,4 +1,4 @@
-"""The client's deletions and their times: by the last write of a transcript, an output, or a backup folder."""
+"""Tests of the client's deletions and their times: by the last write of a transcript, an output or a backup folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.archive.retention.aged import DAY, session_of_age, write_file_backups
 from tests.builders import ConfigHome
 
 
-def ending(
+def expiring_parts(
     home: ConfigHome, session: SessionFile, before: float = EXPIRING_SOON_SECONDS
 ) -> ExpiringSession | None:
     """Return the parts of a session that expire within this many seconds, with the client's default period."""
@@ -37,10 +37,12 @@ def ending(
 
 
 @pytest.mark.parametrize(("days", "soon"), [(0, False), (22.9, False), (23.1, True), (31, True)])
-def test_a_transcript_by_its_last_write(config_home: ConfigHome, days: float, soon: bool) -> None:
-    """Thirty days after it; within seven days of that it goes soon."""
+def test_a_transcript_expires_after_its_last_write(
+    config_home: ConfigHome, days: float, soon: bool
+) -> None:
+    """It expires thirty days later, and is reported in the last seven days."""
     session = session_of_age(config_home, 1, days)
-    found = ending(config_home, session)
+    found = expiring_parts(config_home, session)
     assert (found is not None) is soon
     if found:
         assert found.includes_transcript
@@ -48,31 +50,31 @@ def test_a_transcript_by_its_last_write(config_home: ConfigHome, days: float, so
 
 
 @pytest.mark.parametrize("name", ["out.txt", "folder/out.txt"])
-def test_an_old_output_of_a_young_session(config_home: ConfigHome, name: str) -> None:
-    """It goes by its own time, and so does what is in a folder there; the transcript stays."""
+def test_an_old_output_of_a_recent_session_expires(config_home: ConfigHome, name: str) -> None:
+    """It expires by its own time, and so do files in folders there. The transcript stays."""
     session = session_of_age(config_home, 1, 0.5)
     path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / name
     path.parent.mkdir(parents=True)
     write_tool_output(session, 25, name)
     write_tool_output(session, 1, "young.txt")
-    found = ending(config_home, session)
+    found = expiring_parts(config_home, session)
     assert found
     assert not found.includes_transcript
     assert found.last_write == path.stat().st_mtime
 
 
-def test_old_backups_of_a_young_session(config_home: ConfigHome) -> None:
-    """Their folder goes by its own time."""
+def test_old_backups_of_a_recent_session_expire(config_home: ConfigHome) -> None:
+    """Their folder expires by its own time."""
     session = session_of_age(config_home, 1, 0.5)
-    assert ending(config_home, session) is None
+    assert expiring_parts(config_home, session) is None
     write_file_backups(config_home, session, 25)
-    found = ending(config_home, session)
+    found = expiring_parts(config_home, session)
     assert found
     assert not found.includes_transcript
 
 
-def test_when_the_next_one_ends() -> None:
-    """The first that is not before a moment; None where none is."""
+def test_next_expiry_is_the_first_after_a_time() -> None:
+    """It is None if there is none."""
     ends = SessionExpiry(DatedSession("x", "/x", 100.0, 1), 1_000.0, (50.0, 300.0))
     assert [ends.next_expiry(moment) for moment in (0, 1_051, 1_101, 1_301)] == [
         1_050,
@@ -100,8 +102,8 @@ def test_entries_that_are_not_sessions_are_skipped(config_home: ConfigHome) -> N
     )
 
 
-def test_kept_unchanged(config_home: ConfigHome) -> None:
-    """By the time of the note: what was written since is not kept."""
+def test_a_session_written_after_its_archiving_is_not_archived(config_home: ConfigHome) -> None:
+    """The manifest's time decides."""
     session = session_of_age(config_home, 1, 25)
     assert not is_archived(session.session_id, session.mtime, config_home.where)
     archive_session(session, config_home.where)

@@ -1,4 +1,4 @@
-"""Lineage: ancestors and descendants; gaps are shown, cycles cut, nothing hostile is opened."""
+"""Tests of ancestors and descendants: gaps are shown, cycles end, and no hostile path is opened."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ watchers: list[list[str]] = []
 """Lists that get every path that Python opens or lists; an audit hook can't be taken out again."""
 
 
-def _note(event: str, arguments: tuple[Any, ...]) -> None:
+def _record_open(event: str, arguments: tuple[Any, ...]) -> None:
     if (
         event in {"open", "os.listdir", "os.scandir"}
         and arguments
@@ -34,12 +34,12 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
             watcher.append(os.path.abspath(arguments[0]))
 
 
-sys.addaudithook(_note)
+sys.addaudithook(_record_open)
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[list[str]]:
-    """The paths that are opened within the block."""
+def opened_paths() -> Iterator[list[str]]:
+    """Yield the paths that are opened within the block."""
     opened: list[str] = []
     watchers.append(opened)
     try:
@@ -48,7 +48,7 @@ def watched() -> Iterator[list[str]]:
         watchers.remove(opened)
 
 
-def child(
+def write_continued_session(
     home: ConfigHome,
     number: int,
     parent: int | None = None,
@@ -57,7 +57,7 @@ def child(
     file: str | None = None,
     **more: Any,
 ) -> str:
-    """Session ``number``, continued from ``parent`` (whose path is ``file``, by default where it would lie)."""
+    """Write session ``number``, continued from ``parent``, whose path is ``file`` or the default path."""
     folder = more.pop("folder", home.project())
     title = custom_title(more.pop("title", f"title {number}"), session_id(number))
     records: list[Any] = [*conversation(1, session_id=session_id(number), start=number * 10), title]
@@ -70,24 +70,24 @@ def child(
     return write_session(folder, session_id(number), records, mtime=1_000_000 + number)
 
 
-def lineage(home: ConfigHome, path: str) -> list[Ancestor]:
-    """The lineage seen from this home."""
+def find_lineage(home: ConfigHome, path: str) -> list[Ancestor]:
+    """Return the lineage seen from this home."""
     return LineageFinder(home.where).find_lineage(path)
 
 
-def numbers(rows: list[Ancestor]) -> list[int]:
-    """The sessions of a lineage by their number."""
+def session_numbers(rows: list[Ancestor]) -> list[int]:
+    """Return the sessions of a lineage by their numbers."""
     return [int(row.session_id[:8], 16) for row in rows]
 
 
 @pytest.mark.parametrize("depth", [1, 3, 15])
-def test_a_chain_is_reported_whole_and_oldest_first(config_home: ConfigHome, depth: int) -> None:
-    """Every generation is a row that knows its parent; the first one is the original."""
+def test_a_lineage_lists_every_generation_oldest_first(config_home: ConfigHome, depth: int) -> None:
+    """Each row knows its parent. The first one is the original."""
     path = ""
     for number in range(1, depth + 1):
-        path = child(config_home, number, number - 1 or None)
-    rows = lineage(config_home, path)
-    assert numbers(rows) == list(range(1, depth + 1))
+        path = write_continued_session(config_home, number, number - 1 or None)
+    rows = find_lineage(config_home, path)
+    assert session_numbers(rows) == list(range(1, depth + 1))
     assert [row.derivation_type for row in rows] == ["original"] + ["continued"] * (depth - 1)
     assert [row.parent_session_id for row in rows] == [None, *(row.session_id for row in rows[:-1])]
     assert {row.status for row in rows} == {"present"}
@@ -95,9 +95,9 @@ def test_a_chain_is_reported_whole_and_oldest_first(config_home: ConfigHome, dep
 
 def test_a_row_describes_its_session(config_home: ConfigHome) -> None:
     """Title, dates, size and path are those of the file."""
-    child(config_home, 1)
-    path = child(config_home, 2, 1)
-    row = lineage(config_home, path)[1]
+    write_continued_session(config_home, 1)
+    path = write_continued_session(config_home, 2, 1)
+    row = find_lineage(config_home, path)[1]
     assert row == Ancestor(
         session_id(2), path, "title 2", "continued", "handoff", None, session_id(1), "present",
         "2026-01-31T09:30:20.000Z", "2026-01-31T09:30:21.000Z", os.path.getsize(path),
@@ -106,8 +106,8 @@ def test_a_row_describes_its_session(config_home: ConfigHome) -> None:
 
 def test_a_missing_ancestor_is_a_row(config_home: ConfigHome) -> None:
     """A deleted parent ends the chain and is shown with its id and its last known path."""
-    path = child(config_home, 2, 1)
-    gone, row = lineage(config_home, path)
+    path = write_continued_session(config_home, 2, 1)
+    gone, row = find_lineage(config_home, path)
     assert (gone.session_id, gone.status, gone.derivation_type, gone.size) == (
         session_id(1),
         "missing",
@@ -130,86 +130,90 @@ def test_a_parent_that_is_not_a_file_is_missing(config_home: ConfigHome, how: st
         os.mkfifo(place)
     else:
         place.symlink_to(write_session(config_home.root, session_id(7), conversation(1)))
-    assert [row.status for row in lineage(config_home, child(config_home, 2, 1))] == [
+    assert [
+        row.status for row in find_lineage(config_home, write_continued_session(config_home, 2, 1))
+    ] == [
         "missing",
         "present",
     ]
 
 
-def test_the_id_decides_where_a_parent_is(config_home: ConfigHome) -> None:
-    """A path that leads nowhere any more, or names another session, is skipped for the id's own file."""
+def test_a_parent_is_found_by_its_id(config_home: ConfigHome) -> None:
+    """A path that is missing or names another session is ignored."""
     right, wrong = (
-        child(config_home, 1, folder=config_home.project("/elsewhere")),
-        child(config_home, 9),
+        write_continued_session(config_home, 1, folder=config_home.project("/elsewhere")),
+        write_continued_session(config_home, 9),
     )
-    for path in (child(config_home, 2, 1), child(config_home, 3, 1, file=wrong)):
+    for path in (
+        write_continued_session(config_home, 2, 1),
+        write_continued_session(config_home, 3, 1, file=wrong),
+    ):
         assert (
-            lineage(config_home, path)[0].session_file,
-            lineage(config_home, path)[0].status,
+            find_lineage(config_home, path)[0].session_file,
+            find_lineage(config_home, path)[0].status,
         ) == (right, "present")
     os.unlink(right)
-    assert lineage(config_home, path)[0].status == "missing"
+    assert find_lineage(config_home, path)[0].status == "missing"
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
-def test_a_cycle_is_cut(config_home: ConfigHome, length: int) -> None:
-    """However the links run round, every session is in the lineage once."""
-    paths = [child(config_home, n, n % length + 1) for n in range(1, length + 1)]
-    rows = lineage(config_home, paths[0])
-    assert sorted(numbers(rows)) == list(range(1, length + 1))
+def test_a_cycle_ends(config_home: ConfigHome, length: int) -> None:
+    """Every session is in the lineage once."""
+    paths = [write_continued_session(config_home, n, n % length + 1) for n in range(1, length + 1)]
+    rows = find_lineage(config_home, paths[0])
+    assert sorted(session_numbers(rows)) == list(range(1, length + 1))
     assert rows[-1].session_file == paths[0]
     assert rows[0].parent_session_id is None
 
 
-def test_a_cycle_through_paths_or_links_is_cut(config_home: ConfigHome) -> None:
-    """Ids that lead away while their paths lead back; metadata one way, links the other."""
-    path = child(config_home, 1, 8, file=str(config_home.project() / f"{session_id(2)}.jsonl"))
-    child(config_home, 2, 9, file=path)
-    assert numbers(lineage(config_home, path)) == [8, 1]
-    three = child(config_home, 3)
-    child(config_home, 4, 3)
+def test_a_cycle_through_paths_or_links_ends(config_home: ConfigHome) -> None:
+    """Ids lead away while paths lead back, or metadata one way and links the other."""
+    path = write_continued_session(
+        config_home, 1, 8, file=str(config_home.project() / f"{session_id(2)}.jsonl")
+    )
+    write_continued_session(config_home, 2, 9, file=path)
+    assert session_numbers(find_lineage(config_home, path)) == [8, 1]
+    three = write_continued_session(config_home, 3)
+    write_continued_session(config_home, 4, 3)
     record_link(Link(session_id(3), session_id(4), "clear", "2026"), Where())
-    assert numbers(lineage(config_home, three)) == [4, 3]
+    assert session_numbers(find_lineage(config_home, three)) == [4, 3]
 
 
-def test_a_link_replaces_metadata(config_home: ConfigHome) -> None:
-    """A session that the client derived itself is known from links.jsonl."""
-    child(config_home, 1)
-    path = child(config_home, 2)
+def test_a_link_gives_the_parent_without_metadata(config_home: ConfigHome) -> None:
+    """The client derived the session itself, so links.jsonl names the parent."""
+    write_continued_session(config_home, 1)
+    path = write_continued_session(config_home, 2)
     record_link(Link(session_id(2), session_id(1), "clear", "2026"), Where())
-    rows = lineage(config_home, path)
-    assert numbers(rows) == [1, 2]
+    rows = find_lineage(config_home, path)
+    assert session_numbers(rows) == [1, 2]
     assert (rows[1].kind, rows[1].derivation_type) == ("clear", "continued")
 
 
 @pytest.mark.parametrize(("present", "expected"), [({1}, 1), ({3}, 3), ({1, 3}, 1), (set(), 1)])
-def test_where_both_links_disagree_the_living_parent_is_right(
+def test_of_two_named_parents_the_existing_one_is_right(
     config_home: ConfigHome, present: set[int], expected: int
 ) -> None:
-    """The file says 1, links.jsonl says 3: whichever still exists.
-
-    The file where that decides nothing.
-    """
+    """The file names 1 and links.jsonl names 3. If both or neither exists, the file decides."""
     for number in present:
-        child(config_home, number)
-    path = child(config_home, 2, 1)
+        write_continued_session(config_home, number)
+    path = write_continued_session(config_home, 2, 1)
     record_link(Link(session_id(2), session_id(3), "clear", "2026"), Where())
-    assert numbers(lineage(config_home, path)) == [expected, 2]
+    assert session_numbers(find_lineage(config_home, path)) == [expected, 2]
 
 
-def test_a_fork_has_its_parent(config_home: ConfigHome) -> None:
-    """``forkedFrom`` of the SDK is a link like any other."""
-    child(config_home, 1)
+def test_the_parent_of_a_fork_is_found(config_home: ConfigHome) -> None:
+    """The SDK's ``forkedFrom`` is a link like any other."""
+    write_continued_session(config_home, 1)
     fork = {"sessionId": session_id(1), "messageUuid": "r1"}
     records = [user("hi", uuid="a", session_id=session_id(2), forkedFrom=fork)]
-    rows = lineage(config_home, write_session(config_home.project(), session_id(2), records))
-    assert numbers(rows) == [1, 2]
+    rows = find_lineage(config_home, write_session(config_home.project(), session_id(2), records))
+    assert session_numbers(rows) == [1, 2]
     assert rows[1].kind == "fork"
 
 
-def test_trims_can_be_left_out(config_home: ConfigHome) -> None:
-    """``omit_trims`` links each row to the nearest one left."""
-    child(config_home, 1)
+def test_trims_can_be_omitted(config_home: ConfigHome) -> None:
+    """``omit_trims`` links each row to the nearest remaining one."""
+    write_continued_session(config_home, 1)
     write_session(
         config_home.project(),
         session_id(2),
@@ -222,22 +226,22 @@ def test_trims_can_be_left_out(config_home: ConfigHome) -> None:
             *conversation(1),
         ],
     )
-    rows = omit_trims(lineage(config_home, child(config_home, 3, 2)))
-    assert numbers(rows) == [1, 3]
+    rows = omit_trims(find_lineage(config_home, write_continued_session(config_home, 3, 2)))
+    assert session_numbers(rows) == [1, 3]
     assert rows[1].parent_session_id == session_id(1)
 
 
 @pytest.mark.parametrize("unreadable", ["/nowhere/x.jsonl", "/tmp"])
-def test_a_session_that_cannot_be_read_is_an_expected_failure(
+def test_an_unreadable_session_raises_an_expected_error(
     config_home: ConfigHome, unreadable: str
 ) -> None:
-    """The session that was asked for must be there; its ancestors need not."""
+    """Its ancestors may be missing."""
     with pytest.raises(SessionNotFound):
-        lineage(config_home, unreadable)
+        find_lineage(config_home, unreadable)
 
 
 def hostile_paths(home: ConfigHome) -> dict[str, str]:
-    """Parent paths that a forged file may name, each leading to a readable session or to a trap."""
+    """Return parent paths that a forged file may name, each of a readable session or a trap."""
     outside = home.root / "outside"
     canary = write_session(outside, session_id(1), conversation(1))
     pipe = outside / "pipe" / f"{session_id(1)}.jsonl"
@@ -265,18 +269,15 @@ def hostile_paths(home: ConfigHome) -> dict[str, str]:
 
 @pytest.mark.parametrize("which", range(14))
 def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> None:
-    """Whatever path a file names, only sessions of the projects are read.
-
-    The parent is shown as missing.
-    """
+    """Only sessions of the projects are read, whatever path a file names. The parent is shown as missing."""
     hostile = list(hostile_paths(config_home).values())[which]
     (config_home.project() / "notes.jsonl").write_text("{}\n")
     first = {"continue_metadata": {"parent_file": hostile, "parent_session_id": session_id(1)}}
     path = write_session(
         config_home.project(), session_id(2), [json.dumps(first).encode(), *conversation(1)]
     )
-    with watched() as opened:
-        rows = lineage(config_home, path)
+    with opened_paths() as opened:
+        rows = find_lineage(config_home, path)
     assert [row.status for row in rows] == ["missing", "present"]
     allowed = {path, str(config_home.config / "projects"), links_file(config_home.where)}
     note = os.path.join(archive_folder(session_id(1), config_home.where), MANIFEST)
@@ -287,13 +288,13 @@ def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> 
 @pytest.mark.parametrize(
     "bad", [f"../../outside/{session_id(1)}", f"/x/{session_id(1)}", "..", "a\0b", "*", "x" * 5000]
 )
-def test_an_id_is_never_a_path(config_home: ConfigHome, bad: str) -> None:
-    """An id that is none reaches no file, not even one that its dots would lead to."""
+def test_an_invalid_id_is_never_used_as_a_path(config_home: ConfigHome, bad: str) -> None:
+    """It reaches no file, not even one that its dots would lead to."""
     canary = write_session(config_home.config / "outside", session_id(1), conversation(1))
     first = {"continue_metadata": {"parent_session_id": bad, "parent_file": "/gone/x.jsonl"}}
     path = write_session(config_home.project(), session_id(2), [first, *conversation(1)])
-    with watched() as opened:
-        rows = lineage(config_home, path)
+    with opened_paths() as opened:
+        rows = find_lineage(config_home, path)
     assert (rows[0].status, rows[0].session_id) == ("missing", "")
     assert canary not in opened
 
@@ -311,34 +312,34 @@ def test_an_id_is_never_a_path(config_home: ConfigHome, bad: str) -> None:
     ],
 )
 def test_titles_are_one_plain_line(config_home: ConfigHome, title: str) -> None:
-    """No title of a lineage contains what could drive a terminal, break a line or fail to be written."""
+    """No title of a lineage contains control characters, line breaks or text that cannot be encoded."""
     record = json.dumps(custom_title(title)).encode()
     path = write_session(config_home.project(), session_id(1), [*conversation(1), record])
-    shown = lineage(config_home, path)[0].title
+    shown = find_lineage(config_home, path)[0].title
     assert shown.isprintable() or "\ufffd" in shown
     assert "\n" not in shown
     assert 0 < len(shown) <= 80
     shown.encode()
 
 
-def test_a_thousand_generations(config_home: ConfigHome) -> None:
-    """A chain of the greatest depth is followed to its end, a deeper one up to it."""
+def test_a_lineage_has_a_maximum_depth(config_home: ConfigHome) -> None:
+    """A chain of that depth is followed to its end."""
     path = ""
     for number in range(1, MAX_GENERATIONS + 2):
-        path = child(config_home, number, number - 1 or None)
-    rows = lineage(config_home, path)
+        path = write_continued_session(config_home, number, number - 1 or None)
+    rows = find_lineage(config_home, path)
     assert len(rows) == MAX_GENERATIONS
-    assert numbers(rows)[-1] == MAX_GENERATIONS + 1
+    assert session_numbers(rows)[-1] == MAX_GENERATIONS + 1
     found = LineageFinder(config_home.where).find_descendants(session_id(1))
     assert [int(one.row.session_id[:8], 16) for one in found] == list(range(2, MAX_GENERATIONS + 2))
 
 
 def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
-    """Children by metadata, by fork and by link, with their own children after them, each once."""
-    child(config_home, 1)
-    child(config_home, 2, 1)
-    child(config_home, 3, 2, folder=config_home.project("/elsewhere"))
-    child(config_home, 4)
+    """Children by metadata, by fork and by link are listed once, followed by their own children."""
+    write_continued_session(config_home, 1)
+    write_continued_session(config_home, 2, 1)
+    write_continued_session(config_home, 3, 2, folder=config_home.project("/elsewhere"))
+    write_continued_session(config_home, 4)
     record_link(Link(session_id(4), session_id(1), "clear", "2026"), Where())
     fork = {"sessionId": session_id(1), "messageUuid": "r1"}
     write_session(
@@ -347,21 +348,19 @@ def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
         [user("hi", uuid="a", forkedFrom=fork)],
         mtime=1_000_005,
     )
-    child(config_home, 6)
+    write_continued_session(config_home, 6)
     found = LineageFinder(config_home.where).find_descendants(session_id(1))
     told = [
-        (numbers([one.row])[0], int(one.parent_session_id[:8], 16), one.row.kind) for one in found
+        (session_numbers([one.row])[0], int(one.parent_session_id[:8], 16), one.row.kind)
+        for one in found
     ]
     assert told == [(2, 1, "handoff"), (4, 1, "clear"), (5, 1, "fork"), (3, 2, "handoff")]
 
 
 def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome) -> None:
-    """A session is never its own descendant.
-
-    The children of a deleted parent are still its children.
-    """
+    """A session is never its own descendant. The children of a deleted parent are still its children."""
     for number, parent in ((1, 2), (2, 1), (4, 3)):
-        child(config_home, number, parent)
+        write_continued_session(config_home, number, parent)
     lineage_finder = LineageFinder(config_home.where)
     assert [one.row.session_id for one in lineage_finder.find_descendants(session_id(1))] == [
         session_id(2)
@@ -371,11 +370,13 @@ def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome)
     ]
 
 
-def test_lineage_of_a_file_outside(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A transcript that the user names outside the projects finds its parent next to itself."""
+def test_the_lineage_of_a_file_outside_the_projects(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """A transcript that the user names finds its parent in its own folder."""
     write_session(tmp_path, session_id(1), conversation(1))
     line = make_first_line(
         parent_id=session_id(1), parent_file="/old/place.jsonl", kind="trim", at="", summary=False
     )
     path = write_session(tmp_path, session_id(2), [line, *conversation(1)])
-    assert numbers(lineage(config_home, path)) == [1, 2]
+    assert session_numbers(find_lineage(config_home, path)) == [1, 2]

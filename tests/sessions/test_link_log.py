@@ -1,4 +1,4 @@
-"""links.jsonl: links that no transcript holds."""
+"""Tests of links.jsonl, which has the links that no transcript contains."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ ONE = Link(session_id(2), session_id(1), "clear", "2026-01-31T09:30:00.000Z", 47
 TWO = Link(session_id(3), session_id(2), "handoff", "2026-01-31T09:31:00.000Z")
 
 
-def test_links_come_back_in_order(config_home: ConfigHome) -> None:
-    """Recorded links are read completely; a link without a client has none."""
+def test_links_are_read_in_order(config_home: ConfigHome) -> None:
+    """Every field is read. A link without a client has None."""
     record_link(ONE, Where())
     record_link(TWO, config_home.where)
     assert read_links(Where()) == read_links(config_home.where) == [ONE, TWO]
 
 
 def test_links_are_private(config_home: ConfigHome) -> None:
-    """Folder 0700, file 0600: who worked after whom is nobody else's business."""
+    """The folder has mode 0700 and the file 0600."""
     record_link(ONE, Where())
     path = links_file(Where())
     assert os.stat(path).st_mode & 0o777 == 0o600
@@ -38,7 +38,7 @@ def test_links_are_private(config_home: ConfigHome) -> None:
 
 
 def test_a_missing_state_folder_has_no_links(config_home: ConfigHome) -> None:
-    """A missing file is an empty one."""
+    """A missing file counts as empty."""
     assert read_links(Where()) == []
 
 
@@ -57,8 +57,8 @@ def test_a_missing_state_folder_has_no_links(config_home: ConfigHome) -> None:
         b'{"child_id":"torn',
     ],
 )
-def test_a_damaged_row_costs_only_itself(config_home: ConfigHome, damage: bytes) -> None:
-    """Rows before and after a torn, foreign or malformed one are read, and a torn one can't swallow the next."""
+def test_a_damaged_row_is_skipped(config_home: ConfigHome, damage: bytes) -> None:
+    """Rows before and after it are read. The next row never continues a torn one."""
     record_link(ONE, Where())
     with open(links_file(Where()), "ab") as stream:
         stream.write(damage)
@@ -66,8 +66,8 @@ def test_a_damaged_row_costs_only_itself(config_home: ConfigHome, damage: bytes)
     assert read_links(Where()) == [ONE, TWO]
 
 
-def test_odd_fields_become_neutral(config_home: ConfigHome) -> None:
-    """A client that is not a number is none; fields of newer versions are skipped."""
+def test_invalid_fields_become_neutral(config_home: ConfigHome) -> None:
+    """A client that is not a number is None. Fields of newer versions are ignored."""
     record_link(ONE, Where())
     with open(links_file(Where()), "ab") as stream:
         row = {"child_id": session_id(5), "parent_id": session_id(4), "client_pid": "x", "new": 1}

@@ -1,4 +1,4 @@
-"""The store: every form of a locator, the latest session, and files that are not sessions."""
+"""Tests of finding sessions: every form of a locator, the latest session, and files that are not sessions."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def resolved_id(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
     return resolve_locator(locator, cwd, home.where).session_id
 
 
-def talk(home: ConfigHome, name: str, *more: Record, cwd: str = CWD, age: float = 0) -> str:
-    """A session of two turns in the folder of ``cwd``, ``age`` seconds older than now."""
+def write_talk(home: ConfigHome, name: str, *more: Record, cwd: str = CWD, age: float = 0) -> str:
+    """Write a session of two turns in the folder ``cwd``, ``age`` seconds old."""
     records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
     return write_session(home.project(cwd), name, [*records, *more], mtime=time.time() - age)
 
 
-def test_full_id(config_home: ConfigHome) -> None:
-    """An id in any case, in any project, with white space around it."""
-    path = talk(config_home, ONE, cwd="/elsewhere")
+def test_a_full_id_finds_a_session(config_home: ConfigHome) -> None:
+    """Its case, its project and spaces around it do not matter."""
+    path = write_talk(config_home, ONE, cwd="/elsewhere")
     for locator in (ONE, ONE.upper(), f"  {ONE}\n"):
         found = resolve_locator(locator, CWD, config_home.where)
         assert (found.session_id, found.path, found.size) == (ONE, path, os.path.getsize(path))
@@ -57,11 +57,11 @@ def test_full_id(config_home: ConfigHome) -> None:
         resolved_id(config_home, TWO)
 
 
-def test_prefix(config_home: ConfigHome) -> None:
-    """Four or more characters of an id that fit one session only; copies of one session are one."""
-    talk(config_home, ONE)
-    talk(config_home, ONE, cwd="/copy", age=50)
-    talk(config_home, TWO, age=100)
+def test_an_id_prefix_finds_a_session(config_home: ConfigHome) -> None:
+    """It has four or more characters and matches only one session. Copies of a session count as one."""
+    write_talk(config_home, ONE)
+    write_talk(config_home, ONE, cwd="/copy", age=50)
+    write_talk(config_home, TWO, age=100)
     assert resolved_id(config_home, "aaaa1") == ONE
     assert resolved_id(config_home, "AAAA2222-0") == TWO
     assert "copy" not in resolve_locator("aaaa1", CWD, config_home.where).path
@@ -76,19 +76,19 @@ def test_prefix(config_home: ConfigHome) -> None:
     ["Fix it", "a/b", 'quoted "x" \\ y', "caf\u00e9 \U0001f680 \u65e5\u672c", "\u65e5\u672c", "notes.jsonl", "x" * 80,
      "latest news", "../up", "50% (done)", "tab\tand  spaces"],
 )  # fmt: skip
-def test_title(config_home: ConfigHome, title: str) -> None:
-    """An exact title of any characters, custom or generated, however the file escapes them."""
-    talk(config_home, ONE)
-    talk(config_home, THREE, custom_title(title + " and more"))
-    talk(config_home, TWO, custom_title(title))
+def test_a_title_finds_a_session(config_home: ConfigHome, title: str) -> None:
+    """It may be custom or generated, with any characters and escapes."""
+    write_talk(config_home, ONE)
+    write_talk(config_home, THREE, custom_title(title + " and more"))
+    write_talk(config_home, TWO, custom_title(title))
     assert resolved_id(config_home, title) == TWO
     escaped = json.dumps({"type": "custom-title", "customTitle": title}).encode()
     write_session(config_home.project(), TWO, [*conversation(1), escaped])
     assert resolved_id(config_home, title) == TWO
 
 
-def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
-    """A session without a title goes by the line that listings show for it, a slash command's too."""
+def test_a_first_prompt_finds_an_untitled_session(config_home: ConfigHome) -> None:
+    """The listed line counts, also for a slash command."""
     command = "<command-message>go</command-message><command-name>/go</command-name><command-args>on now</command-args>"
     write_session(
         config_home.project(),
@@ -102,12 +102,9 @@ def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
     assert resolved_id(config_home, "/go on now") == TWO
 
 
-def test_title_that_clear_carried_over(config_home: ConfigHome) -> None:
-    """It names the session that it was given.
-
-    The one that ``/clear`` started has the kind behind it.
-    """
-    talk(config_home, ONE, custom_title("X \u00b7 trim"))
+def test_a_title_kept_by_clear_finds_the_first_session(config_home: ConfigHome) -> None:
+    """The session that ``/clear`` started has the kind after the title."""
+    write_talk(config_home, ONE, custom_title("X \u00b7 trim"))
     clear = user("<command-name>/clear</command-name>", uuid="k")
     write_session(
         config_home.project(), TWO, [custom_title("X \u00b7 trim", TWO), clear, *conversation(1)]
@@ -116,9 +113,9 @@ def test_title_that_clear_carried_over(config_home: ConfigHome) -> None:
     assert resolved_id(config_home, "X \u00b7 trim \u00b7 clear") == TWO
 
 
-def test_a_title_that_two_clears_carried_over_is_ambiguous(config_home: ConfigHome) -> None:
-    """The client gives both the same one: each is named by its id, none is taken for the other."""
-    talk(config_home, ONE, custom_title("Mine"))
+def test_a_title_kept_by_two_clears_is_ambiguous(config_home: ConfigHome) -> None:
+    """Each session can be named by its id."""
+    write_talk(config_home, ONE, custom_title("Mine"))
     clear = user("<command-name>/clear</command-name>", uuid="k")
     for number in (TWO, session_id(3)):
         write_session(
@@ -131,9 +128,11 @@ def test_a_title_that_two_clears_carried_over_is_ambiguous(config_home: ConfigHo
     assert resolved_id(config_home, "Mine") == ONE
 
 
-def test_path(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path, also relative to the working directory or to the home, whatever the file is called."""
-    path = talk(config_home, ONE)
+def test_a_path_finds_a_session(
+    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be relative to the working directory or to the home. The file may have any name."""
+    path = write_talk(config_home, ONE)
     folder = tmp_path / "w"
     backup = write_session(folder, "backup", conversation(1, session_id=TWO))
     assert resolved_id(config_home, path) == ONE
@@ -153,15 +152,15 @@ def test_path(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.Monke
         ([b"garbage", {"type": "mode", "sessionId": TWO}], TWO),
     ],
 )
-def test_id_inside_a_file(
+def test_the_id_in_a_file_counts_if_it_is_valid(
     config_home: ConfigHome, tmp_path: Path, content: list[Record], expected: str
 ) -> None:
-    """The id inside counts only where it has the shape of one; else the file's own name stands."""
+    """Otherwise the file's name is used."""
     assert resolved_id(config_home, write_session(tmp_path, "odd", content)) == expected
 
 
-def test_files_of_others(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A Codex rollout, and a file without records, are refused in one sentence each."""
+def test_files_of_other_programs_are_refused(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A Codex rollout and a file without records each give one sentence."""
     rollout = write_session(tmp_path, "rollout-2026-01-01", [CODEX])
     with pytest.raises(
         NotATranscript,
@@ -182,26 +181,26 @@ def test_files_of_others(config_home: ConfigHome, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("locator", ["", "  ", "\n"])
-def test_an_empty_locator(config_home: ConfigHome, locator: str) -> None:
-    """Nothing typed where something was expected is a usage error."""
+def test_an_empty_locator_is_a_usage_error(config_home: ConfigHome, locator: str) -> None:
+    """The user or a script passed an empty argument."""
     with pytest.raises(UsageError):
         resolved_id(config_home, locator)
 
 
-def test_latest_is_the_newest_here(config_home: ConfigHome) -> None:
-    """By modification time, among the sessions of this folder alone."""
-    talk(config_home, ONE, age=100)
-    talk(config_home, TWO, age=50)
-    talk(config_home, THREE, cwd="/elsewhere")
+def test_latest_is_the_newest_session_of_this_folder(config_home: ConfigHome) -> None:
+    """The modification time decides."""
+    write_talk(config_home, ONE, age=100)
+    write_talk(config_home, TWO, age=50)
+    write_talk(config_home, THREE, cwd="/elsewhere")
     assert resolved_id(config_home, None) == TWO
     with pytest.raises(SessionNotFound, match="No session of /nowhere yet"):
         resolved_id(config_home, None, "/nowhere")
 
 
 def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -> None:
-    """New, sub-agents', headless and untouched derived sessions don't count, nor stubs, links and backups."""
+    """New, headless, untouched derived sessions and sub-agents do not count, nor stubs, links and backups."""
     project = config_home.project()
-    talk(config_home, ONE, age=100)
+    write_talk(config_home, ONE, age=100)
     others: dict[int, list[Record]] = {
         10: [custom_title("nothing yet")],
         11: [{**record, "isSidechain": True} for record in conversation(1)],
@@ -222,20 +221,20 @@ def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -
     assert resolved_id(config_home, None) == ONE
 
 
-def test_latest_takes_a_child_once_somebody_continued(config_home: ConfigHome) -> None:
-    """A handed-off session is the latest from its first prompt on."""
-    talk(config_home, ONE, age=100)
+def test_latest_includes_a_continued_child(config_home: ConfigHome) -> None:
+    """A handoff counts from its first prompt on."""
+    write_talk(config_home, ONE, age=100)
     write_session(config_home.project(), TWO, [*CHILD, user("go", uuid="u", parent="s", ts=200)])
     assert resolved_id(config_home, None) == TWO
 
 
 def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
-    """Of two folders with one key each has its own latest.
+    """Each of two folders with one key has its own latest session.
 
-    A session that names no fitting folder is everybody's.
+    A session that names neither folder counts for both.
     """
-    talk(config_home, ONE, cwd="/w/a_b", age=100)
-    talk(config_home, TWO, cwd="/w/a-b")
+    write_talk(config_home, ONE, cwd="/w/a_b", age=100)
+    write_talk(config_home, TWO, cwd="/w/a-b")
     assert resolved_id(config_home, None, "/w/a_b") == ONE
     assert resolved_id(config_home, None, "/w/a-b") == TWO
     moved = [{**record, "cwd": "/somewhere/else"} for record in conversation(1)]
@@ -244,21 +243,15 @@ def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
 
 
 def test_latest_of_a_folder_that_the_model_left(config_home: ConfigHome) -> None:
-    """Records follow the model's cd.
-
-    The session still belongs to the folder that it was started in.
-    """
-    talk(config_home, ONE, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
+    """Records have the model's current folder, but the session belongs to its start folder."""
+    write_talk(config_home, ONE, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
     assert resolved_id(config_home, None) == ONE
 
 
-def test_inside_the_client_nothing_means_its_session(config_home: ConfigHome) -> None:
-    """CLAUDE_CODE_SESSION_ID names it, in whatever project.
-
-    Without a file of its own it is none, not another one.
-    """
-    talk(config_home, ONE)
-    talk(config_home, TWO, cwd="/elsewhere", age=100)
+def test_inside_the_client_the_default_is_its_session(config_home: ConfigHome) -> None:
+    """CLAUDE_CODE_SESSION_ID names it in any project. Without a file the result is an error, not another session."""
+    write_talk(config_home, ONE)
+    write_talk(config_home, TWO, cwd="/elsewhere", age=100)
     environ = {**config_home.environ, "CLAUDE_CODE_SESSION_ID": TWO}
     assert resolve_locator(None, CWD, Where(environ)).session_id == TWO
     with pytest.raises(SessionNotFound, match="has no file yet"):
@@ -269,17 +262,17 @@ def test_inside_the_client_nothing_means_its_session(config_home: ConfigHome) ->
     )
 
 
-def test_listings_of_missing_folders(config_home: ConfigHome) -> None:
-    """Where there is nothing, nothing is listed."""
+def test_a_missing_folder_has_no_sessions(config_home: ConfigHome) -> None:
+    """No error is raised."""
     assert locate.sessions_in_project_folder("/nowhere") == []
     (config_home.config / "projects").rmdir()
     assert locate.all_sessions(config_home.where) == []
     assert locate.sessions_of_directory(CWD, config_home.where) == []
 
 
-def test_a_missing_folder_is_not_reported(config_home: ConfigHome) -> None:
-    """Neither a deleted folder nor a readable one is reported as unreadable."""
-    talk(config_home, ONE)
+def test_a_missing_folder_is_not_reported_as_unreadable(config_home: ConfigHome) -> None:
+    """Neither is a readable one."""
+    write_talk(config_home, ONE)
     (config_home.config / "projects" / "file").write_text("no folder")
     assert locate.unlistable_folders(config_home.where) == []
     assert locate.unlistable_folders(Where({"HOME": "/nowhere"})) == []
@@ -289,10 +282,10 @@ def test_a_missing_folder_is_not_reported(config_home: ConfigHome) -> None:
 
 
 def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
-    """Across projects, by modification time; linked project folders are omitted."""
-    talk(config_home, ONE, age=100)
-    talk(config_home, TWO, cwd="/b", age=50)
-    talk(config_home, THREE, cwd="/c", age=75)
+    """The order is by modification time across projects. Linked project folders are omitted."""
+    write_talk(config_home, ONE, age=100)
+    write_talk(config_home, TWO, cwd="/b", age=50)
+    write_talk(config_home, THREE, cwd="/c", age=75)
     write_session(config_home.root / "outside", session_id(9), conversation(1))
     (config_home.config / "projects" / "-linked").symlink_to(config_home.root / "outside")
     assert [session.session_id for session in locate.all_sessions(config_home.where)] == [
@@ -302,9 +295,9 @@ def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
     ]
 
 
-def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
-    """Deleted between the listing and the reading: omitted, no failure."""
-    talk(config_home, ONE, custom_title("here"))
+def test_a_session_deleted_during_a_listing_is_omitted(config_home: ConfigHome) -> None:
+    """No error is raised."""
+    write_talk(config_home, ONE, custom_title("here"))
     listed = locate.all_sessions(config_home.where)
     os.unlink(listed[0].path)
     assert locate.find_sessions_titled("here", listed) == []
@@ -312,16 +305,18 @@ def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
     assert not locate.belongs_to_folder(listed[0].path, CWD)
 
 
-def test_resumable_files(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Only files in a project folder, under their own id."""
-    inside = resolve_locator(talk(config_home, ONE), CWD, config_home.where)
+def test_only_files_in_project_folders_are_resumable(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """The file's name is its id."""
+    inside = resolve_locator(write_talk(config_home, ONE), CWD, config_home.where)
     outside = resolve_locator(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.where)
     assert locate.can_client_resume(inside, config_home.where)
     assert not locate.can_client_resume(outside, config_home.where)
 
 
-def test_a_model_s_shell_opens_transcripts_alone(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Our verbs run unasked there: no file outside the project folders, no link in them, nothing of another name."""
+def test_a_models_shell_opens_only_transcripts(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Our verbs need no permission there, so files outside the project folders, links and other names are refused."""
     inside = write_session(config_home.project(), session_id(1), conversation(1))
     model = {**config_home.environ, "CLAUDECODE": "1"}
     outside = tmp_path / "notes.jsonl"

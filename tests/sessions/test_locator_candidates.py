@@ -1,4 +1,4 @@
-"""Sifting by bytes: nothing that has a title, a tag or a link is lost by it."""
+"""Tests of the quick search for candidates: it misses no session with a matching title, tag or link."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def write_candidate(folder: Path, records: list[Any]) -> SessionFile:
     place=st.sampled_from(["head", "tail", "only"]),
     kind=st.sampled_from(["custom-title", "ai-title", "summary", "prompt"]),
 )
-def test_no_title_is_lost(
+def test_every_title_is_found(
     tmp_path_factory: pytest.TempPathFactory,
     title: str,
     way: Callable[[Record], bytes],
     place: str,
     kind: str,
 ) -> None:
-    """Each title that a session answers to is found, whoever wrote it, wherever it stands, whatever its capitals."""
+    """Its author, its place and its case do not matter."""
     fields = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
     named = user(title, uuid="u") if kind == "prompt" else {"type": kind, fields[kind]: title}
     around: list[Any] = [PADDING] if place != "only" else []
@@ -85,7 +85,7 @@ def test_no_title_is_lost(
         [*conversation(1), PADDING, custom_title("Gone"), custom_title("")],
     ],
 )
-def test_a_title_that_was_withdrawn(tmp_path: Path, records: list[Record]) -> None:
+def test_a_removed_title_is_not_found(tmp_path: Path, records: list[Record]) -> None:
     """The first prompt names the session again."""
     session = write_candidate(tmp_path, records)
     assert find_sessions_titled("prompt 0", [session]) == [session]
@@ -93,15 +93,15 @@ def test_a_title_that_was_withdrawn(tmp_path: Path, records: list[Record]) -> No
 
 
 def test_a_mentioned_title_is_not_a_match(tmp_path: Path) -> None:
-    """Words in a conversation do not name a session with a title. Escaped quotes are not a title."""
+    """Words in a conversation do not name a session with a title, and escaped quotes are not a title."""
     talk = user('the parser, {"type":"custom-title","customTitle":"parser"}', uuid="u")
     session = write_candidate(tmp_path, [talk, custom_title("Other")])
     assert filter_by_naming_lines(pattern_of_words("parser"), [session], {}) == []
     assert filter_by_naming_lines(pattern_of_words("other"), [session], {}) == [session]
 
 
-def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
-    """They are searched where clients keep them."""
+def test_tags_and_links_are_found_at_the_end(tmp_path: Path) -> None:
+    """Clients keep them there."""
     tag, link = {"type": "tag", "tag": "draft"}, {"type": "pr-link", "prNumber": 72}
     session = write_candidate(tmp_path, [custom_title("Mine"), PADDING, tag, link])
     for pattern in (
@@ -112,14 +112,14 @@ def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
         assert filter_by_naming_lines(pattern, [session], {}) == [session]
 
 
-def test_a_file_that_is_gone(tmp_path: Path) -> None:
-    """It passes no sieve, whatever is searched."""
+def test_a_deleted_file_is_not_a_candidate(tmp_path: Path) -> None:
+    """This is true for any search."""
     gone = SessionFile(session_id(1), str(tmp_path / "gone.jsonl"), time.time(), 10)
     assert filter_by_naming_lines(pattern_of_words("x"), [gone], {}) == []
 
 
-def test_every_title_of_the_corpus(tmp_path: Path) -> None:
-    """Each real session is found by the names that it answers to."""
+def test_every_title_of_the_corpus_is_found(tmp_path: Path) -> None:
+    """Each real session is found by each of its names."""
     for number, path in enumerate(corpus_sessions()):
         (tmp_path / f"{session_id(number)}.jsonl").write_bytes(path.read_bytes())
     for session in sessions_in_project_folder(str(tmp_path)):

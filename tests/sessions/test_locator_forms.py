@@ -1,4 +1,4 @@
-"""The forms of a locator beyond id, prefix, path and exact title (test_locate.py), and the chain they make."""
+"""Tests of locators other than id, prefix, path and exact title (test_locate.py), and of their order."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from tests.builders import (
 PULL = "https://github.com/entireio/git-sync/pull/72"
 
 
-def talk(
+def write_numbered_talk(
     home: ConfigHome, number: int, *more: Record, cwd: str = CWD, turns: int = 2, **envelope: Any
 ) -> str:
-    """A session; of those made in one test a higher number is older."""
+    """Write a session; a higher number is older."""
     records = [
         {**record, "cwd": cwd, **envelope}
         for record in conversation(turns, session_id=session_id(number))
@@ -39,13 +39,13 @@ def talk(
     return write_session(home.project(cwd), session_id(number), [*records, *more], mtime=moment)
 
 
-def tag(name: str) -> Record:
-    """A tag's record."""
+def tag_record(name: str) -> Record:
+    """Return a tag's record."""
     return {"type": "tag", "tag": name}
 
 
-def link(number: object, url: object = PULL) -> Record:
-    """A pull request's record, as the client writes it."""
+def pull_request_record(number: object, url: object = PULL) -> Record:
+    """Return a pull request's record, as the client writes it."""
     return {
         "type": "pr-link",
         "prNumber": number,
@@ -54,13 +54,13 @@ def link(number: object, url: object = PULL) -> Record:
     }
 
 
-def number_named(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) -> int:
+def find_number(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) -> int:
     """Return the number of the session that the words name."""
     return int(resolve_locator(words, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
 
 
 class Talk(NamedTuple):
-    """A session to be made: its number, the records behind its turns, the folder and fields of all its records."""
+    """A session to write: its number, the records after its turns, and the folder and fields of all its records."""
 
     number: int
     more: tuple[Record, ...]
@@ -68,17 +68,17 @@ class Talk(NamedTuple):
     fields: dict[str, Any]
 
 
-def candidate(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> Talk:
-    """Write a session of a case."""
+def candidate_session(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> Talk:
+    """Return a session of a case."""
     return Talk(number, more, cwd, fields)
 
 
 ELSEWHERE = "/elsewhere"
 OTHER_PULL = "https://github.com/a/b/pull/72"
 PARSERS = [
-    candidate(3, custom_title("Fix the parser"), cwd=ELSEWHERE),
-    candidate(2, custom_title("Fix the parser again")),
-    candidate(1, custom_title("Parser")),
+    candidate_session(3, custom_title("Fix the parser"), cwd=ELSEWHERE),
+    candidate_session(2, custom_title("Fix the parser again")),
+    candidate_session(1, custom_title("Parser")),
 ]
 NOT_FOUND = (SessionNotFound, "")
 NOT_YET_BROUGHT_IN = (UsageError, "An address must be imported first")
@@ -87,11 +87,11 @@ CASES: dict[
 ] = {
     "latest counts back among what it may be: no helpers, nothing of another folder": (
         [
-            candidate(1),
-            candidate(2),
-            candidate(3),
-            candidate(0, entrypoint="sdk-cli"),
-            candidate(9, cwd=ELSEWHERE),
+            candidate_session(1),
+            candidate_session(2),
+            candidate_session(3),
+            candidate_session(0, entrypoint="sdk-cli"),
+            candidate_session(9, cwd=ELSEWHERE),
         ],
         {
             "latest": 1,
@@ -104,7 +104,7 @@ CASES: dict[
         },
     ),
     "counting back too far says how many there are": (
-        [candidate(1)],
+        [candidate_session(1)],
         {
             "latest~1": (SessionNotFound, f"There is only 1 session of {CWD} to count back from"),
             ("latest~1", "/nowhere"): (SessionNotFound, "No session of /nowhere yet"),
@@ -112,14 +112,17 @@ CASES: dict[
     ),
     "latest is always the word, whatever a session is called": (
         [
-            candidate(1),
-            candidate(2, custom_title("latest")),
-            candidate(3, custom_title("latest~2")),
+            candidate_session(1),
+            candidate_session(2, custom_title("latest")),
+            candidate_session(3, custom_title("latest~2")),
         ],
         {"latest": 1, "title:latest": 2, "title:latest~2": 3},
     ),
     "a tag, whatever its capitals; the last one counts; this project before all others": (
-        [candidate(1, tag("old"), tag("Review")), candidate(2, tag("review"), cwd=ELSEWHERE)],
+        [
+            candidate_session(1, tag_record("old"), tag_record("Review")),
+            candidate_session(2, tag_record("review"), cwd=ELSEWHERE),
+        ],
         {
             "review": 1,
             "tag:REVIEW": 1,
@@ -129,17 +132,20 @@ CASES: dict[
         },
     ),
     "a tag comes before a part of a title": (
-        [candidate(1, custom_title("The parser at work")), candidate(2, tag("parser"))],
+        [
+            candidate_session(1, custom_title("The parser at work")),
+            candidate_session(2, tag_record("parser")),
+        ],
         {"parser": 2},
     ),
     "a title comes before a tag": (
-        [candidate(2, tag("parser")), candidate(3, custom_title("parser"))],
+        [candidate_session(2, tag_record("parser")), candidate_session(3, custom_title("parser"))],
         {"parser": 3, "tag:parser": 2},
     ),
     "any part of a title, whatever its capitals": (
         [
-            candidate(1, custom_title("Fix the Parser at r\u00e9sum\u00e9")),
-            candidate(2, custom_title("Something else")),
+            candidate_session(1, custom_title("Fix the Parser at r\u00e9sum\u00e9")),
+            candidate_session(2, custom_title("Something else")),
         ],
         dict.fromkeys(
             ["parser", "PARSER", "the pars", "e parser at", "title:parser", "r\u00c9sum\u00e9"], 1
@@ -150,33 +156,41 @@ CASES: dict[
     "a whole title but for its capitals first": (PARSERS, {"parser": 1}),
     "a part names only what a listing shows; exact titles still do": (
         [
-            candidate(1, custom_title("Fix the parser")),
-            candidate(2, custom_title("Parser helper"), entrypoint="sdk-cli", turns=1),
-            candidate(3, custom_title("Parser side"), isSidechain=True),
+            candidate_session(1, custom_title("Fix the parser")),
+            candidate_session(2, custom_title("Parser helper"), entrypoint="sdk-cli", turns=1),
+            candidate_session(3, custom_title("Parser side"), isSidechain=True),
         ],
         {"parser": 1, "Parser helper": 2},
     ),
     "words that are too short or empty name nothing": (
-        [candidate(1, custom_title("Fix a title: tag:x # ~1"))],
+        [candidate_session(1, custom_title("Fix a title: tag:x # ~1"))],
         dict.fromkeys(
             ["ix", "a", "title: ", "tag: ", "tag:x ", "# ", "~1 ", "latest~x "], NOT_FOUND
         ),
     ),
     "an exact title of this project first": (
         [
-            candidate(1, custom_title("same"), cwd=ELSEWHERE),
-            candidate(2, custom_title("same")),
+            candidate_session(1, custom_title("same"), cwd=ELSEWHERE),
+            candidate_session(2, custom_title("same")),
         ],
         {"same": 2, ("same", ELSEWHERE): 1},
     ),
     "one letter may be a word": (
-        [candidate(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))],
+        [candidate_session(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))],
         {"\u89e3\u6790": 1},
     ),
     "a pull request by its number or its address, whatever part of its pages that leads to": (
         [
-            candidate(1, link(7), link(720, "https://github.com/a/b/pull/720")),
-            candidate(2, link(71, "https://github.com/a/b/pull/71"), link(72)),
+            candidate_session(
+                1,
+                pull_request_record(7),
+                pull_request_record(720, "https://github.com/a/b/pull/720"),
+            ),
+            candidate_session(
+                2,
+                pull_request_record(71, "https://github.com/a/b/pull/71"),
+                pull_request_record(72),
+            ),
         ],
         dict.fromkeys(
             [f"{PULL}{more}" for more in ("", "/files", "#discussion_r1", "?w=1")]
@@ -185,17 +199,20 @@ CASES: dict[
         ),
     ),
     "a number is this project's first, an address always says which": (
-        [candidate(1, link(72), cwd="/one"), candidate(2, link(72, OTHER_PULL), cwd="/two")],
+        [
+            candidate_session(1, pull_request_record(72), cwd="/one"),
+            candidate_session(2, pull_request_record(72, OTHER_PULL), cwd="/two"),
+        ],
         {("#72", "/one"): 1, ("#72", "/two"): 2, (PULL, "/two"): 1, (OTHER_PULL, "/one"): 2}
         | {"#72": (AmbiguousLocator, "")},
     ),
     "a bare number comes last": (
-        [candidate(1, link(72)), candidate(2, tag("72"))],
+        [candidate_session(1, pull_request_record(72)), candidate_session(2, tag_record("72"))],
         {"72": 2, "#72": 1},
     ),
     "what is no number links nothing": (
         [
-            candidate(place, link(number, 7))
+            candidate_session(place, pull_request_record(number, 7))
             for place, number in enumerate(["72", None, True, 72.0, [72]], 1)
         ],
         {"#72": NOT_FOUND},
@@ -209,11 +226,11 @@ CASES: dict[
         },
     ),
     "an exact title may be an address": (
-        [candidate(1, custom_title("https://example.org/issue?id=1"))],
+        [candidate_session(1, custom_title("https://example.org/issue?id=1"))],
         {"https://example.org/issue?id=1": 1},
     ),
     "what is no file may be a part of a title or a tag": (
-        [candidate(1, custom_title("Fix src/parser.py"), tag("team/red"))],
+        [candidate_session(1, custom_title("Fix src/parser.py"), tag_record("team/red"))],
         {
             "src/parser": 1,
             "team/red": 1,
@@ -222,8 +239,8 @@ CASES: dict[
     ),
     "of folders with one key the one named inside decides": (
         [
-            candidate(1, custom_title("same"), cwd="/w/a_b"),
-            candidate(2, custom_title("same"), cwd="/w/a-b"),
+            candidate_session(1, custom_title("same"), cwd="/w/a_b"),
+            candidate_session(2, custom_title("same"), cwd="/w/a-b"),
         ],
         {("same", "/w/a_b"): 1, ("same", "/w/a-b"): 2},
     ),
@@ -232,94 +249,100 @@ CASES: dict[
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_forms_of_a_locator(config_home: ConfigHome, case: str) -> None:
-    """Each form, and the one with precedence; a higher number is an older session."""
+    """Each case has a form and the one with precedence. A higher number is an older session."""
     sessions, expected = CASES[case]
     for each in sessions:
-        talk(config_home, each.number, *each.more, cwd=each.cwd, **each.fields)
+        write_numbered_talk(config_home, each.number, *each.more, cwd=each.cwd, **each.fields)
     for typed, meant in expected.items():
         words, cwd = (typed, CWD) if isinstance(typed, str) else typed
         if isinstance(meant, int):
-            assert number_named(config_home, words, cwd) == meant, words
+            assert find_number(config_home, words, cwd) == meant, words
         else:
             with pytest.raises(meant[0], match=meant[1] or None):
-                number_named(config_home, words, cwd)
+                find_number(config_home, words, cwd)
 
 
 def test_an_address_names_the_import_command(config_home: ConfigHome) -> None:
     """The error does not repeat the query, which may contain a key."""
     with pytest.raises(UsageError) as caught:
-        number_named(config_home, "https://example.org/a.jsonl?key=secret")
+        find_number(config_home, "https://example.org/a.jsonl?key=secret")
     assert (caught.value.remedy, caught.value.exit_code) == ("curl URL | resume-hooks import -", 2)
     assert "secret" not in caught.value.message
 
 
 def test_latest_inside_the_client(config_home: ConfigHome) -> None:
-    """It is the current session, as where nothing is said.
-
-    The ones before it are the newest others.
-    """
+    """It is the current session, as without a locator. The ones before it are the newest others."""
     for number in (1, 2, 3):
-        talk(config_home, number)
+        write_numbered_talk(config_home, number)
     inside = {"CLAUDE_CODE_SESSION_ID": session_id(2)}
     assert [
-        number_named(config_home, words, **inside) for words in ("latest", "latest~1", "latest~2")
+        find_number(config_home, words, **inside) for words in ("latest", "latest~1", "latest~2")
     ] == [2, 1, 3]
 
 
-def test_an_ambiguous_locator(config_home: ConfigHome) -> None:
-    """The error lists the newest first, and only those of this project."""
-    same = [candidate(number, custom_title("same")) for number in (7, 6)]
-    for each in [*PARSERS, candidate(5, tag("wip")), candidate(4, tag("wip")), *same]:
-        talk(config_home, each.number, *each.more, cwd=each.cwd)
+def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None:
+    """The newest is first, and only sessions of this project are listed."""
+    same = [candidate_session(number, custom_title("same")) for number in (7, 6)]
+    for each in [
+        *PARSERS,
+        candidate_session(5, tag_record("wip")),
+        candidate_session(4, tag_record("wip")),
+        *same,
+    ]:
+        write_numbered_talk(config_home, each.number, *each.more, cwd=each.cwd)
     for words, found in {"pars": [1, 2], "wip": [4, 5], "same": [6, 7]}.items():
         with pytest.raises(AmbiguousLocator, match=f"'{words}' fits 2 sessions") as caught:
-            number_named(config_home, words)
+            find_number(config_home, words)
         assert [row["session_id"] for row in caught.value.candidates] == [
             session_id(number) for number in found
         ]
         assert (caught.value.locator, caught.value.exit_code) == (words, 2)
         assert set(caught.value.candidates[0]) == {"session_id", "title", "ended", "session_file"}
     with pytest.raises(AmbiguousLocator, match="'0000' fits 7 sessions"):
-        number_named(config_home, "0000")
+        find_number(config_home, "0000")
 
 
-def test_many_candidates(config_home: ConfigHome) -> None:
-    """The newest are shown, and all are counted."""
+def test_many_candidates_are_counted(config_home: ConfigHome) -> None:
+    """Only the newest are shown."""
     for number in range(1, MAX_CANDIDATES + 6):
-        talk(config_home, number, custom_title(f"Same words {number}"))
+        write_numbered_talk(config_home, number, custom_title(f"Same words {number}"))
     with pytest.raises(AmbiguousLocator, match=f"fits {MAX_CANDIDATES + 5} sessions") as caught:
-        number_named(config_home, "same words")
+        find_number(config_home, "same words")
     assert len(caught.value.candidates) == MAX_CANDIDATES
     assert caught.value.candidates[0]["session_id"] == session_id(1)
 
 
-def test_a_model_s_shell(config_home: ConfigHome) -> None:
-    """There the same forms name the same sessions."""
-    talk(config_home, 1, custom_title("Fix the parser"), tag("wip"), link(72))
+def test_locators_work_in_a_models_shell(config_home: ConfigHome) -> None:
+    """The same forms name the same sessions."""
+    write_numbered_talk(
+        config_home, 1, custom_title("Fix the parser"), tag_record("wip"), pull_request_record(72)
+    )
     for words in ("latest", "parser", "wip", "#72"):
-        assert number_named(config_home, words, CLAUDECODE="1") == 1
+        assert find_number(config_home, words, CLAUDECODE="1") == 1
 
 
-def test_resolvers_of_ones_own(config_home: ConfigHome) -> None:
-    """A chain is a tuple: forms are added, omitted and put in another order."""
-    path = talk(config_home, 1, custom_title("mine"))
+def test_resolvers_can_be_added_and_reordered(config_home: ConfigHome) -> None:
+    """The chain is a tuple."""
+    path = write_numbered_talk(config_home, 1, custom_title("mine"))
 
-    def by_nickname(words: str, around: Surroundings) -> SessionFile | None:
+    def find_by_nickname(words: str, around: Surroundings) -> SessionFile | None:
         return session_file(path) if words == "boss" and around.cwd == CWD else None
 
     assert (
-        resolve_locator("boss", CWD, config_home.where, resolvers=(by_nickname, *RESOLVERS)).path
+        resolve_locator(
+            "boss", CWD, config_home.where, resolvers=(find_by_nickname, *RESOLVERS)
+        ).path
         == path
     )
     with pytest.raises(SessionNotFound):
-        resolve_locator("mine", CWD, config_home.where, resolvers=(by_nickname,))
+        resolve_locator("mine", CWD, config_home.where, resolvers=(find_by_nickname,))
 
 
 @pytest.mark.parametrize("words", [session_id(5), session_id(5)[:8], "Copied"])
-def test_of_several_copies_the_one_of_this_project(config_home: ConfigHome, words: str) -> None:
-    """By id, prefix and title alike, whichever is newer; from elsewhere the newest."""
-    newer = talk(config_home, 5, custom_title("Copied", session_id(5)), cwd="/other")
-    here = talk(config_home, 5, custom_title("Copied", session_id(5)))
+def test_the_copy_in_this_project_is_preferred(config_home: ConfigHome, words: str) -> None:
+    """This is true for id, prefix and title, even if another copy is newer. From elsewhere the newest counts."""
+    newer = write_numbered_talk(config_home, 5, custom_title("Copied", session_id(5)), cwd="/other")
+    here = write_numbered_talk(config_home, 5, custom_title("Copied", session_id(5)))
     os.utime(here, (1, 1))
     assert resolve_locator(words, CWD, config_home.where).path == here
     for cwd in ("/other", "/elsewhere"):
@@ -327,8 +350,8 @@ def test_of_several_copies_the_one_of_this_project(config_home: ConfigHome, word
 
 
 def test_sessions_behind_a_link_are_mentioned(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The link is not followed, and nobody is mentioned a deletion."""
-    path = talk(config_home, 5)
+    """The link is not followed, and the message does not claim a deletion."""
+    path = write_numbered_talk(config_home, 5)
     folder = os.path.dirname(path)
     os.rename(path, tmp_path / "moved.jsonl")
     os.symlink(tmp_path / "moved.jsonl", path)

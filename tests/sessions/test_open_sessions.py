@@ -1,4 +1,4 @@
-"""Whether a session is open: by the clients' own entries and the last write."""
+"""Tests of whether a session is open: by the clients' own entries and the last write."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ OTHER = session_id(2)
 
 
 @pytest.fixture
-def session(config_home: ConfigHome) -> SessionFile:
-    """A session that nobody wrote to for long."""
+def old_session(config_home: ConfigHome) -> SessionFile:
+    """Return a session that was last written long ago."""
     return session_file(
         write_session(config_home.project(), SESSION, conversation(1), mtime=LONG_AGO)
     )
 
 
 @pytest.fixture
-def ended() -> int:
-    """The number of a process that is gone."""
+def ended_process() -> int:
+    """Return the id of a process that has ended."""
     process = subprocess.Popen(["true"])
     process.wait()
     return process.pid
@@ -61,9 +61,9 @@ def client_entry(home: ConfigHome, pid: int, **entry: Any) -> None:
     (folder / f"{pid}.json").write_text(body, encoding="utf-8")
 
 
-def test_a_session_of_long_ago_is_not_live(config_home: ConfigHome, session: SessionFile) -> None:
-    """No client lists itself, none runs in its folder."""
-    assert describe_open_session(session, config_home.where) == ""
+def test_an_old_session_is_not_open(config_home: ConfigHome, old_session: SessionFile) -> None:
+    """No client lists itself, and none runs in its folder."""
+    assert describe_open_session(old_session, config_home.where) == ""
 
 
 @pytest.mark.parametrize(
@@ -71,19 +71,17 @@ def test_a_session_of_long_ago_is_not_live(config_home: ConfigHome, session: Ses
     [(0, True), (FRESH_SECONDS - 10, True), (FRESH_SECONDS + 10, False), (-1_000, True)],
 )
 def test_a_recent_write_counts_as_open(
-    config_home: ConfigHome, session: SessionFile, age: int, *, is_open: bool
+    config_home: ConfigHome, old_session: SessionFile, age: int, *, is_open: bool
 ) -> None:
-    """It was within a minute, or later than now according to the clock."""
-    os.utime(session.path, (time.time() - age,) * 2)
-    assert bool(describe_open_session(session, config_home.where)) is is_open
+    """It was within a minute, or is later than the clock."""
+    os.utime(old_session.path, (time.time() - age,) * 2)
+    assert bool(describe_open_session(old_session, config_home.where)) is is_open
 
 
-def test_a_child_of_ours_that_nobody_continued_in(
-    config_home: ConfigHome, session: SessionFile
-) -> None:
+def test_an_untouched_child_is_not_open(config_home: ConfigHome, old_session: SessionFile) -> None:
     """We wrote it last, so it is open only if a client lists it or the user continued it."""
     child = session_file(
-        write_child(fork.plan_fork(session, config_home.where), config_home.where).file
+        write_child(fork.plan_fork(old_session, config_home.where), config_home.where).file
     )
     assert describe_open_session(child, config_home.where) == ""
     client_entry(config_home, os.getpid(), sessionId=child.session_id)
@@ -121,33 +119,33 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", ENTRIES)
-def test_the_entries_of_running_clients(
-    config_home: ConfigHome, session: SessionFile, ended: int, case: str
+def test_the_entry_of_a_running_client_decides(
+    config_home: ConfigHome, old_session: SessionFile, ended_process: int, case: str
 ) -> None:
-    """The entry of a client that may be running decides. Keys and other files in the folder are skipped."""
+    """Keys and other files in the folder are skipped."""
     fields, reason = ENTRIES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
-    client_entry(config_home, ended if "ended" in fields else os.getpid(), **entry)
+    client_entry(config_home, ended_process if "ended" in fields else os.getpid(), **entry)
     for name in (f"{os.getpid()}.abc.key", "x.json", "\u00b2.json", "1"):
         (config_home.config / "sessions" / name).write_text("{}", encoding="utf-8")
-    why = describe_open_session(session, config_home.where)
+    why = describe_open_session(old_session, config_home.where)
     assert reason in why
     assert bool(why) is bool(reason)
 
 
 def test_an_unreadable_session_counts_as_open(
-    config_home: ConfigHome, session: SessionFile
+    config_home: ConfigHome, old_session: SessionFile
 ) -> None:
     """Its client's entries cannot be listed, or its file cannot be read."""
     (config_home.config / "sessions").write_text("no folder", encoding="utf-8")
-    assert "it is unknown" in describe_open_session(session, config_home.where)
-    gone = session._replace(path=f"{session.path}.gone")
+    assert "it is unknown" in describe_open_session(old_session, config_home.where)
+    gone = old_session._replace(path=f"{old_session.path}.gone")
     assert "it is unknown" in describe_open_session(gone, config_home.where)
 
 
 @pytest.fixture
-def a_silent_client(tmp_path: Path) -> Iterator[int]:
-    """A process called as clients are, that lists itself nowhere, as 2.1.42."""
+def unlisted_client(tmp_path: Path) -> Iterator[int]:
+    """Yield a process that is named like a client but lists itself nowhere, like 2.1.42."""
     if not os.path.isdir("/proc/self"):
         pytest.skip("without /proc other processes' folders are not seen")
     program = tmp_path / "claude"
@@ -163,42 +161,49 @@ def a_silent_client(tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_an_entry_that_is_not_a_file(
-    config_home: ConfigHome, session: SessionFile, kind: str
+def test_an_entry_that_is_not_a_file_is_ignored(
+    config_home: ConfigHome, old_session: SessionFile, kind: str
 ) -> None:
-    """It says nothing, and is not waited for."""
+    """Reading it does not block."""
     folder = config_home.config / "sessions"
     folder.mkdir()
     if kind == "pipe":
         os.mkfifo(folder / f"{os.getpid()}.json")
     else:
         (folder / f"{os.getpid()}.json").symlink_to("/dev/zero")
-    assert describe_open_session(session, config_home.where) == ""
+    assert describe_open_session(old_session, config_home.where) == ""
 
 
-def test_a_client_that_lists_itself_nowhere(config_home: ConfigHome, a_silent_client: int) -> None:
-    """It makes no session of its folder open, and its child is left to it."""
+def test_an_unlisted_client_opens_no_session(config_home: ConfigHome, unlisted_client: int) -> None:
+    """Sessions of its folder do not count as open, and it may open its own child."""
     path = write_session(
-        config_home.project(os.readlink(f"/proc/{a_silent_client}/cwd")),
+        config_home.project(os.readlink(f"/proc/{unlisted_client}/cwd")),
         SESSION,
         conversation(1),
         mtime=LONG_AGO,
     )
     assert describe_open_session(session_file(path), config_home.where) == ""
-    assert not Clients(config_home.where).may_open_child(os.getpid(), SESSION, a_silent_client)
+    assert not Clients(config_home.where).may_open_child(os.getpid(), SESSION, unlisted_client)
 
 
-def test_a_child_is_left_to_the_client_that_made_it(config_home: ConfigHome, ended: int) -> None:
-    """Or to any, once that one has ended; never while another has it open."""
+def test_only_the_client_that_made_a_child_may_open_it(
+    config_home: ConfigHome, ended_process: int
+) -> None:
+    """After it has ended, any client may, unless another has the child open."""
     here, other = os.getpid(), os.getppid()
 
-    def left(maker: int | None) -> bool:
+    def may_open(maker: int | None) -> bool:
         return Clients(config_home.where).may_open_child(here, SESSION, maker)
 
     client_entry(config_home, here, sessionId=OTHER)
     client_entry(config_home, other, sessionId=OTHER)
-    assert [left(maker) for maker in (here, other, ended, None)] == [True, False, True, True]
+    assert [may_open(maker) for maker in (here, other, ended_process, None)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     client_entry(config_home, here)
-    assert left(here)
+    assert may_open(here)
     client_entry(config_home, other)
-    assert not any(left(maker) for maker in (here, other, ended, None))
+    assert not any(may_open(maker) for maker in (here, other, ended_process, None))

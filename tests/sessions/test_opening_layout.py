@@ -1,4 +1,4 @@
-"""An opening in little room: the lineage and the next step stay, what lies between gives way from its end."""
+"""Tests of an opening with little space: the lineage and the next step stay, and the digest loses its end."""
 
 from __future__ import annotations
 
@@ -6,31 +6,34 @@ import pytest
 
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, opening_text, shorten_opening
-from tests.sessions.test_lineage_block import ancestor, block
+from tests.sessions.test_lineage_block import block_of_child, present_ancestor
 
 MOST = 3_800
 WHOLE = "12345678:1"
 DIGEST = "\n".join(f"line {number} of the digest" for number in range(400))
 
 
-def opening(
+def opening_of_child(
     count: int = 2, step: str = "fix the tests", digest: str = DIGEST, summary: str = ""
 ) -> str:
-    """The opening of a child with so many ancestors."""
+    """Return the opening of a child with this many ancestors."""
     return opening_text(
-        block([ancestor(n) for n in range(1, count + 1)]), step, digest=digest, summary=summary
+        block_of_child([present_ancestor(n) for n in range(1, count + 1)]),
+        step,
+        digest=digest,
+        summary=summary,
     )
 
 
 def test_a_short_opening_is_unchanged() -> None:
-    """To the letter."""
-    text = opening(digest="goal: short")
+    """Every byte stays."""
+    text = opening_of_child(digest="goal: short")
     assert shorten_opening(text, MOST, WHOLE) == text
 
 
-def test_the_digest_is_replaced_by_the_line() -> None:
-    """Its best lines come first; where the rest is stands in place of them."""
-    text = shorten_opening(opening(), MOST, WHOLE)
+def test_a_long_digest_is_shortened() -> None:
+    """Its best lines come first, and a line says where the rest is."""
+    text = shorten_opening(opening_of_child(), MOST, WHOLE)
     assert len(text) <= MOST
     assert text.startswith(OPENING_MARKER)
     assert text.endswith(
@@ -46,9 +49,11 @@ def test_the_digest_is_replaced_by_the_line() -> None:
 @pytest.mark.parametrize("step", ["", "x", "long words " * 2_000, "\n".join("abc" * 5_000)])
 @pytest.mark.parametrize("summary", ["", "s" * 9_000, "s\n" * 3_000])
 @pytest.mark.parametrize("digest", ["", DIGEST, "no line end " * 900])
-def test_whatever_is_long(most: int, count: int, step: str, summary: str, digest: str) -> None:
-    """It fits, its block is whole, and a next step is there from its beginning."""
-    text = shorten_opening(opening(count, step.strip(), digest, summary.strip()), most, WHOLE)
+def test_any_long_opening_fits(most: int, count: int, step: str, summary: str, digest: str) -> None:
+    """Its block is complete, and a next step has its beginning."""
+    text = shorten_opening(
+        opening_of_child(count, step.strip(), digest, summary.strip()), most, WHOLE
+    )
     assert len(text) <= most
     assert text.count(OPENING_MARKER) == text.count(CLOSING_MARKER) == 1
     assert (f"{NEXT_STEP_HEADING}\n{step.strip()[:100]}" in text) is bool(step.strip())

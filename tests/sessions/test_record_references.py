@@ -1,4 +1,4 @@
-"""References: which words name which record, and what is said of words that name none."""
+"""Tests of references: the words that name a record, and the errors for others."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_invalid_references(text: str, wrong: str) -> None:
     assert (caught.value.message, caught.value.remedy) == (wrong, REFERENCE_HELP)
 
 
-def test_a_record_of_a_named_session() -> None:
-    """With the session said elsewhere the record's part stands alone, and nothing may be said twice."""
+def test_a_reference_with_the_option_session() -> None:
+    """The reference then has only the record's part. Naming the session twice is refused."""
     assert parse_reference("56", "a title") == Reference("a title", 56)
     assert parse_reference(UUID, SESSION) == Reference(SESSION, UUID)
     with pytest.raises(UsageError, match="contains a session, and --session is given as well"):
@@ -76,8 +76,8 @@ def test_a_record_of_a_named_session() -> None:
 
 
 @pytest.fixture
-def entries(tmp_path: Path) -> RecordLines:
-    """A session with a blank line, a line that is none, a queued prompt, and one uuid twice."""
+def record_lines(tmp_path: Path) -> RecordLines:
+    """Return a session with a blank line, an invalid line, a queued prompt, and one uuid twice."""
     records: list[Record | bytes] = [
         user("first", uuid=UUID),
         b"",
@@ -89,68 +89,75 @@ def entries(tmp_path: Path) -> RecordLines:
     return RecordLines(write_session(tmp_path, SESSION, records), SESSION)
 
 
-def test_by_line(entries: RecordLines) -> None:
-    """Lines count from 0, whatever stands in them; each gives its own bytes again."""
-    assert len(entries) == 6
-    assert find_numbered_line(Reference(SESSION, 2), entries).read_raw() == b"no record\n"
-    assert find_numbered_line(Reference(SESSION, 2), entries).parse_record() is None
-    assert find_numbered_line(Reference(SESSION, 3), entries).reference == f"{SESSION}:3"
+def test_a_record_is_found_by_its_line(record_lines: RecordLines) -> None:
+    """Lines count from 0, whatever their content. Each gives its own bytes."""
+    assert len(record_lines) == 6
+    assert find_numbered_line(Reference(SESSION, 2), record_lines).read_raw() == b"no record\n"
+    assert find_numbered_line(Reference(SESSION, 2), record_lines).parse_record() is None
+    assert find_numbered_line(Reference(SESSION, 3), record_lines).reference == f"{SESSION}:3"
     with pytest.raises(UsageError) as caught:
-        find_numbered_line(Reference(SESSION, 6), entries)
+        find_numbered_line(Reference(SESSION, 6), record_lines)
     assert caught.value.remedy == "It has lines 0 to 5."
 
 
-def test_by_uuid(entries: RecordLines) -> None:
-    """Of two records with one uuid the last counts, as in clients, unless the first is where it was searched."""
-    assert find_numbered_line(Reference(SESSION, UUID), entries).number == 3
-    assert find_numbered_line(Reference(SESSION, UUID.upper()), entries).number == 3
+def test_a_record_is_found_by_its_uuid(record_lines: RecordLines) -> None:
+    """Of two records with one uuid the last counts, as in clients, unless the search found the first."""
+    assert find_numbered_line(Reference(SESSION, UUID), record_lines).number == 3
+    assert find_numbered_line(Reference(SESSION, UUID.upper()), record_lines).number == 3
     assert [
-        found.number for near in (-1, 0, 3, 99) if (found := entries.find_uuid(UUID, near))
+        found.number for near in (-1, 0, 3, 99) if (found := record_lines.find_uuid(UUID, near))
     ] == [
         3,
         0,
         3,
         3,
     ]
-    assert find_numbered_line(Reference(SESSION, session_id(8)), entries).number == 4
+    assert find_numbered_line(Reference(SESSION, session_id(8)), record_lines).number == 4
     with pytest.raises(UsageError, match=f"No record {SESSION} in "):
-        find_numbered_line(Reference(SESSION, SESSION), entries)
+        find_numbered_line(Reference(SESSION, SESSION), record_lines)
 
 
-def test_by_place(entries: RecordLines) -> None:
-    """The line that begins at a byte, whatever it holds; numbered once somebody wants that."""
-    garbage, last = (find_numbered_line(Reference(SESSION, number), entries) for number in (2, 5))
-    assert find_numbered_line(Reference(SESSION, RecordOffset(garbage.offset)), entries) == garbage
-    found = find_referenced_line(Reference(SESSION, RecordOffset(last.offset)), entries)
+def test_a_record_is_found_by_its_offset(record_lines: RecordLines) -> None:
+    """It is the line that begins at a byte. Its number is computed on request."""
+    garbage, last = (
+        find_numbered_line(Reference(SESSION, number), record_lines) for number in (2, 5)
+    )
+    assert (
+        find_numbered_line(Reference(SESSION, RecordOffset(garbage.offset)), record_lines)
+        == garbage
+    )
+    found = find_referenced_line(Reference(SESSION, RecordOffset(last.offset)), record_lines)
     assert (found.number, found.reference) == (-1, f"{SESSION}:@{last.offset}")
-    assert (found.read_raw(), entries.add_number(found)) == (last.read_raw(), last)
-    for nowhere in (garbage.offset + 1, entries.size, 10**14):
+    assert (found.read_raw(), record_lines.add_number(found)) == (last.read_raw(), last)
+    for nowhere in (garbage.offset + 1, record_lines.size, 10**14):
         with pytest.raises(UsageError, match=f"begins at byte {nowhere}$"):
-            find_referenced_line(Reference(SESSION, RecordOffset(nowhere)), entries)
+            find_referenced_line(Reference(SESSION, RecordOffset(nowhere)), record_lines)
 
 
-def test_by_uuid_and_place(entries: RecordLines) -> None:
-    """The place tells records of one uuid apart.
-
-    Where another record is there by now the uuid alone counts.
-    """
-    first, other = (find_numbered_line(Reference(SESSION, number), entries) for number in (0, 4))
+def test_an_offset_distinguishes_records_of_one_uuid(record_lines: RecordLines) -> None:
+    """If another record is there by now, only the uuid counts."""
+    first, other = (
+        find_numbered_line(Reference(SESSION, number), record_lines) for number in (0, 4)
+    )
     assert (
         find_referenced_line(
-            Reference(SESSION, RecordOffset(first.offset, UUID.upper())), entries
+            Reference(SESSION, RecordOffset(first.offset, UUID.upper())), record_lines
         ).offset
         == first.offset
     )
-    for moved in (other.offset, first.offset + 1, entries.size):
+    for moved in (other.offset, first.offset + 1, record_lines.size):
         assert (
-            find_numbered_line(Reference(SESSION, RecordOffset(moved, UUID)), entries).number == 3
+            find_numbered_line(Reference(SESSION, RecordOffset(moved, UUID)), record_lines).number
+            == 3
         )
     with pytest.raises(UsageError, match=f"No record {session_id(7)} in "):
-        find_referenced_line(Reference(SESSION, RecordOffset(first.offset, session_id(7))), entries)
+        find_referenced_line(
+            Reference(SESSION, RecordOffset(first.offset, session_id(7))), record_lines
+        )
 
 
-def test_a_file_that_grows(tmp_path: Path) -> None:
-    """Lines after the opening are not included, nor the rest of an unfinished line."""
+def test_later_lines_are_not_included(tmp_path: Path) -> None:
+    """The rest of an unfinished line is not included either."""
     path = Path(write_session(tmp_path, SESSION, conversation(2)))
     whole = path.read_bytes()
     path.write_bytes(whole[:-9])
@@ -166,8 +173,8 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     assert entries.line_at(len(entries)) is None
 
 
-def test_a_file_that_goes(tmp_path: Path) -> None:
-    """A record that was found and then deleted or truncated is reported."""
+def test_a_deleted_or_truncated_record_is_reported(tmp_path: Path) -> None:
+    """It was found before."""
     path = Path(write_session(tmp_path, SESSION, conversation(1)))
     entry = RecordLines(str(path), SESSION).line_at(1)
     assert entry is not None

@@ -1,7 +1,4 @@
-"""Titles and tags: appended as whole records, cleaned, unique.
-
-And nothing else of the file touched.
-"""
+"""Tests of titles and tags: they are appended as complete records, cleaned and unique, and change nothing else."""
 
 from __future__ import annotations
 
@@ -49,8 +46,8 @@ READS_AS_ANOTHER = (
 
 
 @pytest.fixture
-def session(config_home: ConfigHome) -> SessionFile:
-    """A session that was last written long ago."""
+def old_session(config_home: ConfigHome) -> SessionFile:
+    """Return a session that was last written long ago."""
     return locate.session_file(
         write_session(config_home.project(), SESSION, conversation(2), mtime=OLD)
     )
@@ -64,20 +61,17 @@ def records_after(session: SessionFile, before: bytes) -> list[object]:
     return [json.loads(line) for line in now[len(before) :].split(b"\n") if line]
 
 
-def rename(session: SessionFile, title: str, environ: dict[str, str], **how: bool) -> None:
-    """Plan and write."""
+def rename_session(session: SessionFile, title: str, environ: dict[str, str], **how: bool) -> None:
+    """Plan and write a title."""
     write_label(plan_title(session, title, Where(environ), **how))
 
 
-def test_a_title_is_two_records(session: SessionFile, config_home: ConfigHome) -> None:
-    """As ``/rename`` of 2.1.112 and later has it: the title, and the name above the input box.
-
-    At column 0.
-    """
-    before = Path(session.path).read_bytes()
-    rename(session, "  Fix the parser ", config_home.environ)
+def test_a_title_is_two_records(old_session: SessionFile, config_home: ConfigHome) -> None:
+    """Like ``/rename`` of 2.1.112 and later, they are the title and the name above the input box, at column 0."""
+    before = Path(old_session.path).read_bytes()
+    rename_session(old_session, "  Fix the parser ", config_home.environ)
     assert (
-        Path(session.path).read_bytes()[len(before) :]
+        Path(old_session.path).read_bytes()[len(before) :]
         == (
             f'{{"type":"custom-title","customTitle":"Fix the parser","sessionId":"{SESSION}"}}\n'
             f'{{"type":"agent-name","agentName":"Fix the parser","sessionId":"{SESSION}"}}\n'
@@ -86,42 +80,46 @@ def test_a_title_is_two_records(session: SessionFile, config_home: ConfigHome) -
 
 
 def test_a_tag_is_one_record_and_an_empty_one_clears_it(
-    session: SessionFile, config_home: ConfigHome
+    old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """The last one wins."""
-    before = Path(session.path).read_bytes()
-    write_label(plan_tag(session, "experiment", config_home.where))
-    assert HeadTail(session.path).tag == "experiment"
-    write_label(plan_tag(session, "", config_home.where))
-    assert records_after(session, before) == [
+    """The last one counts."""
+    before = Path(old_session.path).read_bytes()
+    write_label(plan_tag(old_session, "experiment", config_home.where))
+    assert HeadTail(old_session.path).tag == "experiment"
+    write_label(plan_tag(old_session, "", config_home.where))
+    assert records_after(old_session, before) == [
         {"type": "tag", "tag": "experiment", "sessionId": SESSION},
         {"type": "tag", "tag": "", "sessionId": SESSION},
     ]
-    assert not HeadTail(session.path).tag
+    assert not HeadTail(old_session.path).tag
 
 
-def test_the_session_gets_no_newer(session: SessionFile, config_home: ConfigHome) -> None:
-    """It does not become the latest, is not open, and expires when it would have."""
-    rename(session, "Fix the parser", config_home.environ)
-    write_label(plan_tag(session, "x", config_home.where))
-    assert os.stat(session.path).st_mtime == OLD
+def test_a_rename_keeps_the_modification_time(
+    old_session: SessionFile, config_home: ConfigHome
+) -> None:
+    """The session does not become the latest or open, and expires at the same time."""
+    rename_session(old_session, "Fix the parser", config_home.environ)
+    write_label(plan_tag(old_session, "x", config_home.where))
+    assert os.stat(old_session.path).st_mtime == OLD
 
 
-def test_an_unchanged_label_is_not_written(session: SessionFile, config_home: ConfigHome) -> None:
+def test_an_unchanged_label_is_not_written(
+    old_session: SessionFile, config_home: ConfigHome
+) -> None:
     """This applies to a title, a tag, and the absence of a tag."""
-    rename(session, "Fix", config_home.environ)
-    write_label(plan_tag(session, "x", config_home.where))
-    before = Path(session.path).read_bytes()
-    assert not plan_title(session, "Fix", config_home.where).records
-    assert not plan_tag(session, "x", config_home.where).records
-    rename(session, "Fix", config_home.environ)
-    write_label(plan_tag(session, "", config_home.where))
-    assert not plan_tag(session, "", config_home.where).records
-    assert len(records_after(session, before)) == 1
+    rename_session(old_session, "Fix", config_home.environ)
+    write_label(plan_tag(old_session, "x", config_home.where))
+    before = Path(old_session.path).read_bytes()
+    assert not plan_title(old_session, "Fix", config_home.where).records
+    assert not plan_tag(old_session, "x", config_home.where).records
+    rename_session(old_session, "Fix", config_home.environ)
+    write_label(plan_tag(old_session, "", config_home.where))
+    assert not plan_tag(old_session, "", config_home.where).records
+    assert len(records_after(old_session, before)) == 1
 
 
-def test_a_name_that_stayed_behind_is_brought_along(config_home: ConfigHome) -> None:
-    """The SDK writes the title alone: clients then continue showing the old name above the input box."""
+def test_an_outdated_agent_name_is_updated(config_home: ConfigHome) -> None:
+    """The SDK writes only the title, so clients continue to show the old name above the input box."""
     name = {"type": "agent-name", "agentName": "Old", "sessionId": SESSION}
     path = write_session(
         config_home.project(), SESSION, [*conversation(1), name, custom_title("New")]
@@ -131,24 +129,21 @@ def test_a_name_that_stayed_behind_is_brought_along(config_home: ConfigHome) -> 
 
 
 def test_a_title_of_another_session_is_refused(
-    session: SessionFile, config_home: ConfigHome
+    old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """Names are locators, a first prompt too; ``force`` gives it all the same.
-
-    Other projects do not count.
-    """
+    """Names and first prompts are locators. ``force`` allows it. Other projects do not count."""
     write_session(
         config_home.project(),
         OTHER,
         [*conversation(1, session_id=OTHER), custom_title("Fix", OTHER)],
     )
     with pytest.raises(TitleTaken, match=OTHER):
-        plan_title(session, "Fix", config_home.where)
-    rename(session, "Fix", config_home.environ, force=True)
-    assert HeadTail(session.path).custom_title == "Fix"
+        plan_title(old_session, "Fix", config_home.where)
+    rename_session(old_session, "Fix", config_home.environ, force=True)
+    assert HeadTail(old_session.path).custom_title == "Fix"
     write_session(config_home.project(), OTHER, conversation(1, session_id=OTHER))
     with pytest.raises(TitleTaken):
-        plan_title(session, "prompt 0", config_home.where)
+        plan_title(old_session, "prompt 0", config_home.where)
     third = session_id(3)
     far = write_session(config_home.project("/elsewhere"), third, conversation(1, session_id=third))
     assert plan_title(locate.session_file(far), "Fix", config_home.where).records
@@ -175,14 +170,17 @@ NO_TAGS = ("\u200b", "\ue000", " \t ", "y" * (MAX_LABEL_CHARACTERS + 1), "\udcff
         for words in own + READS_AS_ANOTHER
     ],
 )
-def test_invalid_titles_and_tags(
-    session: SessionFile, config_home: ConfigHome, decide: Callable[..., LabelChange], words: str
+def test_invalid_titles_and_tags_are_refused(
+    old_session: SessionFile,
+    config_home: ConfigHome,
+    decide: Callable[..., LabelChange],
+    words: str,
 ) -> None:
-    """Invisible text, a long text, another session's locator, an option, and invalid bytes."""
-    before = Path(session.path).read_bytes()
+    """They are invisible text, a long text, another session's locator, an option, and invalid bytes."""
+    before = Path(old_session.path).read_bytes()
     with pytest.raises(UsageError):
-        decide(session, words, config_home.where)
-    assert Path(session.path).read_bytes() == before
+        decide(old_session, words, config_home.where)
+    assert Path(old_session.path).read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -201,16 +199,16 @@ def test_invalid_titles_and_tags(
     ],
 )
 def test_a_title_is_one_clean_line(
-    session: SessionFile, config_home: ConfigHome, given_title: str, title: str
+    old_session: SessionFile, config_home: ConfigHome, given_title: str, title: str
 ) -> None:
-    """Controls and what reorders text go; letters of all scripts and joined emoji stay."""
-    rename(session, given_title, config_home.environ)
-    assert HeadTail(session.path).custom_title == title
+    """Controls and characters that reorder text are removed. Letters of all scripts and joined emoji stay."""
+    rename_session(old_session, given_title, config_home.environ)
+    assert HeadTail(old_session.path).custom_title == title
 
 
 @given(st.text(min_size=1, max_size=MAX_LABEL_CHARACTERS))
-def test_cleaning_twice_is_cleaning_once(text: str) -> None:
-    """Whatever is given, what is left names the same again, on one line, or is refused."""
+def test_cleaning_a_title_is_idempotent(text: str) -> None:
+    """The result is one line, or the title is refused."""
     for clean in (rename_module._normalize_title, rename_module._normalize_tag):
         try:
             once = clean(text)
@@ -220,11 +218,8 @@ def test_cleaning_twice_is_cleaning_once(text: str) -> None:
         assert len(once.splitlines()) == 1
 
 
-def test_other_files_have_no_title(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A file of another name, a link, a stub, a sub-agent's transcript.
-
-    And one that went meanwhile.
-    """
+def test_other_files_cannot_be_renamed(config_home: ConfigHome, tmp_path: Path) -> None:
+    """They are a file of another name, a link, a stub, a sub-agent's transcript or a deleted file."""
     folder = config_home.project()
     foreign = tmp_path / "copy.jsonl"
     foreign.write_bytes(session_bytes(conversation(1)))
@@ -243,58 +238,62 @@ def test_other_files_have_no_title(config_home: ConfigHome, tmp_path: Path) -> N
         )
 
 
-def test_a_read_only_session_is_left_alone(session: SessionFile, config_home: ConfigHome) -> None:
-    """By whoever runs it: root could write."""
-    os.chmod(session.path, 0o400)
+def test_a_read_only_session_is_not_renamed(
+    old_session: SessionFile, config_home: ConfigHome
+) -> None:
+    """This is true even for root, who could write."""
+    os.chmod(old_session.path, 0o400)
     with pytest.raises(WriteFailed, match="read-only"):
-        plan_title(session, "x", config_home.where)
+        plan_title(old_session, "x", config_home.where)
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_a_session_that_went_or_became_a_link_gets_no_title(
-    session: SessionFile, config_home: ConfigHome, tmp_path: Path, *, linked: bool
+def test_a_session_deleted_before_the_write_gets_no_title(
+    old_session: SessionFile, config_home: ConfigHome, tmp_path: Path, *, linked: bool
 ) -> None:
-    """Between plan and write: no file is made again, which would be listed as a session, and no link is followed."""
-    change = plan_title(session, "x", config_home.where)
+    """No file is created, which would be listed as a session, and no link is followed."""
+    change = plan_title(old_session, "x", config_home.where)
     target = tmp_path / "target"
     target.write_bytes(b"theirs\n")
-    os.unlink(session.path)
+    os.unlink(old_session.path)
     if linked:
-        os.symlink(target, session.path)
+        os.symlink(target, old_session.path)
     with pytest.raises(WriteFailed):
         write_label(change)
-    assert os.path.lexists(session.path) is linked
+    assert os.path.lexists(old_session.path) is linked
     assert target.read_bytes() == b"theirs\n"
 
 
-def test_a_torn_last_line_is_ended_first(session: SessionFile, config_home: ConfigHome) -> None:
-    """An interrupted client's half record does not swallow the title."""
-    with open(session.path, "ab") as stream:
-        stream.write(b'{"type":"user","mess')
-    rename(session, "Fix", config_home.environ)
-    assert HeadTail(session.path).custom_title == "Fix"
-    assert b'{"type":"user","mess\n{"type":"custom-title"' in Path(session.path).read_bytes()
-
-
-def test_a_line_that_is_being_written_is_waited_for(
-    session: SessionFile, config_home: ConfigHome
+def test_an_unfinished_last_line_is_ended_first(
+    old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A client that writes a long record in two parts gets it whole."""
+    """The partial record of an interrupted client does not swallow the title."""
+    with open(old_session.path, "ab") as stream:
+        stream.write(b'{"type":"user","mess')
+    rename_session(old_session, "Fix", config_home.environ)
+    assert HeadTail(old_session.path).custom_title == "Fix"
+    assert b'{"type":"user","mess\n{"type":"custom-title"' in Path(old_session.path).read_bytes()
+
+
+def test_a_rename_waits_for_a_line_being_written(
+    old_session: SessionFile, config_home: ConfigHome
+) -> None:
+    """A client that writes a long record in two parts is not interrupted."""
     record = b'{"type":"system","content":"' + b"x" * 1_000 + b'"}\n'
-    with open(session.path, "ab", buffering=0) as stream:
+    with open(old_session.path, "ab", buffering=0) as stream:
         stream.write(record[:500])
         later = threading.Timer(0.1, stream.write, [record[500:]])
         later.start()
-        rename(session, "Fix", config_home.environ)
+        rename_session(old_session, "Fix", config_home.environ)
         later.join()
-    assert record in Path(session.path).read_bytes()
-    assert HeadTail(session.path).custom_title == "Fix"
+    assert record in Path(old_session.path).read_bytes()
+    assert HeadTail(old_session.path).custom_title == "Fix"
 
 
-def test_many_writers_lose_nothing(session: SessionFile, config_home: ConfigHome) -> None:
-    """Titles and tags from several at once are all there, each on a line of its own."""
-    before = Path(session.path).read_bytes()
-    changes = [plan_tag(session, f"tag {n}", config_home.where) for n in range(8)]
+def test_parallel_renames_lose_no_record(old_session: SessionFile, config_home: ConfigHome) -> None:
+    """Each title and tag is on its own line."""
+    before = Path(old_session.path).read_bytes()
+    changes = [plan_tag(old_session, f"tag {n}", config_home.where) for n in range(8)]
 
     def add(change: LabelChange) -> None:
         append_records(
@@ -306,27 +305,27 @@ def test_many_writers_lose_nothing(session: SessionFile, config_home: ConfigHome
         thread.start()
     for thread in threads:
         thread.join()
-    found = records_after(session, before)
+    found = records_after(old_session, before)
     assert sorted(str(row) for row in found) == sorted(str(change.records[0]) for change in changes)
 
 
 def test_a_concurrent_title_of_another_program_is_reported(
-    session: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    old_session: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that sets its own title right after ours wins, and the user is informed."""
-    change = plan_title(session, "Ours", config_home.where)
+    """A client that sets its own title right after ours wins, and the user is told."""
+    change = plan_title(old_session, "Ours", config_home.where)
 
-    def then_theirs(path: str, lines: list[bytes]) -> None:
+    def append_and_replace(path: str, lines: list[bytes]) -> None:
         append_records(path, lines)
         append_records(path, [json.dumps(custom_title("Theirs")).encode()])
 
-    monkeypatch.setattr(rename_module, "append_records", then_theirs)
+    monkeypatch.setattr(rename_module, "append_records", append_and_replace)
     with pytest.raises(WriteFailed, match="Another program"):
         write_label(change)
 
 
-def test_a_live_session_is_warned_of(config_home: ConfigHome) -> None:
-    """A client that has it open (2.1.329) may write the title that it knew again."""
+def test_renaming_an_open_session_gives_a_warning(config_home: ConfigHome) -> None:
+    """Its client (2.1.329) may write the old title again."""
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
     change = plan_title(session, "x", config_home.where)
     assert "/rename" in change.warnings[0]

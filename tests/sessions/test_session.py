@@ -1,4 +1,4 @@
-"""A session is opened once for all that is read of it, and tells when its file changed since."""
+"""Tests of an opened session: all reads see one file, and it notices later changes."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def test_cached_facts_match_the_file(session: Session) -> None:
     assert session.context == context._replace(window_known=True)
 
 
-def test_a_loaded_session_stays_itself(session: Session) -> None:
-    """Whoever is given one reads nothing again; one that differs is a file that nobody read."""
+def test_a_loaded_session_is_not_read_again(session: Session) -> None:
+    """With another field it is no longer a loaded session."""
     assert Session.from_file(session, session.where) is session
     assert session.ends is session.ends
     assert not isinstance(session._replace(session_id="other"), Session)
 
 
-def test_it_shows_when_its_file_changed(session: Session) -> None:
-    """A line more, or no file, and it is not as it was read."""
+def test_a_session_notices_changes_of_its_file(session: Session) -> None:
+    """A new line or a deletion counts."""
     told = [session.is_unchanged]
     with open(session.path, "ab") as stream:
         stream.write(b"{}\n")
@@ -51,15 +51,15 @@ def test_it_shows_when_its_file_changed(session: Session) -> None:
     assert told == [True, False, False]
 
 
-def test_all_who_read_see_one_file(session: Session) -> None:
-    """Also where another file took its name, or none has it."""
+def test_all_reads_see_the_same_file(session: Session) -> None:
+    """This is true even if another file gets its name or the file is deleted."""
     before = HeadTail(session.file).head
     os.unlink(session.path)
     assert HeadTail(session.file).head == before
 
 
-def test_two_who_read_at_once_do_not_disturb_each_other(session: Session) -> None:
-    """The second one opens the file for itself."""
+def test_parallel_reads_are_independent(session: Session) -> None:
+    """The second reader opens the file itself."""
     with open_transcript(session.file) as first:
         line = first.readline()
         with open_transcript(session.file) as second:
@@ -67,8 +67,8 @@ def test_two_who_read_at_once_do_not_disturb_each_other(session: Session) -> Non
         assert first.readline() != line
 
 
-def test_a_missing_file_is_reported_once_it_is_read(session: Session) -> None:
-    """With the message that any reading of it gives."""
+def test_a_missing_file_is_reported_when_it_is_read(session: Session) -> None:
+    """The message is the same for any read."""
     os.unlink(session.path)
     with (
         pytest.raises(SessionNotFound, match="can't be read"),

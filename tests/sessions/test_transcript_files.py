@@ -1,4 +1,4 @@
-"""Sub-agents: where their files lie, whose they are, and the words that name one."""
+"""Tests of sub-agents' files: their places, their sessions and their locators."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tests.builders import (
 OTHER = session_id(9)
 
 
-def agent(folder: Path, name: str, session: str = SESSION) -> Path:
-    """A sub-agent's file with one prompt."""
+def write_subagent(folder: Path, name: str, session: str = SESSION) -> Path:
+    """Write a sub-agent's file with one prompt."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
     record = user("look around", uuid="s0", session_id=session, isSidechain=True, agentId=name[6:])
@@ -43,30 +43,30 @@ def agent(folder: Path, name: str, session: str = SESSION) -> Path:
 
 
 @pytest.fixture
-def parent(config_home: ConfigHome) -> Path:
-    """A session with sub-agents: in its folder, nested in it, and next to it as old clients have it."""
+def session_with_subagents(config_home: ConfigHome) -> Path:
+    """Return a session with sub-agents: in its folder, nested in it, and next to it as in old clients."""
     project = config_home.project()
     path = Path(write_session(project, SESSION, conversation(1)))
     own = project / SESSION / "subagents"
-    agent(own, "agent-a1b2c3")
+    write_subagent(own, "agent-a1b2c3")
     (own / "agent-a1b2c3.meta.json").write_text('{"agentType":"Explore"}')
-    agent(own / "workflows" / "run1", "agent-a1ff")
-    agent(project, "agent-b7")
-    agent(project, "agent-c8", OTHER)
+    write_subagent(own / "workflows" / "run1", "agent-a1ff")
+    write_subagent(project, "agent-b7")
+    write_subagent(project, "agent-c8", OTHER)
     (own / "agent-link.jsonl").symlink_to(own / "agent-a1b2c3.jsonl")
     (own / "journal.jsonl").write_text("{}")
     return path
 
 
-def test_the_subagents_of_a_session(parent: Path) -> None:
-    """By name, wherever they lie; links, other files, and those of other sessions are none."""
-    found = subagents_of_session(str(parent))
+def test_subagents_of_a_session_are_found_in_every_place(session_with_subagents: Path) -> None:
+    """Links, other files, and sub-agents of other sessions are not included."""
+    found = subagents_of_session(str(session_with_subagents))
     assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]
     assert {one.session_id for one in found} == {SESSION}
     assert [agent_type(one.path) for one in found] == ["Explore", "", ""]
     assert [title_of_transcript(one.path) for one in found] == ["look around"] * 3
-    assert subagents_of_session(str(parent.parent / f"{OTHER}.jsonl")) == [
-        Subagent(OTHER, "agent-c8", str(parent.parent / "agent-c8.jsonl"))
+    assert subagents_of_session(str(session_with_subagents.parent / f"{OTHER}.jsonl")) == [
+        Subagent(OTHER, "agent-c8", str(session_with_subagents.parent / "agent-c8.jsonl"))
     ]
     assert subagents_of_session("/nowhere/at/all.jsonl") == []
 
@@ -75,11 +75,11 @@ def test_the_subagents_of_a_session(parent: Path) -> None:
 def test_folders_that_are_links_are_not_followed(
     config_home: ConfigHome, tmp_path: Path, place: str
 ) -> None:
-    """The session's own folder, that of its sub-agents, or one below it may lead out of the projects."""
+    """They are the session's folder, that of its sub-agents, or one below it, which may be outside the projects."""
     project = config_home.project()
     path = write_session(project, SESSION, conversation(1))
     outside = tmp_path / "outside"
-    agent(outside / "subagents" / "workflows", "agent-a1")
+    write_subagent(outside / "subagents" / "workflows", "agent-a1")
     link = project / SESSION / place
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(outside / place)
@@ -89,12 +89,14 @@ def test_folders_that_are_links_are_not_followed(
         resolve_transcript(f"{SESSION}/agent-a1", CWD, config_home.where)
 
 
-def test_names_and_owners(parent: Path, tmp_path: Path) -> None:
-    """A file's name says whether it is one, its first record whose."""
+def test_a_first_record_names_the_owning_session(
+    session_with_subagents: Path, tmp_path: Path
+) -> None:
+    """The file's name shows that it is a sub-agent's."""
     assert [subagent_name(path) for path in ("/x/agent-1.jsonl", "/x/agent-1.meta.json", f"/x/{SESSION}.jsonl")] == [
         "agent-1", None, None,
     ]  # fmt: skip
-    assert owning_session(str(parent.parent / "agent-b7.jsonl")) == SESSION
+    assert owning_session(str(session_with_subagents.parent / "agent-b7.jsonl")) == SESSION
     (tmp_path / "agent-x.jsonl").write_bytes(b'{"sessionId":"../../etc"}\n')
     assert (
         owning_session(str(tmp_path / "agent-x.jsonl"))
@@ -107,43 +109,58 @@ def test_names_and_owners(parent: Path, tmp_path: Path) -> None:
     "words",
     [f"{SESSION}/agent-a1b2c3", "11111111/agent-a1b", "1111/agent-a1b2c3", "Mine/agent-a1b"],
 )
-def test_locators_of_a_sub_agent(config_home: ConfigHome, parent: Path, words: str) -> None:
-    """Any name of the session, and the sub-agent's id or its beginning."""
-    with parent.open("ab") as stream:
+def test_a_locator_finds_a_sub_agent(
+    config_home: ConfigHome, session_with_subagents: Path, words: str
+) -> None:
+    """It has any name of the session, and the sub-agent's id or its beginning."""
+    with session_with_subagents.open("ab") as stream:
         stream.write(session_bytes([custom_title("Mine")]))
     found = resolve_transcript(words, CWD, config_home.where)
     assert found.session_id == f"{SESSION}/agent-a1b2c3"
-    assert found.path == str(parent.parent / SESSION / "subagents" / "agent-a1b2c3.jsonl")
+    assert found.path == str(
+        session_with_subagents.parent / SESSION / "subagents" / "agent-a1b2c3.jsonl"
+    )
     assert found.size > 0
 
 
-def test_by_its_path(config_home: ConfigHome, parent: Path) -> None:
-    """The same names come of it; a session's own path leads to its sub-agents too."""
-    nested = parent.parent / SESSION / "subagents" / "workflows" / "run1" / "agent-a1ff.jsonl"
+def test_a_path_finds_a_sub_agent(config_home: ConfigHome, session_with_subagents: Path) -> None:
+    """It gives the same names. A session's own path finds its sub-agents too."""
+    nested = (
+        session_with_subagents.parent
+        / SESSION
+        / "subagents"
+        / "workflows"
+        / "run1"
+        / "agent-a1ff.jsonl"
+    )
     assert (
         resolve_transcript(str(nested), "/", config_home.where).session_id
         == f"{SESSION}/agent-a1ff"
     )
-    assert resolve_transcript(f"{parent}/agent-b7", "/", config_home.where).path == str(
-        parent.parent / "agent-b7.jsonl"
-    )
+    assert resolve_transcript(
+        f"{session_with_subagents}/agent-b7", "/", config_home.where
+    ).path == str(session_with_subagents.parent / "agent-b7.jsonl")
 
 
-def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None:
-    """Ids, paths with slashes, and titles that look like a sub-agent's name."""
+def test_locators_with_slashes_still_find_sessions(
+    config_home: ConfigHome, session_with_subagents: Path
+) -> None:
+    """They are paths, and titles that look like a sub-agent's name."""
     write_session(
         config_home.project(),
         OTHER,
         [*conversation(1, session_id=OTHER), custom_title("fix/agent-loop", OTHER)],
     )
-    for words in ("fix/agent-loop", OTHER, str(parent.parent / f"{OTHER}.jsonl")):
+    for words in ("fix/agent-loop", OTHER, str(session_with_subagents.parent / f"{OTHER}.jsonl")):
         assert resolve_transcript(words, CWD, config_home.where).session_id == OTHER
     assert resolve_transcript(None, CWD, config_home.where).session_id in {SESSION, OTHER}
     assert not is_subagent_locator("/some/path/agent-x")
     assert not is_subagent_locator("/agent-x")
 
 
-def test_invalid_locators_of_sub_agents(config_home: ConfigHome, parent: Path) -> None:
+def test_invalid_locators_of_sub_agents(
+    config_home: ConfigHome, session_with_subagents: Path
+) -> None:
     """The error lists the existing sub-agents, or several matches with a locator for each."""
     with pytest.raises(SessionNotFound) as caught:
         resolve_transcript("1111/agent-zz", CWD, config_home.where)
@@ -158,8 +175,10 @@ def test_invalid_locators_of_sub_agents(config_home: ConfigHome, parent: Path) -
         resolve_transcript("nope/agent-a1", CWD, config_home.where)
 
 
-def test_how_they_are_named(config_home: ConfigHome, parent: Path, tmp_path: Path) -> None:
-    """In full and short, ready to be found again; a file that no id leads to goes by its path."""
+def test_names_of_a_sub_agent_can_be_found_again(
+    config_home: ConfigHome, session_with_subagents: Path, tmp_path: Path
+) -> None:
+    """They are long and short. A file without an id is named by its path."""
     one = resolve_transcript("1111/agent-b7", CWD, config_home.where)
     assert names_of_transcript(one, config_home.where) == TranscriptNames(
         f"{SESSION}/agent-b7", "11111111/agent-b7"

@@ -20,8 +20,8 @@ from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.session import Session
 from tests.builders import SESSION, ConfigHome, conversation, write_session
-from tests.hooks.conftest import children
-from tests.hooks.test_trim import bulky
+from tests.hooks.conftest import children_of
+from tests.hooks.test_trim import turns_with_large_files
 
 Verb = Callable[[Session, Caller], Outcome]
 
@@ -38,7 +38,7 @@ VERBS: dict[str, Verb] = {
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
     """A session that is worth trimming."""
-    return Path(write_session(config_home.project(), SESSION, bulky()))
+    return Path(write_session(config_home.project(), SESSION, turns_with_large_files()))
 
 
 @pytest.fixture(params=VERBS)
@@ -51,7 +51,7 @@ def test_a_verb_opens_one_child(verb: Verb, parent: Path, config_home: ConfigHom
     """The outcome has its id and its plan, so that no caller searches for them."""
     outcome = verb(Session.open_path(str(parent), config_home.where), Caller(config_home.where))
     assert isinstance(outcome, OpenedSession)
-    (child,) = children(parent)
+    (child,) = children_of(parent)
     assert outcome.receipt.session_id == child.stem
     assert outcome.plan is not None
     assert outcome.plan.draft.session_id == child.stem
@@ -64,7 +64,7 @@ def test_a_dry_run_writes_nothing(verb: Verb, parent: Path, config_home: ConfigH
     )
     assert isinstance(outcome, NothingWritten)
     assert (outcome.receipt.session_id, outcome.receipt.file) == ("", "")
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
 def test_a_caller_that_refuses_the_draft(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
@@ -78,7 +78,7 @@ def test_a_caller_that_refuses_the_draft(verb: Verb, parent: Path, config_home: 
             Session.open_path(str(parent), config_home.where),
             Caller(config_home.where, check_draft=refuse),
         )
-    assert children(parent) == []
+    assert children_of(parent) == []
 
 
 def test_only_a_caller_that_reuses_is_given_the_same_child(
@@ -92,7 +92,7 @@ def test_only_a_caller_that_reuses_is_given_the_same_child(
     assert (again.action, again.plan, again.receipt.written) == ("already handed off", None, False)
     assert again.receipt.session_id == first.receipt.session_id
     handoff(session, spec, Caller(config_home.where))
-    assert len(children(parent)) == 2
+    assert len(children_of(parent)) == 2
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -114,7 +114,7 @@ def test_a_trim_is_written_once_its_caller_agrees(
     outcome = write_trim(preview.plan, Caller(config_home.where), agrees)
     assert asked == [preview.plan]
     assert isinstance(outcome, OpenedSession) is answer
-    assert len(children(parent)) == answer
+    assert len(children_of(parent)) == answer
 
 
 def test_an_untrim_of_a_whole_session_gives_a_reason(config_home: ConfigHome) -> None:
@@ -126,4 +126,4 @@ def test_an_untrim_of_a_whole_session_gives_a_reason(config_home: ConfigHome) ->
     assert isinstance(outcome, NothingWritten)
     assert outcome.reason is not None
     assert "Nothing in this session is trimmed" in outcome.reason.message
-    assert children(path) == []
+    assert children_of(path) == []

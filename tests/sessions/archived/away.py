@@ -1,4 +1,4 @@
-"""Owns how a test's session goes: archived, and then deleted as the client deletes."""
+"""Archive a test's session, then delete it as the client does."""
 
 from __future__ import annotations
 

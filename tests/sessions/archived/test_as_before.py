@@ -1,6 +1,6 @@
-"""What is told of a session, and made of it, before the client deleted it and after: the same but for path and status.
+"""Tests that verbs give the same results before and after the client deleted a session, except for path and status.
 
-Real transcripts, copied; each verb in this process, in every form that the vault has.
+Real transcripts are copied, and each verb runs in this process, with every form of the vault.
 """
 
 from __future__ import annotations
@@ -53,18 +53,20 @@ def verb_answer(home: ConfigHome, *words: str) -> Any:
     document = json.loads(done.stdout)
     assert document["ok"], document
     assert words[0] != "search" or document["data"]["hits"], words
-    return bare(document)
+    return without_variable_fields(document)
 
 
-def bare(value: Any) -> Any:
-    """A document without what may differ."""
+def without_variable_fields(value: Any) -> Any:
+    """Return a document without the fields that may differ."""
     if isinstance(value, dict):
-        return {key: bare(each) for key, each in value.items() if key not in CHANGED}
-    return [bare(each) for each in value] if isinstance(value, list) else value
+        return {
+            key: without_variable_fields(each) for key, each in value.items() if key not in CHANGED
+        }
+    return [without_variable_fields(each) for each in value] if isinstance(value, list) else value
 
 
-def answers(home: ConfigHome, parent: str, child: str) -> list[Any]:
-    """All that reading verbs say of a session and of its trimmed child."""
+def answers_of_reading_verbs(home: ConfigHome, parent: str, child: str) -> list[Any]:
+    """Return the answers of all reading verbs about a session and its trimmed child."""
     short = parent[:8]
     verbs = [
         ("lineage", child), ("lineage", child, "--original"), ("lineage", parent, "--derived"), ("info", short),
@@ -77,8 +79,8 @@ def answers(home: ConfigHome, parent: str, child: str) -> list[Any]:
     return [verb_answer(home, *words) for words in verbs]
 
 
-def neutral(home: ConfigHome, path: str) -> list[str]:
-    """The lines of a child without its own id, instants and places."""
+def neutral_lines(home: ConfigHome, path: str) -> list[str]:
+    """Return the lines of a child without its own id, times and paths."""
     own = Path(path).stem
     text = Path(path).read_text(encoding="utf-8", errors="surrogateescape").replace(own, "<child>")
     text = re.sub(r"\d{4}-\d\d-\d\d(?:T[\d:.]+Z| \d\d:\d\d)", "<instant>", text).replace(
@@ -89,8 +91,8 @@ def neutral(home: ConfigHome, path: str) -> list[str]:
     ).splitlines()
 
 
-def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
-    """Return a fork and an untrim, which are removed again."""
+def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
+    """Return the lines of a fork and an untrim, which are removed again."""
     made = []
     session = locate.resolve_locator(parent, "/", home.where)
     made.append(write_child(fork.plan_fork(session, home.where), home.where))
@@ -99,7 +101,7 @@ def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
     lines = []
     for receipt in made:
         assert os.path.dirname(receipt.file) == str(home.project())
-        lines.append(neutral(home, receipt.file))
+        lines.append(neutral_lines(home, receipt.file))
         outputs = Path(receipt.file).with_suffix("") / "tool-results"
         lines.append(sorted(each.name for each in outputs.iterdir()) if outputs.is_dir() else [])
         if receipt.parent_session_id == parent and not os.path.lexists(receipt.parent_file):
@@ -113,11 +115,10 @@ def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: str) -> None:
-    """Of a parent that only the vault has, and of its trimmed child.
-
-    Children go where the parent lay.
-    """
+def test_verbs_give_the_same_results_for_an_archived_session(
+    config_home: ConfigHome, name: str
+) -> None:
+    """The parent is only in the vault, and it has a trimmed child. New children go to the parent's folder."""
     path = copy_from_corpus(config_home, name)
     options = Options(keep_recent=0, min_savings=0, threshold=40)
     session = locate.session_file(path)
@@ -125,14 +126,14 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
     child = write_child(decided, config_home.where)
     os.utime(child.file, (LAST + 60, LAST + 60))
     (config_home.config / "resume-hooks" / "links.jsonl").unlink()
-    before = answers(config_home, session.session_id, child.session_id)
-    made = children(config_home, session.session_id, child.session_id)
+    before = answers_of_reading_verbs(config_home, session.session_id, child.session_id)
+    made = lines_of_children(config_home, session.session_id, child.session_id)
     archive_and_remove(path, config_home.environ)
     assert locate.resolve_locator(session.session_id, "/", config_home.where).path != path
-    after = answers(config_home, session.session_id, child.session_id)
+    after = answers_of_reading_verbs(config_home, session.session_id, child.session_id)
     for one, other in zip(before, after, strict=True):
         assert one == other
-    assert children(config_home, session.session_id, child.session_id) == made
+    assert lines_of_children(config_home, session.session_id, child.session_id) == made
     rows = LineageFinder(config_home.where).find_lineage(child.file)
     assert [(row.status, row.session_file) for row in rows] == [
         ("kept", path),

@@ -1,4 +1,4 @@
-"""The index over the vault: nothing that was known is read again, a cold one reads what is kept, one pack at a time."""
+"""Tests of the index over the vault: it reads no known file again, and a new index reads one pack at a time."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ from resume_hooks.sessions.transcript_files import list_transcripts
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, user, write_session
 from tests.search.index.probe import read_index
 from tests.sessions.archived.away import archive_and_remove
-from tests.sessions.test_lineage import watched
+from tests.sessions.test_lineage import opened_paths
 
 OLD = 1_700_000_000
 
 
-def a_session(home: ConfigHome, number: str = SESSION, words: str = "zebra crossing") -> Path:
-    """A session and its sub-agent, both with words of their own."""
+def write_session_with_subagent(
+    home: ConfigHome, number: str = SESSION, words: str = "zebra crossing"
+) -> Path:
+    """Write a session and its sub-agent, each with its own words."""
     rows = [
         *conversation(2, session_id=number),
         user(words, uuid=f"u-{number}", parent="r4", session_id=number),
@@ -45,36 +47,36 @@ def a_session(home: ConfigHome, number: str = SESSION, words: str = "zebra cross
     return path
 
 
-def read_now(home: ConfigHome) -> int:
-    """Bytes that the index reads to be up to date."""
+def bytes_read(home: ConfigHome) -> int:
+    """Return the number of bytes that the index reads to be up to date."""
     with opened_index(home.where) as index:
         assert index.notes == []
         return index.outcome.read_bytes
 
 
-def hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:
+def find_hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:
     """Return the hits of a search: references and snippets."""
     found = search_index(words.split(), scope or Scope(), home.where)
     return [(hit.reference, hit.snippet) for hit in found.hits]
 
 
 def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
-    """It was moved and restored: no byte is read, and every word is still found."""
-    path = a_session(config_home)
+    """No byte is read, and every word is still found."""
+    path = write_session_with_subagent(config_home)
     before = read_index(config_home).finds
     told = (
-        hits(config_home, "zebra"),
-        hits(config_home, "giraffe"),
-        hits(config_home, "zebra", project_scope_of_folder(CWD, config_home.where)),
+        find_hits(config_home, "zebra"),
+        find_hits(config_home, "giraffe"),
+        find_hits(config_home, "zebra", project_scope_of_folder(CWD, config_home.where)),
     )
     assert all(told)
     archive_and_remove(path, config_home.environ)
-    assert read_now(config_home) == 0
+    assert bytes_read(config_home) == 0
     assert read_index(config_home).finds == before
     assert (
-        hits(config_home, "zebra"),
-        hits(config_home, "giraffe"),
-        hits(config_home, "zebra", project_scope_of_folder(CWD, config_home.where)),
+        find_hits(config_home, "zebra"),
+        find_hits(config_home, "giraffe"),
+        find_hits(config_home, "zebra", project_scope_of_folder(CWD, config_home.where)),
     ) == told
     kept = note_of(SESSION, config_home.where)
     assert kept is not None
@@ -84,15 +86,15 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     os.utime(path, (OLD, OLD))
     read_index(config_home)
     assert index_status(config_home.where)[3:] == (2, *index_status(config_home.where)[4:7], 0, 0)
-    assert hits(config_home, "zebra") == told[0]
+    assert find_hits(config_home, "zebra") == told[0]
 
 
-def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) -> None:
-    """And then contains what one does that was made while the sessions were there.
-
-    Nothing stays unpacked for it.
-    """
-    paths = [a_session(config_home, session_id(number), f"word{number}") for number in range(1, 4)]
+def test_a_new_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) -> None:
+    """It equals an index that was made before the sessions were deleted. No unpacked copy is left."""
+    paths = [
+        write_session_with_subagent(config_home, session_id(number), f"word{number}")
+        for number in range(1, 4)
+    ]
     whole = read_index(config_home, state=tmp_path / "warm").finds
     for path in paths:
         archive_and_remove(path, config_home.environ)
@@ -100,17 +102,18 @@ def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) -
     assert not os.path.isdir(unpacked_folder(config_home.where)) or not os.listdir(
         unpacked_folder(config_home.where)
     )
-    assert read_now(config_home) == 0
-    assert [reference for reference, _ in hits(config_home, "word2")] == [f"{session_id(2)}:4"]
+    assert bytes_read(config_home) == 0
+    assert [reference for reference, _ in find_hits(config_home, "word2")] == [f"{session_id(2)}:4"]
 
 
-def test_packed_ones_are_unpacked_one_at_a_time(
+def test_packed_sessions_are_unpacked_one_at_a_time(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one is read no other lies unpacked; one that somebody had open stays."""
+    """No other copy is unpacked meanwhile. One that another process uses stays."""
     for number in range(1, 5):
         archive_and_remove(
-            a_session(config_home, session_id(number), f"word{number}"), config_home.environ
+            write_session_with_subagent(config_home, session_id(number), f"word{number}"),
+            config_home.environ,
         )
     kept = note_of(session_id(4), config_home.where)
     assert kept is not None
@@ -118,26 +121,27 @@ def test_packed_ones_are_unpacked_one_at_a_time(
     seen = set()
     real = read_transcript.read_parts
 
-    def noted(job: ReadJob) -> Iterator[read_transcript.Part | None]:
+    def record_and_read(job: ReadJob) -> Iterator[read_transcript.Part | None]:
         seen.add(tuple(sorted(os.listdir(unpacked_folder(config_home.where)))))
         return real(job)
 
-    monkeypatch.setattr("resume_hooks.search.index.read_transcript.read_parts", noted)
+    monkeypatch.setattr("resume_hooks.search.index.read_transcript.read_parts", record_and_read)
     read_index(config_home)
     assert seen == {tuple(sorted({session_id(number), session_id(4)})) for number in range(1, 5)}
     assert os.listdir(unpacked_folder(config_home.where)) == [session_id(4)]
 
 
-def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
-    """Its state alone is read."""
+def test_an_up_to_date_index_reads_no_manifest(config_home: ConfigHome) -> None:
+    """Only the state is read."""
     for number in range(1, 4):
         archive_and_remove(
-            a_session(config_home, session_id(number), f"word{number}"), config_home.environ
+            write_session_with_subagent(config_home, session_id(number), f"word{number}"),
+            config_home.environ,
         )
     read_index(config_home)
     with opened_index(config_home.where) as index:
         found = list_transcripts(config_home.where)
-        with watched() as opened:
+        with opened_paths() as opened:
             assert find_changes(index.db, found, ArchivedSessions(config_home.where, found)) == (
                 [],
                 [],
@@ -145,29 +149,29 @@ def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
     assert [path for path in opened if path.endswith(".json")] == []
 
 
-def test_a_kept_copy_that_is_rewritten_is_read_again(config_home: ConfigHome) -> None:
+def test_a_rewritten_archived_copy_is_read_again(config_home: ConfigHome) -> None:
     """Removed text is no longer found, and its replacement is."""
-    kept = archive_and_remove(a_session(config_home), config_home.environ)
-    assert hits(config_home, "zebra")
+    kept = archive_and_remove(write_session_with_subagent(config_home), config_home.environ)
+    assert find_hits(config_home, "zebra")
     rewrite_archived(
         kept, lambda line: line.replace(b"zebra", b"a striped horse"), config_home.where
     )
-    assert hits(config_home, "zebra") == []
-    assert hits(config_home, "striped")
+    assert find_hits(config_home, "zebra") == []
+    assert find_hits(config_home, "striped")
 
 
 def test_a_session_that_left_the_vault_is_dropped(config_home: ConfigHome) -> None:
     """It is dropped like any other deleted file."""
-    kept = archive_and_remove(a_session(config_home), config_home.environ)
-    assert hits(config_home, "zebra")
+    kept = archive_and_remove(write_session_with_subagent(config_home), config_home.environ)
+    assert find_hits(config_home, "zebra")
     shutil.rmtree(kept.folder)
-    assert hits(config_home, "zebra") == []
+    assert find_hits(config_home, "zebra") == []
     assert read_index(config_home).finds == set()
 
 
-def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
-    """A record that a fork holds, too, is reported at the session that it was first said in."""
-    path = a_session(config_home)
+def test_an_archived_parent_keeps_its_records(config_home: ConfigHome) -> None:
+    """A record that a fork copied is reported in the session where it was first said."""
+    path = write_session_with_subagent(config_home)
     raw = path.read_bytes().replace(SESSION.encode(), session_id(7).encode())
     fork = path.with_name(f"{session_id(7)}.jsonl")
     fork.write_bytes(raw)
@@ -184,8 +188,8 @@ def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
 
 
 def test_a_temporary_index_reads_only_the_needed_files(config_home: ConfigHome) -> None:
-    """Vaulted sessions are included if the state folder is not writable."""
-    archive_and_remove(a_session(config_home), config_home.environ)
+    """Archived sessions are included if the state folder is not writable."""
+    archive_and_remove(write_session_with_subagent(config_home), config_home.environ)
     os.mkdir(os.path.join(config_home.config, "resume-hooks", "index.db"))
     found = search_index(
         ["zebra"], project_scope_of_folder(CWD, config_home.where), config_home.where

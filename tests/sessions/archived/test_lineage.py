@@ -1,4 +1,4 @@
-"""Lineage over the vault: parents and children of which it has the only copy, told as kept and never opened in vain."""
+"""Tests of lineages over the vault: archived parents and children are shown as archived and not unpacked."""
 
 from __future__ import annotations
 
@@ -23,30 +23,27 @@ from resume_hooks.transcripts.provenance import read_parent
 from tests.archive.vault.laid_out import session_with_every_file
 from tests.builders import SESSION, ConfigHome, line, session_id, user, write_session
 from tests.sessions.archived.away import archive_and_remove
-from tests.sessions.test_lineage import child
+from tests.sessions.test_lineage import write_continued_session
 
 AGES = [1, 2, 3, 4]
 
 
-def statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
-    """The rows of a lineage: number and status."""
+def numbers_and_statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
+    """Return the rows of a lineage: number and status."""
     return [
         (int(row.session_id[:8], 16), row.status)
         for row in LineageFinder(home.where).find_lineage(path)
     ]
 
 
-def generations(home: ConfigHome) -> list[str]:
-    """Four sessions, each continued from the one before it."""
-    return [child(home, number, number - 1 or None) for number in AGES]
+def write_four_generations(home: ConfigHome) -> list[str]:
+    """Write four sessions, each continued from the one before it."""
+    return [write_continued_session(home, number, number - 1 or None) for number in AGES]
 
 
-def test_a_line_of_which_most_is_gone(config_home: ConfigHome) -> None:
-    """Every row says what it said, where the client had its file, and that it is kept.
-
-    Descendants, too.
-    """
-    paths = generations(config_home)
+def test_a_lineage_of_archived_sessions(config_home: ConfigHome) -> None:
+    """Every row has the same facts, the client's path, and the status archived. Descendants do too."""
+    paths = write_four_generations(config_home)
     lineage_finder = LineageFinder(config_home.where)
     before, after_first = (
         lineage_finder.find_lineage(paths[-1]),
@@ -57,50 +54,53 @@ def test_a_line_of_which_most_is_gone(config_home: ConfigHome) -> None:
     lineage_finder = LineageFinder(config_home.where)
     rows = lineage_finder.find_lineage(paths[-1])
     assert [row.status for row in rows] == ["kept", "kept", "kept", "present"]
-    assert [_bare(row) for row in rows] == [_bare(row) for row in before]
+    assert [_row_without_status(row) for row in rows] == [
+        _row_without_status(row) for row in before
+    ]
     again = lineage_finder.find_descendants(session_id(1))
-    assert [(_bare(each.row), each.parent_session_id) for each in again] == [
-        (_bare(each.row), each.parent_session_id) for each in after_first
+    assert [(_row_without_status(each.row), each.parent_session_id) for each in again] == [
+        (_row_without_status(each.row), each.parent_session_id) for each in after_first
     ]
     assert [each.row.status for each in again] == ["kept", "kept", "present"]
     assert not os.path.exists(unpacked_folder(config_home.where)), "no pack is opened to tell of it"
 
 
-def _bare(row: object) -> dict[str, object]:
+def _row_without_status(row: object) -> dict[str, object]:
     return {name: getattr(row, name) for name in row.__slots__ if name != "status"}  # type: ignore[attr-defined]
 
 
-def test_one_that_is_in_neither(config_home: ConfigHome) -> None:
-    """It is missing, and what came before it can't be told."""
-    paths = generations(config_home)
+def test_a_session_that_was_not_archived_is_missing(config_home: ConfigHome) -> None:
+    """Its own ancestors are unknown."""
+    paths = write_four_generations(config_home)
     archive_and_remove(paths[0], config_home.environ)
     archive_and_remove(paths[2], config_home.environ)
     os.unlink(paths[1])
-    assert statuses(config_home, paths[3]) == [(2, "missing"), (3, "kept"), (4, "present")]
+    assert numbers_and_statuses(config_home, paths[3]) == [
+        (2, "missing"),
+        (3, "kept"),
+        (4, "present"),
+    ]
 
 
 def test_a_session_in_both_places_is_present(config_home: ConfigHome) -> None:
     """The client's file counts while it exists."""
-    paths = generations(config_home)
+    paths = write_four_generations(config_home)
     raw = Path(paths[0]).read_bytes()
     archive_and_remove(paths[0], config_home.environ)
     Path(paths[0]).write_bytes(raw)
-    assert statuses(config_home, paths[1]) == [(1, "present"), (2, "present")]
+    assert numbers_and_statuses(config_home, paths[1]) == [(1, "present"), (2, "present")]
 
 
-def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
-    """Of a session that names no parent itself.
-
-    And where the two disagree, the one that can be read is right.
-    """
-    first = child(config_home, 1)
-    second = child(config_home, 2, 9, file="")
+def test_links_may_lead_to_archived_sessions(config_home: ConfigHome) -> None:
+    """The session itself names no parent. If both disagree, the readable one is right."""
+    first = write_continued_session(config_home, 1)
+    second = write_continued_session(config_home, 2, 9, file="")
     Path(links_file(config_home.where)).parent.mkdir(parents=True, exist_ok=True)
     Path(links_file(config_home.where)).write_text(
         f'{{"child_id":"{session_id(2)}","parent_id":"{session_id(1)}","kind":"clear","at":"2026"}}\n'
     )
     archive_and_remove(first, config_home.environ)
-    assert statuses(config_home, second) == [(1, "kept"), (2, "present")]
+    assert numbers_and_statuses(config_home, second) == [(1, "kept"), (2, "present")]
     archive_and_remove(second, config_home.environ)
     assert [
         row.row.session_id
@@ -108,20 +108,22 @@ def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
     ] == [session_id(2)]
 
 
-def test_the_block_is_marked(config_home: ConfigHome) -> None:
-    """A kept ancestor is reported with its title, where it was, and that it is a copy."""
-    paths = generations(config_home)
+def test_the_lineage_block_marks_archived_ancestors(config_home: ConfigHome) -> None:
+    """The row has the title, the old path, and says that it is a copy."""
+    paths = write_four_generations(config_home)
     archive_and_remove(paths[0], config_home.environ)
     decided = agents.plan_fresh(locate.session_file(paths[1]), config_home.where)
     assert f"1. title 1 · {session_id(1)} · " in decided.opening
     assert f" · first session (archived copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
 
 
-def test_the_python_names(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A parent leads to what can be read; the chain names where the client had it."""
+def test_the_python_api_names_the_old_paths(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parent is the readable copy, and the chain has the client's paths."""
     for name, value in config_home.environ.items():
         monkeypatch.setenv(name, value)
-    paths = generations(config_home)
+    paths = write_four_generations(config_home)
     raw = Path(paths[2]).read_bytes()
     archive_and_remove(paths[2], config_home.environ)
     parent, how, _ = api.get_parent_info(paths[3])
@@ -130,15 +132,15 @@ def test_the_python_names(config_home: ConfigHome, monkeypatch: pytest.MonkeyPat
     assert [str(path) for path, _ in api.get_full_lineage_chain(paths[3])] == paths[::-1]
 
 
-def test_a_digest_goes_back_through_it(config_home: ConfigHome) -> None:
-    """An archived ancestor's digest is inherited like that of a present one."""
+def test_a_digest_inherits_from_an_archived_ancestor(config_home: ConfigHome) -> None:
+    """Its digest counts like that of a present one."""
     first = write_session(
         config_home.project(),
         session_id(1),
         [user("Mend the wheel of the cart", uuid="w", session_id=session_id(1))],
         mtime=1e9,
     )
-    second = child(config_home, 2, 1)
+    second = write_continued_session(config_home, 2, 1)
     before = build_digest(locate.session_file(second), config_home.where)
     archive_and_remove(first, config_home.environ)
     after = build_digest(locate.session_file(second), config_home.where)
@@ -146,11 +148,8 @@ def test_a_digest_goes_back_through_it(config_home: ConfigHome) -> None:
     assert "Mend the wheel" in repr(after)
 
 
-def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
-    """Handoff, fork: with its outputs and backups as copies of their own.
-
-    Named are its id and its old path.
-    """
+def test_children_of_an_archived_session_go_to_its_folder(config_home: ConfigHome) -> None:
+    """A handoff and a fork have their own copies of outputs and backups. They name the session's id and old path."""
     session = session_with_every_file(config_home)
     tracked = {"type": "file-history-snapshot", "messageId": "r3", "isSnapshotUpdate": False}
     named = {
@@ -184,8 +183,8 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     assert write_child(handed, config_home.where).file.startswith(str(config_home.project()))
 
 
-def test_outputs_that_the_client_deleted(config_home: ConfigHome) -> None:
-    """The child of the session has them from the vault, together with the remaining ones."""
+def test_a_child_gets_deleted_outputs_from_the_vault(config_home: ConfigHome) -> None:
+    """It has the remaining ones too."""
     session = session_with_every_file(config_home)
     outputs = config_home.project() / SESSION / "tool-results"
     (outputs / "toolu_2.txt").write_bytes(b"younger")
@@ -206,7 +205,7 @@ def test_outputs_that_the_client_deleted(config_home: ConfigHome) -> None:
 def test_a_failed_child_leaves_no_folder(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The project folder that was made for it goes again; one that is a link by now is refused."""
+    """The new project folder is removed again. A folder that is a link by now is refused."""
     session = session_with_every_file(config_home)
     archive_and_remove(session.path, config_home.environ)
     folder = config_home.project()
@@ -214,7 +213,7 @@ def test_a_failed_child_leaves_no_folder(
     kept = locate.resolve_locator(SESSION, "/", config_home.where)
     decided = fork.plan_fork(kept, config_home.where)
     with monkeypatch.context() as patch:
-        patch.setattr("resume_hooks.derive.child.write_child.create_session", _refused)
+        patch.setattr("resume_hooks.derive.child.write_child.create_session", _fail)
         with pytest.raises(WriteFailed):
             write_child(decided, config_home.where)
     assert not folder.exists()
@@ -226,5 +225,5 @@ def test_a_failed_child_leaves_no_folder(
     assert list(elsewhere.iterdir()) == []
 
 
-def _refused(*_: object) -> None:
+def _fail(*_: object) -> None:
     raise WriteFailed("no")

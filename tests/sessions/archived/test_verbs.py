@@ -1,4 +1,4 @@
-"""The command line on vaulted sessions: what changes one says how it comes back, what reads one that it is a copy."""
+"""Tests of verbs on archived sessions: writing verbs name the restore command, and reading ones mark the copy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_changes_to_an_archived_copy_are_refused(
 
 
 def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
-    """That a verb which would change an archived copy says so."""
+    """Check that a verb which would change an archived copy names the restore command."""
     kept = archive_and_remove(
         session_with_every_file(config_home, turns=3).path, config_home.environ
     )
@@ -64,7 +64,7 @@ def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) ->
 
 
 def test_an_archived_copy_is_labelled(config_home: ConfigHome, document: Document) -> None:
-    """``info`` shows that it is a copy, its format and its time; ``sessions --archived`` lists it."""
+    """``info`` shows that it is a copy, its format and its time. ``sessions --archived`` lists it."""
     path = session_with_every_file(config_home).path
     present = document("info", SESSION)["data"]
     assert (present["kept"], present["form"], present["kept_at"]) == (False, None, None)
@@ -84,7 +84,7 @@ def test_an_archived_copy_is_labelled(config_home: ConfigHome, document: Documen
 def test_the_list_of_archived_only_sessions(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """By project, page by page; sessions in both places are not listed."""
+    """It is by project and page. Sessions in both places are not listed."""
     for number in range(1, 5):
         folder = "/other" if number == 4 else CWD
         rows = [
@@ -112,10 +112,10 @@ def test_the_list_of_archived_only_sessions(
 
 
 @pytest.mark.parametrize("way", ["fork", "trim", "handoff"])
-def test_ways_that_make_a_child_need_no_restore(
+def test_a_child_of_an_archived_session_needs_no_restore(
     config_home: ConfigHome, cli: Cli, way: str
 ) -> None:
-    """The child lies where the parent lay; the parent stays gone."""
+    """The child is in the parent's folder, and the parent stays deleted."""
     home = config_home.root / "home"
     home.mkdir()
     rows = [{**record, "cwd": str(home)} for record in conversation(8)]
@@ -138,15 +138,15 @@ def test_ways_that_make_a_child_need_no_restore(
 def test_the_comparison_ends_with_the_restore_command(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """``resume`` if nobody can be asked."""
+    """``resume`` prints it if it cannot ask."""
     archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     found = document("resume", SESSION)
     assert found["data"]["commands"]["shell"] == f"resume-hooks restore {SESSION}"
     assert "only copy" in found["warnings"][0]
 
 
-def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
-    """``>lineage`` says which are copies, and how one comes back."""
+def test_the_lineage_card_marks_archived_sessions(config_home: ConfigHome) -> None:
+    """It has the restore command."""
     path = session_with_every_file(config_home).path
     kept = archive_and_remove(path, config_home.environ)
     card = lineage_card(
@@ -157,10 +157,10 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "go on")), ("continue", ())])
-def test_on_a_terminal_it_is_brought_back_first(
+def test_resume_restores_an_archived_session_on_a_terminal(
     desk: Desk, verb: str, words: tuple[str, ...]
 ) -> None:
-    """Asked, restored, and the client started on it; or left, and nothing is there."""
+    """After a yes the session is restored and the client starts with it. After a no it stays deleted."""
     path = desk.home.project(str(desk.project)) / f"{session_id(2)}.jsonl"
     os.utime(path, (1e9, 1e9))
     raw = path.read_bytes()
