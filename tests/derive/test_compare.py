@@ -1,4 +1,4 @@
-"""The ways on from a session, compared: what each leaves, what fits best, and that no session makes it fail."""
+"""Ways to continue a session are compared by their size and cost, and one is recommended."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ from tests.corpus import RealSession
 BASE, SHARED = 30_000, 20_000
 
 
-def usage(read: int, written: int) -> Record:
-    """A usage object of a session that caches for an hour; nothing is sent uncached."""
+def cached_usage(read: int, written: int) -> Record:
+    """Return the usage of a session that caches for an hour; nothing is sent uncached."""
     split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written}
     counts = {
         "input_tokens": 0,
@@ -71,11 +71,11 @@ def usage(read: int, written: int) -> Record:
     return {**counts, "cache_creation": split, "output_tokens": 0}
 
 
-def bulky(outputs: int = 40) -> list[Record]:
-    """A session that began with BASE, grew by outputs of 8,000 characters (2,000 tokens each), and two short turns."""
+def bulky_session(outputs: int = 40) -> list[Record]:
+    """Return a session of BASE tokens with outputs of about 2,000 tokens each and three short turns."""
     rows = [
         user("hello", uuid="u"),
-        assistant("hi", uuid="a", parent="u", ts=1, tokens=usage(SHARED, BASE - SHARED)),
+        assistant("hi", uuid="a", parent="u", ts=1, tokens=cached_usage(SHARED, BASE - SHARED)),
     ]
     context = BASE
     for number in range(outputs):
@@ -95,12 +95,12 @@ def bulky(outputs: int = 40) -> list[Record]:
                 ts=2 + number,
             ),
         ]
-        rows[-2]["message"]["usage"] = usage(context, 2_000)
+        rows[-2]["message"]["usage"] = cached_usage(context, 2_000)
         context += 2_000
     for number in range(3):
         rows.append(user("go on", uuid=f"p{number}", parent=rows[-1]["uuid"], ts=100 + 2 * number))
         answer = assistant("yes", uuid=f"y{number}", parent=f"p{number}", ts=101 + 2 * number)
-        answer["message"]["usage"] = usage(context, 100)
+        answer["message"]["usage"] = cached_usage(context, 100)
         context += 100
         rows.append(answer)
     return rows
@@ -116,24 +116,21 @@ def compare_at(
     )
 
 
-def by_name(found: Comparison) -> dict[str, Estimate]:
-    """The estimates by the name of the way."""
+def estimates_by_name(found: Comparison) -> dict[str, Estimate]:
+    """Return the estimates by the name of the way."""
     return {estimate.name: estimate for estimate in found.estimates}
 
 
-def test_warm(config_home: ConfigHome) -> None:
-    """All but the last answer comes out of the cache.
-
-    What is fresh shares what all sessions here begin with.
-    """
-    found = compare_at(config_home, bulky(), 200)
+def test_estimates_with_a_warm_cache(config_home: ConfigHome) -> None:
+    """All but the last answer comes from the cache. A new session shares the common beginning."""
+    found = compare_at(config_home, bulky_session(), 200)
     assert (found.is_cache_warm, found.age, found.traffic.lifetime) == (
         True,
         95,
         LONG_CACHE_SECONDS,
     )
     assert found.base.tokens == pytest.approx(BASE, abs=2)
-    rows = by_name(found)
+    rows = estimates_by_name(found)
     assert list(rows) == [GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT]
     assert (rows[GO_ON].tokens_after, rows[GO_ON].uncached_tokens) == (110_300, 0)
     assert rows[TRIM].tokens_after < 50_000
@@ -157,10 +154,10 @@ def test_warm(config_home: ConfigHome) -> None:
     assert 0 < (rows[HANDOFF].turns_to_pay_off or 0) < (rows[ROLLOVER].turns_to_pay_off or 0)
 
 
-def test_cold(config_home: ConfigHome) -> None:
-    """Without the cache each way sends everything, and a smaller way pays with its first turn."""
-    found = compare_at(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
-    rows = by_name(found)
+def test_estimates_with_a_cold_cache(config_home: ConfigHome) -> None:
+    """Each way sends everything, and a smaller way pays with its first turn."""
+    found = compare_at(config_home, bulky_session(), 105 + LONG_CACHE_SECONDS)
+    rows = estimates_by_name(found)
     assert not found.is_cache_warm
     for name in (GO_ON, TRIM, HANDOFF):
         assert rows[name].uncached_tokens == rows[name].tokens_after
@@ -172,41 +169,38 @@ def test_cold(config_home: ConfigHome) -> None:
 
 
 def test_a_cold_cache_recommends_the_way_that_pays_first(config_home: ConfigHome) -> None:
-    """As the table and the line at the start of a large session say.
-
-    With a warm cache, or of a small one, nothing.
-    """
-    found = compare_at(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
+    """With a warm cache, or for a small session, nothing is recommended."""
+    found = compare_at(config_home, bulky_session(), 105 + LONG_CACHE_SECONDS)
     assert found.context.max_percent < NEARLY_FULL_PERCENT
     assert (found.recommendation, found.advice and found.advice.reason) == (TRIM, COLD_CACHE_REASON)
-    assert compare_at(config_home, bulky(), 200).advice is None
-    assert compare_at(config_home, bulky(30), 105 + LONG_CACHE_SECONDS).advice is None
-    talk = [row for row in bulky(0) if row["uuid"] != "a"]
+    assert compare_at(config_home, bulky_session(), 200).advice is None
+    assert compare_at(config_home, bulky_session(30), 105 + LONG_CACHE_SECONDS).advice is None
+    talk = [row for row in bulky_session(0) if row["uuid"] != "a"]
     for number, row in enumerate(row for row in talk if row["type"] == "user"):
         row["message"]["content"] = f"{number} words " * 40_000
     for number, row in enumerate(row for row in talk if row["type"] == "assistant"):
-        row["message"]["usage"] = usage(35_000 * number, 35_000)
+        row["message"]["usage"] = cached_usage(35_000 * number, 35_000)
     found = compare_at(config_home, talk, 105 + LONG_CACHE_SECONDS)
     assert (found.context.tokens, found.recommendation) == (105_000, HANDOFF)
 
 
-def test_a_compaction_leaves_no_more_than_there_is(config_home: ConfigHome) -> None:
-    """In a new session the usual size would be larger than the session."""
-    found = compare_at(config_home, bulky(0), 200)
-    assert by_name(found)[COMPACT].tokens_after <= found.context.tokens
+def test_a_compaction_is_never_estimated_larger_than_the_session(config_home: ConfigHome) -> None:
+    """The usual size after a compaction may exceed a new session."""
+    found = compare_at(config_home, bulky_session(0), 200)
+    assert estimates_by_name(found)[COMPACT].tokens_after <= found.context.tokens
 
 
-def test_the_last_compaction_shows_of_the_next(config_home: ConfigHome) -> None:
-    """The estimate uses the size after the live conversation's last compaction, and its summary's length."""
+def test_a_compaction_is_estimated_from_the_last_one(config_home: ConfigHome) -> None:
+    """The estimate uses the size after it and the length of its summary."""
     rows = [
-        *bulky(5),
+        *bulky_session(5),
         boundary(uuid="b", ts=300),
         summary("s" * 20_000, uuid="s", parent="b", ts=300),
         user("go on", uuid="q", parent="s", ts=301),
-        assistant("yes", uuid="z", parent="q", ts=302, tokens=usage(SHARED, 22_000)),
+        assistant("yes", uuid="z", parent="q", ts=302, tokens=cached_usage(SHARED, 22_000)),
     ]
     compact = compare_at(config_home, rows, 310)
-    found = by_name(compact)
+    found = estimates_by_name(compact)
     assert found[COMPACT].tokens_after == 42_000
     assert found[GO_ON].tokens_after == 42_000
     # A summary reads what was said before it, too.
@@ -216,12 +210,12 @@ def test_the_last_compaction_shows_of_the_next(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("record", [user("hello", uuid="u"), custom_title("nothing")])
-def test_a_session_that_was_never_counted(config_home: ConfigHome, record: Record) -> None:
-    """Cold, with one request per turn; no estimate is negative, and an empty trim has none."""
+def test_estimates_without_token_counts(config_home: ConfigHome, record: Record) -> None:
+    """The cache counts as cold. No estimate is negative."""
     found = compare_at(config_home, [record], 10)
     assert (found.is_cache_warm, found.age) == (False, None)
     fresh = {HANDOFF, ROLLOVER} if record["type"] == "user" else set()
-    assert set(by_name(found)) == {GO_ON, COMPACT} | fresh, (
+    assert set(estimates_by_name(found)) == {GO_ON, COMPACT} | fresh, (
         "where nobody asked anything there is nothing to hand off"
     )
     assert bool(found.handoff_sizes) is bool(fresh)
@@ -234,39 +228,38 @@ def test_a_session_that_was_never_counted(config_home: ConfigHome, record: Recor
 
 def test_a_large_live_part_has_no_trim_estimate(config_home: ConfigHome) -> None:
     """A prompt has no time to estimate a trim; the shell has."""
-    assert TRIM not in by_name(compare_at(config_home, bulky(), 200, limit=1_000))
-    assert not compare_at(config_home, bulky(), 200, limit=1_000).is_trim_estimated
-    assert not compare_at(config_home, bulky(), 200, limit=1_000).is_handoff_planned
-    assert TRIM in by_name(compare_at(config_home, bulky(), 200, limit=10_000_000))
+    assert TRIM not in estimates_by_name(compare_at(config_home, bulky_session(), 200, limit=1_000))
+    assert not compare_at(config_home, bulky_session(), 200, limit=1_000).is_trim_estimated
+    assert not compare_at(config_home, bulky_session(), 200, limit=1_000).is_handoff_planned
+    assert TRIM in estimates_by_name(
+        compare_at(config_home, bulky_session(), 200, limit=10_000_000)
+    )
 
 
-def context(tokens: int, window: int = 200_000) -> ContextSize:
-    """A context that was counted."""
+def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
+    """Return a measured context size."""
     return ContextSize(tokens, window)
 
 
 @pytest.mark.parametrize(
     ("used", "trimmed", "way"),
     [
-        (context(100_000), context(40_000), None),
-        (context(143_000), context(40_000), None),
-        (context(144_000), context(90_000), TRIM),
-        (context(144_000), context(92_000), HANDOFF),
-        (context(180_000), context(158_000), HANDOFF),
-        (context(190_000), context(160_000), HANDOFF),
-        (context(190_000), None, HANDOFF),
-        (context(600_000, 1_000_000), context(300_000, 1_000_000), None),
+        (measured_context(100_000), measured_context(40_000), None),
+        (measured_context(143_000), measured_context(40_000), None),
+        (measured_context(144_000), measured_context(90_000), TRIM),
+        (measured_context(144_000), measured_context(92_000), HANDOFF),
+        (measured_context(180_000), measured_context(158_000), HANDOFF),
+        (measured_context(190_000), measured_context(160_000), HANDOFF),
+        (measured_context(190_000), None, HANDOFF),
+        (measured_context(600_000, 1_000_000), measured_context(300_000, 1_000_000), None),
         # The client would compact at once, however small the window.
-        (context(20_000, 50_000), context(10_000, 50_000), TRIM),
+        (measured_context(20_000, 50_000), measured_context(10_000, 50_000), TRIM),
     ],
 )
 def test_the_recommended_way(
     used: ContextSize, trimmed: ContextSize | None, way: str | None
 ) -> None:
-    """From 80 per cent on: mostly outputs of tools, a trim; mixed, a smart trim.
-
-    Else a fresh start.
-    """
+    """From 80 per cent on, a trim is recommended if it saves enough, otherwise a handoff."""
     found = advice_for_context(used, trimmed)
     assert (found.strategy if found else None) == way
 
@@ -274,31 +267,30 @@ def test_the_recommended_way(
 @pytest.mark.parametrize(
     ("used", "growth", "turns", "left"),
     [
-        (context(87_000), 2_000, 12, 40),
-        (context(87_000), 12_000, 3, 6),
-        (context(10_000), 1_000, 12, 150),
-        (context(160_000), 12_000, 12, 0),
-        (context(190_000), 2_000, 12, 0),
-        (context(87_000), 2_000, 2, None),
-        (context(87_000), 0, 0, None),
+        (measured_context(87_000), 2_000, 12, 40),
+        (measured_context(87_000), 12_000, 3, 6),
+        (measured_context(10_000), 1_000, 12, 150),
+        (measured_context(160_000), 12_000, 12, 0),
+        (measured_context(190_000), 2_000, 12, 0),
+        (measured_context(87_000), 2_000, 2, None),
+        (measured_context(87_000), 0, 0, None),
         # Nothing counted what is sent since the compaction, nor what a prompt adds to that.
-        (context(45_756)._replace(kind=ESTIMATED), 60, 12, None),
+        (measured_context(45_756)._replace(kind=ESTIMATED), 60, 12, None),
     ],
 )
-def test_prompts_left(used: ContextSize, growth: int, turns: int, left: int | None) -> None:
-    """Typical turns up to where the client compacts, rounded down.
-
-    Unknown where fewer than three were counted.
-    """
+def test_the_number_of_prompts_before_a_compaction(
+    used: ContextSize, growth: int, turns: int, left: int | None
+) -> None:
+    """It is rounded down, and unknown if fewer than three turns were counted."""
     seen = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, growth, turns)
     assert estimate_prompts_left(used, seen) == left
     assert (advice_for_context(used, None, left) is not None) is (left == 0)
 
 
-def test_the_limit_of_the_client_s_settings(config_home: ConfigHome) -> None:
-    """One share, as the notice above the prompt has it, and the room up to there."""
+def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> None:
+    """The percentage equals that of the notice above the prompt."""
     (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
-    found = compare_at(config_home, bulky(), 200)
+    found = compare_at(config_home, bulky_session(), 200)
     assert (found.context.percent, found.context.limit) == (92, 120_000)
     context_notice.store_window(SESSION, 200_000)
     assert (
@@ -309,21 +301,21 @@ def test_the_limit_of_the_client_s_settings(config_home: ConfigHome) -> None:
     assert found.recommendation == TRIM
 
 
-def test_advice_is_there_for_whoever_asks_early(config_home: ConfigHome) -> None:
+def test_a_way_is_recommended_below_the_usual_level(config_home: ConfigHome) -> None:
     """A notice may be set to a lower level than the card's."""
-    path = write_session(config_home.project(), SESSION, bulky())
+    path = write_session(config_home.project(), SESSION, bulky_session())
     assert recommend_strategy(path, config_home.where).strategy == TRIM
 
 
 def test_a_compaction_that_is_near_is_reported(config_home: ConfigHome) -> None:
-    """The reserve for an answer counts: 168,000 of 200,000 would be compacted immediately."""
-    found = compare_at(config_home, bulky(69), 200)
+    """The reserve for an answer counts: 168,000 of 200,000 tokens are compacted immediately."""
+    found = compare_at(config_home, bulky_session(69), 200)
     assert found.context.compacts_at_once
     assert found.advice is not None
 
 
 def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
-    """A file that was deleted, or that belongs to another program."""
+    """This applies to a deleted file and to one of another program."""
     folder = config_home.project()
     with pytest.raises(SessionNotFound):
         compare_strategies(
@@ -335,13 +327,15 @@ def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
 
 
 def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
-    """This module's own figures equal those of the package that it does not load."""
+    """The comparison has its own figures, because it does not load that package."""
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
     assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_PART_BYTES * MAX_PARTS
 
 
-def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
-    """Warm and cold, each has all its options; continuing costs more without the cache."""
+def test_every_session_of_the_corpus_is_compared(
+    config_home: ConfigHome, real_session: RealSession
+) -> None:
+    """Each has all its ways, and continuing costs more with a cold cache."""
     file = str(real_session.path)
     if real_session.is_foreign:
         with pytest.raises(NotATranscript):
@@ -355,19 +349,22 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
         clock.timestamp_from_milliseconds((answered or 0) + 1_000),
     )
     for found in (cold, warm):
-        assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(by_name(found))
+        assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(estimates_by_name(found))
         assert all(
             min(row.tokens_after, row.uncached_tokens, row.next_turn_cost) >= 0
             for row in found.estimates
         )
-        assert by_name(found)[GO_ON].tokens_after == found.context.tokens
+        assert estimates_by_name(found)[GO_ON].tokens_after == found.context.tokens
     assert warm.is_cache_warm is bool(answered and warm.traffic.lifetime)
     if warm.is_cache_warm and warm.traffic.cached_tokens:
-        assert by_name(warm)[GO_ON].next_turn_cost <= by_name(cold)[GO_ON].next_turn_cost
+        assert (
+            estimates_by_name(warm)[GO_ON].next_turn_cost
+            <= estimates_by_name(cold)[GO_ON].next_turn_cost
+        )
 
 
 def test_a_receipt_matches_the_card(config_home: ConfigHome, real_session: RealSession) -> None:
-    """The token counts of a handoff and of a trim are equal."""
+    """A handoff and a trim have the sizes that the comparison estimated."""
     if real_session.is_foreign:
         return
     where = config_home.where
@@ -385,9 +382,9 @@ def test_a_receipt_matches_the_card(config_home: ConfigHome, real_session: RealS
             assert write_child(decided, where).tokens_after == found.tokens_after_strategy(TRIM)
 
 
-def test_content_after_the_last_count(config_home: ConfigHome) -> None:
-    """The comparison and the trim count it the same way, so a session has one figure."""
-    rows = bulky()
+def test_content_after_the_last_count_is_included(config_home: ConfigHome) -> None:
+    """The comparison and a trim report the same size."""
+    rows = bulky_session()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
     found = compare_at(config_home, rows, 300)
     trimmed = plan_trim(

@@ -1,4 +1,4 @@
-"""The estimates, against figures worked out by hand and against the sum that they are short for."""
+"""Estimated costs agree with figures computed by hand and with the full sum."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ TRIM = Strategy("trim", 50_000, 20_000, 30_000)
 """A copy of half the size that shares 20,000 tokens with what the cache holds."""
 
 
-def turns(requests: int, growth: int) -> RecentRequests:
-    """Return the cost of a turn."""
+def requests_of_turns(requests: int, growth: int) -> RecentRequests:
+    """Return turns with this number of requests and this growth."""
     return RecentRequests(None, 0, 0, requests, growth)
 
 
-ONE = turns(1, 0)
+ONE = requests_of_turns(1, 0)
 
 
-def test_the_public_ratios() -> None:
-    """A token of input costs 1: read from the cache 0.1, written to it for five minutes 1.25, for an hour 2."""
+def test_rates_are_the_published_ratios() -> None:
+    """An input token costs 1, read from the cache 0.1, and written to it 1.25 or 2."""
     assert rates_for_lifetime(DEFAULT_CACHE_SECONDS) == Rates(0.1, 1.25)
     assert rates_for_lifetime(LONG_CACHE_SECONDS) == Rates(0.1, 2.0)
     assert rates_for_lifetime(0) == Rates(1.0, 1.0)
@@ -57,17 +57,17 @@ def test_the_public_ratios() -> None:
         ),
     ],
 )
-def test_the_first_request(way: Strategy, lifetime: int, expected: float) -> None:
-    """Cached tokens cost a tenth, the others the price of a cache write, plus a separate request."""
+def test_the_cost_of_the_first_request(way: Strategy, lifetime: int, expected: float) -> None:
+    """Cached tokens cost a tenth, others the price of a cache write. A separate request is added."""
     assert first_request_cost(way, rates_for_lifetime(lifetime)) == pytest.approx(expected)
 
 
-def test_turns_by_hand() -> None:
-    """Two turns of two requests that add 400 tokens each: the first request, then three with 200 more each."""
+def test_the_cost_of_two_turns() -> None:
+    """Two turns of two requests that add 400 tokens each, computed by hand."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
     assert turns_cost(
-        TRIM, 2, turns(2, 400), rates_for_lifetime(DEFAULT_CACHE_SECONDS)
+        TRIM, 2, requests_of_turns(2, 400), rates_for_lifetime(DEFAULT_CACHE_SECONDS)
     ) == pytest.approx(39_500 + read + written)
 
 
@@ -77,8 +77,8 @@ def test_turns_by_hand() -> None:
         # Warm: 39,500 against 11,150, and 5,000 saved by each request after it: 28,350 / 5,000 =
         # 5.67, so six more.
         (TRIM, WARM, DEFAULT_CACHE_SECONDS, ONE, 7),
-        (TRIM, WARM, DEFAULT_CACHE_SECONDS, turns(3, 9_000), 3),
-        (TRIM, WARM, DEFAULT_CACHE_SECONDS, turns(50, 9_000), 1),
+        (TRIM, WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(3, 9_000), 3),
+        (TRIM, WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(50, 9_000), 1),
         # An hour's cache costs more to write: 62,000 against 11,900, 50,100 / 5,000 = 10.02, so
         # eleven more.
         (TRIM, WARM, LONG_CACHE_SECONDS, ONE, 12),
@@ -97,7 +97,7 @@ def test_turns_by_hand() -> None:
             Strategy("handoff", 120_000, 20_000, 100_000),
             WARM,
             LONG_CACHE_SECONDS,
-            turns(9, 0),
+            requests_of_turns(9, 0),
             None,
         ),
         # The same first cost, and less from then on.
@@ -107,13 +107,10 @@ def test_turns_by_hand() -> None:
         (TRIM._replace(separate_cost=60_000), WARM, DEFAULT_CACHE_SECONDS, ONE, 19),
     ],
 )
-def test_when_it_pays(
+def test_a_way_pays_after_a_number_of_turns(
     way: Strategy, going_on: Strategy, lifetime: int, habit: RecentRequests, expected: int | None
 ) -> None:
-    """The fewest turns after which the sum is lower than that of continuing.
-
-    Never where nothing is saved.
-    """
+    """From this turn on its sum is lower than that of continuing. A way without savings never pays."""
     assert break_even_turns(way, going_on, habit, rates_for_lifetime(lifetime)) == expected
 
 
@@ -131,16 +128,13 @@ ways = st.builds(
 @given(
     ways,
     ways,
-    st.builds(turns, st.integers(1, 60), st.integers(0, 50_000)),
+    st.builds(requests_of_turns, st.integers(1, 60), st.integers(0, 50_000)),
     st.sampled_from([0, 300, 3_600]),
 )
-def test_it_is_the_first_turn_at_which_the_sums_cross(
+def test_a_way_pays_from_the_first_turn_with_a_lower_sum(
     way: Strategy, going_on: Strategy, habit: RecentRequests, lifetime: int
 ) -> None:
-    """Before it continuing costs less or the same, after it more.
-
-    Where it says never, a thousand turns don't pay.
-    """
+    """If it never pays, it does not pay after a thousand turns."""
     rates = rates_for_lifetime(lifetime)
     found = break_even_turns(way, going_on, habit, rates)
     slack = 1e-6 * (1 + turns_cost(going_on, found or 1_000, habit, rates))

@@ -1,4 +1,4 @@
-"""Cutting: the place that was named, by whatever it was named, and the nearest one that parts nothing."""
+"""Cutting a conversation at a named position without splitting a call from its result."""
 
 from __future__ import annotations
 
@@ -55,17 +55,14 @@ def scan_records(folder: Path, records: list[Record]) -> Transcript:
 
 
 def kept_records(found: Cut | None) -> str:
-    """Return the kept records, and whether the position moved."""
+    """Return the kept records and whether the position moved."""
     assert found is not None
     mark = {1: " >", -1: " <", 0: ""}[found.direction]
     return " ".join(node.uuid for node in found.nodes) + mark
 
 
-def talk() -> list[Record]:
-    """Two turns: a prompt, two parallel calls of one answer, a text; then a prompt and an answer.
-
-    Lines 0 to 8.
-    """
+def two_turns() -> list[Record]:
+    """Return two turns, the first with two parallel calls: lines 0 to 8."""
     return [
         user("first", uuid="p1", ts=0),
         tool_use("x", uuid="c1", parent="p1", ts=10, message_id="msg_1"),
@@ -110,15 +107,17 @@ CUTS: dict[str, tuple[CutSelector, str]] = {
 
 
 @pytest.mark.parametrize("name", CUTS)
-def test_a_place(name: str, tmp_path: Path) -> None:
-    """A record named by id is kept with its answers; later records than an instant are dropped."""
+def test_a_cut_keeps_the_records_up_to_its_position(name: str, tmp_path: Path) -> None:
+    """A record named by id keeps its results. A cut before an instant drops later records."""
     truncator, expected = CUTS[name]
-    assert kept_records(cut_conversation(scan_records(tmp_path, talk()), truncator)) == expected
+    assert (
+        kept_records(cut_conversation(scan_records(tmp_path, two_turns()), truncator)) == expected
+    )
 
 
-def test_the_description_of_a_cut(tmp_path: Path) -> None:
-    """The last message and its turn, and a sentence if the position moved or was not a message."""
-    transcript = scan_records(tmp_path, talk())
+def test_a_cut_has_its_last_message_and_remarks(tmp_path: Path) -> None:
+    """A remark says that the position moved or was not a message."""
+    transcript = scan_records(tmp_path, two_turns())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
     assert (found.last.number, found.turn, found.requested_position) == (4, 1, "record c1")
@@ -145,17 +144,17 @@ REFUSED: dict[str, tuple[CutSelector, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_no_such_place(name: str, tmp_path: Path) -> None:
-    """The error is one sentence with the existing positions."""
+def test_a_missing_position_is_an_error(name: str, tmp_path: Path) -> None:
+    """The error names the existing positions."""
     truncator, expected = REFUSED[name]
     with pytest.raises(UsageError) as raised:
-        cut_conversation(scan_records(tmp_path, talk()), truncator)
+        cut_conversation(scan_records(tmp_path, two_turns()), truncator)
     assert expected in f"{raised.value.message} {raised.value.remedy}"
     assert raised.value.exit_code == 2
 
 
-def test_nothing_would_stay(tmp_path: Path) -> None:
-    """Before the first prompt there is nothing to keep, and an unanswered call cannot be kept alone."""
+def test_a_cut_before_every_message_is_an_error(tmp_path: Path) -> None:
+    """An unanswered call cannot be kept alone."""
     begun = [system("informational", uuid="s", ts=0), *conversation(1, start=5)]
     with pytest.raises(UsageError, match="There is no message before the cut"):
         cut_conversation(scan_records(tmp_path, begun), CutAtRecord("s"))
@@ -167,16 +166,16 @@ def test_nothing_would_stay(tmp_path: Path) -> None:
         cut_conversation(scan_records(tmp_path, remark), CutAtRecord("m"))
 
 
-def test_a_call_without_an_answer_at_the_end(tmp_path: Path) -> None:
-    """No later position exists, so the cut moves back."""
+def test_a_cut_at_an_unanswered_call_moves_back(tmp_path: Path) -> None:
+    """No later position exists."""
     rows = [*conversation(1), tool_use("x", uuid="c", parent="r1", ts=9)]
     assert (
         kept_records(cut_conversation(scan_records(tmp_path, rows), CutAtRecord("c"))) == "r0 r1 <"
     )
 
 
-def test_records_outside_the_conversation(tmp_path: Path) -> None:
-    """A sub-agent's record and a progress record are refused by name."""
+def test_a_cut_outside_the_conversation_is_an_error(tmp_path: Path) -> None:
+    """This applies to records of sub-agents and to progress records."""
     rows = [
         *conversation(1),
         progress(uuid="g", parent="r1", ts=5),
@@ -187,8 +186,8 @@ def test_records_outside_the_conversation(tmp_path: Path) -> None:
             cut_conversation(scan_records(tmp_path, rows), CutAtRecord(uuid))
 
 
-def test_remarks_are_not_a_move(tmp_path: Path) -> None:
-    """An attachment at the named position is kept without a remark."""
+def test_a_cut_at_an_attachment_does_not_move(tmp_path: Path) -> None:
+    """The attachment is kept without a remark."""
     rows = [
         *conversation(1),
         attachment("TEXT", uuid="t", parent="r1", ts=5),
@@ -200,7 +199,7 @@ def test_remarks_are_not_a_move(tmp_path: Path) -> None:
     assert found.remarks == ()
 
 
-def branched() -> list[Record]:
+def branched_session() -> list[Record]:
     """Return a first turn, an abandoned second one with a call at its end, and its replacement."""
     return [
         *conversation(1),
@@ -212,12 +211,9 @@ def branched() -> list[Record]:
     ]
 
 
-def test_a_branch_that_was_left(tmp_path: Path) -> None:
-    """The conversation as it was on that branch, which the client itself does not give back.
-
-    It is said.
-    """
-    transcript = scan_records(tmp_path, branched())
+def test_a_cut_can_be_on_an_abandoned_branch(tmp_path: Path) -> None:
+    """The fork has the conversation of that branch, and a remark says so."""
+    transcript = scan_records(tmp_path, branched_session())
     assert [node.uuid for node in transcript.chain] == ["r0", "r1", "p3", "a3"]
     for truncator, expected in (
         (CutAtRecord("p2"), "r0 r1 p2"),
@@ -233,8 +229,8 @@ def test_a_branch_that_was_left(tmp_path: Path) -> None:
     assert found.remarks == ("The cut is on an abandoned branch: the fork has that branch.",)
 
 
-def compacted() -> list[Record]:
-    """Two turns, a compaction that kept the last message, and a turn after it. Lines 0 to 7."""
+def compacted_session() -> list[Record]:
+    """Return two turns, a compaction that keeps the last message, and a turn: lines 0 to 7."""
     kept_message = {"headUuid": "r3", "anchorUuid": "s", "tailUuid": "r3"}
     return [
         *conversation(2),
@@ -245,12 +241,9 @@ def compacted() -> list[Record]:
     ]
 
 
-def test_before_a_compaction(tmp_path: Path) -> None:
-    """The conversation as it was then.
-
-    A message that the compaction kept is part of the live one.
-    """
-    transcript = scan_records(tmp_path, compacted())
+def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
+    """The fork has the conversation from then. A kept message belongs to the live conversation."""
+    transcript = scan_records(tmp_path, compacted_session())
     assert [node.uuid for node in transcript.chain] == ["b", "s", "r3", "p", "a"]
     for truncator, expected in (
         (CutAtRecord("r1"), "r0 r1"),
@@ -270,23 +263,20 @@ def test_before_a_compaction(tmp_path: Path) -> None:
     )
 
 
-def test_no_compaction_to_undo(tmp_path: Path) -> None:
-    """What was never compacted is not cut anywhere.
-
-    A compaction on a branch that was left is reported from none at all.
-    """
+def test_undoing_a_missing_compaction_is_an_error(tmp_path: Path) -> None:
+    """A compaction on an abandoned branch has a message of its own."""
     left = [
         boundary(uuid="b", before="r1", ts=1_000),
         assistant("on", uuid="z", parent="r1", ts=1_001),
     ]
     for more, why in (([], "was never compacted"), (left, "on an abandoned branch")):
         with pytest.raises(UsageError, match=why):
-            cut_conversation(scan_records(tmp_path, [*talk(), *more]), CutBeforeCompaction())
+            cut_conversation(scan_records(tmp_path, [*two_turns(), *more]), CutBeforeCompaction())
 
 
-def test_only_the_end_was_read(tmp_path: Path) -> None:
-    """A position outside the end needs the whole file; turns are counted only there."""
-    path = write_session(tmp_path, SESSION, compacted())
+def test_a_cut_outside_the_scanned_part_needs_the_whole_file(tmp_path: Path) -> None:
+    """In that case there is no result, and turns are not counted."""
+    path = write_session(tmp_path, SESSION, compacted_session())
     whole = scan_transcript(path)
     part = scan_transcript(path, start=ScanStart(whole.nodes[4].offset, 4))
     assert not part.whole
@@ -310,21 +300,21 @@ WORDS: dict[str, CutSelector | Reference] = {
 
 
 @pytest.mark.parametrize("text", WORDS)
-def test_words(text: str) -> None:
-    """A line, a uuid or a message of the session; or a reference that names the session, too."""
+def test_a_position_is_parsed(text: str) -> None:
+    """It is a line, a uuid or a message, or a reference that includes the session."""
     assert parse_cut(text) == WORDS[text]
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "5e12a303:", ":", "5e12a303:x", "1" * 20])
-def test_no_words(text: str) -> None:
-    """One sentence with the form that is wanted."""
+def test_an_invalid_position_is_an_error(text: str) -> None:
+    """The error shows the valid forms."""
     with pytest.raises(UsageError):
         parse_cut(text)
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> list[Record]:
-    """A conversation of prompts, answers and calls, parallel ones too, now and then without an answer."""
+def conversations(draw: st.DrawFn) -> list[Record]:
+    """Return conversations with prompts, answers and parallel calls, some without a result."""
     rows: list[Record] = [user("begin", uuid="n0", ts=0)]
     for turn in range(draw(st.integers(1, 5))):
         calls = [f"t{turn}.{number}" for number in range(draw(st.integers(0, 3)))]
@@ -342,14 +332,11 @@ def stories(draw: st.DrawFn) -> list[Record]:
     ]
 
 
-@given(stories(), st.data())
-def test_any_cut_parts_nothing(
+@given(conversations(), st.data())
+def test_no_cut_splits_a_call_from_its_result(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Record], data: st.DataObject
 ) -> None:
-    """Every call that stays is answered, and none is left open.
-
-    The place itself stays where it was named by id.
-    """
+    """A position named by id is always kept."""
     transcript = scan_records(tmp_path_factory.mktemp("cut"), rows)
     place = data.draw(st.integers(0, len(rows) - 1))
     answered = {answer for node in transcript.chain for answer in node.results}

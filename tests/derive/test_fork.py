@@ -1,7 +1,4 @@
-"""Fork: a copy of the live conversation, byte for byte but for its ids and marks.
-
-Cut, and at home elsewhere.
-"""
+"""A fork copies the live conversation, whole or cut, and may have another home."""
 
 from __future__ import annotations
 
@@ -83,46 +80,43 @@ def fork_receipt(path: str, cut: CutSelector | None = None, **how: Any) -> Recei
     return write_child(fork.plan_fork(locate.session_file(path), Where(), cut=cut, **how), Where())
 
 
-def body(path: str) -> list[bytes]:
-    """The lines of a file."""
+def file_lines(path: str) -> list[bytes]:
+    """Return the lines of a file."""
     return Path(path).read_bytes().split(b"\n")
 
 
-def chain(path: str) -> list[Record]:
-    """The live records of a file."""
+def live_records(path: str) -> list[Record]:
+    """Return the live records of a file."""
     transcript = scan_transcript(path)
     return [transcript.read_record(node) for node in transcript.chain]
 
 
-def problems(path: str) -> set[str]:
-    """The kinds of errors and warnings in a file."""
+def defects_of_file(path: str) -> set[str]:
+    """Return the kinds of errors and warnings in a file."""
     report = examine_session(locate.session_file(path), Where())
     return {group.kind.code for group in report.groups if group.kind.severity != "note"}
 
 
-def test_a_whole_fork_is_byte_for_byte(config_home: ConfigHome) -> None:
-    """But for the session's id and the mark of where a record came from.
-
-    Token counts stay, no lineage is put in.
-    """
+def test_a_whole_fork_copies_records_byte_for_byte(config_home: ConfigHome) -> None:
+    """Only the session's id and the mark of the source differ. Token counts stay."""
     path = write_lines(config_home, [*conversation(2), custom_title("Fix the parser")])
     made = fork_receipt(path)
     assert all(check.ok for check in made.checks)
     for number, (parent, child) in enumerate(
-        zip(body(path)[:4], body(made.file)[1:5], strict=True)
+        zip(file_lines(path)[:4], file_lines(made.file)[1:5], strict=True)
     ):
         mark = b',"forkedFrom":{"sessionId":"%s","messageUuid":"r%d"}}' % (SESSION.encode(), number)
         assert child == parent.replace(SESSION.encode(), made.session_id.encode())[:-1] + mark
     assert made.title == "Fix the parser · fork"
     assert (made.tokens_before, made.tokens_after) == (1_300, 1_300)
     assert made.warnings == ()
-    assert problems(made.file) == set()
+    assert defects_of_file(made.file) == set()
 
 
-def test_kept_messages_are_in_the_chain(config_home: ConfigHome) -> None:
-    """What a compaction kept is spliced in, so that its marks, which name records by id, are not needed any more.
+def test_a_fork_of_a_compacted_session_includes_kept_messages(config_home: ConfigHome) -> None:
+    """The boundary no longer names them.
 
-    What lies before it, and on an abandoned branch, stays in the parent.
+    Records before the compaction and on abandoned branches are not copied.
     """
     rows = [
         *conversation(1),
@@ -139,7 +133,7 @@ def test_kept_messages_are_in_the_chain(config_home: ConfigHome) -> None:
     ]
     made = fork_receipt(write_lines(config_home, rows))
     assert b"LEFT" not in Path(made.file).read_bytes()
-    found = chain(made.file)
+    found = live_records(made.file)
     assert [row["uuid"] for row in found] == ["b", "s", "r1", "y", "z"]
     assert found[0]["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
     assert [row["forkedFrom"]["messageUuid"] for row in found] == ["b", "s", "r1", "y", "z"]
@@ -148,32 +142,34 @@ def test_kept_messages_are_in_the_chain(config_home: ConfigHome) -> None:
     )
 
 
-def test_a_conversation_that_begins_with_an_answer(config_home: ConfigHome) -> None:
-    """It gets its lineage as a user's words before it, or no API would take it."""
+def test_a_fork_that_begins_with_an_answer_gets_a_lineage(config_home: ConfigHome) -> None:
+    """Without a message of the user before it, no API would accept the conversation."""
     rows = [
         assistant("begun", uuid="a", parent="gone", ts=1),
         user("on", uuid="p", parent="a", ts=2),
     ]
-    first = chain(fork_receipt(write_lines(config_home, rows)).file)[0]
+    first = live_records(fork_receipt(write_lines(config_home, rows)).file)[0]
     assert first["message"]["content"].startswith(OPENING_MARKER)
     assert "forkedFrom" not in first
 
 
-def test_a_fork_of_a_fork(config_home: ConfigHome) -> None:
-    """Its records name the fork; the rest is as it was, and so again."""
+def test_a_fork_of_a_fork_names_the_fork(config_home: ConfigHome) -> None:
+    """Apart from ids and marks the records stay the same."""
     path = write_lines(config_home, conversation(2))
     once = fork_receipt(path)
     twice = fork_receipt(once.file)
-    assert [row["forkedFrom"]["sessionId"] for row in chain(twice.file)] == [once.session_id] * 4
+    assert [row["forkedFrom"]["sessionId"] for row in live_records(twice.file)] == [
+        once.session_id
+    ] * 4
     own, new = once.session_id.encode(), twice.session_id.encode()
-    for one, other in zip(body(once.file)[1:5], body(twice.file)[1:5], strict=True):
+    for one, other in zip(file_lines(once.file)[1:5], file_lines(twice.file)[1:5], strict=True):
         assert other == one.replace(own, new).replace(SESSION.encode(), own)
     lineage = [row.session_id for row in LineageFinder(Where()).find_lineage(twice.file)]
     assert lineage == [SESSION, once.session_id, twice.session_id]
 
 
-def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
-    """Its placeholders still lead to the originals, through a fork of a fork."""
+def test_a_fork_of_a_trimmed_session_keeps_its_originals(config_home: ConfigHome) -> None:
+    """Its placeholders lead to the originals, also in a fork of the fork."""
     rows = [
         *conversation(1),
         tool_use("c", uuid="c", parent="r1", ts=5, name="Bash", tool_input={"command": "ls"}),
@@ -191,16 +187,16 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
     assert [
         node.uuid for node in scan_trimmed_session(locate.session_file(made.file)).trimmed_nodes
     ] == ["o"]
-    record = next(row for row in chain(made.file) if row["uuid"] == "o")
+    record = next(row for row in live_records(made.file) if row["uuid"] == "o")
     assert record["original_session_id"] == SESSION
     assert record["message"]["content"][0]["content"].startswith(
         "[Results from Bash tool suppressed"
     )
-    assert problems(made.file) == set()
+    assert defects_of_file(made.file) == set()
 
 
-def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -> None:
-    """Nothing there was counted: its size includes the start of every session and its own records."""
+def test_a_fork_before_a_compaction_estimates_its_size(config_home: ConfigHome) -> None:
+    """The size includes the common beginning and the records, because nothing was counted there."""
     path = write_lines(
         config_home,
         [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)],
@@ -209,7 +205,7 @@ def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -
     trimmed = write_child(
         plan.plan_trim(plan.scan_session(locate.session_file(path)), Where(), options), Where()
     )
-    last = chain(trimmed.file)[-1]["uuid"]
+    last = live_records(trimmed.file)[-1]["uuid"]
     more = [
         boundary(uuid="b", before=last, ts=100, session_id=trimmed.session_id),
         summary("all of it", uuid="s", parent="b", ts=101, session_id=trimmed.session_id),
@@ -223,11 +219,8 @@ def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -
     assert made.tokens_after == pytest.approx(trimmed.tokens_after, rel=0.1)
 
 
-def test_a_cut(config_home: ConfigHome) -> None:
-    """The child ends there, in the tokens that were counted there.
-
-    The receipt says where the place moved.
-    """
+def test_a_cut_fork_has_the_tokens_counted_there(config_home: ConfigHome) -> None:
+    """The receipt reports that the position moved."""
     rows = [
         *conversation(2),
         tool_use("c", uuid="c", parent="r3", ts=5),
@@ -237,16 +230,16 @@ def test_a_cut(config_home: ConfigHome) -> None:
         config_home, [*rows, assistant("seen", uuid="e", parent="o", ts=7, tokens=9_000)]
     )
     made = fork_receipt(path, CutAtTurn(1))
-    assert [row["uuid"] for row in chain(made.file)] == ["r0", "r1"]
+    assert [row["uuid"] for row in live_records(made.file)] == ["r0", "r1"]
     assert (made.tokens_before, made.tokens_after) == (9_000, 1_100)
     assert b'"cache_read_input_tokens":1085' in Path(made.file).read_bytes()
     moved = fork_receipt(path, CutAtRecord("c"))
-    assert [row["uuid"] for row in chain(moved.file)] == ["r0", "r1", "r2", "r3", "c", "o"]
+    assert [row["uuid"] for row in live_records(moved.file)] == ["r0", "r1", "r2", "r3", "c", "o"]
     assert moved.warnings == ("The cut moved forward to record 5, so that no tool call is split.",)
 
 
-def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
-    """The size includes content after the last count, also in a fork that is cut after it."""
+def test_a_fork_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None:
+    """The size includes content after the last count."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     path = write_lines(config_home, rows)
     sent = plan.scan_session(locate.session_file(path)).context.tokens
@@ -255,11 +248,10 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
         assert (made.tokens_before, made.tokens_after) == (sent, sent)
 
 
-def test_metadata(config_home: ConfigHome) -> None:
-    """Snapshots of kept messages are taken over as they are, a pointer at a branch is not.
+def test_a_fork_copies_metadata(config_home: ConfigHome) -> None:
+    """Snapshots of kept messages, tags, replacements of results and the last folder are copied.
 
-    So are the client's notes on results that it sends shorter, as its own forks and the SDK's do,
-    and the last word on where it moved the session to, by which its picker goes.
+    A pointer at a branch is not.
     """
     note = {
         "type": "content-replacement",
@@ -272,17 +264,17 @@ def test_metadata(config_home: ConfigHome) -> None:
         config_home, [*conversation(2), SNAPSHOT, last_prompt("r3"), tag, note, moved]
     )
     made = fork_receipt(path)
-    lines = body(made.file)
+    lines = file_lines(made.file)
     assert orjson.dumps(SNAPSHOT) in lines
     assert not any(b"last-prompt" in line for line in lines)
     assert {
         orjson.dumps({**row, "sessionId": made.session_id}) for row in (tag, note, moved)
     } <= set(lines)
-    assert orjson.dumps(SNAPSHOT) not in body(fork_receipt(path, CutAtRecord("r1")).file)
+    assert orjson.dumps(SNAPSHOT) not in file_lines(fork_receipt(path, CutAtRecord("r1")).file)
 
 
-def test_companions(config_home: ConfigHome) -> None:
-    """Large outputs, and the file backups that its own records name, are under the child's id, too."""
+def test_a_fork_gets_outputs_and_named_backups(config_home: ConfigHome) -> None:
+    """They are under the child's id."""
     path = write_lines(config_home, [*conversation(2), SNAPSHOT])
     backups = config_home.config / "file-history" / SESSION
     outputs = Path(path).with_suffix("") / "tool-results"
@@ -300,18 +292,15 @@ def test_companions(config_home: ConfigHome) -> None:
     assert (Path(made.file).with_suffix("") / "tool-results" / "one").samefile(outputs / "one")
 
 
-def test_nothing_to_fork(config_home: ConfigHome) -> None:
-    """A session without messages is an expected failure."""
+def test_a_session_without_messages_cannot_be_forked(config_home: ConfigHome) -> None:
+    """This is an error of its own."""
     path = write_lines(config_home, [custom_title("Empty")])
     with pytest.raises(NothingToFork):
         fork.plan_fork(locate.session_file(path), Where())
 
 
-def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHome) -> None:
-    """The live chain alone is scanned, and cut where the place is there.
-
-    Farther up the whole is asked.
-    """
+def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigHome) -> None:
+    """A cut before the compaction reads the whole file."""
     long = [
         user(f"{'x' * 1_000_000}", uuid=f"x{n}", parent=f"x{n - 1}" if n else None, ts=n)
         for n in range(7)
@@ -326,7 +315,7 @@ def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHom
     path = write_lines(config_home, rows)
     part, _ = scan_live_part(path, lambda: ())
     assert not part.whole
-    assert [row["uuid"] for row in chain(fork_receipt(path).file)] == [
+    assert [row["uuid"] for row in live_records(fork_receipt(path).file)] == [
         "b",
         "s",
         "r0",
@@ -334,31 +323,31 @@ def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHom
         "r2",
         "r3",
     ]
-    assert [row["uuid"] for row in chain(fork_receipt(path, CutAtRecord("r1")).file)] == [
+    assert [row["uuid"] for row in live_records(fork_receipt(path, CutAtRecord("r1")).file)] == [
         "b",
         "s",
         "r0",
         "r1",
     ]
     early = fork_receipt(path, CutAtRecord("x1"))
-    assert [row["uuid"] for row in chain(early.file)] == ["x0", "x1"]
+    assert [row["uuid"] for row in live_records(early.file)] == ["x0", "x1"]
     assert early.warnings == (
         "The cut is before a compaction: the fork has the conversation from then.",
     )
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Path:
-    """A folder that a session can be at home in."""
+def other_folder(tmp_path: Path) -> Path:
+    """Return a folder that can be a session's home."""
     folder = tmp_path / "moved" / "proj"
     folder.mkdir(parents=True)
     return folder
 
 
-def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
-    """The child is in the new folder's project, tells its lineage and what moved.
+def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Path) -> None:
+    """It is in the new folder's project, and folders in its records follow.
 
-    Folders in records follow.
+    Its lineage explains the move.
     """
     rows = [
         *conversation(2),
@@ -367,41 +356,44 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     ]
     rows[2]["cwd"] = f"{CWD}/src"
     rows[3]["cwd"] = f"{CWD}-other"
-    made = fork_receipt(write_lines(config_home, rows), home=str(elsewhere))
-    assert Path(made.file).parent == config_home.config / "projects" / project_key(str(elsewhere))
+    made = fork_receipt(write_lines(config_home, rows), home=str(other_folder))
+    assert Path(made.file).parent == config_home.config / "projects" / project_key(
+        str(other_folder)
+    )
     assert stat.S_IMODE(Path(made.file).parent.stat().st_mode) == 0o700
-    assert (made.kind, made.folder, made.title) == ("rehome", str(elsewhere), "prompt 0 · rehome")
-    told, *found = chain(made.file)
+    assert (made.kind, made.folder, made.title) == (
+        "rehome",
+        str(other_folder),
+        "prompt 0 · rehome",
+    )
+    told, *found = live_records(made.file)
     assert told["message"]["content"].startswith(OPENING_MARKER)
     assert (
-        f"Its project was {CWD} and is {elsewhere} now"
+        f"Its project was {CWD} and is {other_folder} now"
         in told["message"]["content"].partition(CLOSING_MARKER)[2]
     )
     assert [row["cwd"] for row in (told, *found)] == [
-        *[str(elsewhere)] * 3,
-        f"{elsewhere}/src",
+        *[str(other_folder)] * 3,
+        f"{other_folder}/src",
         f"{CWD}-other",
     ]
     assert b"worktree-state" not in Path(made.file).read_bytes()
-    (snapshot,) = (orjson.loads(line) for line in body(made.file) if b"file-history" in line)
+    (snapshot,) = (orjson.loads(line) for line in file_lines(made.file) if b"file-history" in line)
     files = snapshot["snapshot"]["trackedFileBackups"]
-    assert files["src/a.py"]["realParentDir"] == f"{elsewhere}/src"
+    assert files["src/a.py"]["realParentDir"] == f"{other_folder}/src"
     assert files["/home/user/beside/b.py"]["realParentDir"] == "/home/user/beside"
     assert list(files) == ["src/a.py", "/home/user/beside/b.py", "/etc/c"]
-    assert f"now apply to the files below {elsewhere}" in made.warnings[0]
-    assert problems(made.file) == set()
+    assert f"now apply to the files below {other_folder}" in made.warnings[0]
+    assert defects_of_file(made.file) == set()
 
 
-def test_a_home_next_to_the_old_one(
-    config_home: ConfigHome, elsewhere: Path, tmp_path: Path
+def test_a_fork_to_another_home_omits_backups_of_existing_files(
+    config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """Files that are still where they were are not confused with others of the same names.
-
-    It is said.
-    """
+    """The receipt says that the backups belong to the old folder."""
     (tmp_path / "old").mkdir()
     rows = [{**record, "cwd": str(tmp_path / "old")} for record in conversation(2)]
-    made = fork_receipt(write_lines(config_home, [*rows, SNAPSHOT]), home=str(elsewhere))
+    made = fork_receipt(write_lines(config_home, [*rows, SNAPSHOT]), home=str(other_folder))
     assert b"file-history" not in Path(made.file).read_bytes()
     assert (
         f"file backups were not copied: they belong to the files below {tmp_path / 'old'}"
@@ -409,55 +401,61 @@ def test_a_home_next_to_the_old_one(
     )
 
 
-def test_its_own_home(config_home: ConfigHome, elsewhere: Path) -> None:
-    """With its present home, it is a plain fork."""
+def test_a_fork_to_its_own_home_is_a_plain_fork(
+    config_home: ConfigHome, other_folder: Path
+) -> None:
+    """The child stays in the same project."""
     path = write_session(
-        config_home.project(str(elsewhere)),
+        config_home.project(str(other_folder)),
         SESSION,
-        [{**r, "cwd": str(elsewhere)} for r in conversation(1)],
+        [{**r, "cwd": str(other_folder)} for r in conversation(1)],
     )
-    made = fork_receipt(path, home=str(elsewhere))
+    made = fork_receipt(path, home=str(other_folder))
     assert (made.kind, Path(made.file).parent) == ("fork", Path(path).parent)
 
 
-def test_a_home_again(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) -> None:
-    """The older lineage is replaced; both moves are reported."""
+def test_a_second_move_is_added_to_the_lineage(
+    config_home: ConfigHome, other_folder: Path, tmp_path: Path
+) -> None:
+    """The older lineage is replaced, and both moves are reported."""
     third = tmp_path / "third"
     third.mkdir()
-    once = fork_receipt(write_lines(config_home, conversation(1)), home=str(elsewhere))
-    told, *rest = chain(fork_receipt(once.file, home=str(third)).file)
+    once = fork_receipt(write_lines(config_home, conversation(1)), home=str(other_folder))
+    told, *rest = live_records(fork_receipt(once.file, home=str(third)).file)
     content = told["message"]["content"]
     assert content.count(OPENING_MARKER) == 1
-    assert f"was {elsewhere} and is {third} now" in content
-    assert f"was {CWD} and is {elsewhere} now" in content
+    assert f"was {other_folder} and is {third} now" in content
+    assert f"was {CWD} and is {other_folder} now" in content
     assert {row["cwd"] for row in rest} == {str(third)}
 
 
-def test_a_home_for_a_compacted_session(config_home: ConfigHome, elsewhere: Path) -> None:
-    """Its first record is the compaction's, which gets the new home."""
+def test_a_compacted_session_moves_to_another_home(
+    config_home: ConfigHome, other_folder: Path
+) -> None:
+    """The record of the compaction gets the new home."""
     rows = [
         boundary(uuid="b", ts=5) | {"cwd": "/somewhere/else"},
         summary("SUMMARY", uuid="s", parent="b", ts=6),
         user("on", uuid="y", parent="s", ts=8),
         assistant("well", uuid="z", parent="y", ts=9),
     ]
-    made = fork_receipt(write_lines(config_home, rows), home=str(elsewhere))
-    found = chain(made.file)
-    assert found[0]["cwd"] == str(elsewhere)
+    made = fork_receipt(write_lines(config_home, rows), home=str(other_folder))
+    found = live_records(made.file)
+    assert found[0]["cwd"] == str(other_folder)
     assert found[2]["message"]["content"].startswith(OPENING_MARKER)
 
 
-def test_a_file_in_no_project_gets_a_home(
-    config_home: ConfigHome, elsewhere: Path, tmp_path: Path
+def test_a_file_outside_the_projects_moves_to_a_home(
+    config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """The client finds the child there: no warning is needed."""
+    """The client finds the child there, so there is no warning."""
     path = write_session(tmp_path / "copies", session_id(7), conversation(1))
     assert "outside its project's folder" in fork_receipt(path).warnings[0]
-    assert fork_receipt(path, home=str(elsewhere)).warnings == ()
+    assert fork_receipt(path, home=str(other_folder)).warnings == ()
 
 
-def test_no_such_home(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A home has to be there, and a project folder that leads elsewhere is not written to."""
+def test_a_missing_home_is_refused(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A project folder that is a symbolic link is refused, too."""
     path = write_lines(config_home, conversation(1))
     with pytest.raises(UsageError, match="is not a folder"):
         fork_receipt(path, home=str(tmp_path / "gone"))
@@ -472,11 +470,11 @@ def test_no_such_home(config_home: ConfigHome, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_any_place_of_any_case(config_home: ConfigHome, case: Case) -> None:
-    """Branches, gaps, cycles, parallel calls: a fork at each record is sound, or refused in a sentence."""
+def test_every_case_can_be_forked_at_every_record(config_home: ConfigHome, case: Case) -> None:
+    """Each fork is valid, or refused with a sentence."""
     path = write_lines(config_home, case.records)
     for node in scan_transcript(path).nodes:
-        made = cut_at(path, node.number)
+        made = fork_at_line(path, node.number)
         if made is not None:
             assert all(check.ok for check in made.checks)
             assert (
@@ -484,8 +482,10 @@ def test_any_place_of_any_case(config_home: ConfigHome, case: Case) -> None:
             )
 
 
-def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
-    """Real sessions, whole, cut at random places and forked again: every child is sound, the chain as expected."""
+def test_every_session_of_the_corpus_can_be_forked(
+    config_home: ConfigHome, real_session: RealSession
+) -> None:
+    """Whole forks, cuts at random records and forks of forks have no new defects."""
     if real_session.size > LIMIT:
         return
     path = real_session.copied_to(config_home.project())
@@ -495,23 +495,23 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         with pytest.raises(NothingToFork):
             fork_receipt(str(path))
         return
-    known = problems(str(path))
+    known = defects_of_file(str(path))
     whole = fork_receipt(str(path))
     again = fork_receipt(whole.file)
-    assert problems(whole.file) <= known
+    assert defects_of_file(whole.file) <= known
     own = {node.uuid for node in row.nodes}
     assert fork_contents(again.file, own) == fork_contents(whole.file, own)
     chance = random.Random(real_session.name)
     for node in chance.sample(row.nodes, min(3, len(row.nodes))):
-        if not (made := cut_at(str(path), node.number)):
+        if not (made := fork_at_line(str(path), node.number)):
             continue
-        assert problems(made.file) <= known
+        assert defects_of_file(made.file) <= known
         assert node.uuid in {one.uuid for one in scan_transcript(made.file).chain} or made.warnings
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
-def cut_at(path: str, number: int) -> Receipt | None:
-    """Return the receipt of a fork that ends at a line; None for an empty one."""
+def fork_at_line(path: str, number: int) -> Receipt | None:
+    """Return the receipt of a fork that ends at a line, or None for an empty one."""
     try:
         return fork_receipt(path, CutAtRecord(number))
     except UsageError:
@@ -522,6 +522,6 @@ def fork_contents(path: str, own: set[str]) -> list[Any]:
     """Return the contents of the parent's ``own`` records in a fork, without the fork's own fields."""
     return [
         (row["uuid"], row.get("message"), row["timestamp"])
-        for row in chain(path)
+        for row in live_records(path)
         if row["uuid"] in own
     ]

@@ -1,4 +1,4 @@
-"""Quick rollover: a fresh child to the letter of its documented form; the parent is only read."""
+"""A fresh child has exactly its documented form, and its parent is only read."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ ENVELOPE = [
 ]
 
 
-def a_parent(
+def write_parent(
     home: ConfigHome, *more: Any, title: str = "Fix the parser", number: str = SESSION
 ) -> locate.SessionFile:
     """Write a session of two turns with a title and these records."""
@@ -92,16 +92,16 @@ def write_handoff(
     """Plan and write a handoff. Return the receipt and the child's records."""
     options.setdefault("kind", "handoff")
     receipt = write_child(agents.plan_fresh(parent, home.where, **options), home.where)
-    return receipt, read(receipt.file)
+    return receipt, file_records(receipt.file)
 
 
-def read(path: str) -> list[dict[str, Any]]:
-    """The records of a file."""
+def file_records(path: str) -> list[dict[str, Any]]:
+    """Return the records of a file."""
     return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
 
 
-def listing(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
-    """Every entry below a folder with its mode, size, mtime and content."""
+def folder_contents(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
+    """Return every entry below a folder with its mode, size, time and content."""
     found = {}
     for path in sorted(root.rglob("*")):
         status = path.lstat()
@@ -110,18 +110,18 @@ def listing(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
     return found
 
 
-def test_a_step_gives_a_title_that_a_terminal_can_show(config_home: ConfigHome) -> None:
-    """One line without control characters, for any pasted next step."""
+def test_a_title_from_a_next_step_is_printable(config_home: ConfigHome) -> None:
+    """It is one line without control characters."""
     receipt, _ = write_handoff(
-        config_home, a_parent(config_home), next_step="fix \x1b[31mred\x07\nand blue"
+        config_home, write_parent(config_home), next_step="fix \x1b[31mred\x07\nand blue"
     )
     assert receipt.title.isprintable()
     assert receipt.title.endswith("and blue · handoff")
 
 
 def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
-    """Line 1 metadata, a title, a summary record as root, a synthetic answer with a card: field by field."""
-    parent = a_parent(config_home)
+    """It has metadata, a title, a summary record as root, and a synthetic answer with the card."""
+    parent = write_parent(config_home)
     receipt, records = write_handoff(config_home, parent, next_step="write the changelog")
     assert len(records) == 4
     metadata, title, opening, answer = records
@@ -189,9 +189,9 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     assert b": " not in raw.split(b"\n")[0]
 
 
-def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
-    """The child, the passed checks and the commands. The link is also in links.jsonl."""
-    parent = a_parent(config_home)
+def test_a_handoff_has_a_receipt_and_two_links(config_home: ConfigHome) -> None:
+    """The parent is named in the child's first line and in links.jsonl."""
+    parent = write_parent(config_home)
     receipt, records = write_handoff(config_home, parent)
     assert receipt.written
     assert receipt.warnings == ()
@@ -213,14 +213,14 @@ def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
 
 
 def test_metadata_is_copied_byte_for_byte(config_home: ConfigHome) -> None:
-    """The last tag, pr-link, mode and worktree-state, with the child's id at their top level."""
+    """The last tag, pr-link, mode and worktree-state are copied with the child's id."""
     older = TAG.replace(b"release", b"draft")
     other = [
         b'{"type":"ai-title","aiTitle":"x","sessionId":"%s"}' % SESSION.encode(),
         b'{"type":"permission-mode","permissionMode":"plan","sessionId":"%s"}' % SESSION.encode(),
         b'{"type":"summary","summary":"x"}',
     ]
-    parent = a_parent(config_home, older, PR, TAG, MODE, *other, TREE)
+    parent = write_parent(config_home, older, PR, TAG, MODE, *other, TREE)
     receipt, _ = write_handoff(config_home, parent)
     lines = Path(receipt.file).read_bytes().splitlines()[4:]
     child = receipt.session_id.encode()
@@ -229,13 +229,13 @@ def test_metadata_is_copied_byte_for_byte(config_home: ConfigHome) -> None:
     assert lines == [*expected, inner]
 
 
-def test_titles_count_within_the_project(config_home: ConfigHome) -> None:
-    """The root's title, kind and a counter, also for children of children.
+def test_titles_are_numbered_within_the_project(config_home: ConfigHome) -> None:
+    """A title has the root's name, the kind and a number, also for grandchildren.
 
-    Where the root was deleted, its name comes from the oldest child left, without growing.
+    If the root was deleted, the name comes from its oldest child.
     """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
-    parent = a_parent(config_home)
+    parent = write_parent(config_home)
     first, _ = write_handoff(config_home, parent)
     with open(first.file, "ab") as stream:
         stream.write(
@@ -250,15 +250,12 @@ def test_titles_count_within_the_project(config_home: ConfigHome) -> None:
     assert "1. (file gone) · " in records[OPENING_LINE]["message"]["content"]
 
 
-def test_branch_version_and_folder_are_the_parents_own(config_home: ConfigHome) -> None:
-    """The last branch and version.
-
-    The folder that the project is named after, however the model moved.
-    """
+def test_a_child_has_the_branch_version_and_folder_of_its_parent(config_home: ConfigHome) -> None:
+    """Branch and version are the last ones. The folder is that of the project."""
     moved = user(
         "later", uuid="x", parent="r3", ts=9, cwd="/tmp", gitBranch="feature/x", version="2.1.112"
     )
-    _, records = write_handoff(config_home, a_parent(config_home, moved))
+    _, records = write_handoff(config_home, write_parent(config_home, moved))
     opening = records[OPENING_LINE]
     assert (opening["cwd"], opening["gitBranch"], opening["version"]) == (
         CWD,
@@ -268,8 +265,8 @@ def test_branch_version_and_folder_are_the_parents_own(config_home: ConfigHome) 
 
 
 @pytest.mark.parametrize("cwd", ["/x\0y", "/x\ud800y", "", 5, None, "\x1b[2J"])
-def test_a_hostile_folder_is_not_a_bug(config_home: ConfigHome, cwd: Any) -> None:
-    """A cwd that no folder can have is skipped, or written so that it can be read back."""
+def test_an_invalid_folder_does_not_prevent_a_handoff(config_home: ConfigHome, cwd: Any) -> None:
+    """It is skipped, or written so that it can be read back."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "cwd": cwd} for record in conversation(1)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -279,7 +276,7 @@ def test_a_hostile_folder_is_not_a_bug(config_home: ConfigHome, cwd: Any) -> Non
 
 def untouched_child(home: ConfigHome) -> str:
     """Return a child of ours without new prompts."""
-    return write_handoff(home, a_parent(home))[0].file
+    return write_handoff(home, write_parent(home))[0].file
 
 
 def write_records(home: ConfigHome, *records: Any) -> str:
@@ -301,31 +298,30 @@ def write_records(home: ConfigHome, *records: Any) -> str:
         ),
     ],
 )
-def test_nothing_to_hand_off(config_home: ConfigHome, make: Any) -> None:
-    """A session without prompts has nothing to hand off; nothing is written."""
+def test_a_session_without_prompts_cannot_be_handed_off(config_home: ConfigHome, make: Any) -> None:
+    """Nothing is written."""
     parent = locate.session_file(make(config_home))
-    before = listing(config_home.root)
+    before = folder_contents(config_home.root)
     with pytest.raises(NothingToHandOff):
         write_handoff(config_home, parent)
-    assert listing(config_home.root) == before
+    assert folder_contents(config_home.root) == before
 
 
-def test_a_parent_outside_the_projects_is_warned_of(
-    config_home: ConfigHome, tmp_path: Path
-) -> None:
-    """The child is written next to it; the receipt warns that the client will not find it."""
+def test_a_handoff_outside_the_projects_warns(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The client will not find the child, which is next to its parent."""
     path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
     receipt, _ = write_handoff(config_home, locate.session_file(path))
     assert os.path.dirname(receipt.file) == str(tmp_path / "elsewhere")
     assert "--resume will not find it" in receipt.warnings[0]
 
 
-def test_another_output_folder(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The child goes there and nowhere else, with a warning.
-
-    Its lineage block names the true place.
-    """
-    receipt, records = write_handoff(config_home, a_parent(config_home), output_dir=str(tmp_path))
+def test_a_handoff_can_be_written_to_another_folder(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """The receipt has a warning, and the lineage names the true path."""
+    receipt, records = write_handoff(
+        config_home, write_parent(config_home), output_dir=str(tmp_path)
+    )
     assert receipt.file == str(tmp_path / f"{receipt.session_id}.jsonl")
     assert f"   {receipt.file}\n" in records[OPENING_LINE]["message"]["content"]
     assert receipt.warnings
@@ -349,12 +345,9 @@ STEPS = {
 
 @pytest.mark.parametrize("name", STEPS)
 def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str) -> None:
-    """The model reads the user's words as they were.
-
-    All checks hold, and the session keeps its own title.
-    """
+    """All checks pass, and the session keeps its own title."""
     step = STEPS[name]
-    receipt, records = write_handoff(config_home, a_parent(config_home), next_step=step)
+    receipt, records = write_handoff(config_home, write_parent(config_home), next_step=step)
     assert records[OPENING_LINE]["message"]["content"].endswith(
         f"{CLOSING_MARKER}\n\n{NEXT_STEP_HEADING}\n{step}"
     )
@@ -372,7 +365,7 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
 def test_any_title_and_any_step_pass_all_checks(
     config_home: ConfigHome, step: str, title: str
 ) -> None:
-    """For any text the written child passes every check."""
+    """For any text the written child is valid."""
     number = str(uuid.uuid4())
     path = config_home.project() / f"{number}.jsonl"
     records = [*conversation(1, session_id=number), custom_title(title, number)]
@@ -385,28 +378,25 @@ def test_any_title_and_any_step_pass_all_checks(
     ("step", "end"),
     [("", CLOSING_MARKER), (" ", CLOSING_MARKER), ("\n\t ", CLOSING_MARKER), ("a\ud83db", "\na?b")],
 )
-def test_invalid_next_steps(config_home: ConfigHome, step: str, end: str) -> None:
-    """White space is not a next step. A character that UTF-8 cannot encode becomes a question mark."""
-    _, records = write_handoff(config_home, a_parent(config_home), next_step=step)
+def test_a_blank_next_step_is_ignored(config_home: ConfigHome, step: str, end: str) -> None:
+    """A character that UTF-8 cannot encode becomes a question mark."""
+    _, records = write_handoff(config_home, write_parent(config_home), next_step=step)
     assert records[OPENING_LINE]["message"]["content"].endswith(end)
 
 
-def test_a_document_is_not_a_next_step(config_home: ConfigHome) -> None:
-    """200 KB are refused with the limit and a way out; nothing is made."""
-    parent = a_parent(config_home)
-    before = listing(config_home.root)
+def test_a_too_long_next_step_is_refused(config_home: ConfigHome) -> None:
+    """The error has the limit and a remedy, and nothing is written."""
+    parent = write_parent(config_home)
+    before = folder_contents(config_home.root)
     with pytest.raises(UsageError, match="20,000") as caught:
         write_handoff(config_home, parent, next_step="x" * 200_000)
     assert "file" in caught.value.remedy
-    assert listing(config_home.root) == before
+    assert folder_contents(config_home.root) == before
 
 
-def test_a_vanished_parent(config_home: ConfigHome) -> None:
-    """A plan that was made before contains all that the child needs.
-
-    Nothing is planned of a session that is gone.
-    """
-    parent = a_parent(config_home)
+def test_a_plan_does_not_need_its_parent(config_home: ConfigHome) -> None:
+    """If the parent is deleted after the plan, the child can still be written."""
+    parent = write_parent(config_home)
     decided = agents.plan_fresh(parent, config_home.where)
     os.unlink(parent.path)
     with pytest.raises(SessionNotFound):
@@ -414,23 +404,23 @@ def test_a_vanished_parent(config_home: ConfigHome) -> None:
     assert all(check.ok for check in write_child(decided, config_home.where).checks)
 
 
-def test_a_vanished_folder(config_home: ConfigHome) -> None:
-    """If the folder disappears between plan and write, the error names it."""
-    decided = agents.plan_fresh(a_parent(config_home), config_home.where)
+def test_a_missing_project_folder_is_an_error(config_home: ConfigHome) -> None:
+    """The folder disappeared between the plan and the write. The error names the child."""
+    decided = agents.plan_fresh(write_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
     with pytest.raises(WriteFailed, match=decided.draft.attributes.session_id):
         write_child(decided, config_home.where)
     assert read_links(config_home.where) == []
 
 
-def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> None:
-    """A plan is applied once; the second time finds the file and leaves it."""
-    decided = agents.plan_fresh(a_parent(config_home), config_home.where)
+def test_a_plan_is_written_only_once(config_home: ConfigHome) -> None:
+    """The second time it finds the file and leaves it."""
+    decided = agents.plan_fresh(write_parent(config_home), config_home.where)
     write_child(decided, config_home.where)
-    before = listing(config_home.project())
+    before = folder_contents(config_home.project())
     with pytest.raises(WriteFailed):
         write_child(decided, config_home.where)
-    assert listing(config_home.project()) == before
+    assert folder_contents(config_home.project()) == before
 
 
 REFUSED = """
@@ -455,12 +445,12 @@ except WriteFailed as error:
 
 
 @pytest.mark.parametrize("how", ["full", "read-only"])
-def test_a_disk_that_refuses_leaves_nothing(config_home: ConfigHome, how: str) -> None:
-    """A write cut short by the file system, or not allowed at all: no child, no temporary file, a plain failure."""
+def test_a_failed_write_leaves_no_files(config_home: ConfigHome, how: str) -> None:
+    """The disk is full or read-only. The error is one sentence."""
     if how == "read-only":
         need("root", os.geteuid() == 0, "a user without rights is taken on by root alone")
-    parent = a_parent(config_home)
-    before = listing(config_home.project())
+    parent = write_parent(config_home)
+    before = folder_contents(config_home.project())
     environ = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
     done = subprocess.run(
         [sys.executable, "-c", REFUSED, parent.path, how],
@@ -471,31 +461,28 @@ def test_a_disk_that_refuses_leaves_nothing(config_home: ConfigHome, how: str) -
     )
     assert done.stderr == ""
     assert done.stdout.startswith("Could not write ")
-    assert listing(config_home.project()) == before
+    assert folder_contents(config_home.project()) == before
 
 
-def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: ConfigHome) -> None:
-    """The child is made and named; the receipt warns that links.jsonl was not written."""
+def test_a_child_is_written_without_a_state_folder(config_home: ConfigHome) -> None:
+    """The receipt warns that links.jsonl was not written."""
     (config_home.root / "file").write_text("")
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
-    decided = agents.plan_fresh(a_parent(config_home), Where(environ), kind="handoff")
+    decided = agents.plan_fresh(write_parent(config_home), Where(environ), kind="handoff")
     receipt = write_child(decided, Where(environ))
     assert os.path.exists(receipt.file)
     assert "the session itself contains it" in receipt.warnings[0]
 
 
 @pytest.mark.parametrize("broken", ["title", "opening", "metadata"])
-def test_a_failed_check_removes_the_file(
+def test_a_failed_check_removes_the_child(
     config_home: ConfigHome, broken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is read back is compared with what was decided.
-
-    Where they differ nothing is kept and nothing is linked.
-    """
+    """The file is read back and compared with the plan. Nothing is linked."""
     decided = agents.plan_fresh(
-        a_parent(config_home), config_home.where, kind="handoff", next_step="go on"
+        write_parent(config_home), config_home.where, kind="handoff", next_step="go on"
     )
-    before = listing(config_home.root)
+    before = folder_contents(config_home.root)
     if broken == "title":
         monkeypatch.setattr(
             "resume_hooks.derive.child.write_child.title_line",
@@ -503,7 +490,7 @@ def test_a_failed_check_removes_the_file(
         )
     with pytest.raises(CheckFailed, match="was not kept"):
         write_child(damage_line(decided, broken), config_home.where)
-    assert listing(config_home.root).keys() == before.keys()
+    assert folder_contents(config_home.root).keys() == before.keys()
 
 
 def damage_line(decided: FreshPlan, part: str) -> FreshPlan:
@@ -519,8 +506,10 @@ def damage_line(decided: FreshPlan, part: str) -> FreshPlan:
     return dataclasses.replace(decided, body=FreshLines(tuple(lines), decided.opening))
 
 
-def test_a_child_of_every_real_session(config_home: ConfigHome, real_session: RealSession) -> None:
-    """For each session of the corpus: all checks pass, the SDK lists its title and reads user, assistant."""
+def test_every_real_session_can_be_handed_off(
+    config_home: ConfigHome, real_session: RealSession
+) -> None:
+    """All checks pass, and the SDK lists the child and reads its two messages."""
     copy = real_session.copied_to(config_home.project("/work/real"))
     parent, whole = locate.session_file(str(copy)), real_session.transcript
     if not whole.models and not any(node.prompt for node in whole.nodes):

@@ -1,8 +1,7 @@
-"""Any order of prompts, compactions, trims in place and to copies, rewinds, untrims and handoffs.
+"""Prompts, compactions, trims, rewinds, untrims and handoffs may happen in any order.
 
-What a client writes where a plugin answers its compaction is as measured on 2.1.330: the kept
-messages again, under new ids and with their own instants, the built ones with instants right before
-the boundary's.
+The form of a compaction by a plugin was measured on 2.1.330: kept messages are written again under
+new ids with their own timestamps, and new ones get timestamps right before the boundary's.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ BULK = "a line of output\n" * 400
 SUPPRESSED = "suppressed - "
 
 
-class Client:
-    """A client at work on a session, as far as its file goes."""
+class SimulatedClient:
+    """A client that writes to a session's file."""
 
     def __init__(self, home: str, begun: Path | None = None) -> None:
         self.where = Where({"HOME": home, "CLAUDE_CONFIG_DIR": f"{home}/.claude"})
@@ -67,21 +66,21 @@ class Client:
         self.parent: str | None = scan_transcript(str(self.path)).chain[-1].uuid if begun else None
 
     @property
-    def tick(self) -> float:
+    def next_instant(self) -> float:
         """Return the next instant, because a child's prompts follow its creation."""
         time.sleep(0.002)
         self.clock = time.time()
         return self.clock
 
-    def add(self, record: Record) -> None:
-        """Append a record behind the last one."""
+    def append_record(self, record: Record) -> None:
+        """Append a record after the last one."""
         with self.path.open("ab") as stream:
             stream.write(line(record) + b"\n")
         self.parent = record["uuid"]
 
-    def place(self) -> dict[str, Any]:
-        """Return the position and time of the next record."""
-        at = self.tick
+    def next_place(self) -> dict[str, Any]:
+        """Return the position and the time of the next record."""
+        at = self.next_instant
         uuid = str(uuid4())
         return {
             "uuid": uuid,
@@ -91,30 +90,34 @@ class Client:
         }
 
     def prompt(self) -> None:
-        """A turn with a call."""
+        """Append a turn with a call."""
         number = len(self.typed) + 1
         self.typed.append(f"take step {number}")
-        self.add(user(self.typed[-1], **self.place()))
-        self.add(tool_use(f"call{number}", tool_input={"file_path": f"/x{number}"}, **self.place()))
-        self.add(tool_result(f"call{number}", f"{number}\n{BULK}", **self.place()))
-        self.add(assistant(f"Step {number} is done.", tokens=90_000, **self.place()))
+        self.append_record(user(self.typed[-1], **self.next_place()))
+        self.append_record(
+            tool_use(f"call{number}", tool_input={"file_path": f"/x{number}"}, **self.next_place())
+        )
+        self.append_record(tool_result(f"call{number}", f"{number}\n{BULK}", **self.next_place()))
+        self.append_record(assistant(f"Step {number} is done.", tokens=90_000, **self.next_place()))
 
-    def play(self, steps: list[str]) -> None:
-        """Four turns, then the steps."""
+    def take_steps(self, steps: list[str]) -> None:
+        """Append four turns, then take the steps."""
         for step in ["prompt"] * 4 + steps:
             getattr(self, step.replace(" ", "_"))()
 
-    def sessions(self) -> list[str]:
-        """The files of all sessions that came of it."""
+    def session_files(self) -> list[str]:
+        """Return the files of the session and its descendants."""
         return [str(path) for path in self.path.parent.glob("*.jsonl")]
 
     def compact(self) -> None:
-        """The client's own."""
-        self.add({**boundary(before=self.parent, **self.place()), "parentUuid": None})
-        self.add(summary(f"So far {len(self.typed)} steps.", **self.place()))
+        """Compact as the client does."""
+        self.append_record(
+            {**boundary(before=self.parent, **self.next_place()), "parentUuid": None}
+        )
+        self.append_record(summary(f"So far {len(self.typed)} steps.", **self.next_place()))
 
     def trim_here(self) -> None:
-        """Trim in place, as the engine plans it and the client writes it."""
+        """Trim in place as the engine plans it and the client writes it."""
         scanned = plan.scan_session(session_file(str(self.path)))
         nodes = [node for node in scanned.transcript.chain if node.is_message]
         shown = [
@@ -129,13 +132,15 @@ class Client:
             for text in self.path.read_bytes().splitlines()
             if isinstance(row := json.loads(text), dict) and "uuid" in row
         }
-        self.add({**boundary(before=self.parent, **self.place()), "parentUuid": None})
+        self.append_record(
+            {**boundary(before=self.parent, **self.next_place()), "parentUuid": None}
+        )
         made = clock.timestamp_from_epoch(self.clock - 0.001)
         for each in decided.messages:
             kept = isinstance(each, int)
             for at in [each] if isinstance(each, int) else each:
                 row = json.loads(json.dumps(rows[nodes[at].uuid]))
-                spot = self.place()
+                spot = self.next_place()
                 row |= {"uuid": spot["uuid"], "parentUuid": spot["parent"]}
                 row["timestamp"] = row["timestamp"] if kept else made
                 if row["type"] == "assistant":
@@ -147,23 +152,23 @@ class Client:
                         block["content"] = decided.results.get(
                             block["tool_use_id"], block["content"]
                         )
-                self.add(row)
+                self.append_record(row)
 
     def rewind(self) -> None:
-        """Rewind to before the last prompt, if any, and add another one."""
+        """Rewind to before the last prompt, if any, and append another one."""
         chain = scan_transcript(str(self.path)).chain
         last = next((node for node in reversed(chain) if node.prompt), None)
         if last is not None and last.parent is not None:
             self.parent = last.parent
         self.prompt()
 
-    def go_on_in(self, path: str) -> None:
-        """Open a child."""
+    def open_child(self, path: str) -> None:
+        """Continue in a child."""
         self.path = Path(path)
         self.parent = scan_transcript(path).chain[-1].uuid
 
     def trim(self) -> None:
-        """Trim to a copy, if that pays."""
+        """Trim to a child, if that pays."""
         try:
             decided = plan.plan_trim(
                 plan.scan_session(session_file(str(self.path))), self.where, Options()
@@ -171,13 +176,13 @@ class Client:
         except NothingToTrim:
             return
         if decided.decision.savings.tokens >= Options().min_savings:
-            self.go_on_in(write_child(decided, self.where).file)
+            self.open_child(write_child(decided, self.where).file)
 
     def untrim(self) -> None:
         """Restore everything, if something is trimmed."""
         decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(self.path))), self.where)
         if not decided.is_pointless:
-            self.go_on_in(write_child(decided, self.where).file)
+            self.open_child(write_child(decided, self.where).file)
 
     def handoff(self) -> None:
         """Hand off to a fresh session, if this one has a prompt."""
@@ -186,11 +191,11 @@ class Client:
             decided = agents.plan_fresh(session, self.where, kind="handoff", next_step="go on")
         except NothingToHandOff:
             return
-        self.go_on_in(write_child(decided, self.where).file)
+        self.open_child(write_child(decided, self.where).file)
 
 
-def results(path: Path, *, live: bool = True) -> dict[str, str]:
-    """Return the contents of each call's output in the live conversation, or in the whole file."""
+def outputs_by_call(path: Path, *, live: bool = True) -> dict[str, str]:
+    """Return the output of each call in the live conversation, or in the whole file."""
     chain = {node.uuid for node in scan_transcript(str(path)).chain}
     rows = [
         row for text in path.read_bytes().splitlines() if isinstance(row := json.loads(text), dict)
@@ -203,8 +208,8 @@ def results(path: Path, *, live: bool = True) -> dict[str, str]:
     }
 
 
-def beginnings() -> list[Path | None]:
-    """A new session, and small real ones of which nothing was trimmed."""
+def initial_sessions() -> list[Path | None]:
+    """Return no session, and small real ones without trimmed contents."""
     small = [
         path for path in corpus_sessions() if path.stat().st_size < 100_000 and path.name != FOREIGN
     ]
@@ -219,7 +224,7 @@ def beginnings() -> list[Path | None]:
 
 
 of_any_order = given(
-    st.sampled_from(beginnings()), st.lists(st.sampled_from(STEPS), min_size=1, max_size=6)
+    st.sampled_from(initial_sessions()), st.lists(st.sampled_from(STEPS), min_size=1, max_size=6)
 )
 """A session to begin with, and what is done to it."""
 
@@ -227,16 +232,16 @@ of_any_order = given(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
 @of_any_order
-def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
-    """By outline, search and digest, over all sessions that came of it.
+def test_each_turn_appears_once_after_any_steps(begun: Path | None, steps: list[str]) -> None:
+    """Outline, search and digest count it once over all sessions.
 
-    An untrim brings every result.
+    An untrim restores every result.
     """
     with tempfile.TemporaryDirectory() as home:
-        client = Client(home, begun)
-        whole = results(client.path, live=False)
-        client.play(steps)
-        sessions = [session_file(path) for path in client.sessions()]
+        client = SimulatedClient(home, begun)
+        whole = outputs_by_call(client.path, live=False)
+        client.take_steps(steps)
+        sessions = [session_file(path) for path in client.session_files()]
         outlines = [
             Counter(turn.first_words for turn in make_outline(one).turns) for one in sessions
         ]
@@ -252,7 +257,7 @@ def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
         }
         changed = {
             call: text
-            for call, text in results(client.path).items()
+            for call, text in outputs_by_call(client.path).items()
             if text != whole.get(call, text)
         }
         assert {
@@ -260,20 +265,17 @@ def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
         } == {}
 
 
-def test_an_untrim_states_the_size_that_the_trim_in_place_stated(tmp_path: Path) -> None:
-    """One figure, in the remark that is in the session, in its card, and in the receipt.
-
-    Nothing counted it yet.
-    """
-    client = Client(str(tmp_path))
-    client.play(["trim here"])
+def test_an_untrim_uses_the_size_stated_by_a_trim_in_place(tmp_path: Path) -> None:
+    """Nothing was counted since the trim, so its remark has the only figure."""
+    client = SimulatedClient(str(tmp_path))
+    client.take_steps(["trim here"])
     rows = [json.loads(text) for text in client.path.read_bytes().splitlines()]
     begun = next(at for at, row in enumerate(rows) if row.get("subtype") == "compact_boundary")
     for row in rows[begun:]:
         row.get("message", {}).pop("usage", None)
     client.path.write_bytes(b"".join(line(row) + b"\n" for row in rows))
     remark = "resume-hooks: 90,000 tokens before, about 61,234 now."
-    client.add(system("informational", content=remark, **client.place()))
+    client.append_record(system("informational", content=remark, **client.next_place()))
     session = session_file(str(client.path))
     decided = untrim.plan_untrim(scan_trimmed_session(session), client.where)
     assert (decided.sizes.tokens_before, decided.sizes.tokens_after) == (61_234, 90_000)

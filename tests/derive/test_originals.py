@@ -1,7 +1,4 @@
-"""Originals: found wherever they lie by now, by what the trimmed record says.
-
-And never outside of our own folders.
-"""
+"""The original of a trimmed record is found wherever it moved, and never outside our folders."""
 
 from __future__ import annotations
 
@@ -39,19 +36,22 @@ PARENT, CHILD, GRANDCHILD = session_id(1), session_id(2), session_id(3)
 WHOLE = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id=PARENT)
 
 
-def marked(file: str, index: int = 0, **other: object) -> Record:
+def trimmed_record(file: str, index: int = 0, **other: object) -> Record:
     """Return the trimmed form of ``WHOLE`` with its original in that file and line."""
     marks = Origin(session_id_from_path(file) or "", file, "r1", index).trim_fields(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other}
 
 
-def noticed(text: str) -> Record:
-    """A record without marks whose output ends in another tool's notice."""
+def record_with_notice(text: str) -> Record:
+    """Return a record without marks whose output ends in another tool's notice."""
     return tool_result("c1", text, uuid="r1", parent=None)
 
 
 def find_original_of(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
-    """The file and the line of an original of a record that is in the project's folder unless elsewhere."""
+    """Return the file and the line of a record's original.
+
+    The record is in the project's folder unless ``file`` is given.
+    """
     entry = Originals(home.where).find_original(
         record, file or str(home.project() / f"{CHILD}.jsonl")
     )
@@ -60,67 +60,66 @@ def find_original_of(home: ConfigHome, record: Record, file: str | None = None) 
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> str:
-    """The session that contains the original, in line 0."""
+    """Write the session with the original in line 0."""
     return write_session(config_home.project(), PARENT, [WHOLE])
 
 
-def test_where_the_mark_says(config_home: ConfigHome, parent: str) -> None:
-    """The file, the line; a shifted one is found by the uuid. It and the kind decide.
-
-    What can't be meant is none.
-    """
-    assert find_original_of(config_home, marked(parent)) == f"{parent}:0"
-    assert find_original_of(config_home, marked(parent, 7)) == f"{parent}:0"
+def test_an_original_is_found_by_its_mark(config_home: ConfigHome, parent: str) -> None:
+    """If the line has changed, the uuid and the kind find it. An invalid mark finds nothing."""
+    assert find_original_of(config_home, trimmed_record(parent)) == f"{parent}:0"
+    assert find_original_of(config_home, trimmed_record(parent, 7)) == f"{parent}:0"
     others: list[Record] = [{"original_index": odd} for odd in (-1, True, "0", None)]
     for other in (*others, {"original_uuid": "r2"}, {"type": "assistant"}):
-        assert find_original_of(config_home, marked(parent, **other)) is None
-    assert find_original_of(config_home, {**noticed("x"), "truncated": True}) is None
+        assert find_original_of(config_home, trimmed_record(parent, **other)) is None
+    assert find_original_of(config_home, {**record_with_notice("x"), "truncated": True}) is None
 
 
-def test_a_parent_that_moved(config_home: ConfigHome, parent: str) -> None:
-    """It is looked up by its id in all projects."""
+def test_an_original_is_found_in_another_project(config_home: ConfigHome, parent: str) -> None:
+    """The parent is looked up by its id in all projects."""
     moved = shutil.move(parent, config_home.project("/elsewhere"))
-    assert find_original_of(config_home, marked(parent)) == f"{moved}:0"
+    assert find_original_of(config_home, trimmed_record(parent)) == f"{moved}:0"
 
 
-def test_next_to_a_child_that_was_taken_elsewhere(
+def test_an_original_is_found_next_to_its_child(
     config_home: ConfigHome, parent: str, tmp_path: Path
 ) -> None:
-    """Two files copied to one folder still know each other, under the names that they have there."""
+    """Parent and child may be copied to one folder, and renamed there."""
     there = tmp_path / "copies"
     there.mkdir()
     moved = shutil.move(parent, there)
     assert (
-        find_original_of(config_home, marked(parent), str(there / f"{CHILD}.jsonl")) == f"{moved}:0"
+        find_original_of(config_home, trimmed_record(parent), str(there / f"{CHILD}.jsonl"))
+        == f"{moved}:0"
     )
     odd = shutil.move(moved, there / "my session.jsonl")
     assert (
-        find_original_of(config_home, marked(str(odd)), str(there / f"{CHILD}.jsonl")) == f"{odd}:0"
+        find_original_of(config_home, trimmed_record(str(odd)), str(there / f"{CHILD}.jsonl"))
+        == f"{odd}:0"
     )
 
 
-def test_the_better_of_two_copies(config_home: ConfigHome, parent: str) -> None:
+def test_an_original_is_found_in_another_copy(config_home: ConfigHome, parent: str) -> None:
     """If the named copy lost the record, another copy may have it."""
     copy = shutil.copy(parent, config_home.project("/elsewhere"))
     Path(parent).write_bytes(b"{}\n")
-    assert find_original_of(config_home, marked(parent)) == f"{copy}:0"
+    assert find_original_of(config_home, trimmed_record(parent)) == f"{copy}:0"
 
 
-def test_trims_one_behind_the_other(config_home: ConfigHome, parent: str) -> None:
-    """A named record may be trimmed itself: the chain is followed to its end, or to the last existing record."""
-    middle = write_session(config_home.project(), CHILD, [marked(parent)])
-    assert find_original_of(config_home, marked(middle)) == f"{parent}:0"
+def test_an_original_is_found_through_several_trims(config_home: ConfigHome, parent: str) -> None:
+    """The chain of marks is followed to its end, or to the last existing record."""
+    middle = write_session(config_home.project(), CHILD, [trimmed_record(parent)])
+    assert find_original_of(config_home, trimmed_record(middle)) == f"{parent}:0"
     os.unlink(parent)
-    assert find_original_of(config_home, marked(middle)) == f"{middle}:0"
+    assert find_original_of(config_home, trimmed_record(middle)) == f"{middle}:0"
 
 
-def test_circles_and_chains_without_end(config_home: ConfigHome) -> None:
-    """Forged marks end the search instead of prolonging it."""
+def test_circular_marks_end_the_search(config_home: ConfigHome) -> None:
+    """Long chains of forged marks end it, too."""
     folder = config_home.project()
     one, two = (str(folder / f"{name}.jsonl") for name in (PARENT, CHILD))
-    write_session(folder, PARENT, [marked(two)])
-    write_session(folder, CHILD, [marked(one)])
-    assert find_original_of(config_home, marked(one)) is not None
+    write_session(folder, PARENT, [trimmed_record(two)])
+    write_session(folder, CHILD, [trimmed_record(one)])
+    assert find_original_of(config_home, trimmed_record(one)) is not None
     uuids = [f"r{number}" for number in range(MAX_CHAIN_RECORDS + 2)]
     rows = [{**WHOLE, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
@@ -131,42 +130,46 @@ def test_circles_and_chains_without_end(config_home: ConfigHome) -> None:
 
 
 @pytest.fixture
-def outside(tmp_path: Path) -> str:
+def outside_session(tmp_path: Path) -> str:
     """Write a session with the wanted record outside our folders."""
     return write_session(tmp_path / "outside", PARENT, [WHOLE])
 
 
-def test_nothing_outside_is_opened(config_home: ConfigHome, outside: str, tmp_path: Path) -> None:
-    """Not by its path, by dots, by links to the file or the folder, or under an odd name."""
+def test_a_mark_cannot_lead_outside_our_folders(
+    config_home: ConfigHome, outside_session: str, tmp_path: Path
+) -> None:
+    """Paths, dots, links to files or folders, and odd names do not."""
     project = config_home.project()
-    assert find_original_of(config_home, marked(outside)) is None
+    assert find_original_of(config_home, trimmed_record(outside_session)) is None
     linked = project / f"{PARENT}.jsonl"
-    linked.symlink_to(outside)
-    assert find_original_of(config_home, marked(str(linked))) is None
+    linked.symlink_to(outside_session)
+    assert find_original_of(config_home, trimmed_record(str(linked))) is None
     linked.unlink()
     (config_home.config / "projects" / "-linked").symlink_to(tmp_path / "outside")
     assert (
         find_original_of(
             config_home,
-            marked(str(config_home.config / "projects" / "-linked" / f"{PARENT}.jsonl")),
+            trimmed_record(str(config_home.config / "projects" / "-linked" / f"{PARENT}.jsonl")),
         )
         is None
     )
-    odd = shutil.copy(outside, tmp_path / "outside" / "odd.jsonl")
+    odd = shutil.copy(outside_session, tmp_path / "outside" / "odd.jsonl")
     (project / "odd.jsonl").symlink_to(odd)
     for path in (
         str(odd),
         str(project / "odd.jsonl"),
         f"{config_home.config}/projects/../../../outside/odd.jsonl",
     ):
-        assert find_original_of(config_home, marked(path, original_session_id=PARENT)) is None
-    shutil.copy(outside, config_home.config / "odd.jsonl")
+        assert (
+            find_original_of(config_home, trimmed_record(path, original_session_id=PARENT)) is None
+        )
+    shutil.copy(outside_session, config_home.config / "odd.jsonl")
     dotted = f"{config_home.config}/projects/../odd.jsonl"
-    assert find_original_of(config_home, marked(dotted, original_session_id=PARENT)) is None
+    assert find_original_of(config_home, trimmed_record(dotted, original_session_id=PARENT)) is None
 
 
-def test_names_that_are_not_paths(config_home: ConfigHome) -> None:
-    """NULs, lone surrogates, a folder, a name of any length."""
+def test_a_mark_with_an_invalid_path_finds_nothing(config_home: ConfigHome) -> None:
+    """This applies to NULs, lone surrogates, a folder and very long names."""
     for odd in (
         "\0.jsonl",
         f"/\ud800/{PARENT}.jsonl",
@@ -174,7 +177,7 @@ def test_names_that_are_not_paths(config_home: ConfigHome) -> None:
         "x" * 10_000,
         f"a\0/{PARENT}.jsonl",
     ):
-        assert find_original_of(config_home, marked(odd, original_session_id="")) is None
+        assert find_original_of(config_home, trimmed_record(odd, original_session_id="")) is None
 
 
 @pytest.fixture
@@ -186,31 +189,46 @@ def backup(config_home: ConfigHome) -> Path:
     return path
 
 
-def test_a_backup(config_home: ConfigHome, backup: Path) -> None:
-    """A session that was trimmed in place has its originals there, and so have the children made from it before."""
-    said = marked(str(backup), original_session_id=PARENT)
+def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path) -> None:
+    """A session that was trimmed in place has its originals there, and so have its older children."""
+    said = trimmed_record(str(backup), original_session_id=PARENT)
     session = write_session(config_home.project(), PARENT, [said])
     assert find_original_of(config_home, said, session) == f"{backup}:0"
-    assert find_original_of(config_home, marked(session)) == f"{backup}:0"
+    assert find_original_of(config_home, trimmed_record(session)) == f"{backup}:0"
     os.unlink(session)
-    assert find_original_of(config_home, marked(session)) == f"{backup}:0"
-    moved = marked("/gone/backups/x.jsonl", original_session_id=PARENT)  # with the state folder
+    assert find_original_of(config_home, trimmed_record(session)) == f"{backup}:0"
+    moved = trimmed_record(
+        "/gone/backups/x.jsonl", original_session_id=PARENT
+    )  # with the state folder
     assert find_original_of(config_home, moved) == f"{backup}:0"
 
 
-def test_backups_are_not_followed_out(config_home: ConfigHome, backup: Path, outside: str) -> None:
-    """A link in the folder of backups, or in its place, is not opened."""
+def test_a_linked_backup_is_not_opened(
+    config_home: ConfigHome, backup: Path, outside_session: str
+) -> None:
+    """This applies to a link in the folder of backups and to a linked folder."""
     backup.unlink()
-    backup.symlink_to(outside)
-    assert find_original_of(config_home, marked(str(backup), original_session_id=PARENT)) is None
+    backup.symlink_to(outside_session)
+    assert (
+        find_original_of(config_home, trimmed_record(str(backup), original_session_id=PARENT))
+        is None
+    )
     shutil.rmtree(backup.parent)
-    backup.parent.symlink_to(Path(outside).parent)
-    assert find_original_of(config_home, marked(str(backup), original_session_id=PARENT)) is None
+    backup.parent.symlink_to(Path(outside_session).parent)
+    assert (
+        find_original_of(config_home, trimmed_record(str(backup), original_session_id=PARENT))
+        is None
+    )
 
 
-def test_marks_of_another_tool(config_home: ConfigHome, parent: str) -> None:
+def test_a_mark_of_another_tool_finds_the_original(config_home: ConfigHome, parent: str) -> None:
     """A path and a line are enough if the record has the same uuid."""
-    said = {**noticed("cut"), "truncated": True, "original_session": parent, "original_index": 0}
+    said = {
+        **record_with_notice("cut"),
+        "truncated": True,
+        "original_session": parent,
+        "original_index": 0,
+    }
     assert find_original_of(config_home, said) == f"{parent}:0"
 
 
@@ -223,9 +241,11 @@ def test_marks_of_another_tool(config_home: ConfigHome, parent: str) -> None:
         "First 6 chars: the wh... [truncated]\nSee line 1 of {} for full content (original was 16 chars).",
     ],
 )
-def test_notices_of_another_tool(config_home: ConfigHome, parent: str, notice: str) -> None:
-    """Without a mark, its words contain the file and the line, counted from 1."""
-    assert find_original_of(config_home, noticed(notice.format(parent))) == f"{parent}:0"
+def test_a_notice_of_another_tool_finds_the_original(
+    config_home: ConfigHome, parent: str, notice: str
+) -> None:
+    """Its text has the file and the line, counted from 1."""
+    assert find_original_of(config_home, record_with_notice(notice.format(parent))) == f"{parent}:0"
     inner = [{"type": "text", "text": notice.format(parent)}]
     assert (
         find_original_of(config_home, {**WHOLE, "message": {"content": [result("c1", inner)]}})
@@ -235,45 +255,51 @@ def test_notices_of_another_tool(config_home: ConfigHome, parent: str, notice: s
     assert [origin.record for origin in find_origins(written)] == [0]
 
 
-def test_a_backup_of_another_tool(config_home: ConfigHome, parent: str, outside: str) -> None:
-    """It is next to the session and is not a session by its name; elsewhere it is not opened."""
+def test_an_original_is_found_in_a_backup_of_another_tool(
+    config_home: ConfigHome, parent: str, outside_session: str
+) -> None:
+    """The backup is next to the session. Elsewhere it is not opened."""
     name = f"{PARENT}.pre-trim-20260131-093000.jsonl.bak"
     beside = shutil.copy(parent, Path(parent).parent / name)
     os.unlink(parent)
     assert (
-        find_original_of(config_home, noticed(f"[... See line 1 of {beside} for full content]"))
+        find_original_of(
+            config_home, record_with_notice(f"[... See line 1 of {beside} for full content]")
+        )
         == f"{beside}:0"
     )
-    away = shutil.move(beside, Path(outside).parent)
+    away = shutil.move(beside, Path(outside_session).parent)
     assert (
         find_original_of(
-            config_home, noticed(f"[... See line 1 of {away}/{name} for full content]")
+            config_home, record_with_notice(f"[... See line 1 of {away}/{name} for full content]")
         )
         is None
     )
 
 
-def test_words_that_only_look_like_a_notice(config_home: ConfigHome, parent: str) -> None:
-    """In another position, with line 0, or for another uuid: nothing was trimmed."""
+def test_a_text_that_resembles_a_notice_finds_nothing(config_home: ConfigHome, parent: str) -> None:
+    """It is in another position, names line 0, or belongs to another uuid."""
     for text in (
         f"See line 1 of {parent} for full content] and so on",
         f"See line 0 of {parent} for full content]",
     ):
-        assert find_origins(noticed(text)) == []
-    other = {**noticed(f"See line 1 of {parent} for full content]"), "uuid": "other"}
+        assert find_origins(record_with_notice(text)) == []
+    other = {**record_with_notice(f"See line 1 of {parent} for full content]"), "uuid": "other"}
     assert find_original_of(config_home, other) is None
 
 
-def test_an_original_that_ends_like_a_notice(config_home: ConfigHome) -> None:
-    """It is still the original if its words refer to no record."""
-    said = noticed("See line 1 of /gone.jsonl for full content]")
+def test_an_original_may_end_like_a_notice(config_home: ConfigHome) -> None:
+    """Its text refers to no record."""
+    said = record_with_notice("See line 1 of /gone.jsonl for full content]")
     parent = write_session(config_home.project(), PARENT, [said])
-    assert find_original_of(config_home, marked(parent)) == f"{parent}:0"
+    assert find_original_of(config_home, trimmed_record(parent)) == f"{parent}:0"
 
 
-def test_look_up(config_home: ConfigHome, parent: str) -> None:
-    """A reference to a placeholder returns the original; any other one the record itself."""
-    write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), marked(parent)])
+def test_a_reference_to_a_placeholder_finds_the_original(
+    config_home: ConfigHome, parent: str
+) -> None:
+    """Any other reference finds the record itself."""
+    write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), trimmed_record(parent)])
     for number, file in ((0, CHILD), (1, PARENT)):
         looked_up = look_up_original(Reference(CHILD[:8], number), "/", config_home.where)
         assert (looked_up.requested_line.reference, looked_up.original.session_id) == (
@@ -282,9 +308,9 @@ def test_look_up(config_home: ConfigHome, parent: str) -> None:
         )
 
 
-def test_an_original_that_is_gone(config_home: ConfigHome, parent: str) -> None:
-    """The error says where it was, and what is left."""
-    child = write_session(config_home.project(), CHILD, [marked(parent, 5)])
+def test_a_lost_original_is_an_error(config_home: ConfigHome, parent: str) -> None:
+    """The error has its former place and the place of the trimmed record."""
+    child = write_session(config_home.project(), CHILD, [trimmed_record(parent, 5)])
     os.unlink(parent)
     with pytest.raises(SessionNotFound) as caught:
         look_up_original(Reference(CHILD, 0), "/", config_home.where)
@@ -292,8 +318,10 @@ def test_an_original_that_is_gone(config_home: ConfigHome, parent: str) -> None:
     assert caught.value.remedy == f"Only the trimmed record is left: line 0 of {child}."
 
 
-def test_a_session_of_which_backups_are_left(config_home: ConfigHome, backup: Path) -> None:
-    """Its references still lead to their records, in the first backup with the line."""
+def test_a_reference_leads_to_a_backup_of_a_deleted_session(
+    config_home: ConfigHome, backup: Path
+) -> None:
+    """The first backup with the line is used."""
     later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
     later.write_bytes(backup.read_bytes() + b"{}\n")
     for number, path in ((0, backup), (1, later)):
@@ -312,10 +340,10 @@ def test_a_session_of_which_backups_are_left(config_home: ConfigHome, backup: Pa
         )
 
 
-def test_restored_contents() -> None:
-    """Contents come from the original, the other fields stay, and the marks are removed."""
+def test_restoring_a_record_replaces_its_contents() -> None:
+    """Other fields stay, and the marks are removed."""
     original = {**WHOLE, "toolUseResult": {"stdout": "x"}, "cwd": "/old", "version": "1"}
-    trimmed = {**marked("/x.jsonl"), "cwd": "/new", "rendered": [{"content": "cut"}]}
+    trimmed = {**trimmed_record("/x.jsonl"), "cwd": "/new", "rendered": [{"content": "cut"}]}
     whole = restore_record(trimmed, original)
     assert whole is not None
     assert whole["message"] == original["message"]
@@ -324,8 +352,8 @@ def test_restored_contents() -> None:
     assert next(iter(whole)) == "parentUuid"
 
 
-def test_blocks_that_are_not_restored() -> None:
-    """Calls that the trimmed record had lost before, and blocks that no API accepts."""
+def test_restoring_a_record_omits_invalid_blocks() -> None:
+    """Calls that were lost before the trim are omitted, too."""
     blocks = [
         {"type": "text", "text": " "},
         {"type": "thinking", "thinking": "t"},

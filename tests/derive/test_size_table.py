@@ -1,4 +1,4 @@
-"""The dial: what each size would carry of a session, as the handoffs of these sizes then do."""
+"""The table of sizes estimates what a handoff of each size would contain."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.builders import (
 )
 
 
-def talk_and_work(turns: int) -> list[Record]:
-    """A session of some 900 tokens of talk, and as many of calls and results, a turn."""
+def turns_with_talk_and_calls(turns: int) -> list[Record]:
+    """Return turns of about 900 tokens of talk and 900 of calls and results each."""
     rows: list[Record] = []
     for number in range(turns):
         words = " ".join(
@@ -48,23 +48,20 @@ def talk_and_work(turns: int) -> list[Record]:
     return rows
 
 
-def dial_of(
+def session_with_sizes(
     home: ConfigHome, turns: int, **fields: int
 ) -> tuple[SessionFile, dict[str, SizeEstimate]]:
-    """A session of so many turns, and its sizes by name."""
+    """Return a session of so many turns, and its sizes by name."""
     session = SessionFile(
-        SESSION, write_session(home.project(), SESSION, talk_and_work(turns)), 0, 0
+        SESSION, write_session(home.project(), SESSION, turns_with_talk_and_calls(turns)), 0, 0
     )
     found = compare_strategies(session, home.where, instant(1_000), **fields)
     return session, {each.measured_size.size: each for each in found.handoff_sizes}
 
 
 def test_the_contents_of_each_size(config_home: ConfigHome) -> None:
-    """The small ones cut, and say how much; a larger one has all the talk.
-
-    What is left then contains the latest calls.
-    """
-    _, dial = dial_of(config_home, 14)
+    """Small sizes cut the talk and state how much. A larger one has all of it and the latest calls."""
+    _, dial = session_with_sizes(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
     assert dial["1k"].measured_size.is_lists
     cut = [each.measured_size.cut_tokens for each in dial.values()]
@@ -80,8 +77,8 @@ def test_the_contents_of_each_size(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("turns", [1, 5, 14, 40])
 def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> None:
-    """The usual one to the token, the others within a tenth, because their number of calls is estimated."""
-    session, dial = dial_of(config_home, turns)
+    """The usual size matches exactly, the others within a tenth."""
+    session, dial = session_with_sizes(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:
         contents = ChildContents(
             build_digest(session, config_home.where), tokens=int(size.removesuffix("k")) * 1_000
@@ -97,24 +94,24 @@ def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> Non
     assert found.context.tokens == dial["all"].measured_size.tokens_after
 
 
-def test_the_usual_size_is_among_them(
+def test_the_table_includes_the_size_of_the_setting(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This holds for any setting."""
+    """This applies to any value of ``handoff_size``."""
     monkeypatch.setitem(config_home.where.environ, "RESUME_HOOKS_HANDOFF_SIZE", "8k")
-    _, dial = dial_of(config_home, 2)
+    _, dial = session_with_sizes(config_home, 2)
     assert list(dial) == ["1k", "4k", "8k", "12k", "24k", "all"]
 
 
-def test_a_session_that_is_not_read(config_home: ConfigHome) -> None:
-    """Each size has its tokens as a maximum, and no statement on omissions."""
-    _, dial = dial_of(config_home, 5, limit=1_000)
+def test_sizes_of_an_unread_session_are_maximums(config_home: ConfigHome) -> None:
+    """No size says how much it omits."""
+    _, dial = session_with_sizes(config_home, 5, limit=1_000)
     assert [each.measured_size.cut_tokens for each in dial.values()] == [None, None, None, None, 0]
     assert dial["4k"].measured_size.tokens_after - dial["1k"].measured_size.tokens_after == 3_000
 
 
-def test_where_nothing_was_asked(config_home: ConfigHome) -> None:
-    """There is no size to choose in a session without prompts."""
+def test_a_session_without_prompts_has_no_sizes(config_home: ConfigHome) -> None:
+    """There is nothing to hand off."""
     session = SessionFile(
         SESSION, write_session(config_home.project(), SESSION, [custom_title("nothing")]), 0, 0
     )

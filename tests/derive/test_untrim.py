@@ -1,4 +1,4 @@
-"""An untrimmed child contains the original contents, to the byte of every text, and passes every check."""
+"""An untrimmed child has the original contents byte for byte."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ LARGE = 1_200_000
 """Bytes of a file of the corpus from which on the aggressive setting is tried: about 15 of them."""
 
 
-def bulky() -> list[Record]:
-    """A session with one piece of every kind: an output, an image, an input, a thought, an attachment, a paste."""
+def bulky_session() -> list[Record]:
+    """Return a session with an output, an image, an input, thinking, an attachment and a paste."""
     image = {
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": "A" * 9_000},
@@ -96,8 +96,8 @@ def bulky() -> list[Record]:
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> str:
-    """The bulky session, long quiet."""
-    path = write_session(config_home.project(), SESSION, bulky())
+    """Write the bulky session with an old time."""
+    path = write_session(config_home.project(), SESSION, bulky_session())
     os.utime(path, (LONG_AGO, LONG_AGO))
     return path
 
@@ -108,8 +108,10 @@ def write_trimmed_child(path: str, home: ConfigHome, options: Options = EVERYTHI
     return write_child(decided, home.where).file
 
 
-def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any) -> Receipt:
-    """An untrimmed child of a session, written."""
+def write_untrimmed_child(
+    path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any
+) -> Receipt:
+    """Write an untrimmed child of a session."""
     decided = untrim.plan_untrim(
         scan_trimmed_session(session_file(path)), home.where, numbers, **how
     )
@@ -117,7 +119,7 @@ def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **h
 
 
 def live_contents(path: str) -> dict[str, dict[str, object]]:
-    """Return the contents of a file's live chain by uuid: messages without their counts, outputs for the screen."""
+    """Return the contents of a file's live chain by uuid, without counts, and outputs for the screen."""
     transcript = scan_transcript(path)
     found = {}
     for node in transcript.chain:
@@ -127,8 +129,8 @@ def live_contents(path: str) -> dict[str, dict[str, object]]:
     return found
 
 
-def marked(path: str) -> list[int]:
-    """The lines of a file that are marked as trimmed."""
+def trimmed_lines(path: str) -> list[int]:
+    """Return the numbers of the lines that are marked as trimmed."""
     return [
         n
         for n, line in enumerate(Path(path).read_bytes().split(b"\n"))
@@ -136,8 +138,8 @@ def marked(path: str) -> list[int]:
     ]
 
 
-def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
-    """Every kind of content is in the grandchild as in the session that it was trimmed from."""
+def test_untrim_restores_every_kind_of_content(config_home: ConfigHome, parent: str) -> None:
+    """The grandchild equals the session that was trimmed."""
     child = write_trimmed_child(parent, config_home)
     whole, cut = live_contents(parent), live_contents(child)
     assert {uuid for uuid in whole if whole[uuid] != cut[uuid]} == {
@@ -149,10 +151,10 @@ def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
         "t6",
         "a7",
     }
-    receipt = untrimmed(child, config_home)
+    receipt = write_untrimmed_child(child, config_home)
     back = live_contents(receipt.file)
     assert {uuid: back[uuid] for uuid in whole} == whole
-    assert marked(receipt.file) == []
+    assert trimmed_lines(receipt.file) == []
     assert [
         node.context_tokens for node in scan_transcript(receipt.file).chain if node.context_tokens
     ] == []
@@ -164,15 +166,15 @@ def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
     }
 
 
-def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str) -> None:
-    """Both count records, even if an edit has two trimmed pieces."""
+def test_trim_and_untrim_count_the_same_records(config_home: ConfigHome, parent: str) -> None:
+    """An edit with two trimmed pieces is one record."""
     edit = assistant(
         [call("c2", "Edit", old_string=BULK, new_string=BULK * 2)], uuid="a4", parent="u3", ts=4
     )
     write_session(
         os.path.dirname(parent),
         SESSION,
-        [edit if row.get("uuid") == "a4" else row for row in bulky()],
+        [edit if row.get("uuid") == "a4" else row for row in bulky_session()],
     )
     decided = plan.plan_trim(plan.scan_session(session_file(parent)), config_home.where, EVERYTHING)
     assert len(decided.choices) == 8
@@ -185,10 +187,7 @@ def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str)
 
 
 def session_with_thinking() -> list[Record]:
-    """Outputs of 12,000 characters that counted 4,800 tokens each.
-
-    A little thinking next to each hides the ratio.
-    """
+    """Return outputs of 12,000 characters that count 4,800 tokens each, with a little thinking."""
     rows = [user("begin", uuid="u"), assistant("yes", uuid="a", parent="u", ts=1, tokens=30_000)]
     for number in range(8):
         thought = {"type": "thinking", "thinking": "hm", "signature": "signed"}
@@ -205,21 +204,21 @@ def session_with_thinking() -> list[Record]:
     return [*rows, assistant("done", uuid="z", parent="t", ts=99, message_id="z", tokens=68_400)]
 
 
-def test_a_trim_of_its_untrim_saves_the_same(config_home: ConfigHome) -> None:
-    """Neither child has its own counts, so restored contents have their former size."""
+def test_trimming_an_untrimmed_child_saves_the_same(config_home: ConfigHome) -> None:
+    """Neither child has counts of its own, so restored contents have their former size."""
     path = write_session(config_home.project(), SESSION, session_with_thinking())
     first = plan.plan_trim(plan.scan_session(session_file(path)), config_home.where, DEFAULTS)
-    back = untrimmed(write_trimmed_child(path, config_home, DEFAULTS), config_home).file
+    back = write_untrimmed_child(write_trimmed_child(path, config_home, DEFAULTS), config_home).file
     again = plan.plan_trim(plan.scan_session(session_file(back)), config_home.where, DEFAULTS)
     assert again.context_before.tokens == first.context_before.tokens
     assert again.savings.tokens == pytest.approx(first.savings.tokens, rel=0.02)
 
 
-def test_the_childs_metadata(config_home: ConfigHome, parent: str) -> None:
-    """Its parent, its kind and its own title. The parent is unchanged, and the token counts are higher."""
+def test_an_untrimmed_child_names_its_parent(config_home: ConfigHome, parent: str) -> None:
+    """It has its own kind and title. The parent is unchanged."""
     child = write_trimmed_child(parent, config_home)
     before = Path(child).read_bytes()
-    receipt = untrimmed(child, config_home)
+    receipt = write_untrimmed_child(child, config_home)
     named = read_parent(receipt.file)
     assert named is not None
     assert (named.file, named.kind, named.derivation_type) == (child, "untrim", "continued")
@@ -230,7 +229,7 @@ def test_the_childs_metadata(config_home: ConfigHome, parent: str) -> None:
     )
     assert receipt.tokens_after > receipt.tokens_before > 0
     assert Path(child).read_bytes() == before
-    assert untrimmed(child, config_home).title == "Fix the parser · untrim 2"
+    assert write_untrimmed_child(child, config_home).title == "Fix the parser · untrim 2"
 
 
 def opening_lineage(path: str) -> str:
@@ -241,11 +240,11 @@ def opening_lineage(path: str) -> str:
     return str(opening)
 
 
-def test_some_of_it(config_home: ConfigHome, parent: str) -> None:
-    """Only the named records are restored; the others still name their originals."""
+def test_untrim_restores_only_named_records(config_home: ConfigHome, parent: str) -> None:
+    """The others still name their originals."""
     child = write_trimmed_child(parent, config_home)
-    numbers = marked(child)
-    receipt = untrimmed(child, config_home, numbers[:2])
+    numbers = trimmed_lines(child)
+    receipt = write_untrimmed_child(child, config_home, numbers[:2])
     whole, cut, back = live_contents(parent), live_contents(child), live_contents(receipt.file)
     uuids = [node.uuid for node in scan_transcript(child).nodes if node.number in numbers]
     assert [back[uuid] == whole[uuid] for uuid in uuids] == [
@@ -255,27 +254,32 @@ def test_some_of_it(config_home: ConfigHome, parent: str) -> None:
     ]
     assert [back[uuid] == cut[uuid] for uuid in uuids] == [False, False, *[True] * (len(uuids) - 2)]
     assert opening_lineage(receipt.file).count(LEGEND) == 1
-    rest = untrimmed(receipt.file, config_home)
+    rest = write_untrimmed_child(receipt.file, config_home)
     assert LEGEND not in opening_lineage(rest.file)
     assert {
         uuid: found for uuid, found in live_contents(rest.file).items() if uuid in whole
     } == whole
 
 
-def test_untrimming_an_untrimmed_record(config_home: ConfigHome, parent: str) -> None:
-    """The usage error names the trimmed records."""
+def test_untrim_refuses_a_record_that_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
+    """The error names the trimmed records."""
     child = write_trimmed_child(parent, config_home)
     with pytest.raises(UsageError) as caught:
-        untrimmed(child, config_home, [marked(child)[0], 0])
+        write_untrimmed_child(child, config_home, [trimmed_lines(child)[0], 0])
     assert caught.value.message == "Record 0 of this session's conversation is not trimmed"
-    assert caught.value.remedy == f"The trimmed records are: {', '.join(map(str, marked(child)))}."
+    assert (
+        caught.value.remedy
+        == f"The trimmed records are: {', '.join(map(str, trimmed_lines(child)))}."
+    )
     with pytest.raises(UsageError, match="not trimmed") as none:
-        untrimmed(parent, config_home, [3])
+        write_untrimmed_child(parent, config_home, [3])
     assert none.value.remedy == "No record of this session is trimmed."
 
 
-def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
-    """The plan has no child."""
+def test_an_untrim_without_trimmed_records_has_no_child(
+    config_home: ConfigHome, parent: str
+) -> None:
+    """The receipt names no session."""
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(parent)), config_home.where)
     shown = make_planned_receipt(decided)
     assert (decided.restored_records, shown.session_id, shown.file, shown.written) == (
@@ -287,8 +291,8 @@ def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
     assert shown.tokens_before == shown.tokens_after
 
 
-def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
-    """Each original comes from the session that has it; those between may be deleted."""
+def test_untrim_restores_contents_of_several_trims(config_home: ConfigHome, parent: str) -> None:
+    """Each original comes from the session that has it. Sessions between may be deleted."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     first = write_trimmed_child(
         parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0)
@@ -300,7 +304,7 @@ def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     )
     third = write_trimmed_child(second, config_home)
     whole = live_contents(parent)
-    receipt = untrimmed(third, config_home)
+    receipt = write_untrimmed_child(third, config_home)
     assert {
         uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole
     } == whole
@@ -317,11 +321,8 @@ def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     }
 
 
-def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
-    """What is left is restored and the rest told of.
-
-    Strictly, or where nothing is left, nothing is written.
-    """
+def test_untrim_reports_lost_originals(config_home: ConfigHome, parent: str) -> None:
+    """With ``strict``, or if all are lost, nothing is written."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     child = write_trimmed_child(parent, config_home)
     records = [
@@ -332,24 +333,24 @@ def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
     with pytest.raises(
         SessionNotFound, match=r"1 of 7 records can't be restored; record \d+: its original is gone"
     ):
-        untrimmed(child, config_home, strict=True)
+        write_untrimmed_child(child, config_home, strict=True)
     assert sorted(os.listdir(os.path.dirname(child))) == there
-    receipt = untrimmed(child, config_home)
+    receipt = write_untrimmed_child(child, config_home)
     (warning,) = receipt.warnings
     assert warning.endswith(f"stays trimmed: its original is gone: it was line 2 of {parent}.")
     assert live_contents(receipt.file)["u3"] == live_contents(child)["u3"]
     assert LEGEND in opening_lineage(receipt.file)
     os.unlink(parent)
     with pytest.raises(SessionNotFound, match="7 of 7 records can't be restored"):
-        untrimmed(child, config_home)
+        write_untrimmed_child(child, config_home)
 
 
-def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> None:
-    """A record with this uuid but without the answered call is not the original."""
+def test_untrim_refuses_an_original_without_the_call(config_home: ConfigHome, parent: str) -> None:
+    """A record with the same uuid but other blocks is not the original."""
     child = write_trimmed_child(parent, config_home)
     changed = [
         assistant(BULK, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r
-        for r in bulky()
+        for r in bulky_session()
     ]
     write_session(os.path.dirname(parent), SESSION, changed)
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), config_home.where)
@@ -359,7 +360,7 @@ def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> 
 
 
 def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
-    """The first ten by name, then the number of others."""
+    """The first ten are listed, then the number of others follows."""
     records: list[Record] = [user("go", uuid="u")]
     for number in range(14):
         above = records[-1]["uuid"]
@@ -376,35 +377,37 @@ def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
     parent = write_session(config_home.project(), SESSION, records)
     child = write_trimmed_child(parent, config_home)
     write_session(config_home.project(), SESSION, records[:4])
-    receipt = untrimmed(child, config_home)
+    receipt = write_untrimmed_child(child, config_home)
     assert len(receipt.warnings) == untrim.MAX_LISTED_RECORDS + 1
     assert receipt.warnings[-1] == "3 more records stay trimmed."
 
 
-def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> None:
-    """Its originals are in the backups, one for each time; a child of it has them all."""
+def test_untrim_restores_from_the_backups_of_trims_in_place(
+    config_home: ConfigHome, parent: str
+) -> None:
+    """Each trim has a backup, and together they have every original."""
     whole = live_contents(parent)
     for options in (Options(keep_recent=0, only=("results",), min_savings=0), EVERYTHING):
         trim_in_place(session_file(parent), options, Caller(config_home.where), force=True)
     assert live_contents(parent) != whole
-    receipt = untrimmed(parent, config_home, strict=True)
+    receipt = write_untrimmed_child(parent, config_home, strict=True)
     assert {
         uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole
     } == whole
 
 
-def test_a_parent_trimmed_in_place_since(config_home: ConfigHome, parent: str) -> None:
-    """The way leads over the parent's own placeholder to its backup."""
+def test_untrim_finds_the_backup_of_a_trimmed_parent(config_home: ConfigHome, parent: str) -> None:
+    """The parent's own placeholder leads to its backup."""
     whole, child = live_contents(parent), write_trimmed_child(parent, config_home)
     trim_in_place(session_file(parent), EVERYTHING, Caller(config_home.where), force=True)
-    receipt = untrimmed(child, config_home, strict=True)
+    receipt = write_untrimmed_child(child, config_home, strict=True)
     assert {
         uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole
     } == whole
 
 
-def test_messages_since_the_trim(config_home: ConfigHome, parent: str) -> None:
-    """They are copied into the untrimmed child."""
+def test_untrim_copies_messages_since_the_trim(config_home: ConfigHome, parent: str) -> None:
+    """They follow the restored contents."""
     child = write_trimmed_child(parent, config_home)
     more = [
         user("and then?", uuid="n1", parent="a9", ts=90),
@@ -412,13 +415,13 @@ def test_messages_since_the_trim(config_home: ConfigHome, parent: str) -> None:
     ]
     with open(child, "ab") as stream:
         stream.writelines(line + b"\n" for line in map(encode_record, more))
-    receipt = untrimmed(child, config_home)
+    receipt = write_untrimmed_child(child, config_home)
     assert [node.uuid for node in scan_transcript(receipt.file).chain][-2:] == ["n1", "n2"]
     assert receipt.tokens_before == 9_000
 
 
-def test_unsendable_blocks_stay_out(config_home: ConfigHome) -> None:
-    """A call without an answer and thinking without a signature are omitted of the trim and of the untrim."""
+def test_untrim_omits_blocks_that_cannot_be_sent(config_home: ConfigHome) -> None:
+    """These are calls without results and thinking without a signature."""
     blocks = [
         {"type": "thinking", "thinking": "unsigned"},
         call("c0"),
@@ -435,16 +438,15 @@ def test_unsendable_blocks_stay_out(config_home: ConfigHome) -> None:
     child = write_trimmed_child(
         parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0)
     )
-    receipt = untrimmed(child, config_home, strict=True)
+    receipt = write_untrimmed_child(child, config_home, strict=True)
     assert live_contents(receipt.file)["a1"]["content"] == blocks[2:]
     assert live_contents(receipt.file)["u2"] == live_contents(parent)["u2"]
 
 
-def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: str) -> None:
-    """The child is compared with the originals as it was read back.
-
-    One that differs is not kept.
-    """
+def test_a_child_that_differs_from_the_originals_is_not_kept(
+    config_home: ConfigHome, parent: str
+) -> None:
+    """The child is read back and compared."""
     child = write_trimmed_child(parent, config_home)
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), config_home.where)
     spoiled = (line.replace(b"many words", b"mani words") for line in decided.body.lines())
@@ -458,10 +460,10 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
 
 
 @pytest.mark.parametrize("options", [DEFAULTS, AGGRESSIVE], ids=["usual", "hard"])
-def test_every_real_session(
+def test_every_real_session_is_restored(
     config_home: ConfigHome, real_session: RealSession, options: Options
 ) -> None:
-    """The untrimmed grandchild has exactly the messages of the parent's live conversation."""
+    """The grandchild has exactly the messages of the parent's live conversation."""
     if options is AGGRESSIVE and real_session.size <= LARGE:
         return
     parent = str(real_session.copied_to(config_home.project()))
@@ -474,7 +476,7 @@ def test_every_real_session(
     if not decided.choices:
         return
     child = write_child(decided, config_home.where).file
-    receipt = untrimmed(child, config_home, strict=True)
+    receipt = write_untrimmed_child(child, config_home, strict=True)
     whole, cut, back = live_contents(parent), live_contents(child), live_contents(receipt.file)
     assert back.keys() == cut.keys()
     assert {uuid: back[uuid] for uuid in whole if uuid in cut} == {

@@ -26,7 +26,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.transcripts.records import get_message
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE
-from tests.derive.trim.sessions import chain_of
+from tests.derive.trim.sessions import chain_rewrite
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, message_texts_of_request
@@ -134,7 +134,7 @@ def holds_nothing_trimmed(decided: TrimPlan, request: dict[str, Any]) -> None:
 
 def dropped_texts(decided: TrimPlan) -> Iterator[str]:
     """Return the texts that a plan drops completely."""
-    transcript = scan_transcript(chain_of(decided).source)
+    transcript = scan_transcript(chain_rewrite(decided).source)
     nodes = {node.number: node for node in transcript.chain}
     for choice in decided.choices:
         value: Any = transcript.read_record(nodes[choice.piece.number])

@@ -15,12 +15,12 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 from tests.builders import ConfigHome, boundary, summary, usage
 from tests.derive.trim.nasty import IMAGE
-from tests.derive.trim.sessions import Chain, reading_of, write_project_session
+from tests.derive.trim.sessions import Chain, scan_file, write_project_session
 
 
 def read(home: ConfigHome, chain: Chain) -> SessionScan:
     """A conversation as a trim reads it."""
-    return reading_of(write_project_session(home, chain))
+    return scan_file(write_project_session(home, chain))
 
 
 def cost(scanned: SessionScan, kind: str) -> list[int]:
@@ -128,7 +128,7 @@ def test_counts_from_before_a_compaction_show_nothing(config_home: ConfigHome) -
         row["uuid"] = f"after-{row['uuid']}"
         row["parentUuid"] = f"after-{row['parentUuid']}" if row["parentUuid"] else "s"
         row["timestamp"] = row["timestamp"].replace("09:30", "09:40")
-    scanned = reading_of(write_project_session(config_home, [*rows, *after.rows]))
+    scanned = scan_file(write_project_session(config_home, [*rows, *after.rows]))
     assert cost(scanned, RESULT_PIECE) == pytest.approx([2_000], abs=20)
 
 

@@ -18,7 +18,13 @@ from resume_hooks.transcripts.placeholders import (
     was_trimmed,
 )
 from tests.builders import SESSION, ConfigHome
-from tests.derive.trim.sessions import Chain, by_uuid, planned, trim_file, write_project_session
+from tests.derive.trim.sessions import (
+    Chain,
+    plan_trim_of_file,
+    records_by_uuid,
+    trim_file,
+    write_project_session,
+)
 
 AT = OriginalReference("5e12a303-c989-4291-a42d-bc1eb620afea", 42)
 
@@ -136,7 +142,10 @@ def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome,
         .answer("a" * size)
     )
     path = write_project_session(config_home, chain)
-    before, after = by_uuid(path), by_uuid(trim_file(config_home, path, threshold=0, assistant=9))
+    before, after = (
+        records_by_uuid(path),
+        records_by_uuid(trim_file(config_home, path, threshold=0, assistant=9)),
+    )
     for uuid, row in before.items():
         old, new = str(row["message"]["content"]), str(after[uuid]["message"]["content"])
         assert len(new) < len(old) or new == old
@@ -147,4 +156,4 @@ def test_a_session_of_another_tool_stays_as_it_was_cut(config_home: ConfigHome, 
     """Trimming a child that aichat made takes no notice away."""
     chain = Chain().ask().tool("t1", "Read", THEIRS[kind]).answer(THEIRS[kind]).turns(1)
     path = write_project_session(config_home, chain, SESSION)
-    assert planned(config_home, path, threshold=0, assistant=9).choices == ()
+    assert plan_trim_of_file(config_home, path, threshold=0, assistant=9).choices == ()

@@ -1,7 +1,4 @@
-"""A killed command's files next to an unwritten session are removed. Other files are kept.
-
-What is somebody's stays.
-"""
+"""Files of a child whose command was killed are removed; all other files stay."""
 
 from __future__ import annotations
 
@@ -29,8 +26,8 @@ write_child.write_child(fork.plan_fork(session_file(sys.argv[1]), Where()), Wher
 
 @pytest.mark.part("secrets")
 @pytest.mark.parametrize("by", ["the next child", "a scrub", "a start"])
-def test_a_killed_forks_files_are_removed(config_home: ConfigHome, by: str) -> None:
-    """The folder and the backups of the missing child are removed by the next child, by a scrub or at a start."""
+def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) -> None:
+    """The next child, a scrub or a start removes the folder and the backups of the missing child."""
     path = Path(write_session(config_home.project(), SESSION, conversation(3)))
     outputs = path.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
@@ -56,8 +53,8 @@ def test_a_killed_forks_files_are_removed(config_home: ConfigHome, by: str) -> N
     assert not (config_home.config / "resume-hooks" / "making").exists() or by != "the next child"
 
 
-def test_folders_that_the_cleanup_keeps(config_home: ConfigHome) -> None:
-    """Those of a running process, of an existing session, and those that no note of ours names."""
+def test_the_cleanup_keeps_other_folders(config_home: ConfigHome) -> None:
+    """It keeps folders of running processes, of existing sessions, and without a valid note."""
     folder = config_home.config / "resume-hooks" / "making"
     folder.mkdir(parents=True)
     folder.parent.chmod(0o700)

@@ -1,4 +1,4 @@
-"""Sidecars: what is next to a transcript comes along under the child's id, or goes with a child not born."""
+"""Files next to a transcript are copied for the child, or removed with a failed one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 CHILD = session_id(7)
 
 
-class Place:
-    """A session with large outputs and backups, and where its child's would lie."""
+class SessionWithSidecars:
+    """A session with large outputs and backups, and the places of its child's files."""
 
     def __init__(self, home: ConfigHome) -> None:
         self.home = home
@@ -28,16 +28,16 @@ class Place:
         self.child = home.project() / f"{CHILD}.jsonl"
         self.linked = [self.child.with_suffix("") / "tool-results", self.history.parent / CHILD]
 
-    def fill(self) -> None:
-        """Files of both kinds."""
+    def write_sidecars(self) -> None:
+        """Write a large output and a backup."""
         for folder in (self.outputs, self.history):
             folder.mkdir(parents=True)
             (folder / "file").write_bytes(b"kept")
             (folder / "file").chmod(0o751)
             os.utime(folder / "file", (1_700_000_000, 1_700_000_000))
 
-    def link(self, *, fails: bool = False) -> list[str]:
-        """Write the sidecars and return the failures. A write that ``fails`` raises."""
+    def copy_sidecars(self, *, fails: bool = False) -> list[str]:
+        """Copy the sidecars and return the failures. With ``fails`` the child is not written."""
         setting = ChildAttributes(CHILD, "", "", "", "")
         child = Draft(
             "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
@@ -49,39 +49,44 @@ class Place:
 
 
 @pytest.fixture
-def place(config_home: ConfigHome) -> Place:
-    """A session in a home of the test's own."""
-    return Place(config_home)
+def session_with_sidecars(config_home: ConfigHome) -> SessionWithSidecars:
+    """Return a session with sidecars in a separate home."""
+    return SessionWithSidecars(config_home)
 
 
-def test_both_come_along(place: Place) -> None:
-    """Outputs linked, backups copied with modes and times, in private folders under the child's id.
-
-    None is missed.
-    """
-    place.fill()
-    assert place.link() == []
-    outputs, history = place.linked
-    assert (outputs / "file").samefile(place.outputs / "file")
+def test_outputs_are_linked_and_backups_copied(session_with_sidecars: SessionWithSidecars) -> None:
+    """Both are in private folders under the child's id, with their modes and times."""
+    session_with_sidecars.write_sidecars()
+    assert session_with_sidecars.copy_sidecars() == []
+    outputs, history = session_with_sidecars.linked
+    assert (outputs / "file").samefile(session_with_sidecars.outputs / "file")
     assert (history / "file").read_bytes() == b"kept"
     assert stat.S_IMODE((history / "file").stat().st_mode) == 0o751
-    assert (history / "file").stat().st_mtime_ns == (place.history / "file").stat().st_mtime_ns
-    assert all(stat.S_IMODE(folder.stat().st_mode) == 0o700 for folder in place.linked)
+    assert (history / "file").stat().st_mtime_ns == (
+        session_with_sidecars.history / "file"
+    ).stat().st_mtime_ns
+    assert all(
+        stat.S_IMODE(folder.stat().st_mode) == 0o700 for folder in session_with_sidecars.linked
+    )
 
 
-def test_a_client_that_writes_into_a_backup(place: Place) -> None:
-    """Clients before 2.1.329 overwrite the file with this name: the parent keeps its content."""
-    place.fill()
-    (place.history / "later@v2").write_bytes(b"of a turn that the child does not hold")
-    place.link()
-    assert os.listdir(place.linked[1]) == ["file"]
-    with (place.linked[1] / "file").open("r+b") as stream:
+def test_a_change_of_the_childs_backup_leaves_the_parents(
+    session_with_sidecars: SessionWithSidecars,
+) -> None:
+    """Clients before 2.1.329 overwrite a backup; the parent's file keeps its content."""
+    session_with_sidecars.write_sidecars()
+    (session_with_sidecars.history / "later@v2").write_bytes(
+        b"of a turn that the child does not hold"
+    )
+    session_with_sidecars.copy_sidecars()
+    assert os.listdir(session_with_sidecars.linked[1]) == ["file"]
+    with (session_with_sidecars.linked[1] / "file").open("r+b") as stream:
         stream.write(b"over")
-    assert (place.history / "file").read_bytes() == b"kept"
+    assert (session_with_sidecars.history / "file").read_bytes() == b"kept"
 
 
-def test_backups_that_lines_name() -> None:
-    """Backups from snapshots and deltas; an invalid name is not a backup."""
+def test_backup_names_are_found_in_snapshots_and_deltas() -> None:
+    """An invalid name is ignored."""
     lines = [
         b'{"snapshot":{"trackedFileBackups":{"a":{"backupFileName":"1@v1"},"b":{"backupFileName": null}}}}',
         b'{"backup":{"backupFileName": "2@v7"}}',
@@ -90,67 +95,73 @@ def test_backups_that_lines_name() -> None:
     assert find_backup_names(lines) == {"1@v1", "2@v7"}
 
 
-def test_no_companions_make_no_folders(place: Place) -> None:
-    """A session without sidecars leaves the project unchanged; an empty folder does not count."""
-    place.outputs.mkdir(parents=True)
-    before = sorted(place.home.root.rglob("*"))
-    assert place.link() == []
-    assert sorted(place.home.root.rglob("*")) == before
+def test_a_session_without_sidecars_gets_no_folders(
+    session_with_sidecars: SessionWithSidecars,
+) -> None:
+    """An empty folder counts as no sidecars."""
+    session_with_sidecars.outputs.mkdir(parents=True)
+    before = sorted(session_with_sidecars.home.root.rglob("*"))
+    assert session_with_sidecars.copy_sidecars() == []
+    assert sorted(session_with_sidecars.home.root.rglob("*")) == before
 
 
-def test_a_child_that_is_not_born_leaves_none(place: Place) -> None:
-    """After any failure the parent's files stay, and the child's files and folders are removed."""
-    place.fill()
-    before = sorted(place.home.root.rglob("*"))
+def test_a_failed_child_leaves_no_sidecars(session_with_sidecars: SessionWithSidecars) -> None:
+    """The parent's files stay."""
+    session_with_sidecars.write_sidecars()
+    before = sorted(session_with_sidecars.home.root.rglob("*"))
     with pytest.raises(KeyboardInterrupt):
-        place.link(fails=True)
-    assert sorted(place.home.root.rglob("*")) == before
-    assert (place.outputs / "file").read_bytes() == b"kept"
+        session_with_sidecars.copy_sidecars(fails=True)
+    assert sorted(session_with_sidecars.home.root.rglob("*")) == before
+    assert (session_with_sidecars.outputs / "file").read_bytes() == b"kept"
 
 
-def test_links_and_folders_are_not_followed(place: Place, tmp_path: Path) -> None:
-    """Anything but a regular file could lead out of the session."""
-    place.fill()
+def test_only_regular_sidecars_are_copied(
+    session_with_sidecars: SessionWithSidecars, tmp_path: Path
+) -> None:
+    """A link, a folder or a pipe could lead out of the session."""
+    session_with_sidecars.write_sidecars()
     secret = tmp_path / "secret"
     secret.write_bytes(b"no")
-    (place.outputs / "link").symlink_to(secret)
-    (place.outputs / "folder").mkdir()
-    os.mkfifo(place.outputs / "pipe")
-    assert place.link() == []
-    assert os.listdir(place.linked[0]) == ["file"]
+    (session_with_sidecars.outputs / "link").symlink_to(secret)
+    (session_with_sidecars.outputs / "folder").mkdir()
+    os.mkfifo(session_with_sidecars.outputs / "pipe")
+    assert session_with_sidecars.copy_sidecars() == []
+    assert os.listdir(session_with_sidecars.linked[0]) == ["file"]
 
 
 @pytest.mark.parametrize("own_folder", [False, True])
-def test_a_folder_that_is_a_link_is_not_entered(
-    place: Place, tmp_path: Path, own_folder: bool
+def test_sidecars_behind_a_symbolic_link_are_not_copied(
+    session_with_sidecars: SessionWithSidecars, tmp_path: Path, own_folder: bool
 ) -> None:
-    """A linked session folder, or a linked folder of outputs, gets no files."""
-    elsewhere = tmp_path / "elsewhere" / place.outputs.name
+    """This applies to a linked session folder and to a linked folder of outputs."""
+    elsewhere = tmp_path / "elsewhere" / session_with_sidecars.outputs.name
     elsewhere.mkdir(parents=True)
     (elsewhere / "file").write_bytes(b"no")
     if own_folder:
-        place.outputs.parent.symlink_to(elsewhere.parent)
+        session_with_sidecars.outputs.parent.symlink_to(elsewhere.parent)
     else:
-        place.outputs.parent.mkdir()
-        place.outputs.symlink_to(elsewhere)
-    assert place.link() == []
-    assert not place.linked[0].exists()
+        session_with_sidecars.outputs.parent.mkdir()
+        session_with_sidecars.outputs.symlink_to(elsewhere)
+    assert session_with_sidecars.copy_sidecars() == []
+    assert not session_with_sidecars.linked[0].exists()
 
 
-def test_a_failed_link_is_reported(place: Place) -> None:
-    """The conversation does not depend on it: there is a sentence, and the other kind of file exists."""
-    place.fill()
-    place.linked[0].parent.write_bytes(b"in the way")
-    (missed,) = place.link()
+def test_a_failed_copy_of_sidecars_is_reported(session_with_sidecars: SessionWithSidecars) -> None:
+    """The failure is one sentence, and the other kind of file is copied."""
+    session_with_sidecars.write_sidecars()
+    session_with_sidecars.linked[0].parent.write_bytes(b"in the way")
+    (missed,) = session_with_sidecars.copy_sidecars()
     assert "tool-results could not be copied for the new session" in missed
-    assert (place.linked[1] / "file").exists()
+    assert (session_with_sidecars.linked[1] / "file").exists()
 
 
-def test_an_existing_folder_is_kept(place: Place) -> None:
-    """A folder under the child's id that we did not create is neither filled nor removed."""
-    place.fill()
-    place.linked[1].mkdir(parents=True)
-    (place.linked[1] / "theirs").write_bytes(b"theirs")
+def test_an_existing_folder_of_the_child_is_kept(
+    session_with_sidecars: SessionWithSidecars,
+) -> None:
+    """A folder that we did not create is neither filled nor removed."""
+    session_with_sidecars.write_sidecars()
+    session_with_sidecars.linked[1].mkdir(parents=True)
+    (session_with_sidecars.linked[1] / "theirs").write_bytes(b"theirs")
     with pytest.raises(KeyboardInterrupt):
-        place.link(fails=True)
-    assert [path.name for path in place.linked[1].iterdir()] == ["theirs"]
+        session_with_sidecars.copy_sidecars(fails=True)
+    assert [path.name for path in session_with_sidecars.linked[1].iterdir()] == ["theirs"]

@@ -1,4 +1,4 @@
-"""The task list goes with a child: whole or not at all, private, and never through a link."""
+"""The task list is copied for a child, whole or not at all, and never through a link."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 from tests.crashes import crashes
 
 
-class Place:
-    """A session with two tasks, of which one is done, and what comes of a child."""
+class SessionWithTasks:
+    """A session with two tasks, one of them completed."""
 
     def __init__(self, home: ConfigHome) -> None:
         self.home = home
@@ -43,58 +43,62 @@ class Place:
         (self.own / ".highwatermark").write_bytes(b"2")
         (self.own / ".lock").write_bytes(b"")
 
-    def child(self, kind: Kind = "handoff") -> Receipt:
-        """Write one."""
+    def write_child_of_kind(self, kind: Kind = "handoff") -> Receipt:
+        """Write a child of this kind and return its receipt."""
         if kind == "fork":
             return write_child(fork.plan_fork(self.parent, self.home.where), self.home.where)
         return write_child(
             agents.plan_fresh(self.parent, self.home.where, kind=kind), self.home.where
         )
 
-    def files(self, session_id: str = SESSION) -> dict[str, bytes]:
-        """Return a session's task list, without the client's lock."""
+    def task_files(self, session_id: str = SESSION) -> dict[str, bytes]:
+        """Return the files of a session's task list, without the client's lock."""
         folder = self.lists / session_id
         return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
 
 
 @pytest.fixture
-def place(config_home: ConfigHome) -> Place:
-    """A session with tasks in a home of the test's own."""
-    return Place(config_home)
+def session_with_tasks(config_home: ConfigHome) -> SessionWithTasks:
+    """Return a session with tasks in a separate home."""
+    return SessionWithTasks(config_home)
 
 
 @pytest.mark.parametrize("kind", ["handoff", "rollover", "fork"])
-def test_the_list_goes_with_every_child(place: Place, kind: Kind) -> None:
-    """The same bytes in private files of its own, with the highest task number."""
-    before = place.files()
-    receipt = place.child(kind)
-    own = place.lists / receipt.session_id
-    assert place.files(receipt.session_id) == before == place.files()
+def test_every_child_gets_the_task_list(session_with_tasks: SessionWithTasks, kind: Kind) -> None:
+    """It has the same bytes in private files, with the highest task number."""
+    before = session_with_tasks.task_files()
+    receipt = session_with_tasks.write_child_of_kind(kind)
+    own = session_with_tasks.lists / receipt.session_id
+    assert (
+        session_with_tasks.task_files(receipt.session_id)
+        == before
+        == session_with_tasks.task_files()
+    )
     assert not [warning for warning in receipt.warnings if "task" in warning]
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in own.iterdir())
-    assert not any((own / name).samefile(place.own / name) for name in before)
+    assert not any((own / name).samefile(session_with_tasks.own / name) for name in before)
 
 
-def test_no_list_makes_no_folder(place: Place) -> None:
-    """A session without tasks, or with deleted ones alone, leaves the client's folder as it is."""
+def test_a_session_without_tasks_gets_no_folder(session_with_tasks: SessionWithTasks) -> None:
+    """This also applies if all tasks were deleted."""
     for name in ("1.json", "3.json"):
-        (place.own / name).unlink()
-    place.child()
-    assert os.listdir(place.lists) == [SESSION]
+        (session_with_tasks.own / name).unlink()
+    session_with_tasks.write_child_of_kind()
+    assert os.listdir(session_with_tasks.lists) == [SESSION]
 
 
 @pytest.mark.parametrize(
     "how", ["too large", "too many", "damaged", "a link", "a pipe", "linked", "all linked"]
 )
-def test_a_list_that_is_none_stays_behind(place: Place, how: str) -> None:
-    """The child has no list, and its receipt reports it; no partial list is left."""
-    task, elsewhere = place.own / "4.json", place.home.root / "elsewhere"
+def test_an_invalid_task_list_is_not_copied(session_with_tasks: SessionWithTasks, how: str) -> None:
+    """The receipt reports it, and no partial list is left."""
+    task, elsewhere = session_with_tasks.own / "4.json", session_with_tasks.home.root / "elsewhere"
     if how == "too large":
         task.write_bytes(b'"' + b"x" * copy_files.MAX_TASK_BYTES + b'"')
     elif how == "too many":
         for number in range(copy_files.MAX_TASKS):
-            (place.own / f"{number + 10}.json").write_bytes(b"{}")
+            (session_with_tasks.own / f"{number + 10}.json").write_bytes(b"{}")
     elif how == "damaged":
         task.write_bytes(b'{"id": "4", "subj')
     elif how == "a link":
@@ -103,45 +107,48 @@ def test_a_list_that_is_none_stays_behind(place: Place, how: str) -> None:
     elif how == "a pipe":
         os.mkfifo(task)
     else:
-        folder = place.own if how == "linked" else place.lists
+        folder = session_with_tasks.own if how == "linked" else session_with_tasks.lists
         folder.rename(elsewhere)
         folder.symlink_to(elsewhere)
-    receipt = place.child()
+    receipt = session_with_tasks.write_child_of_kind()
     assert [
         warning
         for warning in receipt.warnings
         if warning.startswith("The task list could not be copied (")
     ]
     assert Path(receipt.file).is_file()
-    assert os.listdir(place.lists) == [SESSION]
+    assert os.listdir(session_with_tasks.lists) == [SESSION]
 
 
-def test_a_full_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A partly written list is removed."""
+def test_a_task_list_that_cannot_be_written_is_removed(
+    session_with_tasks: SessionWithTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a full disk no partial list is left."""
 
-    def full(*_: object) -> int:
+    def fail_as_full(*_: object) -> int:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("resume_hooks.derive.child.copy_files.state_file.create_file", full)
-    assert any("No space left" in warning for warning in place.child().warnings)
-    assert os.listdir(place.lists) == [SESSION]
+    monkeypatch.setattr("resume_hooks.derive.child.copy_files.state_file.create_file", fail_as_full)
+    assert any(
+        "No space left" in warning for warning in session_with_tasks.write_child_of_kind().warnings
+    )
+    assert os.listdir(session_with_tasks.lists) == [SESSION]
 
 
-def test_a_crash_leaves_the_whole_list_or_none(place: Place) -> None:
-    """Killed at any step, the child has all tasks or none.
-
-    What is left next to goes with the next child.
-    """
-    before, children = place.files(), iter(map(session_id, range(1, 50)))
+def test_a_killed_copy_leaves_the_whole_task_list_or_none(
+    session_with_tasks: SessionWithTasks,
+) -> None:
+    """Leftovers are removed with the next child."""
+    before, children = session_with_tasks.task_files(), iter(map(session_id, range(1, 50)))
 
     def prepare() -> Callable[[], object]:
         child = next(children)
-        return lambda: copy_files.copy_tasks(SESSION, child, place.home.where)
+        return lambda: copy_files.copy_tasks(SESSION, child, session_with_tasks.home.where)
 
     for _ in crashes(prepare):
-        made = [name for name in os.listdir(place.lists) if not name.startswith(".")]
-        assert all(place.files(name) == before for name in made)
+        made = [name for name in os.listdir(session_with_tasks.lists) if not name.startswith(".")]
+        assert all(session_with_tasks.task_files(name) == before for name in made)
     assert len(made) > 1
-    place.child()
-    assert not [name for name in os.listdir(place.lists) if name.startswith(".")]
-    assert place.files() == before
+    session_with_tasks.write_child_of_kind()
+    assert not [name for name in os.listdir(session_with_tasks.lists) if name.startswith(".")]
+    assert session_with_tasks.task_files() == before

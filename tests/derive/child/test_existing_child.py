@@ -1,4 +1,4 @@
-"""The same handoff asked for twice makes one child."""
+"""Repeating a handoff returns the existing child."""
 
 from __future__ import annotations
 
@@ -44,33 +44,30 @@ def loaded(parent: locate.SessionFile, home: ConfigHome) -> Session:
     return Session.from_file(parent, home.where)
 
 
-def hand_off(
+def write_handoff(
     parent: locate.SessionFile,
     home: ConfigHome,
     step: str = "fix the tests",
     kind: Kind = "handoff",
 ) -> str:
-    """Make a child; its id."""
+    """Write a handoff and return the id of the child."""
     plan = agents.plan_fresh(parent, home.where, kind=kind, next_step=step)
     return write_child(plan, home.where).session_id
 
 
 @pytest.mark.parametrize(("step", "again"), [("fix the tests", " fix the tests\n"), ("", "")])
-def test_the_same_step_again_gives_the_same_child(
+def test_the_same_next_step_finds_the_existing_child(
     parent: locate.SessionFile, config_home: ConfigHome, step: str, again: str
 ) -> None:
-    """With the commands that lead into it, and nothing claimed to have been written.
-
-    No step at all counts as one.
-    """
-    child = hand_off(parent, config_home, step)
+    """The receipt says that nothing was written. An empty step counts as a step."""
+    child = write_handoff(parent, config_home, step)
     found = find_existing_child(loaded(parent, config_home), "handoff", config_home.where, again)
     assert found is not None
     assert (found.session_id, found.written) == (child, False)
 
 
-def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
-    """A handoff's size of its parent, new or existing, includes content after the last count."""
+def test_a_handoff_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None:
+    """The size of the parent includes content after the last count."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     parent = locate.session_file(str(write_session(config_home.project(), PARENT, rows)))
     sent = scan_session(parent).context.tokens
@@ -83,20 +80,17 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
     assert made.tokens_before == found.tokens_before == sent
 
 
-def test_another_step_is_another_handoff(
+def test_another_next_step_finds_no_child(
     parent: locate.SessionFile, config_home: ConfigHome
 ) -> None:
-    """Also one that only begins or ends alike.
-
-    Nor does a rollover without a step answer for a handoff.
-    """
-    hand_off(parent, config_home)
+    """A part of the step is another step, and a rollover does not count as a handoff."""
+    write_handoff(parent, config_home)
     for step in ("", "fix", "the tests", "fix the tests now"):
         assert (
             find_existing_child(loaded(parent, config_home), "handoff", config_home.where, step)
             is None
         )
-    hand_off(parent, config_home, "", kind="rollover")
+    write_handoff(parent, config_home, "", kind="rollover")
     assert (
         find_existing_child(loaded(parent, config_home), "handoff", config_home.where, "") is None
     )
@@ -121,11 +115,11 @@ def test_another_step_is_another_handoff(
         "a prompt farther from the end than a glance reaches",
     ],
 )
-def test_work_in_the_parent_since_makes_it_new(
+def test_new_work_in_the_parent_finds_no_child(
     parent: locate.SessionFile, config_home: ConfigHome, more: list[Record]
 ) -> None:
-    """There is more to hand off than before."""
-    hand_off(parent, config_home)
+    """After new messages there is more to hand off."""
+    write_handoff(parent, config_home)
     with open(parent.path, "ab") as stream:
         stream.write(session_bytes(more))
     assert (
@@ -136,11 +130,11 @@ def test_work_in_the_parent_since_makes_it_new(
     )
 
 
-def test_a_child_that_was_gone_on_in_or_is_gone(
+def test_a_continued_or_deleted_child_is_not_found(
     parent: locate.SessionFile, config_home: ConfigHome
 ) -> None:
-    """Used, or deleted: the next handoff is a new one."""
-    child = config_home.project() / f"{hand_off(parent, config_home)}.jsonl"
+    """In both cases the next handoff is a new one."""
+    child = config_home.project() / f"{write_handoff(parent, config_home)}.jsonl"
     untouched = child.read_bytes()
     write_session(config_home.project(), session_id(2), [user("hello", uuid="x", ts=LATER)])
     child.write_bytes(untouched + (config_home.project() / f"{session_id(2)}.jsonl").read_bytes())
@@ -160,6 +154,6 @@ def test_a_child_that_was_gone_on_in_or_is_gone(
 
 
 @pytest.mark.parametrize("text", [None, 3, "", "hello", "[SESSION LINEAGE] without an end"])
-def test_a_text_that_is_not_an_opening_has_no_step(text: object) -> None:
-    """The step is None for foreign texts, and empty for a shortened opening."""
+def test_a_text_without_an_opening_has_no_next_step(text: object) -> None:
+    """A shortened opening has no step either."""
     assert not extract_next_step(text)

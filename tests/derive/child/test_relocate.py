@@ -1,4 +1,4 @@
-"""Rehoming: folders below the old home become folders below the new; nothing else changes."""
+"""Moving a session to a new home rewrites folders below the old home, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_path(path: str) -> None:
-    """At or below the old home; a folder that only shares a prefix is another one."""
+def test_a_path_below_the_old_home_is_moved(path: str) -> None:
+    """A folder that only shares a prefix stays."""
     assert plan_relocation("/old/proj", "/new").move_path(path) == PATHS[path]
 
 
 @pytest.mark.parametrize("old", ["", "/", "relative", "/a\0b"])
-def test_an_old_home_that_reports_nothing(old: str) -> None:
-    """An unknown home, the root, a relative path, or no path: other folders are unchanged."""
+def test_an_unknown_old_home_moves_no_paths(old: str) -> None:
+    """This applies to an empty, a relative or an invalid home, and to the root."""
     assert plan_relocation(old, "/new").move_path("/home/user") == "/home/user"
     assert plan_relocation(old, "/new").move_path("") == ""
 
 
-def test_an_old_home_of_another_system() -> None:
-    """A transcript from Windows."""
+def test_a_home_on_windows_is_moved() -> None:
+    """A transcript from Windows has backslashes in its paths."""
     move = plan_relocation("C:\\Users\\me\\proj", "/new")
     assert move.move_path("C:\\Users\\me\\proj\\src\\a.py") == "/new/src/a.py"
 
 
-def test_an_old_home_through_a_link(tmp_path: Path) -> None:
-    """Clients write the real paths of folders, even if they were entered through links."""
+def test_a_linked_old_home_is_moved_by_its_real_path(tmp_path: Path) -> None:
+    """Clients write real paths, even if the user entered a folder through a link."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     move = plan_relocation(str(tmp_path / "link"), "/new")
@@ -68,8 +68,8 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_line(name: str) -> None:
-    """The record's own working directory, byte for byte otherwise."""
+def test_a_line_keeps_everything_but_its_folder(name: str) -> None:
+    """Only the record's own working directory changes; the other bytes stay."""
     before, after = LINES[name]
     assert plan_relocation("/old/proj", "/new").move_line(before) == after
 
@@ -77,8 +77,8 @@ def test_a_line(name: str) -> None:
 @pytest.mark.parametrize(
     "body", [b'{"cwd":"/tmp"}', b'{"a":1}', b'{"cwd":7}', b'{"cwd":"/old/proj"}']
 )
-def test_the_first_line(body: bytes) -> None:
-    """It always names the new home, because lists use it."""
+def test_the_first_line_names_the_new_home(body: bytes) -> None:
+    """Lists read the folder from this line."""
     assert (
         json.loads(plan_relocation("/old/proj", "/new").move_line(body, first=True))["cwd"]
         == "/new"
@@ -108,7 +108,7 @@ SNAPSHOTS: dict[str, tuple[Record, Record]] = {
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)
-def test_a_snapshot(name: str) -> None:
-    """It names the same files in the new home; a damaged one is unchanged."""
+def test_a_snapshot_names_the_files_in_the_new_home(name: str) -> None:
+    """A damaged snapshot stays unchanged."""
     before, after = SNAPSHOTS[name]
     assert plan_relocation("/old/proj", "/new").move_snapshot(before) == after

@@ -1,4 +1,4 @@
-"""Chain rewrite: a child that continues with its parent's own records, each in a form that every client takes."""
+"""A rewritten chain has the parent's own records in a form that every client accepts."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ SETTING = ChildAttributes(CHILD, CWD, "main", VERSION, instant(10_000))
 BLOCK = f"{OPENING_MARKER}\nnew\n{CLOSING_MARKER}"
 
 
-def planned(
+def plan_rewrite(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
 ) -> ChainRewrite:
-    """A child of a file of these records."""
+    """Write these records as a parent, and plan a child of it."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
     survey = WriteObserver()
@@ -65,11 +65,11 @@ def planned(
     )
 
 
-def bodies(
+def child_lines(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
 ) -> list[bytes]:
-    """The child's lines without endings, after its checks."""
-    found = list(planned(folder, rows, edits, **more).lines())
+    """Return the child's lines without endings, after its checks."""
+    found = list(plan_rewrite(folder, rows, edits, **more).lines())
     path = folder / "child.tmp"
     path.write_bytes(b"".join(found))
     path.chmod(0o600)
@@ -77,23 +77,23 @@ def bodies(
     return [body.removesuffix(b"\n") for body in found]
 
 
-def records(
+def child_records(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
 ) -> list[Record]:
-    """The child's records after its lineage."""
-    whole = [parse_record(body) or {} for body in bodies(folder, rows, edits, **more)]
+    """Return the child's records after its lineage."""
+    whole = [parse_record(body) or {} for body in child_lines(folder, rows, edits, **more)]
     return [row for row in whole if "uuid" in row and join_text_blocks(row) != BLOCK]
 
 
 def uuids(rows: list[Record]) -> list[str]:
-    """The ids of records."""
+    """Return the uuids of the records."""
     return [row["uuid"] for row in rows]
 
 
 def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
-    """Except the session's id and the first parent; the head is first."""
+    """Only the session's id and the first parent change. The head is first."""
     rows = conversation(2)
-    found = bodies(tmp_path, rows, shrunk=False)
+    found = child_lines(tmp_path, rows, shrunk=False)
     lineage = parse_record(found[1])
     assert lineage is not None
     assert found[0] == b'{"head":1}'
@@ -105,13 +105,14 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
     assert found[5] == wanted[3]
 
 
-def test_counts_are_zeroed_where_the_session_shrank(tmp_path: Path) -> None:
-    """Other counts stay."""
+def test_token_counts_are_zeroed_if_the_session_shrank(tmp_path: Path) -> None:
+    """Otherwise they stay."""
     assert (
-        get_message(records(tmp_path, conversation(1))[1])["usage"]["cache_read_input_tokens"] == 0
+        get_message(child_records(tmp_path, conversation(1))[1])["usage"]["cache_read_input_tokens"]
+        == 0
     )
     assert (
-        get_message(records(tmp_path, conversation(1), shrunk=False)[1])["usage"][
+        get_message(child_records(tmp_path, conversation(1), shrunk=False)[1])["usage"][
             "cache_read_input_tokens"
         ]
         > 0
@@ -119,8 +120,8 @@ def test_counts_are_zeroed_where_the_session_shrank(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_one_line_of_parents(tmp_path: Path, count: int) -> None:
-    """Progress is skipped, parallel calls are adjacent, and each record follows the previous one."""
+def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> None:
+    """Progress records are skipped, and parallel calls are adjacent."""
     rows = [user("go", uuid="u"), progress(uuid="p", parent="u", ts=1)]
     for number in range(count):
         above = "p" if not number else f"a{number - 1}"
@@ -129,7 +130,7 @@ def test_one_line_of_parents(tmp_path: Path, count: int) -> None:
         )
     rows += [tool_result(f"t{n}", uuid=f"r{n}", parent=f"a{n}", ts=9 + n) for n in range(count)]
     rows.append(assistant("done", uuid="end", parent=f"r{count - 1}", ts=20))
-    found = records(tmp_path, rows)
+    found = child_records(tmp_path, rows)
     calls, results = [f"a{n}" for n in range(count)], [f"r{n}" for n in range(count)]
     assert uuids(found) == ["u", *calls, *results, "end"]
     assert [row["parentUuid"] for row in found[1:]] == uuids(found)[:-1]
@@ -144,63 +145,66 @@ def test_one_line_of_parents(tmp_path: Path, count: int) -> None:
         ([None, 4, None, 9], [4, 4, 4, 9]),
     ],
 )
-def test_instants_never_go_back(
+def test_timestamps_never_decrease(
     tmp_path: Path, before: list[float | None], after: list[float]
 ) -> None:
-    """Each is at least the one before, the last is later than all.
-
-    Where none stands the nearest known one does.
-    """
+    """The last one is later than all others. A missing one is taken from its neighbour."""
     rows = conversation(2)
     for row, at in zip(rows, before, strict=True):
         row["timestamp"] = None if at is None else instant(at)
-    assert [row["timestamp"] for row in records(tmp_path, rows)] == [instant(at) for at in after]
+    assert [row["timestamp"] for row in child_records(tmp_path, rows)] == [
+        instant(at) for at in after
+    ]
 
 
-def test_the_last_is_the_latest_also_where_the_end_is_left_out(tmp_path: Path) -> None:
+def test_the_last_kept_record_has_the_latest_timestamp(tmp_path: Path) -> None:
     """A blank answer at the end is dropped, so the previous answer is the last."""
     rows = [*conversation(1), assistant(" ", uuid="z", parent="r1", ts=1)]
     rows[1]["timestamp"] = rows[0]["timestamp"]
-    found = records(tmp_path, rows)
+    found = child_records(tmp_path, rows)
     assert uuids(found) == ["r0", "r1"]
     assert found[1]["timestamp"] == instant(0.001)
 
 
-def test_open_calls_are_answered(tmp_path: Path) -> None:
-    """An answer behind everything, as an error, for each call that the session ended in."""
+def test_unanswered_calls_get_an_error_result(tmp_path: Path) -> None:
+    """The results follow all other records."""
     rows = [user("go", uuid="u"), assistant([call("t1"), call("t2")], uuid="a", parent="u", ts=1)]
-    stubs = records(tmp_path, rows)[2:]
+    stubs = child_records(tmp_path, rows)[2:]
     blocks = [block for row in stubs for block in row["message"]["content"]]
     assert blocks == [result(name, MISSING_RESULT_TEXT, is_error=True) for name in ("t1", "t2")]
 
 
-def test_edits_come_before_mending(tmp_path: Path) -> None:
-    """An edit uses the positions of blocks in the parent, including the blank ones."""
+def test_an_edit_sees_the_blocks_of_the_parent(tmp_path: Path) -> None:
+    """Blank blocks are removed only afterwards, so their positions still count."""
     rows = [user("go", uuid="u"), tool_use("t", uuid="a", parent="u", ts=1)]
     rows.append(
         user([{"type": "text", "text": ""}, result("t", "long")], uuid="r", parent="a", ts=2)
     )
 
-    def shorten(record: Record) -> Record:
+    def shorten_result(record: Record) -> Record:
         record["message"]["content"][1]["content"] = "short"
         return record
 
-    assert records(tmp_path, rows, {2: shorten})[2]["message"]["content"] == [result("t", "short")]
+    assert child_records(tmp_path, rows, {2: shorten_result})[2]["message"]["content"] == [
+        result("t", "short")
+    ]
 
 
-def test_an_edit_may_leave_a_record_out(tmp_path: Path) -> None:
-    """The next record is linked to the previous one; a lineage there precedes the next record."""
+def test_an_edit_may_remove_a_record(tmp_path: Path) -> None:
+    """The next record is linked to the previous one. The lineage still comes first."""
     rows = conversation(2)
-    found = records(tmp_path, rows, {0: lambda record: None, 1: lambda record: None})
+    found = child_records(tmp_path, rows, {0: lambda record: None, 1: lambda record: None})
     assert uuids(found) == ["r2", "r3"]
     assert (
-        join_text_blocks(parse_record(bodies(tmp_path, rows, {0: lambda record: None})[1]) or {})
+        join_text_blocks(
+            parse_record(child_lines(tmp_path, rows, {0: lambda record: None})[1]) or {}
+        )
         == BLOCK
     )
 
 
-def said_by_hook(text: str) -> Record:
-    """The record of a line that a hook shows at a start."""
+def hook_message(text: str) -> Record:
+    """Return the record of a line that a hook shows at a start."""
     body = {"type": "hook_system_message", "content": text, "hookName": "SessionStart:resume"}
     return attachment("", uuid="s", parent="a0") | {"attachment": body}
 
@@ -212,8 +216,8 @@ COLD = "resume-hooks: The prompt cache expired; your next prompt resends all 124
     ("record", "stays"),
     [
         (system("informational", uuid="s", parent="a0", content=COLD), False),
-        (said_by_hook(COLD), False),
-        (said_by_hook("x"), True),
+        (hook_message(COLD), False),
+        (hook_message("x"), True),
         (system("informational", uuid="s", parent="a0", content=f"Not ours. {COLD}"), True),
         (
             system(
@@ -232,10 +236,10 @@ COLD = "resume-hooks: The prompt cache expired; your next prompt resends all 124
         ),
     ],
 )
-def test_notices_about_the_parent_stay_there(
+def test_notices_about_the_parent_are_not_copied(
     tmp_path: Path, record: Record, *, stays: bool
 ) -> None:
-    """A notice about a cold cache or a moved prompt is false in the child, and is left out."""
+    """A notice about a cold cache or a held prompt would be false in the child."""
     rows = [
         user("go", uuid="u0"),
         assistant("done", uuid="a0", parent="u0", ts=1),
@@ -243,13 +247,13 @@ def test_notices_about_the_parent_stay_there(
         user("on", uuid="u1", parent="s", ts=3),
         assistant("done", uuid="a1", parent="u1", ts=4),
     ]
-    found = records(tmp_path, rows)
+    found = child_records(tmp_path, rows)
     assert uuids(found) == ["u0", "a0", *(["s"] if stays else []), "u1", "a1"]
     assert [row["parentUuid"] for row in found[1:]] == uuids(found)[:-1]
 
 
-def test_stray_calls_and_results_are_left_out(tmp_path: Path) -> None:
-    """Only the block if there are other blocks, else the whole record."""
+def test_unmatched_calls_and_results_are_removed(tmp_path: Path) -> None:
+    """Only the block is removed, or the record if it has no other block."""
     rows = [
         user("go", uuid="u"),
         assistant([{"type": "text", "text": "try"}, call("t1")], uuid="a", parent="u", ts=1),
@@ -259,20 +263,23 @@ def test_stray_calls_and_results_are_left_out(tmp_path: Path) -> None:
         tool_result("t9", uuid="c", parent="b", ts=3),
     ]
     rows.append(assistant("so", uuid="d", parent="c", ts=4))
-    found = records(tmp_path, rows)
+    found = child_records(tmp_path, rows)
     assert uuids(found) == ["u", "a", "b", "d"]
     assert found[1]["message"]["content"] == [{"type": "text", "text": "try"}]
 
 
 def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
-    """Boundary without a parent, its summary, the lineage, kept messages in the chain and no longer in the metadata."""
+    """Boundary, summary and lineage come first.
+
+    Kept messages are in the chain, and the boundary's metadata no longer names them.
+    """
     kept = {"anchorUuid": "s", "uuids": ["r2", "r3"], "allUuids": ["r2", "r3"]}
     marks = [
         boundary(uuid="b", before="r3", ts=5, preserved=kept),
         summary("sum", uuid="s", parent="b", ts=6),
     ]
     rows = [*conversation(2), *marks, user("on", uuid="n", parent="s", ts=7)]
-    whole = [parse_record(body) or {} for body in bodies(tmp_path, rows)]
+    whole = [parse_record(body) or {} for body in child_lines(tmp_path, rows)]
     chain = [row for row in whole if "uuid" in row]
     assert [row["uuid"] for row in chain if join_text_blocks(row) != BLOCK] == [
         "b",
@@ -289,11 +296,11 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "marks", [{"isMeta": True}, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}]
 )
-def test_an_opening_of_ours_has_its_block_renewed(tmp_path: Path, marks: dict[str, Any]) -> None:
-    """It is replaced once, in place; the text after the block is kept."""
+def test_the_lineage_in_an_opening_is_replaced(tmp_path: Path, marks: dict[str, Any]) -> None:
+    """It is replaced once and in place. The text after it is kept."""
     said = f"{OPENING_MARKER}\nold\n{CLOSING_MARKER}\n\nNext step, as the user put it:\ngo on"
     rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
-    found = records(tmp_path, rows)
+    found = child_records(tmp_path, rows)
     assert uuids(found) == ["o", "a"]
     assert join_text_blocks(found[0]) == f"{BLOCK}\n\nNext step, as the user put it:\ngo on"
 
@@ -301,33 +308,33 @@ def test_an_opening_of_ours_has_its_block_renewed(tmp_path: Path, marks: dict[st
 @pytest.mark.parametrize(
     "said", [f"{OPENING_MARKER}\nold\n{CLOSING_MARKER} hm?", f"{OPENING_MARKER} without an end"]
 )
-def test_a_false_opening_is_kept(tmp_path: Path, said: str) -> None:
-    """A user's prompt, or a remark whose block never ends: no word is lost."""
+def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, said: str) -> None:
+    """A user's prompt, or a block without an end, loses no words."""
     meta = CLOSING_MARKER not in said
     rows = [
         user("go", uuid="u"),
         user(said, uuid="q", parent="u", ts=1, isMeta=meta),
         assistant("x", uuid="a", parent="q", ts=2),
     ]
-    assert join_text_blocks(records(tmp_path, rows)[1]) == said
+    assert join_text_blocks(child_records(tmp_path, rows)[1]) == said
 
 
 def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
-    """Its answer hangs on the id that it was sent under."""
+    """Its answer is linked to that id."""
     rows = [
         user("go", uuid="own", sentAsUuid="sent"),
         assistant("x", uuid="a", parent="sent", ts=1),
     ]
-    assert uuids(records(tmp_path, rows)) == ["sent", "a"]
+    assert uuids(child_records(tmp_path, rows)) == ["sent", "a"]
 
 
 @pytest.mark.parametrize("value", [None, "", 5, "else"])
-def test_whatever_session_a_record_names(tmp_path: Path, value: object) -> None:
-    """It becomes the child's; a record without a session id stays without one."""
+def test_a_record_gets_the_childs_session_id(tmp_path: Path, value: object) -> None:
+    """A record without a session id stays without one."""
     rows = conversation(2)
     rows[1]["sessionId"] = value
     del rows[2]["sessionId"]
-    found = records(tmp_path, rows)
+    found = child_records(tmp_path, rows)
     assert [row.get("sessionId") for row in found] == [CHILD, CHILD, None, CHILD]
 
 
@@ -335,42 +342,41 @@ def test_whatever_session_a_record_names(tmp_path: Path, value: object) -> None:
     ("of_parent", "of_child"),
     [("sdk-cli", "cli"), ("cli", "cli"), ("claude-vscode", "claude-vscode"), (None, None)],
 )
-def test_pickers_list_the_child_of_a_headless_session(
+def test_the_child_of_a_headless_session_is_listed(
     tmp_path: Path, of_parent: str | None, of_child: str | None
 ) -> None:
-    """They go by the first record's entrypoint, which is not another client's afterwards."""
+    """Pickers read the entrypoint of the first record, so it becomes that of a terminal."""
     rows = conversation(2)
     for row in rows:
         row.pop("entrypoint", None)
         if of_parent:
             row["entrypoint"] = of_parent
-    found = records(tmp_path, rows)
+    found = child_records(tmp_path, rows)
     assert [row.get("entrypoint") for row in found] == [of_child, *[of_parent] * 3]
 
 
 @pytest.mark.parametrize("odd", [b"\\ud83d", b"\xe9"])
-def test_half_a_character_becomes_a_whole_one(tmp_path: Path, odd: bytes) -> None:
-    """The API refuses half a surrogate pair, which old clients send.
-
-    Every client reads bytes of no character so.
-    """
+def test_an_invalid_character_is_replaced(tmp_path: Path, odd: bytes) -> None:
+    """The API refuses half a surrogate pair, and clients read invalid bytes as U+FFFD."""
     prompt, answer = conversation(1)
-    found = records(tmp_path, [line(prompt).replace(b"prompt 0", b"prompt " + odd), answer])
+    found = child_records(tmp_path, [line(prompt).replace(b"prompt 0", b"prompt " + odd), answer])
     assert join_text_blocks(found[0]) == "prompt \ufffd"
 
 
 @pytest.mark.parametrize("value", ["", 5, "gone"])
-def test_whatever_parent_the_first_record_names(tmp_path: Path, value: object) -> None:
-    """It hangs on the lineage."""
+def test_the_first_record_follows_the_lineage(tmp_path: Path, value: object) -> None:
+    """Its own parent does not matter."""
     rows = [*conversation(1)]
     rows[0]["parentUuid"] = value
-    found = [row for body in bodies(tmp_path, rows) if "uuid" in (row := parse_record(body) or {})]
+    found = [
+        row for body in child_lines(tmp_path, rows) if "uuid" in (row := parse_record(body) or {})
+    ]
     assert found[1]["parentUuid"] == found[0]["uuid"]
 
 
-def test_a_session_that_changed_meanwhile(tmp_path: Path) -> None:
-    """Another record at the position, or no file: the error is a sentence."""
-    child = planned(tmp_path, conversation(2))
+def test_a_session_that_changes_during_the_rewrite_is_an_error(tmp_path: Path) -> None:
+    """This applies to changed content and to a deleted file."""
+    child = plan_rewrite(tmp_path, conversation(2))
     path = Path(child.source)
     path.write_bytes(b"x" * path.stat().st_size)
     with pytest.raises(SessionNotFound, match="changed while it was read"):
@@ -380,22 +386,22 @@ def test_a_session_that_changed_meanwhile(tmp_path: Path) -> None:
         list(child.lines())
 
 
-def test_books_follow_the_chain(tmp_path: Path) -> None:
-    """The given lines follow the last record, unchanged."""
+def test_metadata_lines_follow_the_chain(tmp_path: Path) -> None:
+    """The given lines are unchanged."""
     assert (
-        bodies(tmp_path, conversation(1), metadata_lines=[b'{"type":"tag","tag":"x"}'])[-1]
+        child_lines(tmp_path, conversation(1), metadata_lines=[b'{"type":"tag","tag":"x"}'])[-1]
         == b'{"type":"tag","tag":"x"}'
     )
 
 
 @pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"])
-def test_instants_that_can_not_be(tmp_path: Path, instant: str) -> None:
-    """They do not count, because a later instant must exist."""
+def test_impossible_timestamps_are_replaced(tmp_path: Path, instant: str) -> None:
+    """The first and the last possible instant do not count, because a later one must exist."""
     rows = conversation(2)
     rows[1]["timestamp"] = rows[3]["timestamp"] = instant
     found = [
         row["timestamp"]
-        for body in bodies(tmp_path, rows)
+        for body in child_lines(tmp_path, rows)
         if "timestamp" in (row := parse_record(body) or {})
     ]
     assert found == sorted(found)
@@ -403,12 +409,12 @@ def test_instants_that_can_not_be(tmp_path: Path, instant: str) -> None:
     assert instant not in found
 
 
-def test_an_id_that_is_written_with_escapes(tmp_path: Path) -> None:
-    """It is the same record."""
+def test_an_id_with_escapes_is_the_same_id(tmp_path: Path) -> None:
+    """An escaped character in a uuid does not change the record's identity."""
     rows = [line(row).replace(b'"uuid":"r1"', b'"uuid":"\\u00721"') for row in conversation(1)]
     found = [
         row["uuid"]
-        for body in bodies(tmp_path, rows)
+        for body in child_lines(tmp_path, rows)
         if "uuid" in (row := parse_record(body) or {})
     ]
     assert found[-2:] == ["r0", "r1"]

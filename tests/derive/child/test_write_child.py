@@ -1,7 +1,4 @@
-"""The one writer of children: titles, what a plan alone does, what a person hears of.
-
-The receipt.
-"""
+"""Every child is planned without side effects, written once, checked, titled and linked."""
 
 from __future__ import annotations
 
@@ -64,7 +61,7 @@ print(write_child(agents.plan_fresh(session, Where(), kind="handoff"), Where()).
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> SessionFile:
-    """A session with a title and something to trim."""
+    """Write a session with a title and something to trim."""
     records = [
         *conversation(2),
         user("x" * 40_000, uuid="u", parent="r3", ts=5),
@@ -88,8 +85,8 @@ PLANS: dict[str, Plan] = {
 
 
 @pytest.fixture(params=PLANS.items(), ids=lambda pair: pair[0])
-def planned(request: pytest.FixtureRequest) -> tuple[str, Plan]:
-    """A kind of child, with the function that plans it."""
+def kind_and_plan(request: pytest.FixtureRequest) -> tuple[str, Plan]:
+    """Return each kind of child with the function that plans it."""
     kind, plan = request.param
     return kind, plan
 
@@ -97,23 +94,23 @@ def planned(request: pytest.FixtureRequest) -> tuple[str, Plan]:
 @pytest.fixture(
     params=[pair for pair in PLANS.items() if pair[0] != "untrim"], ids=lambda pair: pair[0]
 )
-def written(request: pytest.FixtureRequest) -> tuple[str, Plan]:
-    """A kind of child that the parent of these tests can have."""
+def writable_kind_and_plan(request: pytest.FixtureRequest) -> tuple[str, Plan]:
+    """Return each kind of child that the parent of these tests can have."""
     kind, plan = request.param
     return kind, plan
 
 
-def test_a_plan_touches_nothing(
-    planned: tuple[str, Plan],
+def test_planning_a_child_writes_nothing(
+    kind_and_plan: tuple[str, Plan],
     parent: SessionFile,
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its receipt shows the free title, without a file, a folder or a lock."""
+    """The planned receipt shows the title. No file, folder or lock is made."""
     monkeypatch.setattr("resume_hooks.storage.locks.lock_descriptor", pytest.fail)
     monkeypatch.setattr(child_titles, "lock_descriptor", pytest.fail)
     before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}
-    kind, plan_of = planned
+    kind, plan_of = kind_and_plan
     plan = plan_of(parent, config_home)
     shown = write_if_worthwhile(plan, config_home.where, dry_run=True)
     assert not shown.written
@@ -121,16 +118,13 @@ def test_a_plan_touches_nothing(
     assert {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")} == before
 
 
-def test_a_child_is_written_once_and_linked(
-    written: tuple[str, Plan], parent: SessionFile, config_home: ConfigHome
+def test_a_child_is_private_checked_and_linked(
+    writable_kind_and_plan: tuple[str, Plan], parent: SessionFile, config_home: ConfigHome
 ) -> None:
-    """Private, in a file of its own, with every check passed.
-
-    It names its parent, of which not a byte changes.
-    """
+    """It names its parent, whose file is unchanged."""
     os.utime(parent.path, (1_000, 1_000))
     before = Path(parent.path).read_bytes()
-    kind, plan_of = written
+    kind, plan_of = writable_kind_and_plan
     made = write_child(plan_of(parent, config_home), config_home.where)
     assert (Path(parent.path).read_bytes(), os.stat(parent.path).st_mtime) == (before, 1_000)
     assert os.path.basename(made.file) == f"{made.session_id}.jsonl"
@@ -155,14 +149,14 @@ def test_a_child_is_written_once_and_linked(
     ]
 
 
-def test_a_failed_check_leaves_nothing(
-    written: tuple[str, Plan],
+def test_a_failed_check_leaves_no_child(
+    writable_kind_and_plan: tuple[str, Plan],
     parent: SessionFile,
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """There is no file, no new folder and no link."""
-    plan = written[1](parent, config_home)
+    plan = writable_kind_and_plan[1](parent, config_home)
     before = set(config_home.root.rglob("*"))
     monkeypatch.setattr(type(plan), "run_checks", lambda *_: [Check("broken", ok=False)])
     with pytest.raises(CheckFailed):
@@ -171,8 +165,8 @@ def test_a_failed_check_leaves_nothing(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in PLANS if kind not in {"repair", "untrim"}])
-def test_a_sub_agent_is_not_a_parent(kind: str, config_home: ConfigHome) -> None:
-    """Its transcript cannot be resumed; its session can have a child."""
+def test_a_subagent_cannot_have_a_child(kind: str, config_home: ConfigHome) -> None:
+    """Its transcript cannot be resumed."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     agent = locate.session_file(write_session(config_home.project(), SESSION, records))
     with pytest.raises((UsageError, NothingToFork, NothingToTrim)):
@@ -182,9 +176,9 @@ def test_a_sub_agent_is_not_a_parent(kind: str, config_home: ConfigHome) -> None
 def test_a_title_is_chosen_when_the_child_is_written(
     parent: SessionFile, config_home: ConfigHome
 ) -> None:
-    """Of two plans made before either was written, by their next step.
+    """Two equal plans get different titles when they are written.
 
-    What the model reads names no counter.
+    The text for the model has no number.
     """
     plans = [
         agents.plan_fresh(parent, config_home.where, kind="handoff", next_step=step)
@@ -199,8 +193,8 @@ def test_a_title_is_chosen_when_the_child_is_written(
     assert f"2. on we go · handoff · {written[1].session_id}" in plans[1].opening
 
 
-def test_children_of_a_root_without_a_name(config_home: ConfigHome) -> None:
-    """The goal of an untitled root is the title; equal titles are numbered."""
+def test_children_of_an_untitled_session_are_named_after_its_goal(config_home: ConfigHome) -> None:
+    """Equal titles are numbered."""
     asked = (
         "Can you please find out why the upload test on the upgrade branch fails every other night?"
     )
@@ -222,8 +216,10 @@ def test_children_of_a_root_without_a_name(config_home: ConfigHome) -> None:
     ]
 
 
-def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome) -> None:
-    """The last one waits for the nine others, even if they are slow."""
+def test_ten_simultaneous_children_get_ten_titles(
+    parent: SessionFile, config_home: ConfigHome
+) -> None:
+    """Each process waits for the others."""
     environ = {**config_home.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [
@@ -242,7 +238,7 @@ def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome
 
 @pytest.mark.parametrize("kind", ["fork", "trim", "repair"])
 def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) -> None:
-    """A prompt between two answers was lost: the API treats them as one, so the user is informed."""
+    """If a prompt between two answers was lost, the API treats them as one, so the user is warned."""
     more = assistant("and then", uuid="b", parent="lost", ts=4, tokens=1_300, message_id="m2")
     records: list[Record | bytes] = [*conversation(1), b'{"type":"user","uuid":"lost', more]
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
@@ -261,8 +257,8 @@ CHILD = session_id(2)
 
 @settings(max_examples=40)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
-def test_a_shell_reads_the_folder_as_one_word(folder: str) -> None:
-    """Quotes, spaces, dollars and line feeds in a folder's name stay part of it, controls too."""
+def test_the_printed_command_quotes_any_folder(folder: str) -> None:
+    """Quotes, spaces, dollars and line feeds stay part of the name."""
     word, _, rest = resume_command(folder, CHILD).removeprefix("cd ").rpartition(" && ")
     assert rest == f"claude --resume {CHILD}"
     assert plain_line(word) == word
@@ -271,8 +267,8 @@ def test_a_shell_reads_the_folder_as_one_word(folder: str) -> None:
 
 
 @pytest.mark.parametrize("written", [True, False])
-def test_the_documented_form(written: bool) -> None:
-    """Every field of the contract, and no other but the title."""
+def test_a_receipt_has_every_documented_field(written: bool) -> None:
+    """The document has the fields of the contract."""
     receipt = Receipt(
         CHILD, "/f", "t", session_id(1), "/p", "trim", written, "/w", 9, 3, 24, 1,
         (Check("a", ok=True),), ("w",)

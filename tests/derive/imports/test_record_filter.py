@@ -1,4 +1,4 @@
-"""Filtering a foreign record: for each kind, the kept and the dropped fields."""
+"""The filter of imported records: kept and dropped fields for each kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def imported_record(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_message_blocks_are_kept() -> None:
-    """The blocks are unchanged, with the calls' ids, the thinking's signatures, and the marks that hide them."""
+    """Blocks are unchanged, with their ids and signatures. Token counts are zero."""
     thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
     answer = imported_record(
         assistant(
@@ -49,16 +49,16 @@ def test_message_blocks_are_kept() -> None:
     assert (prompt["isMeta"], "isCompactSummary" in prompt) == (True, False)
 
 
-def test_a_result_for_the_screen() -> None:
-    """It is dropped: a malformed one crashes client 2.1.42, and others name tasks and agents elsewhere."""
+def test_the_result_for_the_screen_is_dropped() -> None:
+    """A malformed one crashes client 2.1.42, and others name foreign tasks and agents."""
     for shown in ({"stdout": "ok"}, {"structuredPatch": [{"lines": "x"}]}, "Error: no", [1]):
         kept = imported_record(user([result("c")], uuid="u", toolUseResult=shown))
         assert kept["message"]["content"] == [result("c")]
         assert "toolUseResult" not in kept
 
 
-def test_a_record_without_a_human_author() -> None:
-    """It keeps its mark, but not the other fields of its origin."""
+def test_a_record_of_a_task_keeps_its_mark() -> None:
+    """Other fields of its origin are dropped."""
     origin = {"kind": "task-notification", "runId": "x", "producer": "y"}
     assert imported_record(user("x", uuid="u", origin=origin))["origin"] == {
         "kind": "task-notification"
@@ -70,16 +70,13 @@ def test_a_record_without_a_human_author() -> None:
 @pytest.mark.parametrize(
     "kind", ["file", "hook_additional_context", "prompt_snapshot", "nested_memory", "of tomorrow"]
 )
-def test_attachments_go(kind: str) -> None:
-    """The newest client sends them as the system's own words."""
+def test_attachments_are_dropped(kind: str) -> None:
+    """The newest client sends them as words of the system."""
     assert TAKE({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}}) is None
 
 
-def test_words_that_were_queued_stay() -> None:
-    """Typed by a person while the model was busy.
-
-    Not what a task reports, nor what was rendered of either.
-    """
+def test_queued_prompts_are_kept() -> None:
+    """Reports of tasks and rendered texts are dropped."""
     row = attachment("rendered", uuid="q", parent="u", renderedRole="system")
     typed = {
         "type": "queued_command",
@@ -96,8 +93,8 @@ def test_words_that_were_queued_stay() -> None:
     assert TAKE({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
 
 
-def test_blocks_of_queued_words() -> None:
-    """They contain blocks that a user can send; the check after writing requires the same."""
+def test_a_queued_prompt_keeps_valid_blocks() -> None:
+    """The check after writing requires the same."""
     row = attachment("x", uuid="q", parent="u")
     words = {"type": "text", "text": "wait", "cache_control": {}}
     for prompt, kept in (
@@ -111,8 +108,8 @@ def test_blocks_of_queued_words() -> None:
         assert (has_valid_content(queued), has_valid_content(found)) == (False, True)
 
 
-def test_system_records() -> None:
-    """A compaction's boundary without its kept messages, and local commands; no others."""
+def test_boundaries_and_local_commands_are_kept() -> None:
+    """A boundary loses its list of kept messages. Other system records are dropped."""
     kept = imported_record(
         boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]})
     )
@@ -143,8 +140,8 @@ KINDS = st.sampled_from(["user", "assistant", "system", "attachment", "progress"
 @given(
     st.dictionaries(NAMES, JSON), KINDS, st.sampled_from(["compact_boundary", "local_command", "x"])
 )
-def test_any_record(record: dict[str, Any], kind: str, subtype: str) -> None:
-    """A message keeps only known fields, and any other record is dropped."""
+def test_any_record_is_filtered_or_dropped(record: dict[str, Any], kind: str, subtype: str) -> None:
+    """A message keeps only known fields."""
     whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
     found = TAKE(whole)
     assert (found is not None) == is_conversation(whole)

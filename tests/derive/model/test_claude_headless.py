@@ -1,4 +1,4 @@
-"""The headless model, with a stand-in for the client: what it is given, and every way in which it may fail."""
+"""The headless model with a stand-in for the client: its input, its answer and its failures."""
 
 from __future__ import annotations
 
@@ -19,39 +19,44 @@ from tests.stand_in import StandIn, stand_in
 from tests.system.test_capture_output import ends_soon
 
 
-class Found(BaseModel):
-    """A form."""
+class WordAnswer(BaseModel):
+    """An answer with a word and numbers."""
 
     word: str
     numbers: list[int] = []
 
 
-def ask(made: StandIn, text: str = "the text", limit: float = 30.0, **environ: str) -> Reply[Found]:
-    """Return the answer of a stand-in."""
+def ask_stand_in(
+    made: StandIn, text: str = "the text", limit: float = 30.0, **environ: str
+) -> Reply[WordAnswer]:
+    """Ask a stand-in and return its answer."""
     model = ClaudeHeadless(Where({"PATH": made.path, "HOME": "/none", **environ}), "haiku")
-    return model.ask("Find the word.", text, Found, limit=limit)
+    return model.ask("Find the word.", text, WordAnswer, limit=limit)
 
 
-def failure(made: StandIn, limit: float = 30.0) -> HeadlessFailed:
-    """Return the error of a failed stand-in."""
+def stand_in_failure(made: StandIn, limit: float = 30.0) -> HeadlessFailed:
+    """Ask a stand-in that fails, and return the error."""
     with pytest.raises(HeadlessFailed) as caught:
-        ask(made, limit=limit)
+        ask_stand_in(made, limit=limit)
     assert "\n" not in caught.value.message
     return caught.value
 
 
-def test_an_answer_and_its_cost(tmp_path: Path) -> None:
-    """The answer in its form; tokens with those from a cache, USD and the model's name as the client tells them."""
-    reply = ask(stand_in(tmp_path, "result({'word': 'x', 'numbers': [1]})"))
-    assert reply.data == Found(word="x", numbers=[1])
+def test_a_reply_has_the_answer_and_its_cost(tmp_path: Path) -> None:
+    """Tokens include those from a cache."""
+    reply = ask_stand_in(stand_in(tmp_path, "result({'word': 'x', 'numbers': [1]})"))
+    assert reply.data == WordAnswer(word="x", numbers=[1])
     assert (reply.cost_usd, reply.tokens_in, reply.tokens_out) == (0.0125, 1_200, 50)
     assert reply.model == "haiku-of-the-day"
 
 
-def test_the_arguments_of_the_client(tmp_path: Path) -> None:
-    """No tools, session, hooks or project settings, and nothing of the text or the task."""
+def test_the_client_gets_only_safe_arguments(tmp_path: Path) -> None:
+    """It runs without tools, session, hooks and project settings.
+
+    Neither the text nor the task is in the arguments.
+    """
     made = stand_in(tmp_path, "result({'word': 'x'})")
-    ask(made, "SECRET of the session")
+    ask_stand_in(made, "SECRET of the session")
     (call,) = made.calls()
     options = call["argv"]
     wanted = {
@@ -68,7 +73,7 @@ def test_the_arguments_of_the_client(tmp_path: Path) -> None:
         "--strict-mcp-config",
         "--disable-slash-commands",
     } < set(options)
-    assert json.loads(options[options.index("--json-schema") + 1]) == Found.model_json_schema()
+    assert json.loads(options[options.index("--json-schema") + 1]) == WordAnswer.model_json_schema()
     settings = json.loads(options[options.index("--settings") + 1])
     assert settings["disableAllHooks"] is True
     assert (
@@ -82,12 +87,12 @@ def test_the_arguments_of_the_client(tmp_path: Path) -> None:
     assert "SECRET of the session" in call["text"]
 
 
-def test_its_folder_is_empty_and_goes_with_it(tmp_path: Path) -> None:
-    """It is outside any project, and its temporary files are removed afterwards."""
+def test_the_client_runs_in_an_empty_temporary_folder(tmp_path: Path) -> None:
+    """The folder and its temporary files are removed afterwards."""
     made = stand_in(
         tmp_path, "open(os.environ['TMPDIR'] + '/litter', 'w').close()\nresult({'word': 'x'})"
     )
-    ask(made)
+    ask_stand_in(made)
     (call,) = made.calls()
     assert call["files"] == []
     assert not os.path.exists(call["folder"])
@@ -95,8 +100,8 @@ def test_its_folder_is_empty_and_goes_with_it(tmp_path: Path) -> None:
     assert os.path.dirname(call["folder"]) == os.path.dirname(call["environ"]["TMPDIR"])
 
 
-def test_its_environment_has_only_needed_variables() -> None:
-    """The variables of provider and proxy are kept. Those of the running client, and any unlisted ones, are removed."""
+def test_the_client_gets_only_needed_variables() -> None:
+    """Variables of provider and proxy are kept; those of the running client are removed."""
     stays = {
         "PATH": "/bin", "HOME": "/h", "CLAUDE_CONFIG_DIR": "/c", "ANTHROPIC_BASE_URL": "u", "AWS_PROFILE": "p",
         "CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_OAUTH_TOKEN": "t", "https_proxy": "x", "NO_PROXY": "y",
@@ -111,18 +116,18 @@ def test_its_environment_has_only_needed_variables() -> None:
     assert select_variables(Where({**stays, **goes})) == stays
 
 
-def test_its_hooks_are_told_to_pass(tmp_path: Path) -> None:
-    """A variable identifies the run for our hooks; a nested run asks no model."""
+def test_hooks_recognise_a_headless_run(tmp_path: Path) -> None:
+    """A variable marks the run, and a nested run asks no model."""
     made = stand_in(tmp_path, "result({'word': 'x'})")
-    ask(made)
+    ask_stand_in(made)
     assert made.calls()[0]["environ"]["RESUME_HOOKS_CHILD"] == "1"
     with pytest.raises(HeadlessFailed, match="start another one"):
-        ask(made, RESUME_HOOKS_CHILD="1")
+        ask_stand_in(made, RESUME_HOOKS_CHILD="1")
     assert len(made.calls()) == 1
 
 
-def leaving(folder: Path) -> str:
-    """Lines of a stand-in that start a hanging child and print its process id."""
+def hanging_child(folder: Path) -> str:
+    """Return lines of a stand-in that start a hanging child and store its process id."""
     told = str(folder / "pid")
     return (
         f"child = subprocess.Popen(['sleep', '300'])\nopen({told!r}, 'w').write(str(child.pid))\n"
@@ -142,13 +147,10 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
-    """It stands between two lines that it can't have known, others each time.
-
-    It mentions no file, contains no control.
-    """
+    """The lines around it are random. It mentions no file and has no control characters."""
     assert fenced_prompt("a", "b") != fenced_prompt("a", "b")
     made = stand_in(tmp_path, "result({'word': 'x'})")
-    ask(made, text)
+    ask_stand_in(made, text)
     said = made.calls()[0]["text"]
     nonce = re.findall(r"^<material ([0-9a-f]{32})>$", said, re.MULTILINE)
     assert len(nonce) == 1
@@ -161,9 +163,9 @@ def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
     assert not set(inner) & {"\x1b", "\x00", "\u202e", "\x07"}
 
 
-def test_an_at_sign_comes_back_as_one(tmp_path: Path) -> None:
-    """The sign that replaces it in the input is not part of an answer."""
-    reply = ask(
+def test_an_at_sign_is_restored_in_the_answer(tmp_path: Path) -> None:
+    """In the input another character replaces it."""
+    reply = ask_stand_in(
         stand_in(tmp_path, "result({'word': text[text.index('\\uff20'):][:3]})"), "see @a for it"
     )
     assert reply.data.word == "@a "
@@ -175,9 +177,9 @@ ALONE = ['{"word": "x"}', '```json\n{"word": "x"}\n```', '  \n{"word": "x"}\n ']
 
 
 @pytest.mark.parametrize("body", [VERBOSE, *(f"result(result={said!r})" for said in ALONE)])
-def test_an_answer_that_is_json_alone(tmp_path: Path, body: str) -> None:
-    """Without the schema's tool, an answer that is exactly the object counts."""
-    assert ask(stand_in(tmp_path, body)).data.word == "x"
+def test_an_answer_may_be_plain_json(tmp_path: Path, body: str) -> None:
+    """Without the schema's tool, a text that is exactly the object counts."""
+    assert ask_stand_in(stand_in(tmp_path, body)).data.word == "x"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def test_an_answer_that_is_json_alone(tmp_path: Path, body: str) -> None:
 )
 def test_json_within_prose_is_not_an_answer(tmp_path: Path, said: str) -> None:
     """No object is searched inside a text."""
-    failed = failure(stand_in(tmp_path, f"result(result={said!r})"))
+    failed = stand_in_failure(stand_in(tmp_path, f"result(result={said!r})"))
     assert failed.message == "haiku answered in prose where JSON was asked for"
 
 
@@ -206,9 +208,9 @@ DEEP = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + ']' * 400 + '}')
 @pytest.mark.parametrize(
     "answer", ["{}", "{'word': 5}", "{'word': 'x', 'numbers': ['many']}", "{'word': None}", DEEP]
 )
-def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
-    """The error names the missing or wrong field without quoting it; the cost is still known."""
-    found = failure(stand_in(tmp_path, f"result({answer})"))
+def test_an_answer_in_another_form_is_an_error(tmp_path: Path, answer: str) -> None:
+    """The error names the field without quoting it, and has the cost."""
+    found = stand_in_failure(stand_in(tmp_path, f"result({answer})"))
     assert found.message.startswith("the answer of haiku does not fit: ")
     assert "many" not in found.message
     assert found.cost_usd == 0.0125
@@ -248,64 +250,71 @@ def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
         ),
     ],
 )
-def test_ways_to_fail(tmp_path: Path, body: str, said: str) -> None:
-    """Each error is one sentence."""
-    assert failure(stand_in(tmp_path, body)).message == said
+def test_each_failure_of_the_client_is_one_sentence(tmp_path: Path, body: str, said: str) -> None:
+    """The sentence states the reason that the client gave."""
+    assert stand_in_failure(stand_in(tmp_path, body)).message == said
 
 
-def test_odd_numbers_count_as_none(tmp_path: Path) -> None:
-    """The client's cost and tokens are used only if they are plausible numbers."""
+def test_implausible_costs_are_ignored(tmp_path: Path) -> None:
+    """Cost and tokens are used only if they are plausible numbers."""
     body = "result({'word': 'x'}, usage={'input_tokens': '9', 'output_tokens': -1}, total_cost_usd='1', modelUsage=[1])"
-    reply = ask(stand_in(tmp_path, body))
+    reply = ask_stand_in(stand_in(tmp_path, body))
     assert (reply.cost_usd, reply.tokens_in, reply.tokens_out, reply.model) == (None, 0, 0, "haiku")
 
 
-def test_too_slow(tmp_path: Path) -> None:
-    """It is ended at its limit with its children, and the error names the option for a longer one."""
-    found = failure(stand_in(tmp_path, leaving(tmp_path) + "time.sleep(300)"), limit=2)
+def test_a_slow_client_is_ended(tmp_path: Path) -> None:
+    """Its children are ended, too. The error names the option for a longer limit."""
+    found = stand_in_failure(
+        stand_in(tmp_path, hanging_child(tmp_path) + "time.sleep(300)"), limit=2
+    )
     assert found.message == "haiku did not answer within 2 s"
     assert "--timeout" in found.remedy
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
-def test_a_child_that_hangs_blocks_nothing(tmp_path: Path) -> None:
-    """The answer counts; the remaining process is ended."""
-    assert ask(stand_in(tmp_path, leaving(tmp_path) + "result({'word': 'x'})")).data.word == "x"
+def test_a_hanging_child_of_the_client_is_ended(tmp_path: Path) -> None:
+    """The answer counts."""
+    assert (
+        ask_stand_in(
+            stand_in(tmp_path, hanging_child(tmp_path) + "result({'word': 'x'})")
+        ).data.word
+        == "x"
+    )
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
-def test_not_installed(tmp_path: Path) -> None:
-    """There is no client on PATH or in the installers' folders; one in the current folder does not count."""
+def test_the_client_is_found_on_path_or_in_its_usual_folder(tmp_path: Path) -> None:
+    """One in the current folder does not count."""
     made = stand_in(tmp_path, "result({'word': 'x'})")
     environ = {"PATH": "/nowhere:.", "HOME": str(tmp_path / "home")}
     with pytest.raises(HeadlessFailed, match="not installed"):
-        ClaudeHeadless(Where(environ), "haiku").ask("a", "b", Found, limit=1)
+        ClaudeHeadless(Where(environ), "haiku").ask("a", "b", WordAnswer, limit=1)
     local = tmp_path / "home" / ".local" / "bin"
     local.mkdir(parents=True)
     (local / "claude").symlink_to(made.folder / "claude")
     found = ClaudeHeadless(Where(environ | {"PATH": "/usr/bin:/bin"}), "haiku")
-    assert found.ask("a", "b", Found, limit=30).data.word == "x"
+    assert found.ask("a", "b", WordAnswer, limit=30).data.word == "x"
 
 
-def test_one_that_cannot_be_started(tmp_path: Path) -> None:
-    """A file that is not a program is a failure like any other."""
+def test_a_client_that_cannot_start_is_an_error(tmp_path: Path) -> None:
+    """For example its interpreter does not exist."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "claude").write_text("#!/no/such/interpreter\n")
     (folder / "claude").chmod(0o755)
     with pytest.raises(HeadlessFailed, match="could not be started"):
-        ClaudeHeadless(Where({"PATH": str(folder)}), "haiku").ask("a", "b", Found, limit=1)
+        ClaudeHeadless(Where({"PATH": str(folder)}), "haiku").ask("a", "b", WordAnswer, limit=1)
 
 
-def test_the_cost_of_several_calls(tmp_path: Path) -> None:
-    """The total includes a failed call that cost something."""
+def test_costs_of_several_calls_are_added(tmp_path: Path) -> None:
+    """A failed call that cost something is included."""
     made = stand_in(tmp_path, "result({'word': 'x'} if call else {})")
     meter = ModelCalls(ClaudeHeadless(Where({"PATH": made.path}), "haiku"), 60, lambda *_: None)
     assert meter.spent.description == ""
     with pytest.raises(HeadlessFailed):
-        list(meter.ask_all([("a", "b")], 1, Found))
+        list(meter.ask_all([("a", "b")], 1, WordAnswer))
     assert (meter.spent.calls, meter.spent.cost_usd) == (1, 0.0125)
-    assert [answer.word for answer in meter.ask_all([("a", "b")], 1, Found)] == ["x"]
+    assert [answer.word for answer in meter.ask_all([("a", "b")], 1, WordAnswer)] == ["x"]
     assert meter.spent._replace(seconds=0) == CallCosts("haiku-of-the-day", 2, 1_200, 50, 0.025, 0)
     assert meter.spent.description.startswith("2 calls, 1,200 tokens read, 50 written, ")
     assert meter.spent.description.endswith(" s, 0.0250 USD")

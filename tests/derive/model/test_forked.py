@@ -1,4 +1,4 @@
-"""A session's own model, as the module tells of it: its answer in the form, or why there is none."""
+"""The answer of a session's own model, as the module reports it, or the reason for a failure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MODEL = "claude-opus-4-5"
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 
 
-class Word(BaseModel):
-    """The requested answer."""
+class WordAnswer(BaseModel):
+    """An answer with one word."""
 
     word: str
 
@@ -28,14 +28,18 @@ def parse_answer(**fields: object) -> ForkedModel:
 
 def answer_word(text: str, **fields: object) -> str:
     """Return the word of an answer."""
-    return parse_answer(isAnswered=True, text=text, **fields).ask("", "", Word, limit=1).data.word
+    return (
+        parse_answer(isAnswered=True, text=text, **fields)
+        .ask("", "", WordAnswer, limit=1)
+        .data.word
+    )
 
 
 def test_the_prompt_has_the_schema_and_a_fence() -> None:
-    """It contains no secret, and the end of the fence is unpredictable."""
-    text = make_forked_prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", Word)
+    """It contains no secret, and the fence cannot be guessed."""
+    text = make_forked_prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", WordAnswer)
     assert text.startswith("Find the word.")
-    assert json.dumps(Word.model_json_schema()) in text
+    assert json.dumps(WordAnswer.model_json_schema()) in text
     assert TOKEN not in text
     assert "\x1b" not in text
     assert text.count("<material ") == 1
@@ -50,8 +54,8 @@ def test_the_prompt_has_the_schema_and_a_fence() -> None:
         ' \n{"word": "a", "more": [{}]}\nDone.',
     ],
 )
-def test_an_answer_may_have_words_around_it(text: str) -> None:
-    """The client joins what was said before a tool was denied and after it."""
+def test_an_answer_may_be_surrounded_by_text(text: str) -> None:
+    """The client joins the texts before and after a denied tool."""
     assert answer_word(text) == "a"
 
 
@@ -72,8 +76,8 @@ def test_an_answer_may_have_words_around_it(text: str) -> None:
         ("x" * 5_000_000, "answered in prose"),
     ],
 )
-def test_an_invalid_answer(text: str, why: str) -> None:
-    """Each error has a reason and the model's name."""
+def test_an_invalid_answer_is_an_error(text: str, why: str) -> None:
+    """The error has a reason and the model's name."""
     with pytest.raises(HeadlessFailed, match=why) as failed:
         answer_word(text)
     assert MODEL in failed.value.message
@@ -105,7 +109,7 @@ def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: st
     assert model.was_asked
     assert model.has_timed_out == (fields.get("reason") == "late")
     with pytest.raises(HeadlessFailed, match=why) as failed:
-        model.ask("", "", Word, limit=1)
+        model.ask("", "", WordAnswer, limit=1)
     assert failed.value.message.isprintable()
     assert len(failed.value.message) < 300
 

@@ -1,4 +1,4 @@
-"""Owns models that answer as a test says, without any client."""
+"""Models for tests, which answer without a client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLAIN: dict[str, Any] = {"goal": "Mend the parser.", "state": "Half of it is don
 """The least that a summary says."""
 
 
-class Call(NamedTuple):
+class ModelCall(NamedTuple):
     """A call of a model."""
 
     instructions: str
@@ -22,18 +22,18 @@ class Call(NamedTuple):
     limit: float
 
 
-class Scripted:
-    """Gives its answers one by one, the last one for ever; ``calls`` are what it was asked."""
+class ScriptedModel:
+    """A model that gives the answers one by one and repeats the last. ``calls`` has its input."""
 
     def __init__(self, answers: Sequence[Answer] = (PLAIN,)) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[ModelCall] = []
         self._answers = list(answers)
 
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
-        """The next answer, checked as any; one that can be called is called first."""
-        self.calls.append(Call(instructions, text, limit))
+        """Return the next answer after validation. A function is called for its answer."""
+        self.calls.append(ModelCall(instructions, text, limit))
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, HeadlessFailed):
             raise answer

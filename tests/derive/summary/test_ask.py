@@ -1,4 +1,4 @@
-"""The calls of a model: one for a small session; one per part and one more for a long session."""
+"""The calls for a summary: one for a small session, or one for each part and one to join them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resume_hooks.derive.summary import (
 )
 from resume_hooks.errors import HeadlessFailed
 from tests.builders import SESSION
-from tests.derive.summary.models import PLAIN, Scripted
+from tests.derive.summary.models import PLAIN, ScriptedModel
 
 ONE = SummaryMaterial(SESSION, 2, (SummaryPart("ONLY PART", frozenset({1, 2})),))
 THREE = SummaryMaterial(
@@ -22,22 +22,24 @@ THREE = SummaryMaterial(
 )
 
 
-def run(
-    model: Scripted, material: SummaryMaterial, wish: str = "", limit: float = 100.0
+def summarise(
+    model: ScriptedModel, material: SummaryMaterial, wish: str = "", limit: float = 100.0
 ) -> tuple[Summary, list[str]]:
-    """Return the summary, and the reported progress."""
+    """Return the summary and the reported progress."""
     told: list[str] = []
 
-    def progress(number: int, count: int) -> None:
+    def record_progress(number: int, count: int) -> None:
         told.append(f"{number}/{count}")
 
-    return ask_for_summary(ModelCalls(model, limit, progress), material, "THE DIGEST", wish), told
+    return ask_for_summary(
+        ModelCalls(model, limit, record_progress), material, "THE DIGEST", wish
+    ), told
 
 
-def test_a_small_session_costs_one_call() -> None:
-    """Records and digest together."""
-    model = Scripted()
-    found, told = run(model, ONE)
+def test_a_small_session_needs_one_call() -> None:
+    """The call has the records and the digest."""
+    model = ScriptedModel()
+    found, told = summarise(model, ONE)
     (call,) = model.calls
     assert found == Summary.model_validate(PLAIN)
     assert call.text == "ONLY PART\n\nTHE DIGEST"
@@ -45,14 +47,14 @@ def test_a_small_session_costs_one_call() -> None:
     assert told == ["1/1"]
 
 
-def test_a_long_one_is_read_in_parts_and_joined() -> None:
-    """Oldest first; the last call gets the parts' results with their references, and the digest."""
+def test_a_long_session_is_summarised_in_parts() -> None:
+    """The last call gets the results of the parts with their references, and the digest."""
     answers = [
         {"goal": f"goal {n}", "state": "", "done": [{"text": "It.", "records": [n, 99]}]}
         for n in (1, 2, 3)
     ]
-    model = Scripted([*answers, PLAIN])
-    found, told = run(model, THREE)
+    model = ScriptedModel([*answers, PLAIN])
+    found, told = summarise(model, THREE)
     assert [call.text for call in model.calls[:3]] == ["PART 1", "PART 2", "PART 3"]
     assert "part 2 of 3" in model.calls[1].instructions
     last = model.calls[3].text
@@ -63,31 +65,31 @@ def test_a_long_one_is_read_in_parts_and_joined() -> None:
     assert told == ["1/4", "2/4", "3/4", "4/4"]
 
 
-def test_the_users_words_are_instructions() -> None:
-    """They are in every call, and never in the material."""
-    model = Scripted()
-    run(model, THREE, "focus on auth")
+def test_the_users_wish_is_in_the_instructions() -> None:
+    """It is in every call and never in the material."""
+    model = ScriptedModel()
+    summarise(model, THREE, "focus on auth")
     assert all(
         call.instructions.endswith(f"{WISH_INTRODUCTION}\nfocus on auth") for call in model.calls
     )
     assert not any("focus on auth" in call.text for call in model.calls)
 
 
-def test_one_failure_is_the_whole_one() -> None:
-    """Half a session is not a summary of it."""
+def test_one_failed_part_fails_the_summary() -> None:
+    """Half a session is not summarised."""
     with pytest.raises(HeadlessFailed, match="broke"):
-        run(Scripted([PLAIN, HeadlessFailed("it broke")]), THREE)
+        summarise(ScriptedModel([PLAIN, HeadlessFailed("it broke")]), THREE)
 
 
-def test_the_limit_is_for_all_calls() -> None:
+def test_the_time_limit_covers_all_calls() -> None:
     """No call begins after the limit."""
-    model = Scripted()
+    model = ScriptedModel()
     with pytest.raises(HeadlessFailed, match="it took over 0 s: 0 of 1 call answered"):
-        run(model, ONE, limit=0)
+        summarise(model, ONE, limit=0)
     assert model.calls == []
 
 
-def test_nothing_to_summarise() -> None:
-    """No model is asked."""
+def test_a_session_without_material_asks_no_model() -> None:
+    """The error says that there is nothing to summarise."""
     with pytest.raises(HeadlessFailed, match="nothing to summarise"):
-        run(Scripted(), SummaryMaterial(SESSION, 0, ()))
+        summarise(ScriptedModel(), SummaryMaterial(SESSION, 0, ()))

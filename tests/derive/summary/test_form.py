@@ -1,4 +1,4 @@
-"""A summary as text: our own lines, whatever a model wrote into its fields."""
+"""A summary as text has only our own lines, whatever a model writes into its fields."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def summary_text(wish: str = "", **fields: Any) -> str:
     return format_summary("\n".join(format_rows(summary, SESSION, SHOWN)), "haiku-9", SESSION, wish)
 
 
-def points(*texts: str) -> list[dict[str, Any]]:
-    """Points without records."""
+def points_without_records(*texts: str) -> list[dict[str, Any]]:
+    """Return points without records."""
     return [{"text": text} for text in texts]
 
 
-def test_the_whole() -> None:
-    """Its author and source, a remark that it is not an instruction, and each section under its name."""
+def test_a_summary_has_a_heading_and_named_sections() -> None:
+    """The heading has the author and the source, and says that the text is not an instruction."""
     text = summary_text(
         goal="Mend it.",
         state="Nearly there.",
         decisions=[{"text": "Keep tabs, since the linter wants them.", "records": [3, 7]}],
-        next=points("Run the tests.", "Tag it."),
+        next=points_without_records("Run the tests.", "Tag it."),
     )
     assert text == (
         "summary by haiku-9, from the session's records (not instructions; :N is record 11111111:N)\n"
@@ -53,8 +53,8 @@ def test_the_whole() -> None:
     )
 
 
-def test_the_request_is_shown() -> None:
-    """It is on one line, and shortened."""
+def test_the_heading_has_the_users_wish() -> None:
+    """It is on one line and shortened."""
     assert 'records, asked for "focus on the parser" (not' in summary_text(
         "focus on\n\nthe parser", goal="x"
     )
@@ -71,11 +71,8 @@ def test_the_request_is_shown() -> None:
         ([3, 7, 12, 3, 99], " (:3, :7, :12)"),
     ],
 )
-def test_references(records: list[Any], shown: str) -> None:
-    """Only to records of this session that the model was shown.
-
-    In any way of writing them, each once.
-    """
+def test_only_references_to_shown_records_are_kept(records: list[Any], shown: str) -> None:
+    """Any spelling is accepted, and each reference appears once."""
     assert summary_text(goal="g", done=[{"text": "It works.", "records": records}]).endswith(
         f"\n  - It works.{shown}"
     )
@@ -94,12 +91,13 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_fields_stay_within_their_line(text: str) -> None:
-    """No line begins with their words.
-
-    Nothing ends the lineage, adds a next step, drives a terminal.
-    """
+    """They begin no line, end no lineage, add no next step, and have no control characters."""
     found = summary_text(
-        text, goal=text, state=text, facts=points(text), next=points(text, "Last.")
+        text,
+        goal=text,
+        state=text,
+        facts=points_without_records(text),
+        next=points_without_records(text, "Last."),
     )
     named = re.compile(
         r"summary by |goal: |where the work stands: |how things are here:$|what remains.*:$|  - "
@@ -112,9 +110,9 @@ def test_hostile_fields_stay_within_their_line(text: str) -> None:
     assert extract_next_step(opening) == ""
 
 
-def test_too_much_is_cut() -> None:
-    """A few points a section, a few hundred characters a point, and all of it within its room."""
-    many = points(*("word " * 500 for _ in range(50)))
+def test_a_long_summary_is_shortened() -> None:
+    """Points, their lengths and the whole text are limited."""
+    many = points_without_records(*("word " * 500 for _ in range(50)))
     assert summary_text(goal="g", next=many).count("\n  - ") == MAX_POINTS
     text = summary_text(
         goal="word " * 5_000, next=many, constraints=many, decisions=many, facts=many, done=many
@@ -123,13 +121,13 @@ def test_too_much_is_cut() -> None:
     assert not text.endswith(":")
 
 
-def test_nothing_is_nothing() -> None:
-    """Blank fields and points are omitted; a summary without others is empty."""
-    assert summary_text(goal="  ", done=points("", " \n ")) == ""
-    assert "done" not in summary_text(goal="x", done=points(""))
+def test_blank_fields_are_omitted() -> None:
+    """A summary without other fields is empty."""
+    assert summary_text(goal="  ", done=points_without_records("", " \n ")) == ""
+    assert "done" not in summary_text(goal="x", done=points_without_records(""))
 
 
-def test_notes_for_the_joining_call() -> None:
-    """The result of each part, in order, in the same form."""
+def test_notes_of_parts_are_listed_in_order() -> None:
+    """The joining call gets them in the form of a summary."""
     parts = [Summary(goal="first", state=""), Summary(goal="second", state="")]
     assert format_notes(parts, SESSION, SHOWN) == "part 1\ngoal: first\n\npart 2\ngoal: second"

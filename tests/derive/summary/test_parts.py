@@ -1,4 +1,4 @@
-"""The model's material: all of a small session, mostly the end of a long one, never more than fits."""
+"""The material for a summary: a small session whole, and mostly the end of a long one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def material_of_records(home: ConfigHome, records: list[Record]) -> SummaryMater
 
 
 def long_session(turns: int, words: int = 900) -> list[Record]:
-    """Turns of a prompt, a call, its output of some 4,500 characters a 900 words, and an answer."""
+    """Return turns with a prompt, a call, an output of ``words`` words, and an answer."""
     records: list[Record] = []
     for turn in range(turns):
         at, parent = 4 * turn, f"a{turn - 1}" if turn else None
@@ -65,7 +65,7 @@ def long_session(turns: int, words: int = 900) -> list[Record]:
 
 
 def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
-    """Every record with words, each after its reference, oldest first."""
+    """It has every record with text after its reference, oldest first."""
     found = material_of_records(config_home, conversation(3))
     (part,) = found.parts
     assert part.numbers == {0, 1, 2, 3, 4, 5}
@@ -77,15 +77,15 @@ def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
 
 
 def test_client_additions_are_left_out(config_home: ConfigHome) -> None:
-    """Listings and hooks' output are not part of the work."""
+    """Lists of skills and output of hooks are not part of the work."""
     records = [*conversation(1), attachment("LISTING OF SKILLS", uuid="x", parent="r1", ts=5)]
     found = material_of_records(config_home, records)
     assert "LISTING" not in found.parts[0].text
     assert found.numbers == {0, 1}
 
 
-def test_long_words_are_cut(config_home: ConfigHome) -> None:
-    """A paste of a megabyte keeps its beginning, with the number of omitted characters."""
+def test_a_long_message_is_cut(config_home: ConfigHome) -> None:
+    """A pasted megabyte keeps its beginning, with the number of omitted characters."""
     found = material_of_records(
         config_home,
         [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)],
@@ -94,8 +94,8 @@ def test_long_words_are_cut(config_home: ConfigHome) -> None:
     assert "more characters" in found.parts[0].text
 
 
-def test_a_little_too_long_is_still_one_part(config_home: ConfigHome) -> None:
-    """A call more for a few records is not worth its price."""
+def test_a_session_just_below_the_limit_is_one_part(config_home: ConfigHome) -> None:
+    """Another call for a few records is not worth its price."""
     records = long_session(96)
     whole = material_of_records(config_home, records)
     assert len(whole.parts) == 1
@@ -104,11 +104,10 @@ def test_a_little_too_long_is_still_one_part(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(("turns", "parts"), [(160, 2), (250, 3), (900, MAX_PARTS)])
-def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: int) -> None:
-    """Each within its size, in order.
-
-    The latest one is whole, the older ones share what room there is.
-    """
+def test_a_long_session_is_split_into_parts(
+    config_home: ConfigHome, turns: int, parts: int
+) -> None:
+    """Parts are in order and limited. The latest one is whole."""
     records = long_session(turns)
     found = material_of_records(config_home, records)
     assert len(found.parts) == parts
@@ -121,8 +120,8 @@ def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: 
     assert found.calls == parts + 1
 
 
-def test_omitted_records_are_not_shown(config_home: ConfigHome) -> None:
-    """In a very long session the numbers are those in the text, and each gap is mentioned."""
+def test_omitted_records_are_not_counted_as_shown(config_home: ConfigHome) -> None:
+    """In a very long session each gap is mentioned."""
     found = material_of_records(config_home, long_session(2_000, words=60))
     first = found.parts[0]
     heads = {int(number) for number in re.findall(r"^11111111:([0-9]+) ", first.text, re.MULTILINE)}
@@ -131,8 +130,8 @@ def test_omitted_records_are_not_shown(config_home: ConfigHome) -> None:
     assert len(found.numbers) < found.records
 
 
-def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
-    """One character of theirs is about a token, so bytes are counted."""
+def test_the_limit_of_a_part_is_in_bytes(config_home: ConfigHome) -> None:
+    """A character of other scripts is about a token."""
     records = [
         user("\ubc18\ub4dc\uc2dc " * 1_400, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n)
         for n in range(60)
@@ -142,11 +141,8 @@ def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
     assert all(len(part.text.encode()) <= MAX_PART_BYTES * 1.05 for part in found.parts)
 
 
-def test_next_to_nothing(config_home: ConfigHome) -> None:
-    """No part where nothing is said.
-
-    Records that say nothing but their heads are not division by zero.
-    """
+def test_an_empty_session_has_no_parts(config_home: ConfigHome) -> None:
+    """Records without text make one part."""
     assert material_of_records(config_home, []).parts == ()
     assert (
         len(material_of_records(config_home, [tool_result("t", "", uuid="a", parent=None)]).parts)
@@ -155,8 +151,8 @@ def test_next_to_nothing(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("path", corpus_sessions()[::9], ids=lambda path: path.stem[:8])
-def test_real_sessions(config_home: ConfigHome, path: object) -> None:
-    """Every part of real ones keeps its size, and names records of the file alone."""
+def test_parts_of_real_sessions_keep_to_their_limit(config_home: ConfigHome, path: object) -> None:
+    """They name only records of the file."""
     found = read_summary_material(locate.session_file(str(path)), config_home.where)
     with open(str(path), "rb") as stream:
         lines = sum(1 for _ in stream)
@@ -165,6 +161,6 @@ def test_real_sessions(config_home: ConfigHome, path: object) -> None:
     assert len(found.parts) <= MAX_PARTS
 
 
-def test_the_corpus_is_there() -> None:
+def test_the_corpus_exists() -> None:
     """Without it the previous test would test nothing."""
     need("the transcript corpus", corpus_sessions(), "set RESUME_HOOKS_CORPUS")

@@ -1,4 +1,4 @@
-"""Transcripts made up by hypothesis: plausible conversations in which everything that was ever seen goes wrong."""
+"""Generated transcripts: plausible conversations with every defect that was ever seen."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ TEXTS = (
 )  # fmt: skip
 
 
-class Maker:
-    """One transcript in the making: what the next record hangs on, and when it was written."""
+class TranscriptMaker:
+    """A transcript under construction, with the parent and the time of the next record."""
 
     def __init__(self, draw: Callable[..., Any]) -> None:
         self.draw = draw
@@ -41,17 +41,17 @@ class Maker:
         self.calls: list[str] = []
 
     def pick(self, *choices: Any) -> Any:
-        """One of ``choices``."""
+        """Return one of ``choices``."""
         return self.draw(st.sampled_from(choices))
 
     def text(self) -> str:
-        """A text of any of the kinds that matter."""
+        """Return a text of one of the relevant kinds."""
         return str(self.pick(*TEXTS))
 
     def add(
         self, kind: str, *, parent: str | bool | None = True, link: bool = True, **fields: Any
     ) -> str:
-        """Write a record of the chain; the next one hangs on it, where it is to ``link``."""
+        """Add a record to the chain. With ``link`` the next record follows it."""
         self.count += 1
         uuid = f"{self.count:04d}-uuid"
         self.time += self.pick(1, 1, 1, 0, -30, 0.0004)
@@ -72,11 +72,11 @@ class Maker:
         return uuid
 
     def user(self, content: Any, **more: Any) -> str:
-        """A message of the user."""
+        """Add a message of the user."""
         return self.add("user", message={"role": "user", "content": content}, **more)
 
     def answer(self, content: Any, message_id: str = "", **more: Any) -> str:
-        """A message of the model; some were counted."""
+        """Add a message of the model, with or without token counts."""
         body: Record = {
             "model": "m",
             "id": message_id or f"msg_{self.count}",
@@ -88,7 +88,7 @@ class Maker:
         return self.add("assistant", message=body, **more)
 
     def call_block(self, call: str) -> Record:
-        """A call of some tool with some input."""
+        """Return a call of some tool with some input."""
         self.calls.append(call)
         tool = self.pick(*TOOLS)
         path = self.pick("/a", "/b")
@@ -109,7 +109,7 @@ class Maker:
         )
 
     def result_block(self, call: str) -> Record:
-        """A result of some form."""
+        """Return a result of some form."""
         content = self.pick("text", "text", "blocks", "image", "none")
         made: Any = {
             "text": self.text(),
@@ -123,18 +123,18 @@ class Maker:
         return builders.result(call, made, is_error=self.pick(False, False, True))
 
     def new_call(self) -> str:
-        """An id that no call has yet."""
+        """Return an unused id of a call."""
         return f"toolu_{self.count}_{len(self.calls)}"
 
 
-def _talk(make: Maker) -> None:
+def _add_turn(make: TranscriptMaker) -> None:
     make.user(
         make.text().strip() or "asked"
     )  # a blank prompt counts as a turn, and is left out of a child
     make.answer([{"type": "text", "text": make.text()}])
 
 
-def _thought(make: Maker) -> None:
+def _add_thinking(make: TranscriptMaker) -> None:
     message_id = f"msg_t{make.count}"
     thought = {
         "type": "thinking",
@@ -145,7 +145,7 @@ def _thought(make: Maker) -> None:
     make.answer([{"type": "text", "text": make.text()}], message_id)
 
 
-def _tool(make: Maker) -> None:
+def _add_tool_call(make: TranscriptMaker) -> None:
     call = make.new_call()
     make.answer([make.call_block(call)])
     make.user(
@@ -153,8 +153,8 @@ def _tool(make: Maker) -> None:
     )
 
 
-def _parallel(make: Maker) -> None:
-    """Three calls of one answer; each result hangs on its own call, in one order or the other."""
+def _add_parallel_calls(make: TranscriptMaker) -> None:
+    """Add three calls of one answer, each followed by its result, in one of two orders."""
     message_id, rows = f"msg_p{make.count}", []
     interleaved = make.pick(True, False)
     for _ in range(3):
@@ -167,8 +167,8 @@ def _parallel(make: Maker) -> None:
         make.user([make.result_block(call)], parent=above)
 
 
-def _together(make: Maker) -> None:
-    """Calls and results in one record each, with blank text next to them."""
+def _add_calls_in_one_record(make: TranscriptMaker) -> None:
+    """Add calls and results in one record each, next to blank text."""
     calls = [make.new_call(), make.new_call() + "b"]
     blocks = [make.call_block(call) for call in calls]
     repeated = blocks[: make.pick(0, 0, 1)]
@@ -176,7 +176,7 @@ def _together(make: Maker) -> None:
     make.user([{"type": "text", "text": " "}, *(make.result_block(call) for call in calls)])
 
 
-def _asides(make: Maker) -> None:
+def _add_asides(make: TranscriptMaker) -> None:
     make.add("progress", data={"type": "hook_progress"})
     if make.pick(True, False):
         uuid = f"att-{make.count}"
@@ -188,7 +188,7 @@ def _asides(make: Maker) -> None:
     make.user("Caveat: remark", isMeta=True)
 
 
-def _broken_pairs(make: Maker) -> None:
+def _add_broken_pair(make: TranscriptMaker) -> None:
     trouble = make.pick("orphan", "unanswered", "repeated", "late", "early", "nameless")
     call = make.calls[-1] if make.calls and trouble == "repeated" else make.new_call()
     if trouble == "early":
@@ -202,7 +202,7 @@ def _broken_pairs(make: Maker) -> None:
         make.user([make.result_block(call if trouble != "nameless" else "")])
 
 
-def _odd_messages(make: Maker) -> None:
+def _add_odd_message(make: TranscriptMaker) -> None:
     trouble = make.pick(
         "string", "empty", "hollow", "numbers", "image", "redacted", "foreign blocks", "nothing"
     )
@@ -227,7 +227,7 @@ def _odd_messages(make: Maker) -> None:
         make.pick(make.user, make.answer)(content)
 
 
-def _compaction(make: Maker) -> None:
+def _add_compaction(make: TranscriptMaker) -> None:
     before = [
         row["uuid"]
         for row in make.lines
@@ -252,7 +252,7 @@ def _compaction(make: Maker) -> None:
     make.parent = f"sum-{number}"
 
 
-def _links(make: Maker) -> None:
+def _add_odd_link(make: TranscriptMaker) -> None:
     trouble = make.pick(
         "dangling", "rewind", "twice", "sidechain", "sent as", "second root", "hint"
     )
@@ -274,7 +274,7 @@ def _links(make: Maker) -> None:
         make.lines.append(builders.last_prompt(make.draw(st.sampled_from(rows))["uuid"]))
 
 
-def _books(make: Maker) -> None:
+def _add_metadata(make: TranscriptMaker) -> None:
     at = make.parent or "x"
     make.lines += [
         {"type": "mode", "mode": "normal", "sessionId": builders.SESSION},
@@ -289,7 +289,7 @@ def _books(make: Maker) -> None:
     ]
 
 
-def _bytes(make: Maker) -> None:
+def _add_odd_bytes(make: TranscriptMaker) -> None:
     trouble = make.pick("garbage", "blank", "utf8", "surrogate", "spaced")
     if trouble in {"garbage", "blank"}:
         make.lines.append({"garbage": b'{"torn', "blank": b""}[trouble])
@@ -304,16 +304,17 @@ def _bytes(make: Maker) -> None:
 
 
 STEPS = (
-    _talk, _talk, _thought, _tool, _tool, _tool, _parallel, _parallel, _together, _asides, _broken_pairs, _odd_messages,
-    _compaction, _links, _books, _bytes,
+    _add_turn, _add_turn, _add_thinking, _add_tool_call, _add_tool_call, _add_tool_call, _add_parallel_calls,
+    _add_parallel_calls, _add_calls_in_one_record, _add_asides, _add_broken_pair, _add_odd_message, _add_compaction,
+    _add_odd_link, _add_metadata, _add_odd_bytes,
 )  # fmt: skip
 
 
 @st.composite
 def transcripts(draw: Callable[..., Any]) -> bytes:
-    """The bytes of a session's file."""
-    make = Maker(draw)
-    _talk(make)
+    """Return the bytes of a generated session."""
+    make = TranscriptMaker(draw)
+    _add_turn(make)
     for step in draw(st.lists(st.sampled_from(STEPS), max_size=14)):
         step(make)
     if make.lines and make.pick(True, False, False):
@@ -329,8 +330,8 @@ def transcripts(draw: Callable[..., Any]) -> bytes:
     return data + b'{"type":"us' if form == "torn" else data[:-1] if form == "no end" else data
 
 
-def options() -> st.SearchStrategy[Options]:
-    """Options of a trim without a target: a target is met or not, it isn't a rule."""
+def trim_options() -> st.SearchStrategy[Options]:
+    """Return options of a trim without a target, which is not a rule."""
     return st.builds(
         Options,
         tools=st.sampled_from([(), (), ("bash",), ("read", "mcp__*")]),

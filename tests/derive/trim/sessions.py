@@ -1,4 +1,4 @@
-"""Owns how the tests of trim make a session and trim it: a file in a config home of the test's own."""
+"""Functions that write a session to a temporary config home and trim it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG = "long output line\n" * 100
 
 
 class Chain:
-    """Records of a conversation one after the other, each a second later: the least to say in a test."""
+    """A conversation whose records follow each other by a second."""
 
     def __init__(self) -> None:
         self.rows: list[Record] = []
@@ -32,21 +32,21 @@ class Chain:
         return {"uuid": f"c{number}", "parent": f"c{number - 1}" if number else None, "ts": number}
 
     def ask(self, content: str | list[Record] = "question", **more: Any) -> Chain:
-        """A prompt."""
+        """Append a prompt."""
         self.rows.append(builders.user(content, **self._next(), **more))
         return self
 
     def answer(self, content: str | list[Record] = "done", **more: Any) -> Chain:
-        """Return an answer of the model."""
+        """Append an answer of the model."""
         self.rows.append(builders.assistant(content, **self._next(), **more))
         return self
 
     def call(self, call: str, tool: str = "Read", /, **given: Any) -> Chain:
-        """A call without its result."""
+        """Append a call without its result."""
         return self.answer([builders.call(call, tool, **given)])
 
     def result(self, call: str, content: Any = LONG, **more: Any) -> Chain:
-        """A result without its call; ``more`` are fields of the block."""
+        """Append a result without its call; ``more`` are fields of the block."""
         self.rows.append(builders.user([builders.result(call, content, **more)], **self._next()))
         return self
 
@@ -60,19 +60,19 @@ class Chain:
         error: bool = False,
         **given: Any,
     ) -> Chain:
-        """A call with its result."""
+        """Append a call with its result."""
         more = {"is_error": True} if error else {}
         return self.call(call, tool, **given).result(call, content, **more)
 
     def attach(self, **fields: Any) -> Chain:
-        """An attachment."""
+        """Append an attachment."""
         self.rows.append(
             builders.chain_record("attachment", session_id=SESSION, **self._next(), **fields)
         )
         return self
 
     def turns(self, count: int) -> Chain:
-        """Return short turns that follow the trimmed content, so that it is not recent."""
+        """Append short turns, so that earlier content is not recent."""
         for number in range(count):
             self.ask(f"next {number}").answer(f"done {number}")
         return self
@@ -86,29 +86,29 @@ def write_project_session(
     return Path(builders.write_session(home.project(), session_id, records))
 
 
-def reading_of(path: Path) -> SessionScan:
-    """A file as a trim reads it."""
+def scan_file(path: Path) -> SessionScan:
+    """Scan a file as a trim does."""
     return plan.scan_session(session_file(str(path)))
 
 
-def chain_of(decided: TrimPlan) -> ChainRewrite:
+def chain_rewrite(decided: TrimPlan) -> ChainRewrite:
     """Return the parent's records in a trimmed child."""
     assert isinstance(decided.body, ChainRewrite)
     return decided.body
 
 
-def planned(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
-    """The plan of a trim with these options.
+def plan_trim_of_file(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
+    """Plan a trim with these options.
 
-    Nothing is protected and any saving is enough unless said.
+    By default nothing is protected, and any saving is enough.
     """
     how = Options(**{"keep_recent": 0, "min_savings": 0, **options})
-    return plan.plan_trim(reading_of(path), home.where, how)
+    return plan.plan_trim(scan_file(path), home.where, how)
 
 
 def trim_file(home: ConfigHome, path: Path, **options: Any) -> Path:
-    """Return the file of the child that a trim with these options makes."""
-    decided = planned(home, path, **options)
+    """Trim a file with these options and return the child's file."""
+    decided = plan_trim_of_file(home, path, **options)
     receipt = write_child(decided, home.where)
     assert receipt.written
     assert receipt.checks
@@ -116,17 +116,17 @@ def trim_file(home: ConfigHome, path: Path, **options: Any) -> Path:
     return Path(decided.draft.path)
 
 
-def rows_of(path: Path) -> list[Record]:
-    """The records of a file."""
+def file_records(path: Path) -> list[Record]:
+    """Return the records of a file."""
     with path.open("rb") as stream:
         return [
             record for line in read_lines(stream) if (record := parse_record(line.body)) is not None
         ]
 
 
-def by_uuid(path: Path) -> dict[str, Record]:
-    """The linked records of a file."""
-    return {row["uuid"]: row for row in rows_of(path) if "uuid" in row}
+def records_by_uuid(path: Path) -> dict[str, Record]:
+    """Return the linked records of a file by their uuids."""
+    return {row["uuid"]: row for row in file_records(path) if "uuid" in row}
 
 
 def value_at(row: Any, address: tuple[str | int, ...]) -> Any:

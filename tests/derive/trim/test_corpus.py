@@ -1,4 +1,4 @@
-"""Every real session of the corpus, trimmed at three settings: sound, complete, and done with after one time."""
+"""Every session of the corpus is trimmed at three settings; a second trim finds nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resume_hooks.transcripts.records import list_blocks
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import ConfigHome
 from tests.corpus import RealSession
-from tests.derive.trim.sessions import chain_of
+from tests.derive.trim.sessions import chain_rewrite
 from tests.needs import corpus, corpus_sessions
 
 SETTINGS = {
@@ -27,7 +27,7 @@ SETTINGS = {
 }
 
 
-def calls_of(transcript: Transcript) -> Counter[tuple[str, str]]:
+def sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
     """Return the ids of calls and results on the live chain, without those that no API accepts."""
     row = linearize_chain(transcript.chain)
     return Counter(
@@ -39,8 +39,8 @@ def calls_of(transcript: Transcript) -> Counter[tuple[str, str]]:
     )
 
 
-def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
-    """The thinking on the live chain, block by block."""
+def thinking_blocks(transcript: Transcript) -> Counter[tuple[object, ...]]:
+    """Return the thinking on the live chain, block by block."""
     kinds = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
     found: Counter[tuple[object, ...]] = Counter()
     for node in transcript.chain:
@@ -52,25 +52,22 @@ def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
 
 
 def assert_trimmed_well(home: ConfigHome, scanned: SessionScan, how: Options) -> None:
-    """Check one trim: read back, every call with its result, thinking whole or removed, and nothing left to trim."""
+    """Check one trim: calls have results, thinking is whole or removed, and nothing is left to trim."""
     decided = plan.plan_trim(scanned, home.where, how, output_dir=str(home.project()))
     write_child(decided, home.where)
     child = scan_transcript(decided.draft.path)
-    stubs = Counter(("result", call) for call in chain_of(decided).linear.open_calls)
-    assert calls_of(child) == calls_of(scanned.transcript) + stubs
-    assert thoughts_of(child) <= thoughts_of(scanned.transcript)
+    stubs = Counter(("result", call) for call in chain_rewrite(decided).linear.open_calls)
+    assert sent_calls(child) == sent_calls(scanned.transcript) + stubs
+    assert thinking_blocks(child) <= thinking_blocks(scanned.transcript)
     again = plan.plan_trim(plan.scan_session(session_file(decided.draft.path)), home.where, how)
     assert again.choices == ()
     assert not again.is_worthwhile
 
 
-def test_a_real_session_trimmed_at_three_settings(
+def test_a_real_session_is_trimmed_at_three_settings(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
-    """The session of the corpus is only read.
-
-    Its children are written into a project of the test's own.
-    """
+    """The session is only read, and its children are in a temporary project."""
     path = real_session.path
     before = path.stat().st_size, path.stat().st_mtime_ns
     if not real_session.has_talk:
@@ -83,7 +80,7 @@ def test_a_real_session_trimmed_at_three_settings(
     assert (path.stat().st_size, path.stat().st_mtime_ns) == before
 
 
-def test_there_is_a_corpus() -> None:
+def test_the_corpus_has_sessions() -> None:
     """Without a corpus the tests above would run over no session."""
     corpus()
     assert len(corpus_sessions()) > 70

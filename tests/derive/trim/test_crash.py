@@ -1,4 +1,4 @@
-"""Crashes: whatever stops a trim, the child is there whole or not at all, and its parent is as it was."""
+"""After any interruption of a trim, the child is whole or missing, and its parent unchanged."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import WriteFailed
 from tests.builders import SESSION, ConfigHome
 from tests.crashes import an_ordinary_user, crashes, little_room, outcome
-from tests.derive.trim.sessions import Chain, planned, write_project_session
+from tests.derive.trim.sessions import Chain, plan_trim_of_file, write_project_session
 
 REFUSED = 7
 """The exit code of a process that was refused."""
 
 
-def session(home: ConfigHome) -> TrimPlan:
-    """A home with a session alone, its large outputs and its file backups; the plan of a trim."""
+def plan_in_new_home(home: ConfigHome) -> TrimPlan:
+    """Write a session with large outputs and backups to an empty home, and plan its trim."""
     shutil.rmtree(home.root, ignore_errors=True)
     chain = Chain()
     for number in range(60):
@@ -39,11 +39,11 @@ def session(home: ConfigHome) -> TrimPlan:
         folder.mkdir(parents=True)
         (folder / "one").write_bytes(b"1")
         (folder / "two").write_bytes(b"2")
-    return planned(home, path)
+    return plan_trim_of_file(home, path)
 
 
-def left_behind(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
-    """Return the files after an attempt: the child as planned or not, sidecars, temporary files."""
+def files_after_attempt(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
+    """Return the files after an attempt: child, sidecars and temporary files."""
     child, history = (
         Path(decided.draft.path),
         home.config / "file-history" / decided.draft.session_id,
@@ -62,23 +62,20 @@ def left_behind(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
     }
 
 
-def test_killed_at_every_step(config_home: ConfigHome) -> None:
-    """No child, or the whole one with its companions.
-
-    What a killed try left is harmless, and swept by the next.
-    """
+def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: ConfigHome) -> None:
+    """Leftovers are harmless, and the next trim removes them."""
     plans: list[TrimPlan] = []
 
     def prepare() -> Callable[[], object]:
-        plans.append(session(config_home))
+        plans.append(plan_in_new_home(config_home))
         return lambda: write_child(plans[-1], config_home.where)
 
     killed = []
     for was_killed in crashes(prepare):
-        found = left_behind(config_home, plans[-1])
-        again = planned(config_home, config_home.project() / f"{SESSION}.jsonl")
+        found = files_after_attempt(config_home, plans[-1])
+        again = plan_trim_of_file(config_home, config_home.project() / f"{SESSION}.jsonl")
         write_child(again, config_home.where)
-        whole = left_behind(config_home, again)
+        whole = files_after_attempt(config_home, again)
         assert (whole["companions"], whole["temporary"]) == (["one", "one", "two", "two"], [])
         assert found[
             "linked"
@@ -96,8 +93,8 @@ def test_killed_at_every_step(config_home: ConfigHome) -> None:
     assert killed[-1]["child"], "one step comes after the child's birth"
 
 
-def run(home: ConfigHome, *words: str) -> None:
-    """Run the command line in its own process."""
+def run_command_line(home: ConfigHome, *words: str) -> None:
+    """Run the command line in this process."""
     os.environ.update(home.environ)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     from resume_hooks.cli.main import main as command_line
@@ -109,11 +106,11 @@ def run(home: ConfigHome, *words: str) -> None:
         os._exit(ended.code if isinstance(ended.code, int) else 0)
 
 
-def test_a_slim_copy_killed_on_the_way(config_home: ConfigHome) -> None:
-    """The session is unchanged; a copy exists only whole, and only if the vault has its originals."""
+def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None:
+    """The session is unchanged. A copy exists only if the vault has its originals."""
     before: dict[str, bytes] = {}
 
-    def files() -> dict[str, bytes]:
+    def project_files() -> dict[str, bytes]:
         return {
             path.name: path.read_bytes()
             for path in config_home.project().iterdir()
@@ -121,13 +118,13 @@ def test_a_slim_copy_killed_on_the_way(config_home: ConfigHome) -> None:
         }
 
     def prepare() -> Callable[[], object]:
-        session(config_home)
-        before.update(files())
-        return lambda: run(config_home, "archive", "--slim", SESSION)
+        plan_in_new_home(config_home)
+        before.update(project_files())
+        return lambda: run_command_line(config_home, "archive", "--slim", SESSION)
 
     copies = []
     for _ in crashes(prepare, every=7):
-        now = files()
+        now = project_files()
         assert now.items() >= before.items()
         copies.append(
             [
@@ -137,24 +134,24 @@ def test_a_slim_copy_killed_on_the_way(config_home: ConfigHome) -> None:
             ]
         )
         assert not copies[-1] or not outcome(
-            lambda: run(config_home, "archive", "--verify", SESSION)
+            lambda: run_command_line(config_home, "archive", "--verify", SESSION)
         )
-        assert not outcome(lambda: run(config_home, "archive", "--slim", SESSION))
+        assert not outcome(lambda: run_command_line(config_home, "archive", "--slim", SESSION))
     assert len(copies[-1]) == 1
     assert all(found in ([], copies[-1]) for found in copies)
     assert len(copies) > 5
 
 
 @pytest.mark.parametrize("room", [0, 1, 4_096, 60_000, None])
-def test_a_full_disk_or_a_read_only_folder(room: int | None) -> None:
-    """At any moment: a sentence, and no file is left, including sidecars."""
+def test_a_trim_fails_on_a_full_disk_or_in_a_read_only_folder(room: int | None) -> None:
+    """The error is one sentence, and no file is left."""
     with tempfile.TemporaryDirectory() as folder:
         home = ConfigHome(
             Path(folder), Path(folder, "c"), {"HOME": folder, "CLAUDE_CONFIG_DIR": f"{folder}/c"}
         )
-        decided = session(home)
+        decided = plan_in_new_home(home)
 
-        def refused() -> None:
+        def write_with_error_code() -> None:
             try:
                 if room is None:
                     home.project().chmod(0o555)
@@ -166,8 +163,8 @@ def test_a_full_disk_or_a_read_only_folder(room: int | None) -> None:
             except WriteFailed:
                 os._exit(REFUSED)
 
-        assert outcome(refused) == REFUSED
-        found = left_behind(home, decided)
+        assert outcome(write_with_error_code) == REFUSED
+        found = files_after_attempt(home, decided)
         assert (found["child"], found["companions"], found["temporary"]) == (False, [], [])
         assert not Path(decided.draft.path).with_suffix("").exists()
         assert not (home.config / "file-history" / decided.draft.session_id).exists()

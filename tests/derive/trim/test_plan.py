@@ -1,7 +1,4 @@
-"""A trim from plan to file: the child is checked, linked and complete, its parent untouched.
-
-Nothing twice.
-"""
+"""A trimmed child is checked, linked and complete, and its parent is unchanged."""
 
 from __future__ import annotations
 
@@ -46,9 +43,9 @@ from tests.builders import (
 from tests.derive.trim.sessions import (
     LONG,
     Chain,
-    by_uuid,
-    planned,
-    rows_of,
+    file_records,
+    plan_trim_of_file,
+    records_by_uuid,
     trim_file,
     write_project_session,
 )
@@ -57,8 +54,8 @@ SHORT = "short output " * 20
 """260 characters: under the usual threshold, over a stricter one."""
 
 
-def session(home: ConfigHome, session_id: str = SESSION) -> Path:
-    """A session with a long and a shorter output, and a title."""
+def write_parser_session(home: ConfigHome, session_id: str = SESSION) -> Path:
+    """Write a session with a long and a shorter output, and a title."""
     chain = (
         Chain()
         .ask("fix the parser")
@@ -69,21 +66,20 @@ def session(home: ConfigHome, session_id: str = SESSION) -> Path:
     return write_project_session(home, [*chain.rows, custom_title("The parser")], session_id)
 
 
-def blocks_in(path: Path) -> list[str]:
-    """The texts of a file that open with a lineage block."""
+def lineage_blocks(path: Path) -> list[str]:
+    """Return the texts of a file that begin with a lineage block."""
     return [
-        said for row in rows_of(path) if (said := join_text_blocks(row)).startswith(OPENING_MARKER)
+        said
+        for row in file_records(path)
+        if (said := join_text_blocks(row)).startswith(OPENING_MARKER)
     ]
 
 
-def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
-    """First line, links, lineage and title name the parent.
-
-    A second child has a counter of its own.
-    """
-    path = session(config_home)
+def test_a_trimmed_child_is_linked_and_titled(config_home: ConfigHome) -> None:
+    """First line, link and lineage name the parent. A second child has a number in its title."""
+    path = write_parser_session(config_home)
     child, other = trim_file(config_home, path), trim_file(config_home, path)
-    first = rows_of(child)[0]
+    first = file_records(child)[0]
     assert first["continue_metadata"]["parent_session_id"] == SESSION
     assert first["continue_metadata"]["continuation_type"] == "trim"
     assert first["trim_metadata"]["parent_file"] == str(path)
@@ -103,53 +99,47 @@ def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     assert [row.derivation_type for row in lineage] == ["original", "trimmed"]
 
 
-def test_the_first_trim_gets_a_lineage_block(config_home: ConfigHome) -> None:
-    """Before everything else, with the legend that explains placeholders.
-
-    The screen doesn't show it.
-    """
-    child = trim_file(config_home, session(config_home))
-    (block,) = blocks_in(child)
+def test_the_first_trim_adds_a_lineage_block(config_home: ConfigHome) -> None:
+    """It is the first record, explains placeholders, and is not shown on the screen."""
+    child = trim_file(config_home, write_parser_session(config_home))
+    (block,) = lineage_blocks(child)
     assert block.endswith(f"{CLOSING_MARKER}\n{LEGEND}")
     assert SESSION in block
-    first = next(row for row in rows_of(child) if "uuid" in row)
+    first = next(row for row in file_records(child) if "uuid" in row)
     assert (first["parentUuid"], first["isMeta"], join_text_blocks(first)) == (None, True, block)
 
 
-def test_a_second_trim_has_one_block_that_names_both(config_home: ConfigHome) -> None:
-    """The block is renewed, not repeated."""
-    child = trim_file(config_home, session(config_home))
+def test_a_second_trim_renews_the_lineage_block(config_home: ConfigHome) -> None:
+    """The block names both ancestors."""
+    child = trim_file(config_home, write_parser_session(config_home))
     again = trim_file(config_home, child, threshold=200)
-    (block,) = blocks_in(again)
+    (block,) = lineage_blocks(again)
     assert block.count(LEGEND) == 1
     assert [block.count(name) for name in (SESSION, child.stem)] == [2, 2]  # the id, and the file
     assert "· trimmed" in block
 
 
 def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHome) -> None:
-    """What was too short for the first trim goes in the second.
-
-    Its placeholder names the ORIGINAL session.
-    """
-    path = session(config_home)
+    """The new placeholder names the session that has the content."""
+    path = write_parser_session(config_home)
     child = trim_file(config_home, path)
     again = trim_file(config_home, child, threshold=200)
-    first, second = by_uuid(again)["c2"], by_uuid(again)["c4"]
+    first, second = records_by_uuid(again)["c2"], records_by_uuid(again)["c4"]
     assert (first["original_session_id"], first["original_index"]) == (SESSION, 2)
-    assert first["message"] == by_uuid(child)["c2"]["message"]
+    assert first["message"] == records_by_uuid(child)["c2"]["message"]
     assert second["original_session_id"] == child.stem  # it stood whole in the child
-    assert rows_of(child)[second["original_index"]]["uuid"] == "c4"
+    assert file_records(child)[second["original_index"]]["uuid"] == "c4"
 
 
-def test_a_record_trimmed_twice_names_the_session_that_contains_all_of_it(
+def test_a_record_trimmed_twice_names_its_original(
     config_home: ConfigHome,
 ) -> None:
-    """Two outputs in one record, one trimmed at a time: both placeholders lead to the original."""
+    """Two outputs of one record were trimmed one after the other. Both placeholders name the original."""
     results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
     path = write_project_session(config_home, chain)
     again = trim_file(config_home, trim_file(config_home, path), threshold=200)
-    row = by_uuid(again)["c2"]
+    row = records_by_uuid(again)["c2"]
     assert (row["original_session_id"], row["original_session"], row["original_index"]) == (
         SESSION,
         str(path),
@@ -160,8 +150,8 @@ def test_a_record_trimmed_twice_names_the_session_that_contains_all_of_it(
     ] == [True, True]
 
 
-def test_another_tools_marks_are_followed_by_file(config_home: ConfigHome) -> None:
-    """A record names only a file and a line, so the session's id comes from the file's name."""
+def test_a_mark_of_another_tool_names_the_session_of_its_file(config_home: ConfigHome) -> None:
+    """The mark has only a file and a line, so the id comes from the file's name."""
     root = session_id(9)
     chain = Chain().ask().tool("t1")
     whole = [
@@ -174,13 +164,13 @@ def test_another_tools_marks_are_followed_by_file(config_home: ConfigHome) -> No
         "original_session": f"/x/{root}.jsonl",
         "original_index": 7,
     }
-    row = by_uuid(trim_file(config_home, write_project_session(config_home, chain)))["c2"]
+    row = records_by_uuid(trim_file(config_home, write_project_session(config_home, chain)))["c2"]
     assert row["message"]["content"][0]["content"].endswith(f"original: {root[:8]}:7]")
     assert (row["original_session_id"], row["original_index"]) == (root, 7)
 
 
-def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
-    """A second trim names the existing record, because the first original may be deleted."""
+def test_a_mark_of_a_deleted_session_is_replaced(config_home: ConfigHome) -> None:
+    """A second trim names the existing record instead."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
@@ -188,11 +178,11 @@ def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
     child = trim_file(config_home, path)
     path.unlink()
     again = trim_file(config_home, child, threshold=200)
-    row = by_uuid(again)["c2"]
+    row = records_by_uuid(again)["c2"]
     assert row["original_session_id"] == child.stem
-    assert rows_of(child)[row["original_index"]]["message"]["content"][1]["content"] == SHORT
+    assert file_records(child)[row["original_index"]]["message"]["content"][1]["content"] == SHORT
     found = look_up_original(
-        parse_reference(f"{again.stem}:{rows_of(again).index(row)}"),
+        parse_reference(f"{again.stem}:{file_records(again).index(row)}"),
         builders.CWD,
         config_home.where,
     )
@@ -208,8 +198,8 @@ def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
         {"original_session": "", "original_session_id": "no id"},
     ],
 )
-def test_marks_that_lead_nowhere_count_for_nothing(config_home: ConfigHome, marks: Record) -> None:
-    """A hostile or torn mark is replaced by the real place of the content."""
+def test_an_invalid_mark_is_replaced(config_home: ConfigHome, marks: Record) -> None:
+    """The new mark has the real place of the content."""
     chain = Chain().ask().tool("t1")
     chain.rows[2] |= {
         "truncated": True,
@@ -217,20 +207,20 @@ def test_marks_that_lead_nowhere_count_for_nothing(config_home: ConfigHome, mark
         "original_index": 7,
         **marks,
     }
-    row = by_uuid(trim_file(config_home, write_project_session(config_home, chain)))["c2"]
+    row = records_by_uuid(trim_file(config_home, write_project_session(config_home, chain)))["c2"]
     assert (row["original_session_id"], row["original_index"]) == (SESSION, 2)
 
 
-def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
-    """Its opening has a lineage and a next step: the lineage is renewed, the step stays."""
-    parent = session(config_home)
+def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
+    """The lineage in its opening is renewed."""
+    parent = write_parser_session(config_home)
     step = "go on with the lexer"
     asked = agents.plan_fresh(
         session_file(str(parent)), config_home.where, kind="handoff", next_step=step
     )
     made = write_child(asked, config_home.where)
     chain = Chain().ask().tool("t1").turns(1)
-    last = rows_of(Path(made.file))[-2]["uuid"]
+    last = file_records(Path(made.file))[-2]["uuid"]
     with open(made.file, "ab") as stream:
         for row in chain.rows:
             later = {**row, "parentUuid": row["parentUuid"] or last, "sessionId": made.session_id}
@@ -239,14 +229,14 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
                 + b"\n"
             )
     child = trim_file(config_home, Path(made.file))
-    (block,) = blocks_in(child)
+    (block,) = lineage_blocks(child)
     assert extract_next_step(block) == step
     assert made.session_id in block
     assert block.count(OPENING_MARKER) == 1
 
 
-def snapshot(message: str, **extra: Any) -> Record:
-    """A snapshot of the user's files at a message."""
+def file_snapshot(message: str, **extra: Any) -> Record:
+    """Return a snapshot of the user's files at a message."""
     return {
         "type": "file-history-snapshot",
         "messageId": message,
@@ -258,8 +248,8 @@ def snapshot(message: str, **extra: Any) -> Record:
     }
 
 
-def test_snapshots_of_kept_messages_are_carried(config_home: ConfigHome) -> None:
-    """Byte for byte; those of messages that a compaction dropped, or of another branch, are not."""
+def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
+    """Those of dropped messages and of other branches are not."""
     before = conversation(1, prefix="old")
     marks = [boundary(uuid="b", before="old1", ts=5), summary("sum", uuid="s", parent="b", ts=6)]
     chain = [
@@ -275,39 +265,39 @@ def test_snapshots_of_kept_messages_are_carried(config_home: ConfigHome) -> None
     }
     rows = [
         *before,
-        snapshot("old0"),
+        file_snapshot("old0"),
         *marks,
         chain[0],
-        snapshot("c0"),
+        file_snapshot("c0"),
         *chain[1:],
         delta,
-        snapshot("gone"),
+        file_snapshot("gone"),
     ]
     child = trim_file(config_home, write_project_session(config_home, rows))
     kept = [line for line in child.read_bytes().split(b"\n") if b"file-history" in line]
-    assert kept == [builders.line(snapshot("c0")), builders.line(delta)]
+    assert kept == [builders.line(file_snapshot("c0")), builders.line(delta)]
 
 
-def test_a_snapshot_that_names_its_session_is_renamed(config_home: ConfigHome) -> None:
-    """Present clients write none; in a child it gets the child's id."""
+def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
+    """Present clients write no id into a snapshot."""
     path = write_project_session(
-        config_home, [*Chain().ask().tool("t1").rows, snapshot("c0", sessionId=SESSION)]
+        config_home, [*Chain().ask().tool("t1").rows, file_snapshot("c0", sessionId=SESSION)]
     )
     child = trim_file(config_home, path)
-    assert snapshot("c0", sessionId=child.stem) in rows_of(child)
+    assert file_snapshot("c0", sessionId=child.stem) in file_records(child)
 
 
-def test_another_folder_gets_the_child_and_a_warning(
+def test_a_trimmed_child_can_be_written_to_another_folder(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """``--output-dir``: the child is written there, with a warning that the client won't find it."""
+    """The receipt warns that the client will not find it."""
     folder = tmp_path / "out"
     folder.mkdir()
-    scanned = plan.scan_session(session_file(str(session(config_home))))
+    scanned = plan.scan_session(session_file(str(write_parser_session(config_home))))
     decided = plan.plan_trim(
         scanned,
         config_home.where,
-        planned(config_home, Path(scanned.session.path)).options,
+        plan_trim_of_file(config_home, Path(scanned.session.path)).options,
         output_dir=str(folder),
     )
     receipt = write_child(decided, config_home.where)
@@ -328,16 +318,18 @@ def test_another_folder_gets_the_child_and_a_warning(
         ],
     ],
 )
-def test_nothing_to_trim(config_home: ConfigHome, rows: list[Record]) -> None:
-    """A file without messages is refused in a sentence that advises a prompt."""
+def test_a_session_without_messages_cannot_be_trimmed(
+    config_home: ConfigHome, rows: list[Record]
+) -> None:
+    """The remedy is to send a prompt first."""
     with pytest.raises(NothingToTrim) as nothing:
-        planned(config_home, write_project_session(config_home, rows))
+        plan_trim_of_file(config_home, write_project_session(config_home, rows))
     assert nothing.value.remedy.startswith("Send a prompt first")
 
 
-def test_a_useless_trim_is_reported(config_home: ConfigHome) -> None:
-    """Below the minimum saving the receipt names no file, and both sizes are equal."""
-    decided = planned(config_home, session(config_home), min_savings=5_000)
+def test_a_trim_below_the_minimum_saving_has_no_child(config_home: ConfigHome) -> None:
+    """The receipt names no file, and both sizes are equal."""
+    decided = plan_trim_of_file(config_home, write_parser_session(config_home), min_savings=5_000)
     shown = make_planned_receipt(decided)
     assert (decided.is_worthwhile, shown.written, shown.file, shown.session_id) == (
         False,
@@ -348,9 +340,9 @@ def test_a_useless_trim_is_reported(config_home: ConfigHome) -> None:
     assert shown.tokens_after == shown.tokens_before
 
 
-def test_the_verb_writes_no_file_that_would_not_pay(config_home: ConfigHome) -> None:
-    """``trim --min-savings``: the numbers, the size after a rollover, and an unchanged project."""
-    path = session(config_home)
+def test_the_verb_trim_writes_no_child_that_would_not_pay(config_home: ConfigHome) -> None:
+    """It shows the numbers and leaves the project unchanged."""
+    path = write_parser_session(config_home)
     before = sorted(config_home.root.rglob("*"))
     done = CliRunner().invoke(
         load_command("trim"), [str(path), "--keep-recent", "0", "--min-savings", "5000"]
@@ -364,10 +356,10 @@ def test_the_verb_writes_no_file_that_would_not_pay(config_home: ConfigHome) -> 
     assert len(list(path.parent.glob("*.jsonl"))) == 2
 
 
-def test_counts_are_zeroed_and_sdk_sessions_shown(config_home: ConfigHome) -> None:
-    """Old clients would compact at once by the parent's counts.
+def test_a_trimmed_child_has_no_token_counts(config_home: ConfigHome) -> None:
+    """Old clients would compact immediately because of the parent's counts.
 
-    The first record's entrypoint is the shell's.
+    The first record has the entrypoint of a terminal, so that the session is listed.
     """
     chain = (
         Chain()
@@ -378,23 +370,20 @@ def test_counts_are_zeroed_and_sdk_sessions_shown(config_home: ConfigHome) -> No
     )
     child = trim_file(config_home, write_project_session(config_home, chain))
     counts = [
-        row["message"]["usage"] for row in rows_of(child) if "usage" in row.get("message", {})
+        row["message"]["usage"] for row in file_records(child) if "usage" in row.get("message", {})
     ]
     assert counts == [dict.fromkeys(builders.usage(100), 0)] * 2
-    assert all(row["entrypoint"] == "cli" for row in list(by_uuid(child).values())[:2])
+    assert all(row["entrypoint"] == "cli" for row in list(records_by_uuid(child).values())[:2])
     assert not any(node.context_tokens for node in scan_transcript(str(child)).chain)
 
 
-def test_numbers_add_up(config_home: ConfigHome) -> None:
-    """What rules and tools save is what the trim saves.
-
-    The receipt counts pieces and characters.
-    """
+def test_the_numbers_of_a_trim_are_consistent(config_home: ConfigHome) -> None:
+    """The savings of all rules and of all tools equal those of the trim."""
     chain = Chain().ask().answer("a", tokens=10_000)
     for number in range(4):
         chain.tool(f"t{number}", "Read" if number % 2 else "Bash", f"{number} " + "word " * 800)
         chain.answer("ok", tokens=11_000 + number * 1_000)
-    decided = planned(config_home, write_project_session(config_home, chain))
+    decided = plan_trim_of_file(config_home, write_project_session(config_home, chain))
     saved = decided.savings
     for rows in (saved.rules, saved.tools):
         assert sum(row.pieces for row in rows) == 4
@@ -416,7 +405,7 @@ OUTPUT = "output of a command " * 400
 
 
 def counted_session(home: ConfigHome) -> Path:
-    """Ten turns of two thousand tokens each, counted by the API at four characters a token."""
+    """Write ten turns of two thousand tokens each, counted by the API at four characters a token."""
     chain, tokens = Chain(), 20_000
     for turn in range(10):
         chain.ask(f"question {turn}").answer(
@@ -428,8 +417,8 @@ def counted_session(home: ConfigHome) -> Path:
     return Path(builders.write_session(home.project(), builders.SESSION, chain.rows))
 
 
-def test_a_child_states_the_result_of_its_trim(config_home: ConfigHome) -> None:
-    """The card, a second trim and the receipt show the same size. The ratio is the parent's."""
+def test_a_trimmed_child_states_its_size(config_home: ConfigHome) -> None:
+    """The card, a second trim and the receipt show the same size."""
     path = counted_session(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
@@ -444,8 +433,8 @@ def test_a_child_states_the_result_of_its_trim(config_home: ConfigHome) -> None:
     assert round(again.scale.ratio, 1) == round(told.ratio, 1) == 4.0
 
 
-def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
-    """If everything is restored, so is the size, and the child states it."""
+def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> None:
+    """The size of the restored contents is included."""
     path = counted_session(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
@@ -459,8 +448,8 @@ def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
     assert measure_tail(whole.file).tokens == child.tokens_before
 
 
-def test_a_count_that_fell_is_believed(config_home: ConfigHome) -> None:
-    """Fewer tools or another model: only a client's own note of clearing makes a session larger than it was counted."""
+def test_a_lower_token_count_is_used(config_home: ConfigHome) -> None:
+    """Only a client's own note of clearing makes a session larger than its last count."""
     path = counted_session(config_home)
     rows = [builders.user("go on", uuid="u", parent="c39", ts=50)]
     rows.append(builders.assistant("yes", uuid="v", parent="u", ts=51, tokens=25_000))
@@ -469,8 +458,8 @@ def test_a_count_that_fell_is_believed(config_home: ConfigHome) -> None:
     assert plan.scan_session(session_file(str(path))).context.tokens == 25_000
 
 
-def test_a_tool_that_nobody_called_is_named(config_home: ConfigHome) -> None:
-    """A misspelt filter is reported from a session that has nothing to trim."""
+def test_a_trim_names_an_unknown_tool(config_home: ConfigHome) -> None:
+    """A misspelt filter differs from a session with nothing to trim."""
     scanned = plan.scan_session(session_file(str(counted_session(config_home))))
     decision = decide_trim(scanned, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

@@ -1,4 +1,4 @@
-"""Properties that hold of every trim, whatever the transcript: hypothesis makes them up, plausible and nasty."""
+"""Properties of every trim, checked with generated transcripts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from resume_hooks.transcripts.records import Record, list_blocks, parse_record
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT_PIECE, MEDIA_PIECE, THINKING_PIECE
 from tests.builders import SESSION
-from tests.derive.trim.nasty import options, transcripts
-from tests.derive.trim.sessions import chain_of, value_at
+from tests.derive.trim.nasty import transcripts, trim_options
+from tests.derive.trim.sessions import chain_rewrite, value_at
 
 VARIABLE = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
@@ -36,8 +36,8 @@ VARIABLE = re.compile(
 """What may differ in a line that no edit names."""
 
 
-class Case:
-    """One transcript, trimmed: the plan, the parent and the child as they are on disk."""
+class TrimmedCase:
+    """A transcript and its trim: the plan, the parent and the child on disk."""
 
     def __init__(self, folder: str, data: bytes, how: Options) -> None:
         project = Path(folder) / "projects" / "-home-user-proj"
@@ -45,47 +45,47 @@ class Case:
         self.parent = project / f"{SESSION}.jsonl"
         self.parent.write_bytes(data)
         self.where = {"HOME": folder, "CLAUDE_CONFIG_DIR": folder}
-        self.plan = self.planned(self.parent, how)
-        if not any(node.is_message for node in staying(self.plan)):
+        self.plan = self.plan_trim(self.parent, how)
+        if not any(node.is_message for node in kept_nodes(self.plan)):
             raise NothingToTrim("blank")
         write_child(self.plan, Where(self.where))  # its checks raise
         self.child = Path(self.plan.draft.path)
 
-    def planned(self, path: Path, how: Options) -> TrimPlan:
-        """The plan of a trim of a file."""
+    def plan_trim(self, path: Path, how: Options) -> TrimPlan:
+        """Plan a trim of a file."""
         return plan.plan_trim(plan.scan_session(session_file(str(path))), Where(self.where), how)
 
 
-def staying(decided: TrimPlan) -> list[Node]:
-    """The records of the parent that a child has."""
+def kept_nodes(decided: TrimPlan) -> list[Node]:
+    """Return the parent's records that the child has."""
     uuids = {(parse_record(line) or {}).get("uuid") for line in decided.body.lines()}
-    return [node for node in chain_of(decided).linear.nodes if node.uuid in uuids]
+    return [node for node in chain_rewrite(decided).linear.nodes if node.uuid in uuids]
 
 
-def body(path: Path, node: Node) -> bytes:
-    """A record's line."""
+def record_line(path: Path, node: Node) -> bytes:
+    """Return a record's line."""
     return Line(0, node.offset, path.read_bytes()[node.offset :][: node.length]).body
 
 
-def strings(value: Any) -> Iterator[str]:
-    """Every string within a value."""
+def strings_in(value: Any) -> Iterator[str]:
+    """Yield every string within a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from strings(inner)
+            yield from strings_in(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from strings(inner)
+            yield from strings_in(inner)
 
 
 def sent_strings(record: Record) -> Counter[str]:
     """Return the strings of a record that reach the API."""
-    return Counter([*strings(record.get("message")), *strings(record.get("rendered"))])
+    return Counter([*strings_in(record.get("message")), *strings_in(record.get("rendered"))])
 
 
 def assert_answered_in_turn(child: Transcript) -> None:
-    """Check that every call of an answer has one result, in the user's next turn, as the API requires."""
+    """Check that each call has one result in the user's next turn, as the API requires."""
     turns: list[tuple[str, Counter[str]]] = []
     for node in child.chain:
         if node.is_message and (node.kind == "user" or node.calls or node.characters):
@@ -102,12 +102,12 @@ def assert_answered_in_turn(child: Transcript) -> None:
     assert not waiting
 
 
-def assert_lines_stay(case: Case, child: Transcript) -> None:
-    """Check that a record without an edit is unchanged, byte for byte, except for required changes."""
-    there = {node.uuid: body(case.child, node) for node in child.nodes}
-    for node in chain_of(case.plan).linear.nodes:
-        raw = body(case.parent, node)
-        if node.number in chain_of(case.plan).edits or node.has_sent_uuid or b'": ' in raw:
+def assert_lines_stay(case: TrimmedCase, child: Transcript) -> None:
+    """Check that a record without an edit is the same, byte for byte, except for required changes."""
+    there = {node.uuid: record_line(case.child, node) for node in child.nodes}
+    for node in chain_rewrite(case.plan).linear.nodes:
+        raw = record_line(case.parent, node)
+        if node.number in chain_rewrite(case.plan).edits or node.has_sent_uuid or b'": ' in raw:
             continue
         if VARIABLE.sub(b"", raw) != VARIABLE.sub(b"", there[node.uuid]):
             old, new = parse_record(raw) or {}, parse_record(there[node.uuid]) or {}
@@ -121,7 +121,7 @@ def assert_lines_stay(case: Case, child: Transcript) -> None:
             }
 
 
-def assert_contents_gone(case: Case, child: Transcript) -> None:
+def assert_contents_gone(case: TrimmedCase, child: Transcript) -> None:
     """Check that trimmed contents are not sent, and that no placeholder is longer."""
     scanned = plan.scan_session(session_file(str(case.parent)))
     nodes = {node.number: node for node in scanned.transcript.chain}
@@ -145,11 +145,11 @@ def assert_contents_gone(case: Case, child: Transcript) -> None:
             assert sent_strings(after)[text] < sent_strings(record)[text]
 
 
-def assert_thoughts_whole(case: Case, child: Transcript) -> None:
-    """Every thought in the child is one of the parent's, unchanged."""
+def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
+    """Check that every thinking block of the child is one of the parent's."""
     parent = scan_transcript(str(case.parent))
 
-    def thoughts(transcript: Transcript) -> list[Record]:
+    def thinking_of(transcript: Transcript) -> list[Record]:
         return [
             block
             for node in transcript.chain
@@ -157,22 +157,19 @@ def assert_thoughts_whole(case: Case, child: Transcript) -> None:
             if block.get("type") in {"thinking", "redacted_thinking"}
         ]
 
-    known = thoughts(parent)
-    assert all(thought in known for thought in thoughts(child))
+    known = thinking_of(parent)
+    assert all(thought in known for thought in thinking_of(child))
 
 
 @settings(
     max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-@given(data=transcripts(), how=options())
-def test_every_trim_holds(data: bytes, how: Options) -> None:
-    """A planned child passes its checks; nothing but what was chosen changed.
-
-    Trimming it again changes nothing.
-    """
+@given(data=transcripts(), how=trim_options())
+def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
+    """Only chosen contents change, and a second trim changes nothing."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            case = Case(folder, data, how)
+            case = TrimmedCase(folder, data, how)
         except NothingToTrim:
             return
         child = scan_transcript(str(case.child))
@@ -180,19 +177,19 @@ def test_every_trim_holds(data: bytes, how: Options) -> None:
         assert_answered_in_turn(child)
         assert_lines_stay(case, child)
         assert_contents_gone(case, child)
-        assert_thoughts_whole(case, child)
-        if not chain_of(
+        assert_thinking_unchanged(case, child)
+        if not chain_rewrite(
             case.plan
         ).linear.dropped_calls:  # a stray result may have changed what its call looked like
-            assert case.planned(case.child, how).choices == ()
+            assert case.plan_trim(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 
 
 @settings(max_examples=40)
 @given(before=st.binary(max_size=60), data=transcripts(), after=st.binary(max_size=60))
-def test_anything_is_read_or_refused(before: bytes, data: bytes, after: bytes) -> None:
-    """Bytes of any kind lead to a valid child, or to the error that there are no messages."""
+def test_any_bytes_are_trimmed_or_refused(before: bytes, data: bytes, after: bytes) -> None:
+    """The result is a valid child, or the error that there are no messages."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(NothingToTrim):
-        Case(
+        TrimmedCase(
             folder, before + b"\n" + data + b"\n" + after, Options(keep_recent=0, threshold=0)
         )  # its checks raise

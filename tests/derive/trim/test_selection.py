@@ -1,7 +1,4 @@
-"""Selection: which of what the rules name is given up; what is recent, or another tool's, stays.
-
-Options as typed.
-"""
+"""Options select what a trim removes. Recent contents and other tools are protected."""
 
 from __future__ import annotations
 
@@ -20,21 +17,21 @@ from resume_hooks.derive.trim.plan import TrimPlan, list_remarks
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
 from tests.derive.trim.nasty import IMAGE
-from tests.derive.trim.sessions import LONG, Chain, planned, write_project_session
+from tests.derive.trim.sessions import LONG, Chain, plan_trim_of_file, write_project_session
 
 
-def plan(home: ConfigHome, chain: Chain, **options: Any) -> TrimPlan:
-    """The plan for a conversation."""
-    return planned(home, write_project_session(home, chain), **options)
+def plan_chain(home: ConfigHome, chain: Chain, **options: Any) -> TrimPlan:
+    """Plan a trim of a conversation."""
+    return plan_trim_of_file(home, write_project_session(home, chain), **options)
 
 
-def calls(decided: TrimPlan) -> list[str]:
-    """The calls whose contents go, oldest first."""
+def trimmed_calls(decided: TrimPlan) -> list[str]:
+    """Return the calls whose contents are trimmed, oldest first."""
     return list(dict.fromkeys(choice.piece.call for choice in decided.choices))
 
 
-def turns(count: int) -> Chain:
-    """Turns with one long output each, ``t0`` and on, every one different."""
+def turns_with_outputs(count: int) -> Chain:
+    """Return turns with one long output each, all different: ``t0``, ``t1`` and so on."""
     chain = Chain()
     for number in range(count):
         chain.ask(f"question {number}").tool(
@@ -46,37 +43,38 @@ def turns(count: int) -> Chain:
 @pytest.mark.parametrize(
     ("recent", "gone"), [(0, 4), (1, 3), (2, 2), (None, 2), (3, 1), (4, 0), (99, 0)]
 )
-def test_the_last_turns_stay(config_home: ConfigHome, recent: int | None, gone: int) -> None:
-    """``--keep-recent N`` protects N prompts and all that follows them; the usual number is two."""
-    assert calls(plan(config_home, turns(4), keep_recent=recent)) == [
+def test_the_last_turns_are_protected(
+    config_home: ConfigHome, recent: int | None, gone: int
+) -> None:
+    """``--keep-recent N`` protects N prompts and everything after them. The default is two."""
+    assert trimmed_calls(plan_chain(config_home, turns_with_outputs(4), keep_recent=recent)) == [
         f"t{number}" for number in range(gone)
     ]
 
 
-def test_of_a_turn_without_end_only_the_last_results_stay(config_home: ConfigHome) -> None:
-    """One prompt and many results: the usual protection covers the last ones.
-
-    One that was asked for covers all.
-    """
+def test_only_the_last_results_of_a_long_turn_are_protected(config_home: ConfigHome) -> None:
+    """An explicit ``--keep-recent`` protects the whole turn."""
     chain = Chain().ask()
     for number in range(MAX_PROTECTED_RESULTS + 5):
         chain.tool(f"t{number}", "Bash", f"{number} {LONG}")
-    assert calls(plan(config_home, chain, keep_recent=None)) == [
+    assert trimmed_calls(plan_chain(config_home, chain, keep_recent=None)) == [
         f"t{number}" for number in range(5)
     ]
-    assert calls(plan(config_home, chain, keep_recent=1)) == []
+    assert trimmed_calls(plan_chain(config_home, chain, keep_recent=1)) == []
 
 
-def test_remarks_and_results_are_not_turns(config_home: ConfigHome) -> None:
-    """The client's insertions do not move a turn out of the protected end."""
+def test_client_remarks_do_not_count_as_turns(config_home: ConfigHome) -> None:
+    """They do not move a turn out of the protected end."""
     chain = (
-        turns(2).ask("<local-command-stdout>x</local-command-stdout>").ask("Caveat: y", isMeta=True)
+        turns_with_outputs(2)
+        .ask("<local-command-stdout>x</local-command-stdout>")
+        .ask("Caveat: y", isMeta=True)
     )
-    assert calls(plan(config_home, chain, keep_recent=2)) == []
+    assert trimmed_calls(plan_chain(config_home, chain, keep_recent=2)) == []
 
 
-def mixed() -> Chain:
-    """One output of each of several tools, an image, a paste, an attachment and a long answer."""
+def chain_with_every_kind() -> Chain:
+    """Return outputs of several tools, an image, a paste, an attachment and a long answer."""
     chain = Chain().ask("p" * 3_000).ask([IMAGE, {"type": "text", "text": "see"}])
     chain.attach(attachment={"type": "file"}, rendered=[{"content": LONG}])
     for number, tool in enumerate(("Read", "Bash", "mcp__a__x", "mcp__b__y")):
@@ -94,72 +92,80 @@ def mixed() -> Chain:
         (("nothing",), []),
     ],
 )
-def test_a_tool_filter_touches_those_tools_alone(
+def test_a_tool_filter_trims_only_those_tools(
     config_home: ConfigHome, tools: tuple[str, ...], gone: list[str]
 ) -> None:
-    """Outputs and inputs of the tools that were named.
+    """Images, pastes, attachments and answers stay."""
+    assert (
+        trimmed_calls(plan_chain(config_home, chain_with_every_kind(), tools=tools, assistant=9))
+        == gone
+    )
 
-    No image, paste, attachment or answer next to them.
-    """
-    assert calls(plan(config_home, mixed(), tools=tools, assistant=9)) == gone
 
-
-def test_a_rule_that_was_named_acts_next_to_a_tool_filter(config_home: ConfigHome) -> None:
-    """``--only results,media --tools bash``: a rule named explicitly applies."""
-    decided = plan(config_home, mixed(), tools=("bash",), only=("results", "media"))
+def test_a_named_rule_applies_with_a_tool_filter(config_home: ConfigHome) -> None:
+    """An example is ``--only results,media --tools bash``."""
+    decided = plan_chain(
+        config_home, chain_with_every_kind(), tools=("bash",), only=("results", "media")
+    )
     assert Counter(choice.rule for choice in decided.choices) == {"results": 1, "media": 1}
 
 
-def test_each_tool_has_its_own_threshold(config_home: ConfigHome) -> None:
-    """``--threshold Bash=5000`` spares Bash.
-
-    A low one of another tool acts below the general one.
-    """
+def test_a_tool_can_have_its_own_threshold(config_home: ConfigHome) -> None:
+    """It may be above or below the general one."""
     chain = (
         Chain().ask().tool("t0", "Bash").tool("t1", "Read", "x" * 300).tool("t2", "Grep", "x" * 300)
     )
-    assert calls(plan(config_home, chain, thresholds={"bash": 5_000, "read": 200})) == ["t1"]
-    assert calls(plan(config_home, chain, threshold=200, thresholds={"read": 400})) == ["t0", "t2"]
+    assert trimmed_calls(
+        plan_chain(config_home, chain, thresholds={"bash": 5_000, "read": 200})
+    ) == ["t1"]
+    assert trimmed_calls(
+        plan_chain(config_home, chain, threshold=200, thresholds={"read": 400})
+    ) == ["t0", "t2"]
 
 
 @pytest.mark.parametrize(
     ("count", "gone"),
     [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 1, 2]), (-1, [0, 1]), (-3, []), (-9, [])],
 )
-def test_long_answers_by_count(config_home: ConfigHome, count: int, gone: list[int]) -> None:
-    """The first N, or all but the last N; short ones are not counted."""
+def test_long_answers_are_trimmed_by_count(
+    config_home: ConfigHome, count: int, gone: list[int]
+) -> None:
+    """The first N, or all but the last N. Short answers do not count."""
     chain = Chain()
     for number in range(3):
         chain.ask().answer("short").ask().answer(f"{number} said " * 200)
-    decided = plan(config_home, chain, assistant=count)
+    decided = plan_chain(config_home, chain, assistant=count)
     assert [choice.piece.number for choice in decided.choices] == [
         4 * number + 3 for number in gone
     ]
 
 
-def test_only_and_skip(config_home: ConfigHome) -> None:
-    """Rules by name; a piece that one rule leaves, another may offer."""
+def test_only_and_skip_select_rules(config_home: ConfigHome) -> None:
+    """A piece that one rule leaves may be trimmed by another."""
 
-    def rules(**options: Any) -> set[str]:
-        return {choice.rule for choice in plan(config_home, mixed(), **options).choices}
+    def acting_rules(**options: Any) -> set[str]:
+        return {
+            choice.rule
+            for choice in plan_chain(config_home, chain_with_every_kind(), **options).choices
+        }
 
-    assert rules() == {"attachments", "media", "results", "inputs", "pasted"}
-    assert rules(only=("media", "pasted")) == {"media", "pasted"}
-    assert rules(skip=("media", "pasted")) == {"attachments", "results", "inputs"}
-    assert rules(only=("media",), skip=("media",)) == set()
+    assert acting_rules() == {"attachments", "media", "results", "inputs", "pasted"}
+    assert acting_rules(only=("media", "pasted")) == {"media", "pasted"}
+    assert acting_rules(skip=("media", "pasted")) == {"attachments", "results", "inputs"}
+    assert acting_rules(only=("media",), skip=("media",)) == set()
 
 
-def test_the_first_rule_that_names_a_piece_has_it(config_home: ConfigHome) -> None:
-    """A superseded, repeated and long output counts once, for the first rule in the table."""
+def test_a_piece_counts_for_its_first_rule(config_home: ConfigHome) -> None:
+    """A superseded and long output counts once, for the first rule in the table."""
     chain = Chain().ask().tool("t1", "Read", file_path="/a").tool("t2", "Read", file_path="/a")
-    assert [choice.rule for choice in plan(config_home, chain).choices] == ["superseded", "results"]
+    assert [choice.rule for choice in plan_chain(config_home, chain).choices] == [
+        "superseded",
+        "results",
+    ]
 
 
 def session_with_counts(count: int) -> Chain:
-    """Turns whose outputs cost about a thousand tokens each, as the API counted them.
-
-    One file is read twice.
-    """
+    """Return turns with outputs of about a thousand counted tokens. One file is read twice."""
     chain = Chain()
     for number in range(count):
         chain.ask(
@@ -173,75 +179,70 @@ def session_with_counts(count: int) -> Chain:
 
 
 def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome) -> None:
-    """The stale read goes first, then results from the oldest on.
-
-    Once it fits nothing more goes.
-    """
+    """A stale read goes first, then the oldest results, until the target is met."""
     chain = session_with_counts(6)
-    total = plan(config_home, chain).context_before.tokens
-    assert calls(plan(config_home, chain, target_tokens=total - 500)) == ["t0"]
-    two = plan(config_home, chain, target_tokens=total - 1_500)
+    total = plan_chain(config_home, chain).context_before.tokens
+    assert trimmed_calls(plan_chain(config_home, chain, target_tokens=total - 500)) == ["t0"]
+    two = plan_chain(config_home, chain, target_tokens=total - 1_500)
     assert [(choice.piece.call, choice.rule) for choice in two.choices] == [
         ("t0", "superseded"),
         ("t1", "results"),
     ]
     assert two.context_after.tokens <= total - 1_500
-    assert plan(config_home, chain, target_tokens=total).choices == ()
+    assert plan_chain(config_home, chain, target_tokens=total).choices == ()
 
 
-def test_a_stale_read_goes_before_an_older_result(config_home: ConfigHome) -> None:
-    """Usefulness decides before age."""
+def test_a_target_trims_a_stale_read_before_an_older_result(config_home: ConfigHome) -> None:
+    """Usefulness is more important than age."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number, path in enumerate(("/x", "/y", "/y")):
         chain.tool(f"t{number}", "Read", f"{number} " + "word " * 800, file_path=path).answer(
             "ok", tokens=10_000 + 1_000 * number
         )
-    assert calls(plan(config_home, chain, target_tokens=11_500)) == ["t1"]
+    assert trimmed_calls(plan_chain(config_home, chain, target_tokens=11_500)) == ["t1"]
 
 
-def test_a_target_that_needs_more_lowers_the_threshold(config_home: ConfigHome) -> None:
-    """Where the usual threshold does not reach it, shorter outputs go too.
-
-    One that was typed is kept to.
-    """
+def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> None:
+    """A threshold that the user typed is kept."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(8):
         chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 80).answer(
             "ok", tokens=9_100 + 100 * number
         )
-    low = plan(config_home, chain, target_tokens=9_500)
+    low = plan_chain(config_home, chain, target_tokens=9_500)
     assert 0 < len(low.choices) < 8
-    assert plan(config_home, chain, target_tokens=9_500, threshold=500).choices == ()
+    assert plan_chain(config_home, chain, target_tokens=9_500, threshold=500).choices == ()
 
 
-def test_a_target_that_can_not_be_met_takes_all(config_home: ConfigHome) -> None:
-    """Everything that may be trimmed is trimmed; protected content stays."""
+def test_a_target_that_cannot_be_met_trims_everything(config_home: ConfigHome) -> None:
+    """Protected contents stay, and a remark says that the target is not reached."""
     chain = session_with_counts(4)
-    assert len(plan(config_home, chain, target_tokens=1).choices) == len(
-        plan(config_home, chain, threshold=72).choices
+    assert len(plan_chain(config_home, chain, target_tokens=1).choices) == len(
+        plan_chain(config_home, chain, threshold=72).choices
     )
-    assert plan(config_home, chain, target_tokens=1, keep_recent=4).choices == ()
+    assert plan_chain(config_home, chain, target_tokens=1, keep_recent=4).choices == ()
     assert any(
         "target of 1 tokens is not reached" in said
-        for said in list_remarks(plan(config_home, chain, target_tokens=1))
+        for said in list_remarks(plan_chain(config_home, chain, target_tokens=1))
     )
     assert not any(
-        "target" in said for said in list_remarks(plan(config_home, chain, target_tokens=100_000))
+        "target" in said
+        for said in list_remarks(plan_chain(config_home, chain, target_tokens=100_000))
     )
 
 
-def test_the_same_choice_each_time(config_home: ConfigHome) -> None:
-    """Several failures of one command are trimmed from the oldest on, for any order of a set."""
+def test_a_target_makes_the_same_choice_each_time(config_home: ConfigHome) -> None:
+    """Several failures of one command are trimmed from the oldest on."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(6):
         chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 300, error=True, command="make")
         chain.answer("again", tokens=9_400 + 400 * number)
     chain.tool("t9", "Bash", "ok", command="make")
-    assert calls(plan(config_home, chain, target_tokens=10_500)) == ["t0", "t1", "t2"]
+    assert trimmed_calls(plan_chain(config_home, chain, target_tokens=10_500)) == ["t0", "t1", "t2"]
 
 
-def test_options_in_any_order(config_home: ConfigHome) -> None:
-    """With or without dashes, with a value after a space or an equals sign; thresholds by tool."""
+def test_trim_options_are_parsed_in_any_order(config_home: ConfigHome) -> None:
+    """Dashes are optional, and a value follows a space or an equals sign."""
     one = parse_options("--keep-recent 3 tools=Read,Bash --threshold 300 --threshold Bash=2000")
     two = parse_options("threshold=Bash=2000 threshold=300 --tools=Read,Bash keep-recent=3")
     assert one == two
@@ -271,14 +272,14 @@ def test_options_in_any_order(config_home: ConfigHome) -> None:
         ("'open", "can't be read"),
     ],
 )
-def test_contradictory_trim_options(config_home: ConfigHome, text: str, words: str) -> None:
-    """The error explains the problem, and nothing is trimmed; for an unknown rule it lists the rules."""
+def test_invalid_trim_options_are_refused(config_home: ConfigHome, text: str, words: str) -> None:
+    """The error explains the problem. For an unknown rule it lists the rules."""
     with pytest.raises(UsageError, match=words) as caught:
         parse_options(text)
     assert ("superseded" in caught.value.remedy) is ("no rule" in words)
 
 
-def test_an_empty_list_is_not_a_list(config_home: ConfigHome) -> None:
+def test_an_empty_list_of_tools_is_refused(config_home: ConfigHome) -> None:
     """An unset variable of a shell must not mean every tool."""
     assert make_options().tools == ()
     with pytest.raises(UsageError, match="--tools is empty"):

@@ -1,4 +1,4 @@
-"""The parts of an edited opening that are used."""
+"""The text that a user edited for a handoff is cleaned before it is used."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, extract_next
 BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 
 
-def test_unchanged_text_comes_back() -> None:
-    """The note at the top is ours."""
+def test_unchanged_text_is_kept() -> None:
+    """Only our note at the top is removed."""
     assert (
         digest_from_editor(text_for_editor("digest (x)\ngoal:\n  - fix it"))
         == "digest (x)\ngoal:\n  - fix it"
@@ -27,7 +27,7 @@ def test_unchanged_text_comes_back() -> None:
 @pytest.mark.parametrize(
     "text", ["", "\n \n\t\n", EDITOR_NOTE, f"{EDITOR_NOTE}\n\u200b\n", "# all\n#of it"]
 )
-def test_nothing_but_the_note_is_nothing(text: str) -> None:
+def test_a_text_with_only_the_note_is_empty(text: str) -> None:
     """Such a text cancels the handoff."""
     assert digest_from_editor(text) == ""
 
@@ -43,20 +43,20 @@ def test_nothing_but_the_note_is_nothing(text: str) -> None:
         ("a\ud800", "a\ufffd"),
     ],
 )
-def test_texts_that_are_cleaned(text: str, taken: str) -> None:
-    """Control characters, blank lines and markers are removed; a heading further down is the user's own."""
+def test_edited_text_is_cleaned(text: str, taken: str) -> None:
+    """Control characters, blank lines and markers are removed. The user's own headings stay."""
     assert digest_from_editor(text) == taken
 
 
-def test_the_next_step_is_found_behind_any_edit() -> None:
-    """No line of the edit counts as its heading, at any position."""
+def test_the_next_step_is_found_after_any_edit() -> None:
+    """A line of the edit is never taken for the heading of the next step."""
     taken = digest_from_editor(f"{NEXT_STEP_HEADING}\nnot this\n\n{NEXT_STEP_HEADING}  \nnor this")
     assert extract_next_step(opening_text(BLOCK, "but this", digest=taken)) == "but this"
     assert extract_next_step(opening_text(BLOCK, "", digest=taken)) == ""
 
 
 def test_a_very_long_text_is_refused() -> None:
-    """It belongs into a file: a child's opening is read with every turn."""
+    """A child's opening is sent with every turn, so a long text belongs in a file."""
     assert len(digest_from_editor("x" * MAX_EDITED_CHARACTERS)) == MAX_EDITED_CHARACTERS
     with pytest.raises(UsageError, match="200,001 characters"):
         digest_from_editor("x" * (MAX_EDITED_CHARACTERS + 1))

@@ -1,4 +1,7 @@
-"""Trim in place: every line stays where it is, the originals are in a backup, and nothing that others write is lost."""
+"""A trim in place keeps every line in its place, and the originals in a backup.
+
+Lines of running writers are never lost.
+"""
 
 from __future__ import annotations
 
@@ -62,11 +65,8 @@ LONG_AGO = 1_000_000_000.0
 BULK = 2_000
 
 
-def bulky(calls: int, size: int = BULK) -> list[Record]:
-    """A session whose every turn reads a file of ``size`` characters.
-
-    The last turns are protected by default.
-    """
+def turns_with_reads(calls: int, size: int = BULK) -> list[Record]:
+    """Return turns that each read a file of ``size`` characters. The last ones are protected."""
     records: list[Record] = []
     above: str | None = None
     for n in range(calls):
@@ -114,13 +114,13 @@ ODD = [
 
 
 def odd_session() -> bytes:
-    """A session with all that real files hold: a byte order mark, CRLF, dead branches, bad lines, a torn end."""
-    records = bulky(6)
+    """Return a session with a byte order mark, CRLF, dead branches, bad lines and a torn end."""
+    records = turns_with_reads(6)
     body = b"\n".join([*map(line, records[:8]), *ODD, *map(line, records[8:-1])])
     return BOM + body.replace(b"\n", b"\r\n", 3) + b"\n" + line(records[-1]) + b'\n{"torn":"li'
 
 
-def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Path:
+def write_old_session(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Path:
     """Write a session with old file times."""
     name = session_id(number) if number else SESSION
     path = home.project() / f"{name}.jsonl"
@@ -147,7 +147,7 @@ def all_backups(home: ConfigHome) -> list[Path]:
 
 
 def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
-    """The file is the original with marked records in place of some; which ones."""
+    """Check that only marked records replaced original ones, and return their lines."""
     before, after = original.split(b"\n"), path.read_bytes().split(b"\n")
     assert len(before) == len(after)
     changed = [
@@ -170,15 +170,17 @@ def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
     return changed
 
 
-@pytest.mark.parametrize("content", [session_bytes(bulky(6)), odd_session()], ids=["plain", "odd"])
-def test_only_chosen_pieces_change(config_home: ConfigHome, content: bytes) -> None:
-    """Old outputs become placeholders that name the backup.
+@pytest.mark.parametrize(
+    "content", [session_bytes(turns_with_reads(6)), odd_session()], ids=["plain", "odd"]
+)
+def test_a_trim_in_place_changes_only_chosen_outputs(
+    config_home: ConfigHome, content: bytes
+) -> None:
+    """Placeholders name the backup; every other line is the same.
 
-    Every other line is byte for byte in its place.
-
-    The session is its own parent; the notes say what a running client and the counts are like.
+    The receipt names the session as its own parent, and mentions running clients and counts.
     """
-    path = laid(config_home, content)
+    path = write_old_session(config_home, content)
     done = trim(config_home, path)
     assert all_backups(config_home) == [Path(done.backup)]
     changed = assert_trimmed(path, content, Path(done.backup))
@@ -196,10 +198,10 @@ def test_only_chosen_pieces_change(config_home: ConfigHome, content: bytes) -> N
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
 
-def test_the_backup_is_the_original(config_home: ConfigHome) -> None:
-    """Byte for byte, a separate private file in private folders, named after the session and the instant."""
+def test_the_backup_equals_the_original_file(config_home: ConfigHome) -> None:
+    """It is a separate private file, named after the session and the time."""
     content = odd_session()
-    path = laid(config_home, content)
+    path = write_old_session(config_home, content)
     os.chmod(path, 0o644)
     was = path.stat().st_ino
     backup = Path(trim(config_home, path).backup)
@@ -212,9 +214,9 @@ def test_the_backup_is_the_original(config_home: ConfigHome) -> None:
     assert ":" not in backup.name
 
 
-def test_our_link_follows(config_home: ConfigHome) -> None:
-    """For a linked session the old file has only the backup's name, and the next check links the new file."""
-    path = laid(config_home, bulky(8))
+def test_a_trimmed_session_is_linked_again(config_home: ConfigHome) -> None:
+    """The old file has only the name of the backup, and the next check links the new file."""
+    path = write_old_session(config_home, turns_with_reads(8))
     for number in range(2):
         link_sessions.link_all_sessions(config_home.where, lambda: False)
         link = Path(held_links.links_folder(config_home.where), path.parent.name, path.name)
@@ -225,15 +227,12 @@ def test_our_link_follows(config_home: ConfigHome) -> None:
     assert not Path(config_home.config, "resume-hooks", "vault").exists()
 
 
-def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHome) -> None:
-    """What was trimmed already stays as it is.
+def test_a_second_trim_keeps_the_references_of_the_first(config_home: ConfigHome) -> None:
+    """New placeholders name the new backup.
 
-    What is trimmed now points at the backup of now, at the same line.
-
-    The same trim again writes nothing, and no second backup stays; the session stays as old as it
-    was.
+    Repeating the same trim writes nothing and keeps the session's time.
     """
-    path = laid(config_home, bulky(6))
+    path = write_old_session(config_home, turns_with_reads(6))
     first = Path(trim(config_home, path).backup)
     between = path.read_bytes()
     second = trim(config_home, path, force=True, keep_recent=0)
@@ -257,9 +256,9 @@ def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHom
     )
 
 
-def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
-    """A dry run only reads, even an open session, and reports that it may be open."""
-    path = laid(config_home, bulky(6))
+def test_planning_a_trim_in_place_writes_nothing(config_home: ConfigHome) -> None:
+    """A dry run reports that an open session needs ``--force``."""
+    path = write_old_session(config_home, turns_with_reads(6))
     os.utime(path)
     before = path.read_bytes()
     done = trim(config_home, path, dry_run=True)
@@ -270,9 +269,9 @@ def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
     assert not (config_home.config / "resume-hooks").exists()
 
 
-def test_a_live_session_is_refused(config_home: ConfigHome) -> None:
-    """A recently written session may be open: it is refused with a remedy, and trimmed with --force."""
-    path = laid(config_home, bulky(6))
+def test_a_trim_in_place_refuses_an_open_session(config_home: ConfigHome) -> None:
+    """The error has a remedy, and ``--force`` trims the session."""
+    path = write_old_session(config_home, turns_with_reads(6))
     os.utime(path)
     before = path.read_bytes()
     with pytest.raises(
@@ -286,9 +285,9 @@ def test_a_live_session_is_refused(config_home: ConfigHome) -> None:
     assert trim(config_home, path, force=True).written
 
 
-def test_only_a_session_of_its_own_name(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A link, a file with another name, and a backup are not rewritten."""
-    path = laid(config_home, bulky(6))
+def test_a_trim_in_place_refuses_other_files(config_home: ConfigHome, tmp_path: Path) -> None:
+    """These are links, files with another name, and backups."""
+    path = write_old_session(config_home, turns_with_reads(6))
     link = path.with_name(f"{session_id(5)}.jsonl")
     link.symlink_to(path)
     other = tmp_path / "other.jsonl"
@@ -301,11 +300,11 @@ def test_only_a_session_of_its_own_name(config_home: ConfigHome, tmp_path: Path)
         trim(config_home, Path(trim(config_home, path).backup), force=True)
 
 
-def test_a_failed_check_changes_nothing(
+def test_a_failed_check_keeps_the_session(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the file that was read back fails a check, it is not used, and the backup is removed."""
-    path = laid(config_home, bulky(6))
+    """The checked file is not used, and the backup is removed."""
+    path = write_old_session(config_home, turns_with_reads(6))
     before = path.read_bytes()
     monkeypatch.setattr(TrimEdit, "__call__", lambda _self, record: {**record, "uuid": "another"})
     with pytest.raises(CheckFailed, match="ids, links, timestamps"):
@@ -315,12 +314,12 @@ def test_a_failed_check_changes_nothing(
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
 
-def test_one_at_a_time(config_home: ConfigHome) -> None:
-    """While a session is trimmed in place a second trim of it is refused.
-
-    One of another session is not.
-    """
-    path, other = laid(config_home, bulky(6)), laid(config_home, bulky(6), number=2)
+def test_a_session_is_trimmed_by_one_command_at_a_time(config_home: ConfigHome) -> None:
+    """Another session can be trimmed meanwhile."""
+    path, other = (
+        write_old_session(config_home, turns_with_reads(6)),
+        write_old_session(config_home, turns_with_reads(6), number=2),
+    )
     with backups.lock_rewrite(SESSION, config_home.where):
         with pytest.raises(ResumeHooksError, match="already being trimmed in place"):
             trim(config_home, path)
@@ -328,9 +327,9 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
     assert trim(config_home, path).written
 
 
-def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
-    """The write protection is intended; the message names another way."""
-    path = laid(config_home, bulky(6))
+def test_a_trim_in_place_refuses_a_read_only_session(config_home: ConfigHome) -> None:
+    """The error names the command that makes it writable."""
+    path = write_old_session(config_home, turns_with_reads(6))
     path.chmod(0o400)
     before = path.read_bytes()
     with pytest.raises(WriteFailed, match="read-only") as caught:
@@ -342,11 +341,11 @@ def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
     assert all_backups(config_home) == []
 
 
-def test_a_backup_of_the_same_moment_stays(
+def test_a_backup_is_never_overwritten(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A clock that was set back may name two alike: the second trim is refused, the first backup is as it was."""
-    path = laid(config_home, bulky(6))
+    """If a clock was set back, two backups may get one name; the second trim is refused."""
+    path = write_old_session(config_home, turns_with_reads(6))
     monkeypatch.setattr(clock, "now", lambda: "2026-01-02T03:04:05.678Z")
     first = Path(trim(config_home, path).backup)
     before = path.read_bytes(), first.read_bytes()
@@ -355,23 +354,20 @@ def test_a_backup_of_the_same_moment_stays(
     assert (path.read_bytes(), first.read_bytes()) == before
 
 
-def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
-    """After a trim that does not pay, or without a conversation, the folder is gone.
-
-    With a backup in it, it stays.
-    """
+def test_a_trim_without_a_backup_leaves_no_folder(config_home: ConfigHome) -> None:
+    """This applies to a trim that does not pay and to a session without a conversation."""
     folder = Path(backups.backup_folder(SESSION, config_home.where))
-    path = laid(config_home, conversation(3))
+    path = write_old_session(config_home, conversation(3))
     assert not trim(config_home, path).written
     assert not folder.exists()
     with pytest.raises(NothingToTrim):
-        trim(config_home, laid(config_home, b'{"type":"summary"}\n'))
+        trim(config_home, write_old_session(config_home, b'{"type":"summary"}\n'))
     assert not folder.exists()
-    trim(config_home, laid(config_home, bulky(6)))
+    trim(config_home, write_old_session(config_home, turns_with_reads(6)))
     assert len(list(folder.iterdir())) == 2
 
 
-def _hold(where: Where, place: str, turns: int) -> None:
+def _take_lock_repeatedly(where: Where, place: str, turns: int) -> None:
     for _ in range(turns):
         try:
             with backups.lock_rewrite(SESSION, where):
@@ -383,11 +379,11 @@ def _hold(where: Where, place: str, turns: int) -> None:
             pass
 
 
-def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_removed_lock_is_held_by_one_process(config_home: ConfigHome, tmp_path: Path) -> None:
     """Four processes create and remove it many times."""
     fork = multiprocessing.get_context("fork")
     given = (config_home.where, str(tmp_path / "place"), 500)
-    holders = [fork.Process(target=_hold, args=given) for _ in range(4)]
+    holders = [fork.Process(target=_take_lock_repeatedly, args=given) for _ in range(4)]
     for holder in holders:
         holder.start()
     for holder in holders:
@@ -397,14 +393,14 @@ def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path
 
 
 @pytest.mark.parametrize("how", ["shrunk", "rewritten", "replaced", "removed", "a link"])
-def test_a_file_that_was_changed_meanwhile(
+def test_a_trim_in_place_refuses_a_file_that_changes_meanwhile(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Truncated, rewritten, replaced, removed or linked meanwhile: the trim is refused, and the file is kept."""
-    path = laid(config_home, bulky(6))
+    """The changed file stays as it is."""
+    path = write_old_session(config_home, turns_with_reads(6))
     made: list[bytes] = []
 
-    def disturb(*given: Any) -> list[Any]:
+    def change_file(*given: Any) -> list[Any]:
         if how == "shrunk":
             os.truncate(path, 1_000)
         elif how == "rewritten":
@@ -418,7 +414,7 @@ def test_a_file_that_was_changed_meanwhile(
         made.append(path.read_bytes() if path.exists() else b"")
         return []
 
-    monkeypatch.setattr(trim_in_place, "_check_in_place", disturb)
+    monkeypatch.setattr(trim_in_place, "_check_in_place", change_file)
     with pytest.raises(WriteFailed) as caught:
         trim(config_home, path)
     assert "Nothing was changed" in caught.value.remedy
@@ -426,15 +422,15 @@ def test_a_file_that_was_changed_meanwhile(
     assert not [name for name in path.parent.iterdir() if name.suffix == ".tmp"]
 
 
-def test_killed_at_any_step_the_file_is_whole(config_home: ConfigHome) -> None:
-    """Killed before each step of the writer in turn: the file as it was, or the trimmed one with its backup."""
-    content = session_bytes(bulky(6))
-    path = laid(config_home, content)
+def test_a_trim_in_place_killed_at_any_step_leaves_a_whole_file(config_home: ConfigHome) -> None:
+    """The file is the original, or the trimmed one with its backup."""
+    content = session_bytes(turns_with_reads(6))
+    path = write_old_session(config_home, content)
     outcomes = []
 
     def prepare() -> Callable[[], object]:
         shutil.rmtree(config_home.config / "resume-hooks", ignore_errors=True)
-        laid(config_home, content)
+        write_old_session(config_home, content)
         return lambda: trim(config_home, path)
 
     for _ in crashes(prepare):
@@ -445,16 +441,16 @@ def test_killed_at_any_step_the_file_is_whole(config_home: ConfigHome) -> None:
         outcomes.append(replaced)
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
-    laid(config_home, content)
+    write_old_session(config_home, content)
     assert trim(config_home, path).written  # whatever was left behind is in nobody's way
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
 
-def test_a_read_only_folder() -> None:
+def test_a_trim_in_place_fails_in_a_read_only_folder() -> None:
     """The file stays, and no backup is left."""
     with tempfile.TemporaryDirectory() as folder:
         home = ConfigHome(Path(folder), Path(folder), {"HOME": folder, "CLAUDE_CONFIG_DIR": folder})
-        path = laid(home, bulky(6))
+        path = write_old_session(home, turns_with_reads(6))
         before = path.read_bytes()
         with an_ordinary_user(Path(folder)):
             path.parent.chmod(0o555)
@@ -470,19 +466,19 @@ def test_a_read_only_folder() -> None:
         assert path.read_bytes() == before
 
 
-def test_a_full_disk_changes_nothing(config_home: ConfigHome) -> None:
-    """A backup that does not fit is reported and removed; the session is unchanged."""
-    path = laid(config_home, bulky(6))
+def test_a_full_disk_keeps_the_session(config_home: ConfigHome) -> None:
+    """A backup that does not fit is reported and removed."""
+    path = write_old_session(config_home, turns_with_reads(6))
     before = path.read_bytes()
 
-    def refused() -> None:
+    def trim_with_error_code() -> None:
         little_room(10_000)
         try:
             trim(config_home, path)
         except WriteFailed as error:
             os._exit(7 if "Nothing was changed" in error.remedy else 8)
 
-    assert outcome(refused) == 7
+    assert outcome(trim_with_error_code) == 7
     assert path.read_bytes() == before
     assert all_backups(config_home) == []
 
@@ -507,10 +503,10 @@ print(number, flush=True)
 
 
 def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Three writers, 200 records a second each, one of which keeps the file open, while 5 MB are trimmed in place."""
-    content = session_bytes(bulky(620, 4_000))
+    """Three writers add 200 records a second each while 5 MB are trimmed in place."""
+    content = session_bytes(turns_with_reads(620, 4_000))
     assert len(content) > 5_000_000
-    path = laid(config_home, content)
+    path = write_old_session(config_home, content)
     os.link(path, tmp_path / "old")
     command = [sys.executable, "-c", WRITER, str(path)]
     writers = [
@@ -541,8 +537,8 @@ def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path
 
 
 def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome) -> None:
-    """If the system can detect a program with the old file open, the receipt mentions it."""
-    path = laid(config_home, bulky(6))
+    """The receipt mentions it if the system can detect it."""
+    path = write_old_session(config_home, turns_with_reads(6))
     with path.open("ab") as held:
         if append_carryover.is_open_for_writing(held.fileno()) is None:
             pytest.skip("this system does not tell")
@@ -556,8 +552,8 @@ def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome
 def test_lines_appended_during_the_rewrite_are_kept(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are appended while the new file is checked, one of them incomplete, and follow it unchanged."""
-    path = laid(config_home, bulky(6))
+    """They follow the new file unchanged, even if one was incomplete at first."""
+    path = write_old_session(config_home, turns_with_reads(6))
     content, real = path.read_bytes(), trim_in_place._check_in_place
     late = [
         line(user("late", uuid="late1", parent="a5", ts=90)),
@@ -565,28 +561,30 @@ def test_lines_appended_during_the_rewrite_are_kept(
     ]
     writing = []
 
-    def check(*given: Any) -> Any:
+    def append_then_check(*given: Any) -> Any:
         with path.open("ab") as stream:
             stream.write(late[0] + b"\n" + late[1][:40])
-        writing.append(threading.Timer(0.1, _finish, args=(path, late[1][40:] + b"\n")))
+        writing.append(threading.Timer(0.1, _append_rest, args=(path, late[1][40:] + b"\n")))
         writing[0].start()
         return real(*given)
 
-    monkeypatch.setattr(trim_in_place, "_check_in_place", check)
+    monkeypatch.setattr(trim_in_place, "_check_in_place", append_then_check)
     done = trim(config_home, path)
     writing[0].join()
     assert path.read_bytes().splitlines()[-2:] == late
     assert Path(done.backup).read_bytes() == content
 
 
-def _finish(path: Path, rest: bytes) -> None:
+def _append_rest(path: Path, rest: bytes) -> None:
     with path.open("ab") as stream:
         stream.write(rest)
 
 
-def test_from_the_shell(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """A preview, then the receipt as a document that names the backup, and as text."""
-    path = laid(config_home, bulky(6))
+def test_trim_in_place_on_the_command_line(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """A dry run, the receipt as a document with the backup, and as text."""
+    path = write_old_session(config_home, turns_with_reads(6))
     dry = document("trim", SESSION, "--in-place", "--dry-run")
     assert (dry["data"]["in_place"], dry["data"]["backup"], dry["data"]["written"]) == (
         True,
@@ -615,11 +613,11 @@ def test_from_the_shell(config_home: ConfigHome, cli: Cli, document: Document) -
     ],
     ids=["live alone", "elsewhere", "live and start"],
 )
-def test_options_that_mean_nothing_together(
+def test_contradictory_options_of_a_trim_in_place_are_refused(
     config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """Refused as a usage error before anything is read."""
-    path = laid(config_home, bulky(6))
+    """Nothing is read before the error."""
+    path = write_old_session(config_home, turns_with_reads(6))
     before = path.read_bytes()
     done = cli("trim", SESSION, *words)
     assert (done.returncode, path.read_bytes() == before) == (2, True)
@@ -627,10 +625,10 @@ def test_options_that_mean_nothing_together(
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
-def test_a_client_resumes_it(version: str, tmp_path: Path) -> None:
-    """The clients send the placeholders, every call with its result, and nothing of what was trimmed."""
+def test_clients_resume_a_session_trimmed_in_place(version: str, tmp_path: Path) -> None:
+    """They send the placeholders and every call with its result, and no trimmed content."""
     client, home = find_client(version), ClientHome(tmp_path / "home")
-    path = home.install_session(session_bytes(bulky(6)), SESSION, set_cwd=True)
+    path = home.install_session(session_bytes(turns_with_reads(6)), SESSION, set_cwd=True)
     os.utime(path, (LONG_AGO, LONG_AGO))
     trim(ConfigHome(home.root, home.config, {"CLAUDE_CONFIG_DIR": str(home.config)}), path)
     with MockApi() as api:
@@ -644,13 +642,10 @@ def test_a_client_resumes_it(version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
-def test_under_a_running_client(tmp_path: Path) -> None:
-    """Open in a client: refused.
-
-    With --force that continues in the same file, and ``/resume`` loads what is left.
-    """
+def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> None:
+    """The client continues in the same file, and ``/resume`` loads the trimmed conversation."""
     home = ClientHome(tmp_path / "home")
-    path = home.install_session(session_bytes(bulky(6)), SESSION, set_cwd=True)
+    path = home.install_session(session_bytes(turns_with_reads(6)), SESSION, set_cwd=True)
     environ = {"CLAUDE_CONFIG_DIR": str(home.config)}
     with MockApi() as api:
         tui = Tui(find_client(NEWEST), home, api)

@@ -1,4 +1,4 @@
-"""Each verb that makes a child, as every door calls it."""
+"""Each verb that makes a child, called as every interface calls it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VERBS: dict[str, Verb] = {
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session that is worth trimming."""
+    """Write a session that is worth trimming."""
     return Path(write_session(config_home.project(), SESSION, turns_with_large_files()))
 
 
@@ -47,8 +47,8 @@ def verb(request: pytest.FixtureRequest) -> Verb:
     return VERBS[request.param]
 
 
-def test_a_verb_opens_one_child(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
-    """The outcome has its id and its plan, so that no caller searches for them."""
+def test_a_verb_writes_one_child(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
+    """The outcome has its id and its plan."""
     outcome = verb(Session.open_path(str(parent), config_home.where), Caller(config_home.where))
     assert isinstance(outcome, OpenedSession)
     (child,) = children_of(parent)
@@ -57,7 +57,9 @@ def test_a_verb_opens_one_child(verb: Verb, parent: Path, config_home: ConfigHom
     assert outcome.plan.draft.session_id == child.stem
 
 
-def test_a_dry_run_writes_nothing(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
+def test_a_dry_run_of_a_verb_writes_nothing(
+    verb: Verb, parent: Path, config_home: ConfigHome
+) -> None:
     """Its receipt names no session, which a script could remove."""
     outcome = verb(
         Session.open_path(str(parent), config_home.where), Caller(config_home.where, dry_run=True)
@@ -67,24 +69,22 @@ def test_a_dry_run_writes_nothing(verb: Verb, parent: Path, config_home: ConfigH
     assert children_of(parent) == []
 
 
-def test_a_caller_that_refuses_the_draft(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
+def test_a_caller_can_refuse_the_draft(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
     """Nothing was written before."""
 
-    def refuse(_: Draft) -> None:
+    def refuse_draft(_: Draft) -> None:
         raise UsageError("There is no client")
 
     with pytest.raises(UsageError, match="no client"):
         verb(
             Session.open_path(str(parent), config_home.where),
-            Caller(config_home.where, check_draft=refuse),
+            Caller(config_home.where, check_draft=refuse_draft),
         )
     assert children_of(parent) == []
 
 
-def test_only_a_caller_that_reuses_is_given_the_same_child(
-    parent: Path, config_home: ConfigHome
-) -> None:
-    """A repeated prompt or command creates one child; a program creates one each time."""
+def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome) -> None:
+    """A repeated prompt makes one child; a command makes one each time."""
     session, spec = Session.open_path(str(parent), config_home.where), HandoffSpec("fix it")
     first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     again = handoff(session, spec, Caller(config_home.where, reuses_child=True))
@@ -96,7 +96,7 @@ def test_only_a_caller_that_reuses_is_given_the_same_child(
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_a_trim_is_written_once_its_caller_agrees(
+def test_a_trim_is_written_only_if_its_caller_agrees(
     answer: bool, parent: Path, config_home: ConfigHome
 ) -> None:
     """The caller is asked once, with the plan that is written."""
@@ -117,7 +117,7 @@ def test_a_trim_is_written_once_its_caller_agrees(
     assert len(children_of(parent)) == answer
 
 
-def test_an_untrim_of_a_whole_session_gives_a_reason(config_home: ConfigHome) -> None:
+def test_an_untrim_of_an_untrimmed_session_gives_a_reason(config_home: ConfigHome) -> None:
     """Each caller words the reason in its own way."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     outcome = untrim(

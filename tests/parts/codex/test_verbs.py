@@ -23,7 +23,7 @@ from resume_hooks.sessions.locate import resolve_locator
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
 from tests.cli.desk import CLIENT, HOUR, Desk
-from tests.derive.summary.models import Scripted
+from tests.derive.summary.models import ScriptedModel
 from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import (
     OTHER,
@@ -268,7 +268,7 @@ def test_a_rollover_to_codex_has_the_summary(config_home: ConfigHome, rollout: P
     parent = resolve_locator(THREAD, "/", config_home.where, foreign=True)
     begun = summary.plan_rollover(parent, config_home.where)
     written = summary.write_rollover(begun, config_home.where)
-    calls = ModelCalls(Scripted(), 60, lambda _n, _c: None)
+    calls = ModelCalls(ScriptedModel(), 60, lambda _n, _c: None)
     outcome = summary.add_summary(begun, written, calls, config_home.where)
     assert outcome.failure == ""
     assert outcome.receipt.file == written.file

@@ -8,7 +8,7 @@ from resume_hooks.parts.marks import plan_back
 from resume_hooks.parts.marks import state as marks
 from resume_hooks.sessions import locate
 from tests.builders import ConfigHome
-from tests.derive.child.test_existing_child import hand_off, loaded, parent
+from tests.derive.child.test_existing_child import loaded, parent, write_handoff
 
 __all__ = ["parent"]
 
@@ -23,7 +23,7 @@ def make_rewind(parent: locate.SessionFile, home: ConfigHome) -> str:
 
 def test_the_newest_rewind_is_found(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """It is found until the session gets another child. A handoff is not a rewind, nor the reverse."""
-    hand_off(parent, config_home, "")
+    write_handoff(parent, config_home, "")
     assert find_existing_child(loaded(parent, config_home), "back", config_home.where) is None
     child = make_rewind(parent, config_home)
     found = find_existing_child(loaded(parent, config_home), "back", config_home.where)

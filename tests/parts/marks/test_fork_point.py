@@ -32,7 +32,7 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 from tests.crashes import crashes
-from tests.derive.trim.test_crash import run
+from tests.derive.trim.test_crash import run_command_line
 from tests.hooks.conftest import Run, children_of, reason_of_process
 from tests.hooks.test_client_module import ask_module
 from tests.sessions.archived.away import archive_and_remove
@@ -355,7 +355,7 @@ def test_a_killed_rewind_of_a_fork_leaves_a_complete_child_or_none(config_home: 
         continue_session(fork)
         before.clear()
         before.update(session_files())
-        return lambda: run(config_home, "back", session_id(7))
+        return lambda: run_command_line(config_home, "back", session_id(7))
 
     counts = []
     for _ in crashes(prepare, every=3):

@@ -9,21 +9,21 @@ from resume_hooks.parts.marks import state as marks
 from tests.derive.child.test_write_child import (
     Plan,
     parent,
-    test_a_child_is_written_once_and_linked,
-    test_a_failed_check_leaves_nothing,
-    test_a_plan_touches_nothing,
+    test_a_child_is_private_checked_and_linked,
+    test_a_failed_check_leaves_no_child,
+    test_planning_a_child_writes_nothing,
 )
 
 __all__ = [
     "parent",
-    "test_a_child_is_written_once_and_linked",
-    "test_a_failed_check_leaves_nothing",
-    "test_a_plan_touches_nothing",
+    "test_a_child_is_private_checked_and_linked",
+    "test_a_failed_check_leaves_no_child",
+    "test_planning_a_child_writes_nothing",
 ]
 
 
 @pytest.fixture
-def rewind_plan() -> tuple[str, Plan]:
+def kind_and_plan() -> tuple[str, Plan]:
     """Return the plan of a rewind to the session's end."""
     return (
         "back",
@@ -34,6 +34,6 @@ def rewind_plan() -> tuple[str, Plan]:
 
 
 @pytest.fixture
-def written_plan(rewind_plan: tuple[str, Plan]) -> tuple[str, Plan]:
-    """The same."""
-    return rewind_plan
+def writable_kind_and_plan(kind_and_plan: tuple[str, Plan]) -> tuple[str, Plan]:
+    """Return the same plan for the tests that write it."""
+    return kind_and_plan

@@ -24,7 +24,7 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 from tests.cli.desk import Desk
-from tests.derive.imports.test_bundle import bundled, project_session
+from tests.derive.imports.test_bundle import write_bundle, write_project_session
 
 CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
 
@@ -268,9 +268,10 @@ ONE, TWO = session_id(1), session_id(2)
 def bundle_of_two_sessions(config_home: ConfigHome) -> Path:
     """Return a bundle of two sessions that do not exist here any more."""
     sessions = [
-        project_session(config_home, conversation(3, session_id=each), each) for each in (ONE, TWO)
+        write_project_session(config_home, conversation(3, session_id=each), each)
+        for each in (ONE, TWO)
     ]
-    made = bundled(config_home, *sessions)
+    made = write_bundle(config_home, *sessions)
     for session in sessions:
         os.unlink(session.path)
     return made

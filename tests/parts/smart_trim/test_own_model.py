@@ -14,7 +14,13 @@ from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.parts.smart_trim.plan import CHILD_KIND
 from tests.builders import SESSION, ConfigHome, line, user
-from tests.derive.trim.sessions import LONG, Chain, by_uuid, rows_of, write_project_session
+from tests.derive.trim.sessions import (
+    LONG,
+    Chain,
+    file_records,
+    records_by_uuid,
+    write_project_session,
+)
 from tests.hooks.conftest import Say, children_of
 from tests.parts.smart_trim.models import SHOWN, choice_row
 
@@ -80,12 +86,12 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
     made = module_reply("yes")
     (child,) = children_of(warm_session)
     assert made["open"] == child.stem
-    old, new = by_uuid(warm_session), by_uuid(child)
+    old, new = records_by_uuid(warm_session), records_by_uuid(child)
     assert {
         uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]
     } == {"c4"}
     assert '"a build"' in str(new["c4"])
-    assert rows_of(child)[0]["continue_metadata"]["continuation_type"] == "smart-trim"
+    assert file_records(child)[0]["continue_metadata"]["continuation_type"] == "smart-trim"
     assert warm_session.read_bytes() == before
     again = module_reply("yes")
     assert (again["open"], children_of(warm_session)) == (child.stem, [child]), (
@@ -199,7 +205,7 @@ def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
     module_reply("--threshold 100")
     module_reply("yes")
     (child,) = children_of(warm_session)
-    assert rows_of(child)[0]["continue_metadata"]["continuation_type"] == "trim"
+    assert file_records(child)[0]["continue_metadata"]["continuation_type"] == "trim"
 
 
 def test_a_yes_without_the_note_makes_no_child(warm_session: Path) -> None:

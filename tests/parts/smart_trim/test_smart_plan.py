@@ -65,14 +65,14 @@ from tests.derive.trim.nasty import IMAGE, transcripts
 from tests.derive.trim.sessions import (
     LONG,
     Chain,
-    by_uuid,
-    chain_of,
-    reading_of,
-    rows_of,
+    chain_rewrite,
+    file_records,
+    records_by_uuid,
+    scan_file,
     write_project_session,
 )
-from tests.derive.trim.test_corpus import calls_of, thoughts_of
-from tests.derive.trim.test_properties import assert_answered_in_turn, staying
+from tests.derive.trim.test_corpus import sent_calls, thinking_blocks
+from tests.derive.trim.test_properties import assert_answered_in_turn, kept_nodes
 from tests.parts.smart_trim.models import (
     Fake,
     choice_row,
@@ -115,8 +115,8 @@ def test_the_child_of_a_smart_trim(config_home: ConfigHome) -> None:
     assert all(check.ok for check in receipt.checks)
     child = Path(receipt.file)
     assert child.stem == receipt.session_id != SESSION
-    assert {record["sessionId"] for record in rows_of(child)[1:]} == {receipt.session_id}
-    first = rows_of(child)[0]
+    assert {record["sessionId"] for record in file_records(child)[1:]} == {receipt.session_id}
+    first = file_records(child)[0]
     assert first["continue_metadata"]["continuation_type"] == "smart-trim"
     assert first["continue_metadata"]["parent_session_id"] == SESSION
     parameters = first["trim_metadata"]["trim_params"]
@@ -145,7 +145,7 @@ def test_only_chosen_contents_are_replaced(config_home: ConfigHome) -> None:
     _, receipt = write_plan(
         config_home, path, model_with_choices(choice_row(2, "a green test run"))
     )
-    old, new = by_uuid(path), by_uuid(Path(receipt.file))
+    old, new = records_by_uuid(path), records_by_uuid(Path(receipt.file))
     assert old.keys() <= new.keys()
     changed = {
         uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]
@@ -195,7 +195,7 @@ def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> Non
         stream.write(line(user("and now?", uuid="late", parent="c8", ts=60)) + b"\n")
     receipt = plan.write_smart_trim(planned, config_home.where)
     assert receipt.warnings == (NEW_TURNS_WARNING,)
-    assert "late" in by_uuid(Path(receipt.file))
+    assert "late" in records_by_uuid(Path(receipt.file))
     assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(
         planned.rows
     )
@@ -238,7 +238,7 @@ def test_a_stored_plan_gives_the_same_child(config_home: ConfigHome) -> None:
         offered(path, config_home), model_that_drops_everything(), config_home
     )
     verdicts = [one for one, _ in planned.rows]
-    again = replan_smart_trim(reading_of(path), planned.offer.options, verdicts, config_home.where)
+    again = replan_smart_trim(scan_file(path), planned.offer.options, verdicts, config_home.where)
     assert again.rows == planned.rows
 
 
@@ -280,9 +280,9 @@ def check_smart_trim(
     receipt = plan.write_smart_trim(planned, home.where)
     assert isinstance(what.trimmable, SessionScan)
     parent, child = what.trimmable.transcript, scan_transcript(receipt.file)
-    stubs = Counter(("result", call) for call in chain_of(planned.trim).linear.open_calls)
-    assert calls_of(child) == calls_of(parent) + stubs
-    assert thoughts_of(child) <= thoughts_of(parent)
+    stubs = Counter(("result", call) for call in chain_rewrite(planned.trim).linear.open_calls)
+    assert sent_calls(child) == sent_calls(parent) + stubs
+    assert thinking_blocks(child) <= thinking_blocks(parent)
     if planned.rows and is_session_id(path.stem):
         back = write_child(
             untrim.plan_untrim(scan_trimmed_session(session_file(receipt.file)), home.where),
@@ -325,7 +325,7 @@ def test_smart_trims_of_generated_sessions(data: bytes, seed: int) -> None:
         except (NothingToTrim, NotATranscript):
             return
         planned = plan_with_model(what, model_with_random_choices(seed), home)
-        if not any(node.is_message for node in staying(planned.trim)):
+        if not any(node.is_message for node in kept_nodes(planned.trim)):
             return
         receipt = plan.write_smart_trim(planned, home.where)
         assert path.read_bytes() == data

@@ -28,7 +28,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.derive.test_orders import Client, of_any_order
+from tests.derive.test_orders import SimulatedClient, of_any_order
 
 DAY = "2026-01-31"
 NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
@@ -231,7 +231,9 @@ def counted_turns(path: str) -> int:
 def test_each_turn_counts_once_over_all_children(begun: Path | None, steps: list[str]) -> None:
     """Children of a session copy its turns."""
     with tempfile.TemporaryDirectory() as home:
-        client = Client(home, begun)
+        client = SimulatedClient(home, begun)
         said = counted_turns(str(client.path))
-        client.play(steps)
-        assert sum(counted_turns(path) for path in client.sessions()) == said + len(client.typed)
+        client.take_steps(steps)
+        assert sum(counted_turns(path) for path in client.session_files()) == said + len(
+            client.typed
+        )

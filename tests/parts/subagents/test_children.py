@@ -29,7 +29,7 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 from tests.crashes import crashes
-from tests.derive.trim.test_crash import run
+from tests.derive.trim.test_crash import run_command_line
 from tests.sessions.archived.away import archive_and_remove
 
 AGENT = "agent-a63d21c395be7d65c"
@@ -266,7 +266,7 @@ def test_a_killed_fork_of_a_sub_agent_leaves_a_complete_child_or_none(
         shutil.rmtree(config_home.root, ignore_errors=True)
         session_with_subagent(config_home)
         before.update(bytes_of_files(config_home.config / "projects"))
-        return lambda: run(config_home, "fork", LOCATOR)
+        return lambda: run_command_line(config_home, "fork", LOCATOR)
 
     counts = []
     for _ in crashes(prepare, every=3):
@@ -281,7 +281,7 @@ def test_a_killed_fork_of_a_sub_agent_leaves_a_complete_child_or_none(
         )
         run_again = os.fork() == 0
         if run_again:
-            run(config_home, "fork", LOCATOR)
+            run_command_line(config_home, "fork", LOCATOR)
             os._exit(0)
         os.wait()
         assert not list((config_home.config / "resume-hooks" / "mirrors").iterdir())

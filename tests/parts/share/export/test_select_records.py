@@ -16,7 +16,7 @@ from resume_hooks.parts.share.export.select_records import (
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, last_prompt, user, write_session
-from tests.derive.test_orders import Client, of_any_order
+from tests.derive.test_orders import SimulatedClient, of_any_order
 from tests.parts.share.export.conftest import records_of_every_kind
 
 
@@ -94,9 +94,9 @@ def test_records_without_links_keep_the_file_order(config_home: ConfigHome) -> N
 def test_each_call_is_exported_once(begun: Path | None, steps: list[str]) -> None:
     """A trim in place may have written it a second time."""
     with tempfile.TemporaryDirectory() as home:
-        client = Client(home, begun)
-        client.play(steps)
-        for path in client.sessions():
+        client = SimulatedClient(home, begun)
+        client.take_steps(steps)
+        for path in client.session_files():
             calls = [
                 call
                 for row in select_conversation(session_file(path), CONVERSATION, set()).nodes
