@@ -294,3 +294,13 @@ def test_temporary_files_are_not_listed(config_home: ConfigHome) -> None:
     digest = talk.digest(config_home)
     assert texts(digest, "changed") == ["real.py"]
     assert texts(digest, "read") == ["seen.py"]
+
+
+def test_a_file_that_a_script_said_it_wrote(config_home: ConfigHome) -> None:
+    """It is the session's own if git lists it, also if git listed it before the session's first change."""
+    status = " M AGENTS.md\n M seen.md\n?? new.md\n?? old.md\n"
+    talk = Talk().prompt("go").runs("git status --short", status).edits(f"{CWD}/a.py")
+    output = f"INFO: Updating the context file: {CWD}/AGENTS.md\nCreated new.md, notes.md"
+    talk.runs("./update-context.sh", output).runs("cat log", "Updated seen.md")
+    found = lines(talk.runs("git status --short", status).digest(config_home), "changed")
+    assert found == {"AGENTS.md": 5, "a.py": 3, "new.md": 5}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ntpath
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ REMOVED_NOTE = "removed"
 MOVED_NOTE = "moved, to where a variable says"
 MAX_WRITTEN_FILES = 60  # the maximum number of files that one command may name as changed
 MAX_LISTED_FILES = 8  # the maximum number of listed files that only git names
+MAX_ANNOUNCING_CHARACTERS = 20_000  # the characters of an output that may say what was written
 MAX_LISTINGS = 300  # the maximum number of files that git may list after one command
 
 
@@ -141,7 +142,8 @@ def collect_touched_files(
             touches_by_path.setdefault(paths.relative_path(path), []).append(
                 FileTouch(command.run.place, doubt)
             )
-    _add_listed_files(touches_by_path, changes, commands, paths)
+    listed_paths = _add_listed_files(touches_by_path, changes, commands, paths)
+    _add_announced_files(touches_by_path, commands, paths, listed_paths)
     return touches_by_path
 
 
@@ -209,8 +211,11 @@ def _add_listed_files(
     changes: Sequence[FileChange],
     commands: Sequence[ShellCommand],
     paths: SessionPaths,
-) -> None:
-    """Add the files that git printed as changed, without files that it listed before the session's first change."""
+) -> set[str]:
+    """Add the files that git printed as changed, without files that it listed before the session's first change.
+
+    Return all files that it listed, also the untracked ones.
+    """
     # The first command that may have changed a file. Files that git listed before it were changed
     # earlier.
     working_orders = (
@@ -222,9 +227,11 @@ def _add_listed_files(
         (*(change.place.order for change in changes[:1]), *working_orders), default=0
     )
     listed_before: set[str] = set()
+    all_listed: set[str] = set()
     for command in commands:
         # Each file once, in git's order, because the order of a set differs between processes.
         listed_paths = dict.fromkeys(islice(_list_git_files(command, paths), MAX_LISTINGS))
+        all_listed.update(listed_paths, _list_untracked_files(command, paths))
         if command.run.place.order < first_change:
             listed_before.update(listed_paths)
             continue
@@ -233,6 +240,34 @@ def _add_listed_files(
                 touches_by_path.setdefault(path, []).append(
                     FileTouch(command.run.result_place, LISTED_NOTE)
                 )
+    return all_listed
+
+
+def _add_announced_files(
+    touches_by_path: dict[str, list[FileTouch]],
+    commands: Sequence[ShellCommand],
+    paths: SessionPaths,
+    listed_paths: Collection[str],
+) -> None:
+    """Add the files that a program said it wrote and that git listed as changed at some time."""
+    names = {posixpath.basename(path) for path in listed_paths}
+    for command in commands:
+        if not command.program or not command.may_have_worked:
+            continue
+        output = command.run.output[:MAX_ANNOUNCING_CHARACTERS]
+        if not any(name in output for name in names):
+            continue
+        announced = dict.fromkeys(_ANNOUNCED_FILE.findall(output))
+        for path in islice(announced, MAX_WRITTEN_FILES):
+            name = paths.relative_path(path, command.run.folder)
+            if name in listed_paths:
+                touches_by_path.setdefault(name, []).append(FileTouch(command.run.place))
+
+
+_ANNOUNCED_FILE = compile_lazily(
+    r"(?i:\b(?:creat|updat|writ|generat|sav)(?:ed|ing|ten)|\bwrote)\b[^\n/'\"`]{0,80}?[\s'\"`]"
+    r"(/?[\w@.-]{1,80}(?:/[\w@.-]{1,80}){0,20}\.\w{1,10})(?![\w/])"
+)
 
 
 def _list_git_files(command: ShellCommand, paths: SessionPaths) -> Iterator[str]:
@@ -247,6 +282,18 @@ def _list_git_files(command: ShellCommand, paths: SessionPaths) -> Iterator[str]
     yield from (
         paths.relative_path(path, paths.find_git_root(folder)) for path in git_listing.root_paths
     )
+
+
+def _list_untracked_files(command: ShellCommand, paths: SessionPaths) -> Iterator[str]:
+    """Yield the untracked files in a short status."""
+    if "status" not in command.run.command or "git" not in command.run.command:
+        return
+    folder = find_run_folder(command.run, command.parts)
+    for path in islice(_UNTRACKED_ROW.findall(f"\n{command.run.output}"), MAX_LISTINGS):
+        yield paths.relative_path(path, folder)
+
+
+_UNTRACKED_ROW = compile_lazily(r"\n\?\? ([^\n\"]{1,300})")
 
 
 def find_missing_files(
