@@ -13,7 +13,7 @@ from tests.builders import SESSION, Record, session_bytes
 from tests.hooks.test_trim import turns_with_large_files
 from tests.needs import REPO
 from tools.recorder.compare import compare, kind_of_texts
-from tools.recorder.sessions import CLAUDE, DAMAGES, Session, mutants, varied
+from tools.recorder.sessions import CLAUDE, DAMAGES, Session, choose_sizes, make_damaged_copies
 
 
 def session(number: int, content: bytes = b"") -> Session:
@@ -34,8 +34,8 @@ def test_the_same_mutants_are_drawn_every_time() -> None:
         session(number, session_bytes(turns_with_large_files(turns=3 + number)))
         for number in range(3)
     ]
-    first = mutants(parents, 2 * len(DAMAGES))
-    assert first == mutants(parents, 2 * len(DAMAGES))
+    first = make_damaged_copies(parents, 2 * len(DAMAGES))
+    assert first == make_damaged_copies(parents, 2 * len(DAMAGES))
     assert {mutant.name.split("/")[0].split("-", 2)[2] for mutant in first} == set(DAMAGES)
     assert (
         sum(mutant.content in {parent.content for parent in parents} for mutant in first)
@@ -46,7 +46,7 @@ def test_the_same_mutants_are_drawn_every_time() -> None:
 def test_sessions_of_every_size_are_chosen() -> None:
     """The smallest and the largest of those that are not too large are among them."""
     sessions = [session(number, b"x" * 1_000 * number) for number in range(1, 51)]
-    sizes = [len(each.content) for each in varied(sessions, 5)]
+    sizes = [len(each.content) for each in choose_sizes(sessions, 5)]
     assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)
 
 

@@ -18,7 +18,7 @@ from tools.recorder.compare import compare
 from tools.recorder.home import Home, enter_private_mounts
 from tools.recorder.run import Runner, many_sessions
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+SHARED_FOLDER = Path(__file__).resolve().parents[2].parent / "shared"
 
 
 def main() -> int:
@@ -28,9 +28,11 @@ def main() -> int:
     parser.add_argument("second", type=Path, metavar="OUT.jsonl|B.jsonl")
     parser.add_argument("--compare", action="store_true", help="compare two records")
     parser.add_argument(
-        "--corpus", type=Path, default=SHARED / "corpus", help="Claude Code sessions"
+        "--corpus", type=Path, default=SHARED_FOLDER / "corpus", help="Claude Code sessions"
     )
-    parser.add_argument("--codex", type=Path, default=SHARED / "codex", help="Codex sessions")
+    parser.add_argument(
+        "--codex", type=Path, default=SHARED_FOLDER / "codex", help="Codex sessions"
+    )
     parser.add_argument("--mutants", type=int, default=100, help="damaged copies")
     parser.add_argument(
         "--varied",
@@ -59,17 +61,17 @@ def record_tree(given: argparse.Namespace) -> None:
     with out.open("w", encoding="utf-8") as record:
         runner = Runner(tree, Home(tree, store), record)
         for found in agents:
-            every = {session.name for session in sessions.varied(found, given.varied)}
-            for session in sessions.named(found, given.only):
+            every = {session.name for session in sessions.choose_sizes(found, given.varied)}
+            for session in sessions.select_by_name(found, given.only):
                 runner.record_session(
                     session, matrix.scenarios_of(session, every=session.name in every)
                 )
-        damaged = sessions.mutants([*agents[0], *agents[1]], given.mutants)
-        for session in sessions.named(damaged, given.only):
-            runner.record_session(session, matrix.DAMAGED)
+        damaged = sessions.make_damaged_copies([*agents[0], *agents[1]], given.mutants)
+        for session in sessions.select_by_name(damaged, given.only):
+            runner.record_session(session, matrix.DAMAGED_SCENARIOS)
         if not given.only:
-            some = [*sessions.varied(agents[0], 20), *sessions.varied(agents[1], 8)]
-            runner.record_home("home", many_sessions(some), matrix.WHOLE_HOME)
+            some = [*sessions.choose_sizes(agents[0], 20), *sessions.choose_sizes(agents[1], 8)]
+            runner.record_home("home", many_sessions(some), matrix.HOME_SCENARIOS)
         runner.close()
     sys.stderr.write(f"{runner.count:,} steps in {time.monotonic() - began:.0f} s\n")
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-WIDEST = 160
+MAX_LINE_CHARACTERS = 160
 """The maximum number of characters of a line in an example. A longer line is shown around its first difference."""
 
-MOST_LINES = 14
-MOST_COMPARED = 4_000
+MAX_EXAMPLE_LINES = 14
+MAX_COMPARED_LINES = 4_000
 """The maximum number of lines of a text to align, from the first difference on."""
 
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ def compare(before: Path, after: Path) -> int:
     """Print every kind of difference, the most frequent first. Return the number of differences."""
     kinds: dict[tuple[str, str], list[Difference]] = defaultdict(list)
     total = 0
-    for difference in differences(before, after):
+    for difference in find_differences(before, after):
         kinds[difference.part, difference.kind].append(difference)
         total += 1
     for (part, kind), found in sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0])):
@@ -65,7 +65,7 @@ def step_of_case(case: str) -> str:
     return case.partition(" ")[2]
 
 
-def differences(before: Path, after: Path) -> Iterator[Difference]:
+def find_differences(before: Path, after: Path) -> Iterator[Difference]:
     """Yield every difference between two records, in the order of the first."""
     old, new = read_record(before), read_record(after)
     stores = before.with_suffix(""), after.with_suffix("")
@@ -89,7 +89,7 @@ def _of_case(case: str, old: Row, new: Row, stores: tuple[Path, Path]) -> Iterat
     old_files, new_files = ({row["path"]: row for row in rows["files"]} for rows in (old, new))
     for path in sorted({*old_files, *new_files}):
         was, now = old_files.get(path), new_files.get(path)
-        name = f"file {general(path)}"
+        name = f"file {generalize_text(path)}"
         if was is None or now is None:
             yield Difference(
                 case, name, "is not written any more" if was else "is written, too", [path]
@@ -117,7 +117,7 @@ def _kind_of_files(old: bytes, new: bytes) -> tuple[str, list[str]]:
     )
 
 
-def general(text: str) -> str:
+def generalize_text(text: str) -> str:
     """Return a text in which all ids and numbers are the same."""
     text = re.sub(r"\bid-\d{5}(?:-uuid)?|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
     text = re.sub(r"\b[0-9a-f]{8,}\b", "HEX", text)
@@ -140,7 +140,7 @@ def kind_of_texts(old: str, new: str) -> tuple[str, list[str]]:
             example += _shown_lines(*pair)
     told = list(kinds)
     more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
-    return "; ".join(told[:3]) + more, example[:MOST_LINES]
+    return "; ".join(told[:3]) + more, example[:MAX_EXAMPLE_LINES]
 
 
 def _without_common_ends(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
@@ -151,7 +151,7 @@ def _without_common_ends(old: list[str], new: list[str]) -> tuple[list[str], lis
     while end < most - start and old[-1 - end] == new[-1 - end]:
         end += 1
     old, new = old[start : len(old) - end], new[start : len(new) - end]
-    return old[:MOST_COMPARED], new[:MOST_COMPARED]
+    return old[:MAX_COMPARED_LINES], new[:MAX_COMPARED_LINES]
 
 
 def _kind_of_lines(old: str | None, new: str | None) -> str:
@@ -171,7 +171,7 @@ def _summary(line: str) -> str:
     try:
         record = json.loads(line)
     except ValueError:
-        return general(line.strip())[:60]
+        return generalize_text(line.strip())[:60]
     if isinstance(record, dict):
         return f"a record of type {record.get('type')}"
     return "a line of JSON"
@@ -184,7 +184,7 @@ def _changed_words(old: str, new: str) -> str:
     for tag, start, end, new_start, new_end in matcher.get_opcodes():
         if tag != "equal":
             gone, come = "".join(old_words[start:end]), "".join(new_words[new_start:new_end])
-            changes.append(f"{general(gone)[:50]!r} is {general(come)[:50]!r}")
+            changes.append(f"{generalize_text(gone)[:50]!r} is {generalize_text(come)[:50]!r}")
     return ", ".join(dict.fromkeys(changes[:3])) or "the end of a long line"
 
 
@@ -205,7 +205,7 @@ def _paths(old: Any, new: Any, path: str) -> Iterator[str]:
 
 def _paths_of_objects(old: Row, new: Row, path: str) -> Iterator[str]:
     for key in {*old, *new}:
-        place = f"{path}.{general(str(key))}"
+        place = f"{path}.{generalize_text(str(key))}"
         if key not in old or key not in new:
             yield f"{place} is {'new' if key in new else 'gone'}"
         elif old[key] != new[key]:
@@ -219,10 +219,13 @@ def _shown_lines(old: str | None, new: str | None) -> list[str]:
     if old is not None and new is not None:
         while start < min(len(old), len(new)) and old[start] == new[start]:
             start += 1
-        start = max(0, start - WIDEST // 3)
+        start = max(0, start - MAX_LINE_CHARACTERS // 3)
     shown = []
     for sign, line in (("-", old), ("+", new)):
         if line is not None:
-            before, after = "... " if start else "", " ..." if len(line) > start + WIDEST else ""
-            shown.append(f"{sign} {before}{line[start : start + WIDEST]}{after}")
+            before, after = (
+                "... " if start else "",
+                " ..." if len(line) > start + MAX_LINE_CHARACTERS else "",
+            )
+            shown.append(f"{sign} {before}{line[start : start + MAX_LINE_CHARACTERS]}{after}")
     return shown

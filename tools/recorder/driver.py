@@ -25,19 +25,19 @@ import traceback
 import uuid
 from typing import Any, NoReturn
 
-NOW = 1_811_851_200.0
+FROZEN_TIME = 1_811_851_200.0
 """The time that the clock always shows: 2027-06-01, noon in UTC, later than any recorded session."""
 
-SLOWER = 20
+SLOWDOWN_FACTOR = 20
 """The factor by which the clock of time limits is slowed down, so that a busy machine does not change the record.
 
 A sleep ends at once and advances the clock by its time, so that nothing really waits.
 """
 
-LIBRARIES = ("rich.console", "rich.table", "rich.tree", "sqlite3")
+LATE_MODULES = ("rich.console", "rich.table", "rich.tree", "sqlite3")
 """Modules that the engine imports late, besides its own."""
 
-MODULE = "resume_hooks"
+ENGINE_MODULE = "resume_hooks"
 
 
 def freeze_clock() -> None:
@@ -48,33 +48,33 @@ def freeze_clock() -> None:
 
     def pass_time(seconds: float) -> None:
         slept[0] += seconds
-        sleep(seconds / SLOWER)
+        sleep(seconds / SLOWDOWN_FACTOR)
 
-    time.time = lambda: NOW
-    time.time_ns = lambda: int(NOW) * 1_000_000_000
-    time.localtime = lambda seconds=NOW: local(seconds)
-    time.gmtime = lambda seconds=NOW: universal(seconds)
+    time.time = lambda: FROZEN_TIME
+    time.time_ns = lambda: int(FROZEN_TIME) * 1_000_000_000
+    time.localtime = lambda seconds=FROZEN_TIME: local(seconds)
+    time.gmtime = lambda seconds=FROZEN_TIME: universal(seconds)
     time.sleep = pass_time
-    time.monotonic = lambda: monotonic() / SLOWER + slept[0]
+    time.monotonic = lambda: monotonic() / SLOWDOWN_FACTOR + slept[0]
     time.perf_counter = lambda: 0.0
     time.process_time = lambda: 0.0
     signal.setitimer = lambda which, seconds, interval=0.0: setitimer(
-        which, seconds * SLOWER, interval * SLOWER
+        which, seconds * SLOWDOWN_FACTOR, interval * SLOWDOWN_FACTOR
     )
-    signal.alarm = lambda seconds: alarm(seconds * SLOWER)
+    signal.alarm = lambda seconds: alarm(seconds * SLOWDOWN_FACTOR)
     # A subclass would not work, because serialisers accept only the exact type. The type's own
     # table is behind a read-only view.
     methods = gc.get_referents(dt.datetime.__dict__)[0]
     methods["now"] = classmethod(frozen_now)
     methods["utcnow"] = classmethod(frozen_now)
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(dt.datetime))
-    if dt.datetime.now(dt.UTC).timestamp() != NOW:
+    if dt.datetime.now(dt.UTC).timestamp() != FROZEN_TIME:
         raise SystemExit("The clock of this Python can't be frozen.")
 
 
 def frozen_now(cls: Any, zone: dt.tzinfo | None = None) -> dt.datetime:
     """What ``datetime.now`` says."""
-    return cls.fromtimestamp(NOW, zone)
+    return cls.fromtimestamp(FROZEN_TIME, zone)
 
 
 def freeze_ids(first: int) -> None:
@@ -96,9 +96,9 @@ def freeze_ids(first: int) -> None:
 def load_engine(source: str) -> None:
     """Load every module of the engine, so that a fork need not. A module that fails to load fails its step."""
     sys.path.insert(0, source)
-    package = importlib.import_module(MODULE)
-    found = [module.name for module in pkgutil.walk_packages(package.__path__, f"{MODULE}.")]
-    for name in (*LIBRARIES, *found):
+    package = importlib.import_module(ENGINE_MODULE)
+    found = [module.name for module in pkgutil.walk_packages(package.__path__, f"{ENGINE_MODULE}.")]
+    for name in (*LATE_MODULES, *found):
         if name.endswith("__main__"):
             continue
         with contextlib.suppress(Exception):
@@ -132,7 +132,7 @@ def run_step(request: dict[str, Any]) -> NoReturn:
         if script:
             runpy.run_path(script, run_name="__main__")
         else:
-            runpy.run_module(MODULE, run_name="__main__", alter_sys=False)
+            runpy.run_module(ENGINE_MODULE, run_name="__main__", alter_sys=False)
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tools.recorder.driver import NOW
+from tools.recorder.driver import FROZEN_TIME
 from tools.recorder.sessions import UUID, Session
 
 HOMES = Path("/dev/shm/resume-hooks-recorder")  # noqa: S108 - locked, and nobody else's to read
@@ -25,16 +25,16 @@ Its path has the same length in all runs, because tables are laid out, and sizes
 """
 
 MOUNT = ("mount", "-t", "tmpfs", "-o", "mode=700", "recorder")
-PRIVATE = "RESUME_HOOKS_RECORDER_IS_PRIVATE"
+PRIVATE_MOUNT_VARIABLE = "RESUME_HOOKS_RECORDER_IS_PRIVATE"
 """The variable which says that HOMES belongs to this process alone."""
 
-BEFORE = NOW - 7_200
+INITIAL_FILE_TIME = FROZEN_TIME - 7_200
 """The modification time of the files that a step finds."""
 
-NOT_RECORDED = re.compile(r"/resume-hooks/(?:index/|index\.db)")
+UNRECORDED_PATHS = re.compile(r"/resume-hooks/(?:index/|index\.db)")
 """The index of search is not recorded, because its files have random names; its results are."""
 
-NOT_COMPARED = re.compile(r"/(?:[^/]*\.lock|lock|making|one-maker)$")
+UNCOMPARED_FILES = re.compile(r"/(?:[^/]*\.lock|lock|making|one-maker)$")
 """Files whose bytes depend on the process that holds them."""
 
 ANSWER = """{"type": "result", "subtype": "success", "is_error": false, "result": "", "total_cost_usd": 0.0125,
@@ -105,8 +105,8 @@ class Home:
     def list_client(self) -> None:
         """List the driver as a client of this home, so that the module's entry point answers it."""
         stat_line = Path(f"/proc/{self.driver_pid}/stat").read_bytes()
-        started = stat_line.rpartition(b")")[2].split()[19].decode()
-        entry = f'{{"pid": {self.driver_pid}, "procStart": "{started}"}}'
+        start_step = stat_line.rpartition(b")")[2].split()[19].decode()
+        entry = f'{{"pid": {self.driver_pid}, "procStart": "{start_step}"}}'
         self._write(f".claude/sessions/{self.driver_pid}.json", entry.encode())
 
     def environ(self) -> dict[str, str]:
@@ -124,11 +124,11 @@ class Home:
             "GIT_CONFIG_NOSYSTEM": "1",
         }
 
-    def settle(self) -> None:
+    def remember_files(self) -> None:
         """Remember all current files, and give them an old modification time."""
         self._known = {}
         for path in self._files():
-            self._date(path, BEFORE)
+            self._date(path, INITIAL_FILE_TIME)
 
     def _date(self, path: str, at: float) -> None:
         os.utime(path, (at, at), follow_symlinks=False)
@@ -140,10 +140,10 @@ class Home:
                 links = [each for each in folders if os.path.islink(os.path.join(folder, each))]
                 for each in (*files, *links):
                     path = os.path.join(folder, each)
-                    if not NOT_RECORDED.search(path):
+                    if not UNRECORDED_PATHS.search(path):
                         yield path
 
-    def take_changes(self, step: int) -> list[str]:
+    def list_changes(self, step: int) -> list[str]:
         """Return the sorted paths that a step wrote, changed or removed, and remember the new files."""
         present = {path: _signature(path) for path in self._files()}
         changed = [
@@ -151,7 +151,7 @@ class Home:
         ]
         gone = [path for path in self._known if path not in present]
         for path in changed:
-            self._date(path, NOW - 1_000 + step)
+            self._date(path, FROZEN_TIME - 1_000 + step)
         for path in gone:
             del self._known[path]
         return sorted([*changed, *gone])
@@ -159,20 +159,22 @@ class Home:
     def describe(self, path: str) -> dict[str, Any]:
         """Return the row of a changed file. Its normalised bytes are stored under their SHA-256."""
         place = re.sub(rf"(?<!\d){self.driver_pid}(?!\d)", "PID", path)
-        row: dict[str, Any] = {"path": self.normal(os.fsencode(place)).decode("utf-8", "replace")}
+        row: dict[str, Any] = {
+            "path": self.normalize_content(os.fsencode(place)).decode("utf-8", "replace")
+        }
         if not os.path.lexists(path):
             return {**row, "sha256": "gone"}
         status = os.lstat(path)
         row["mode"] = f"{stat.S_IMODE(status.st_mode):o}"
         if stat.S_ISLNK(status.st_mode):
             content = os.fsencode(os.readlink(path))
-        elif NOT_COMPARED.search(path):
+        elif UNCOMPARED_FILES.search(path):
             return {**row, "sha256": "not compared"}
         else:
             content = Path(path).read_bytes()
             if f"{self.root}/home/.claude/resume-hooks/" in path:
                 content = _INODE.sub(rb"\1INODE", content)
-        return {**row, "sha256": self._keep(self.normal(content))}
+        return {**row, "sha256": self._keep(self.normalize_content(content))}
 
     def _keep(self, content: bytes) -> str:
         name = hashlib.sha256(content).hexdigest()
@@ -182,7 +184,7 @@ class Home:
             place.write_bytes(zlib.compress(content, 1))
         return name
 
-    def normal(self, content: bytes) -> bytes:
+    def normalize_content(self, content: bytes) -> bytes:
         """Return bytes without the parts that differ between two runs: paths, processes, and numbers of drawn ids."""
         for path in (f"{self.root}/tree", str(self.tree)):
             content = content.replace(path.encode(), b"<TREE>")
@@ -223,7 +225,7 @@ def enter_private_mounts() -> None:
     If the system does not allow this, return at once; such runs wait for each other.
     """
     HOMES.mkdir(mode=0o700, exist_ok=True)
-    if os.environ.get(PRIVATE):
+    if os.environ.get(PRIVATE_MOUNT_VARIABLE):
         subprocess.run([*MOUNT, str(HOMES)], check=True)
         return
     own_user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
@@ -234,7 +236,7 @@ def enter_private_mounts() -> None:
         return
     if tried.returncode == 0:
         again = [sys.executable, "-m", "tools.recorder", *sys.argv[1:]]
-        os.execvpe(unshare[0], [*unshare, *again], {**os.environ, PRIVATE: "1"})  # noqa: S606
+        os.execvpe(unshare[0], [*unshare, *again], {**os.environ, PRIVATE_MOUNT_VARIABLE: "1"})  # noqa: S606
 
 
 def _lock_homes() -> int:

@@ -18,21 +18,21 @@ CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
     "notice",
     "codex",
 )
-"""The entry points ("doors"): the shell, and the questions of the client's hooks.
+"""The entry points: the shell, and the questions of the client's hooks.
 
 ``run.py`` finds the scripts behind them.
 """
 
 
 class Step(NamedTuple):
-    """A call of a door. ``{id}``, ``{child}`` and ``{work}`` in its words are replaced.
+    """A call of an entry point. ``{id}``, ``{child}`` and ``{work}`` in its words are replaced.
 
-    ``fields`` are the fields of the event, at any door except the shell's. A step ``in_child`` runs
+    ``fields`` are the fields of the event, at any entry point except the shell's. A step ``in_child`` runs
     in the session that was made last. Steps about a child are left out if none was made.
     ``environ`` is added to the usual environment.
     """
 
-    door: str
+    entry_point: str
     words: tuple[str, ...] = ()
     fields: dict[str, Any] = {}  # noqa: RUF012 - never changed
     in_child: bool = False
@@ -47,7 +47,7 @@ class Step(NamedTuple):
             or self.fields.get("reason")
             or ""
         )
-        if self.door == MODULE:
+        if self.entry_point == MODULE:
             values = [
                 self.fields[name]
                 for name in ("command", "trigger", "args", "step")
@@ -55,30 +55,32 @@ class Step(NamedTuple):
             ]
             told = " ".join((*values, *self.environ.values()))
         return " ".join(
-            filter(None, (self.door, *self.words, told, "in the child" if self.in_child else ""))
+            filter(
+                None, (self.entry_point, *self.words, told, "in the child" if self.in_child else "")
+            )
         )
 
 
 Scenario = tuple[Step, ...]
 
 
-def shell(words: str, *more: str) -> Step:
+def shell_step(words: str, *more: str) -> Step:
     """Return the step of a command line: its words, separated by spaces, then words that may contain spaces."""
     return Step(CLI, (*words.split(), *more))
 
 
-def typed(prompt: str, *, in_child: bool = False) -> Step:
+def prompt_step(prompt: str, *, in_child: bool = False) -> Step:
     """Return the step of a prompt that is typed in the session."""
     return Step(PROMPT, (), {"hook_event_name": "UserPromptSubmit", "prompt": prompt}, in_child)
 
 
-def asked(command: str, args: str = "", *, in_child: bool = False, **fields: Any) -> Step:
+def module_step(command: str, args: str = "", *, in_child: bool = False, **fields: Any) -> Step:
     """Return the step of a question from the client's module."""
     given = {"command": command, "args": args, "screen": True, "window": 200_000, "heard": True}
     return Step(MODULE, (), {**given, **fields}, in_child)
 
 
-def compacting(setting: str, trigger: str, **fields: Any) -> Step:
+def compaction_step(setting: str, trigger: str, **fields: Any) -> Step:
     """Return the step of the module's question at a compaction, with a value of the setting ``compaction``."""
     event = {
         "command": "plan",
@@ -91,161 +93,176 @@ def compacting(setting: str, trigger: str, **fields: Any) -> Step:
     return Step(MODULE, (), {**event, **fields}, environ={"RESUME_HOOKS_COMPACTION": setting})
 
 
-def started(source: str, *asked_for: str, **fields: Any) -> Step:
+def start_step(source: str, *asked_for: str, **fields: Any) -> Step:
     """A session's start."""
     return Step(SESSION, asked_for, {"hook_event_name": "SessionStart", "source": source, **fields})
 
 
 STEP = "fix the tests"
 
-MAIN: tuple[Scenario, ...] = (
-    (shell("handoff {id} --json -n", STEP), shell("lineage {child} --json")),
-    (typed(f">handoff 4k {STEP}"), typed(f">handoff 4k {STEP}")),
-    (typed(">resume"),),
-    (shell("trim {id} --json"), shell("untrim {child} --all --json")),
-    (typed(">trim"), typed(">trim yes"), typed(">untrim", in_child=True)),
-    (shell("fork {id} --json"),),
-    (shell("info {id} --json"), shell("fsck {id} --json"), shell("outline {id} --json")),
-    (started("compact"),),
+MAIN_SCENARIOS: tuple[Scenario, ...] = (
+    (shell_step("handoff {id} --json -n", STEP), shell_step("lineage {child} --json")),
+    (prompt_step(f">handoff 4k {STEP}"), prompt_step(f">handoff 4k {STEP}")),
+    (prompt_step(">resume"),),
+    (shell_step("trim {id} --json"), shell_step("untrim {child} --all --json")),
+    (prompt_step(">trim"), prompt_step(">trim yes"), prompt_step(">untrim", in_child=True)),
+    (shell_step("fork {id} --json"),),
+    (
+        shell_step("info {id} --json"),
+        shell_step("fsck {id} --json"),
+        shell_step("outline {id} --json"),
+    ),
+    (start_step("compact"),),
 )
 """For every session."""
 
-CHILDREN: tuple[Scenario, ...] = (
-    (shell("handoff {id} --size 1k"),),
-    (shell("handoff {id} --size 24k --json -n", STEP),),
-    (shell("handoff {id} --size all --json"),),
-    (shell("handoff {id} --json --new-task", "write the release notes"),),
+CHILD_STEPS: tuple[Scenario, ...] = (
+    (shell_step("handoff {id} --size 1k"),),
+    (shell_step("handoff {id} --size 24k --json -n", STEP),),
+    (shell_step("handoff {id} --size all --json"),),
+    (shell_step("handoff {id} --json --new-task", "write the release notes"),),
     (
-        shell("handoff {id} --print"),
-        shell("handoff {id} --print --full"),
-        shell("handoff {id} --dry-run --json"),
+        shell_step("handoff {id} --print"),
+        shell_step("handoff {id} --print --full"),
+        shell_step("handoff {id} --dry-run --json"),
     ),
-    (shell("handoff {id} --out {work}/docs/ --json"),),
-    (shell("trim {id}"), shell("untrim {child} --all"), shell("trim {child} --json")),
+    (shell_step("handoff {id} --out {work}/docs/ --json"),),
     (
-        shell("trim {id} --threshold 300 --keep-recent 1 --json"),
-        shell("untrim {child} --record 5 --json"),
-    ),
-    (shell("trim {id} --target-tokens 8000 --json"),),
-    (
-        shell("trim {id} --only results,inputs --json"),
-        shell("trim {id} --skip thinking --assistant 3 --json"),
-    ),
-    (shell("trim {id} --dry-run"), shell("trim {id} --dry-run --json --min-savings 0")),
-    (shell("trim {id} --in-place --json"), shell("untrim {id} --all --json")),
-    (
-        shell("fork {id} --turn 1 --json"),
-        shell("fork {id} --turn -1"),
-        shell("fork {id} --at 5 --json"),
+        shell_step("trim {id}"),
+        shell_step("untrim {child} --all"),
+        shell_step("trim {child} --json"),
     ),
     (
-        shell("fork {id} --before-compaction --json"),
-        shell("fork {id} --here --json"),
-        shell("fork {id} --dry-run"),
+        shell_step("trim {id} --threshold 300 --keep-recent 1 --json"),
+        shell_step("untrim {child} --record 5 --json"),
     ),
-    (shell("rollover {id} --json"), shell("rollover {id} --json")),
-    (shell("rollover {id} --quick"), shell("rollover {id} --dry-run --json")),
+    (shell_step("trim {id} --target-tokens 8000 --json"),),
     (
-        shell("mark {id} --json -g", "try it"),
-        shell("mark {id} --show"),
-        shell("back {id} --json --report", "slow"),
+        shell_step("trim {id} --only results,inputs --json"),
+        shell_step("trim {id} --skip thinking --assistant 3 --json"),
+    ),
+    (shell_step("trim {id} --dry-run"), shell_step("trim {id} --dry-run --json --min-savings 0")),
+    (shell_step("trim {id} --in-place --json"), shell_step("untrim {id} --all --json")),
+    (
+        shell_step("fork {id} --turn 1 --json"),
+        shell_step("fork {id} --turn -1"),
+        shell_step("fork {id} --at 5 --json"),
+    ),
+    (
+        shell_step("fork {id} --before-compaction --json"),
+        shell_step("fork {id} --here --json"),
+        shell_step("fork {id} --dry-run"),
+    ),
+    (shell_step("rollover {id} --json"), shell_step("rollover {id} --json")),
+    (shell_step("rollover {id} --quick"), shell_step("rollover {id} --dry-run --json")),
+    (
+        shell_step("mark {id} --json -g", "try it"),
+        shell_step("mark {id} --show"),
+        shell_step("back {id} --json --report", "slow"),
     ),
 )
 """Verbs of the shell that make children."""
 
-TO_THE_OTHER: dict[str, tuple[Scenario, ...]] = {
+CROSS_AGENT_STEPS: dict[str, tuple[Scenario, ...]] = {
     CLAUDE: (
-        (shell("fork {id} --to codex --json"),),
-        (shell("handoff {id} --to codex --json -n", STEP),),
+        (shell_step("fork {id} --to codex --json"),),
+        (shell_step("handoff {id} --to codex --json -n", STEP),),
     ),
     CODEX: (
-        (shell("fork {id} --to claude --json"),),
-        (shell("handoff {id} --to claude --json -n", STEP),),
+        (shell_step("fork {id} --to claude --json"),),
+        (shell_step("handoff {id} --to claude --json -n", STEP),),
     ),
 }
 
-READING: tuple[Scenario, ...] = (
+READING_STEPS: tuple[Scenario, ...] = (
     (
-        shell("info {id}"),
-        shell("fsck {id}"),
-        shell("lineage {id}"),
-        shell("outline {id}"),
-        shell("read {id} --turns 1-2"),
-        shell("read {id} --turns last --json"),
-        shell("read {id} --errors"),
-        shell("read {id} --commands"),
-        shell("read {id} --page --limit 5 --json"),
-        shell("read {id}:3"),
-        shell("resume {id} --print --table"),
-        shell("resume {id} --json"),
-        shell("continue {id} --print"),
-        shell("sessions --all"),
-        shell("sessions --all --json"),
-        shell("sessions --subagents --json"),
+        shell_step("info {id}"),
+        shell_step("fsck {id}"),
+        shell_step("lineage {id}"),
+        shell_step("outline {id}"),
+        shell_step("read {id} --turns 1-2"),
+        shell_step("read {id} --turns last --json"),
+        shell_step("read {id} --errors"),
+        shell_step("read {id} --commands"),
+        shell_step("read {id} --page --limit 5 --json"),
+        shell_step("read {id}:3"),
+        shell_step("resume {id} --print --table"),
+        shell_step("resume {id} --json"),
+        shell_step("continue {id} --print"),
+        shell_step("sessions --all"),
+        shell_step("sessions --all --json"),
+        shell_step("sessions --subagents --json"),
     ),
     (
-        shell("resume {id} --way trim --print"),
-        shell("resume {id} --way handoff --print"),
-        shell("resume {id} --fork --print"),
+        shell_step("resume {id} --way trim --print"),
+        shell_step("resume {id} --way handoff --print"),
+        shell_step("resume {id} --fork --print"),
     ),
     (
-        shell("export {id} --format md -o -"),
-        shell("export {id} --format json -o {work}/b.json --json"),
-        shell("import {work}/b.json --json"),
+        shell_step("export {id} --format md -o -"),
+        shell_step("export {id} --format json -o {work}/b.json --json"),
+        shell_step("import {work}/b.json --json"),
     ),
     (
-        shell("export {id} -o {work}/page.html --json"),
-        shell("share {id} --yes --json -o {work}/s.html"),
+        shell_step("export {id} -o {work}/page.html --json"),
+        shell_step("share {id} --yes --json -o {work}/s.html"),
     ),
     (
-        shell("import {work}/given.jsonl --json"),
-        shell("import {work}/given.jsonl --json"),
-        shell("import {work}/given.jsonl --force --dry-run"),
+        shell_step("import {work}/given.jsonl --json"),
+        shell_step("import {work}/given.jsonl --json"),
+        shell_step("import {work}/given.jsonl --force --dry-run"),
     ),
-    (shell("scrub {id} --list --json"), shell("scrub {id} --json")),
-    (shell("fsck {id} --repair --json"),),
+    (shell_step("scrub {id} --list --json"), shell_step("scrub {id} --json")),
+    (shell_step("fsck {id} --repair --json"),),
     (
-        shell("rename {id} --json", "A new title"),
-        shell("rename {id} --tag try"),
-        shell("info {id} --json"),
+        shell_step("rename {id} --json", "A new title"),
+        shell_step("rename {id} --tag try"),
+        shell_step("info {id} --json"),
     ),
     (
-        shell("delete {id} --dry-run"),
-        shell("delete {id} --yes --json"),
-        shell("restore {id} --json"),
+        shell_step("delete {id} --dry-run"),
+        shell_step("delete {id} --yes --json"),
+        shell_step("restore {id} --json"),
     ),
-    (shell("archive {id} --json"), shell("archive --list --json"), shell("archive --verify")),
+    (
+        shell_step("archive {id} --json"),
+        shell_step("archive --list --json"),
+        shell_step("archive --verify"),
+    ),
 )
 """Verbs of the shell that read or move the session."""
 
-TYPED: tuple[Scenario, ...] = (
+TYPED_STEPS: tuple[Scenario, ...] = (
     (
-        typed(">resume --table"),
-        typed(">continue"),
-        typed(">session"),
-        typed(">help"),
-        typed(">lineage"),
+        prompt_step(">resume --table"),
+        prompt_step(">continue"),
+        prompt_step(">session"),
+        prompt_step(">help"),
+        prompt_step(">lineage"),
     ),
     (
-        typed(">recall"),
-        typed(">resume the work"),
-        typed("> a quote"),
-        typed(">handoff help"),
-        typed(">trim help"),
+        prompt_step(">recall"),
+        prompt_step(">resume the work"),
+        prompt_step("> a quote"),
+        prompt_step(">handoff help"),
+        prompt_step(">trim help"),
     ),
-    (typed(">handoff"), started("startup"), typed(">handoff all")),
-    (typed("/resume-hooks:handoff 12k --new-task write the notes"), typed(">handoff --sizze 4k")),
-    (typed(">trim --threshold 300 --keep-recent 1"), typed(">trim yes")),
-    (typed(">rollover stress the parser"), typed(">rollover stress the parser")),
-    (typed(">mark try it"), typed(">back it was slow"), typed(">back again")),
-    (typed(">search parser tests"), typed(">search --all error")),
+    (prompt_step(">handoff"), start_step("startup"), prompt_step(">handoff all")),
     (
-        typed(">handoff go on"),
+        prompt_step("/resume-hooks:handoff 12k --new-task write the notes"),
+        prompt_step(">handoff --sizze 4k"),
+    ),
+    (prompt_step(">trim --threshold 300 --keep-recent 1"), prompt_step(">trim yes")),
+    (prompt_step(">rollover stress the parser"), prompt_step(">rollover stress the parser")),
+    (prompt_step(">mark try it"), prompt_step(">back it was slow"), prompt_step(">back again")),
+    (prompt_step(">search parser tests"), prompt_step(">search --all error")),
+    (
+        prompt_step(">handoff go on"),
         Step(SESSION, (), {"hook_event_name": "SessionEnd", "reason": "clear"}),
     ),
-    (started("startup", "near-end", "new-folder"), started("resume", context_tokens=150_000)),
+    (start_step("startup", "near-end", "new-folder"), start_step("resume", context_tokens=150_000)),
     (
-        started(
+        start_step(
             "resume",
             context_tokens=150_000,
             prompt_cache_likely_expired=True,
@@ -258,79 +275,94 @@ TYPED: tuple[Scenario, ...] = (
 
 AFTER_CLEAR: tuple[Scenario, ...] = (
     (
-        typed(">handoff go on"),
+        prompt_step(">handoff go on"),
         Step(SESSION, (), {"hook_event_name": "SessionEnd", "reason": "clear"}),
-        started("clear", session_id="99999999-9999-4999-8999-999999999999"),
-        shell("lineage {id} --derived --all --json"),
+        start_step("clear", session_id="99999999-9999-4999-8999-999999999999"),
+        shell_step("lineage {id} --derived --all --json"),
     ),
 )
 
-ASKED: tuple[Scenario, ...] = (
-    (asked("handoff", STEP),),
-    (asked("handoff", "12k"), asked("handoff", "all"), asked("handoff", f"{STEP}", screen=False)),
-    (asked("trim"), asked("trim", "yes"), asked("untrim", in_child=True)),
+MODULE_STEPS: tuple[Scenario, ...] = (
+    (module_step("handoff", STEP),),
     (
-        asked("trim", "--threshold 300 --keep-recent 1"),
-        asked("trim", "here --threshold 300"),
-        asked("trim", "cancel"),
+        module_step("handoff", "12k"),
+        module_step("handoff", "all"),
+        module_step("handoff", f"{STEP}", screen=False),
     ),
-    (asked("fsck"), asked("fsck", "yes")),
-    (asked("rollover"), asked("rollover", "", waiting=True)),
+    (module_step("trim"), module_step("trim", "yes"), module_step("untrim", in_child=True)),
     (
-        asked("full"),
-        asked("full", "--table"),
-        asked("lineage"),
-        asked("recall"),
-        asked("resume-hooks:session"),
-        asked("resume-hooks:help"),
-        asked("band", tokens=120_000),
-        asked("band", tokens=185_000),
-        asked("compaction", "80"),
-        asked("cold", context_tokens=150_000, prompt_cache_likely_expired=True),
-        asked("moved"),
-        asked("offer"),
-        asked("tool", STEP),
-        asked("rules"),
-        asked("left", "rollover"),
+        module_step("trim", "--threshold 300 --keep-recent 1"),
+        module_step("trim", "here --threshold 300"),
+        module_step("trim", "cancel"),
+    ),
+    (module_step("fsck"), module_step("fsck", "yes")),
+    (module_step("rollover"), module_step("rollover", "", waiting=True)),
+    (
+        module_step("full"),
+        module_step("full", "--table"),
+        module_step("lineage"),
+        module_step("recall"),
+        module_step("resume-hooks:session"),
+        module_step("resume-hooks:help"),
+        module_step("band", tokens=120_000),
+        module_step("band", tokens=185_000),
+        module_step("compaction", "80"),
+        module_step("cold", context_tokens=150_000, prompt_cache_likely_expired=True),
+        module_step("moved"),
+        module_step("offer"),
+        module_step("tool", STEP),
+        module_step("rules"),
+        module_step("left", "rollover"),
     ),
     (
-        asked("sessions"),
-        asked("search", "parser"),
-        asked("pane", "", columns=100, lines=30),
-        asked("pane", "parser", columns=100, lines=30, step="said"),
-        asked("pane", "", columns=100, lines=30, step="preview"),
+        module_step("sessions"),
+        module_step("search", "parser"),
+        module_step("pane", "", columns=100, lines=30),
+        module_step("pane", "parser", columns=100, lines=30, step="said"),
+        module_step("pane", "", columns=100, lines=30, step="preview"),
     ),
-    (asked("mark", "try it"), asked("back", "it was slow")),
-    (compacting("trim", "auto"), compacting("handoff", "auto"), compacting("client", "auto")),
-    (compacting("trim", "manual", options="--threshold 300"), compacting("trim@10k", "line")),
+    (module_step("mark", "try it"), module_step("back", "it was slow")),
+    (
+        compaction_step("trim", "auto"),
+        compaction_step("handoff", "auto"),
+        compaction_step("client", "auto"),
+    ),
+    (
+        compaction_step("trim", "manual", options="--threshold 300"),
+        compaction_step("trim@10k", "line"),
+    ),
 )
 """Questions of the module, for Claude Code sessions only."""
 
-OF_CODEX: tuple[Scenario, ...] = (
+CODEX_STEPS: tuple[Scenario, ...] = (
     (
         Step(CODEX_EVENT, ("compact",), {"hook_event_name": "PreCompact", "trigger": "auto"}),
         Step(CODEX_EVENT, ("notice",), {"hook_event_name": "Stop"}),
     ),
 )
 
-DAMAGED: tuple[Scenario, ...] = (
-    (shell("handoff {id} --json -n", STEP),),
-    (shell("trim {id} --json"), shell("untrim {child} --all --json")),
-    (shell("fork {id} --json"),),
-    (shell("fsck {id} --json"), shell("info {id} --json"), shell("fsck {id} --repair --json")),
-    (typed(">handoff"), typed(">resume"), typed(">trim")),
+DAMAGED_SCENARIOS: tuple[Scenario, ...] = (
+    (shell_step("handoff {id} --json -n", STEP),),
+    (shell_step("trim {id} --json"), shell_step("untrim {child} --all --json")),
+    (shell_step("fork {id} --json"),),
+    (
+        shell_step("fsck {id} --json"),
+        shell_step("info {id} --json"),
+        shell_step("fsck {id} --repair --json"),
+    ),
+    (prompt_step(">handoff"), prompt_step(">resume"), prompt_step(">trim")),
 )
 """Scenarios for every damaged session."""
 
-WHOLE_HOME: Scenario = (
-    shell("doctor --index update --json"),
-    shell("sessions --all --limit 0"),
-    shell("sessions --all --limit 0 --json"),
-    shell("sessions --json"),
-    shell("sessions --all --expiring"),
-    shell("sessions --all --agent codex --json"),
+HOME_SCENARIOS: Scenario = (
+    shell_step("doctor --index update --json"),
+    shell_step("sessions --all --limit 0"),
+    shell_step("sessions --all --limit 0 --json"),
+    shell_step("sessions --json"),
+    shell_step("sessions --all --expiring"),
+    shell_step("sessions --all --agent codex --json"),
     *(
-        shell(f"search --all {rest}")
+        shell_step(f"search --all {rest}")
         for rest in (
             "parser tests",
             "why did the build fail --json",
@@ -344,41 +376,41 @@ WHOLE_HOME: Scenario = (
             "--agent codex sandbox --json",
         )
     ),
-    shell("stats --all --json"),
-    shell("stats --all --threshold"),
-    shell("fsck --all --json"),
-    shell("scrub --list --all --json"),
-    shell("archive --all --json"),
-    shell("archive --list"),
-    shell("resume parser --json"),
-    shell("resume", "no such title"),
-    shell("continue --print"),
-    shell("info 00000000"),
-    shell("config"),
-    shell("config --json"),
-    shell("restore --list"),
-    shell("rehome --dry-run --json /home/user/proj"),
-    shell("team status"),
-    shell("nonsense"),
-    shell("handoff --size 7"),
-    shell("index"),
+    shell_step("stats --all --json"),
+    shell_step("stats --all --threshold"),
+    shell_step("fsck --all --json"),
+    shell_step("scrub --list --all --json"),
+    shell_step("archive --all --json"),
+    shell_step("archive --list"),
+    shell_step("resume parser --json"),
+    shell_step("resume", "no such title"),
+    shell_step("continue --print"),
+    shell_step("info 00000000"),
+    shell_step("config"),
+    shell_step("config --json"),
+    shell_step("restore --list"),
+    shell_step("rehome --dry-run --json /home/user/proj"),
+    shell_step("team status"),
+    shell_step("nonsense"),
+    shell_step("handoff --size 7"),
+    shell_step("index"),
 )
 """Verbs on a home with many sessions."""
 
 
-COMPACTED: tuple[Scenario, ...] = (
-    (shell("fork {id} --before-compaction --json"), shell("read {id} --turns 1 --json")),
-    (typed(">recall"), typed(">resume --table")),
+COMPACTED_SCENARIOS: tuple[Scenario, ...] = (
+    (shell_step("fork {id} --before-compaction --json"), shell_step("read {id} --turns 1 --json")),
+    (prompt_step(">recall"), prompt_step(">resume --table")),
 )
 """Scenarios for every compacted session."""
 
 
 def scenarios_of(session: Session, *, every: bool) -> Iterator[Scenario]:
     """Return the scenarios for an undamaged session: the main ones, or all with ``every``."""
-    yield from MAIN
+    yield from MAIN_SCENARIOS
     if b"compact_boundary" in session.content or b'"type":"compacted"' in session.content:
-        yield from COMPACTED
+        yield from COMPACTED_SCENARIOS
     if not every:
         return
-    yield from (*CHILDREN, *TO_THE_OTHER[session.agent], *READING, *TYPED)
-    yield from (*AFTER_CLEAR, *ASKED) if session.agent == CLAUDE else OF_CODEX
+    yield from (*CHILD_STEPS, *CROSS_AGENT_STEPS[session.agent], *READING_STEPS, *TYPED_STEPS)
+    yield from (*AFTER_CLEAR, *MODULE_STEPS) if session.agent == CLAUDE else CODEX_STEPS

@@ -15,24 +15,24 @@ from tools.recorder.home import Home, child_id, new_session
 from tools.recorder.matrix import Scenario, Step
 from tools.recorder.sessions import CODEX, Session
 
-NO_DOOR = -1
-"""The exit code for a door that the checkout lacks."""
+NO_ENTRY_POINT = -1
+"""The exit code for an entry point that the checkout lacks."""
 
-IDS_OF_A_STEP = 0x1000
+MAX_IDS_PER_STEP = 0x1000
 """The number of ids that a step may draw before they overlap with those of the next one."""
 
-LAUNCHED = {
+LAUNCHER_ARGUMENTS = {
     matrix.PROMPT: ("--hook", "prompt"),
     matrix.MODULE: ("--module",),
     matrix.SESSION: ("--hook", "session"),
     matrix.NOTICE: ("--hook", "notice"),
     matrix.CODEX_EVENT: ("--hook", "codex", "compact"),
 }
-"""The arguments of the checkout's launcher for each of the client's doors."""
+"""The arguments of the checkout's launcher for each of the client's entry points."""
 
 
 def scripts_of(tree: Path) -> dict[str, str]:
-    """Return the script behind each door, relative to the checkout.
+    """Return the script of each entry point, relative to the checkout.
 
     The launcher gets a Python that prints the script's name.
     """
@@ -42,13 +42,13 @@ def scripts_of(tree: Path) -> dict[str, str]:
         python.write_text('#!/bin/sh\n[ "$2" = -c ] || printf %s "$2"\n', encoding="utf-8")
         python.chmod(0o700)
         environ = {"PATH": "/usr/bin:/bin", "HOME": folder, "RESUME_HOOKS_PYTHON": str(python)}
-        for door, words in LAUNCHED.items():
+        for entry_point, words in LAUNCHER_ARGUMENTS.items():
             command = ["/bin/sh", str(tree / "hooks" / "engine"), *words]
             ran = subprocess.run(
                 command, env=environ, input=b"{}", capture_output=True, check=False, timeout=60
             )
             script = ran.stdout.decode()
-            found[door] = os.path.relpath(script, tree) if script.endswith(".py") else ""
+            found[entry_point] = os.path.relpath(script, tree) if script.endswith(".py") else ""
     return found
 
 
@@ -85,11 +85,11 @@ class Runner:
         for number, scenario in enumerate(scenarios):
             self._home.clear()
             path = self._home.add(session)
-            if any(step.door == matrix.MODULE for step in scenario):
+            if any(step.entry_point == matrix.MODULE for step in scenario):
                 self._home.list_client()
             if any("{work}/given.jsonl" in step.words for step in scenario):
                 (self._home.work / "given.jsonl").write_bytes(session.content)
-            self._home.settle()
+            self._home.remember_files()
             self._run_scenario(
                 f"{session.agent}/{session.name}/{number:02d}", scenario, session, path
             )
@@ -99,7 +99,7 @@ class Runner:
         self._home.clear()
         for session in sessions:
             last, path = session, self._home.add(session)
-        self._home.settle()
+        self._home.remember_files()
         self._run_scenario(name, scenario, last, path)
 
     def _run_scenario(self, name: str, scenario: Scenario, session: Session, path: str) -> None:
@@ -118,27 +118,27 @@ class Runner:
                 event |= {"turn_id": "1", "model": "gpt-5"}
             if event.get(matrix.MESSAGES):
                 event[matrix.MESSAGES] = messages_of(session)
-            given = "" if step.door == matrix.CLI else json.dumps(event)
+            given = "" if step.entry_point == matrix.CLI else json.dumps(event)
             names = {"{id}": session.session_id, "{work}": work, "{child}": child_id(child)}
             exit_code = self._ask_driver(
-                step, [_filled(word, names) for word in step.words], given, number
+                step, [_fill_placeholders(word, names) for word in step.words], given, number
             )
-            changed = self._home.take_changes(number)
+            changed = self._home.list_changes(number)
             child = new_session(changed) or child
             self._write_row(f"{name}.{number} {step.name}", exit_code, changed)
 
     def _ask_driver(self, step: Step, words: list[str], given: str, number: int) -> int:
         streams = self._home.streams
         (streams / "stdin").write_text(given, encoding="utf-8")
-        script = self._scripts[step.door]
-        if step.door != matrix.CLI and not script:
-            return NO_DOOR
+        script = self._scripts[step.entry_point]
+        if step.entry_point != matrix.CLI and not script:
+            return NO_ENTRY_POINT
         request = {
             "script": f"{self._home.root}/tree/{script}" if script else "",
             "words": words,
             "environ": {**self._home.environ(), **step.environ},
             "cwd": str(self._home.work),
-            "first_id": number * IDS_OF_A_STEP,
+            "first_id": number * MAX_IDS_PER_STEP,
             **{name: str(streams / name) for name in ("stdin", "stdout", "stderr")},
         }
         stdin, stdout = self._driver.stdin, self._driver.stdout
@@ -157,13 +157,13 @@ class Runner:
             path = self._home.streams / name
             content = path.read_bytes() if path.exists() else b""
             path.unlink(missing_ok=True)
-            row[name] = self._home.normal(content).decode("utf-8", "backslashreplace")
+            row[name] = self._home.normalize_content(content).decode("utf-8", "backslashreplace")
         row["files"] = [self._home.describe(path) for path in changed]
         self._record.write(json.dumps(row, ensure_ascii=False) + "\n")
         self.count += 1
 
 
-def _filled(word: str, names: dict[str, str]) -> str:
+def _fill_placeholders(word: str, names: dict[str, str]) -> str:
     for name, value in names.items():
         word = word.replace(name, value)
     return word

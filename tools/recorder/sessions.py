@@ -12,10 +12,10 @@ from typing import NamedTuple
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CLAUDE, CODEX = "claude", "codex"
 
-LARGEST_OF_MANY_STEPS = 700_000
+MAX_BYTES_FOR_ALL_STEPS = 700_000
 """The maximum size in bytes of a session on which every step is recorded. Larger ones get only the main steps."""
 
-LARGEST_TO_DAMAGE = 300_000
+MAX_DAMAGED_BYTES = 300_000
 SEED = 51
 
 
@@ -48,15 +48,15 @@ def claude_sessions(corpus: Path) -> list[Session]:
 
 
 def _claude_session(path: Path, corpus: Path, number: int) -> Session:
-    named = UUID.fullmatch(path.stem) is not None
-    session_id = path.stem if named else f"c0c0{number:04x}-0000-4000-8000-{number:012x}"
+    select_by_name = UUID.fullmatch(path.stem) is not None
+    session_id = path.stem if select_by_name else f"c0c0{number:04x}-0000-4000-8000-{number:012x}"
     folder = ".claude/projects/{key}"
     companions = {}
     for beside in sorted(path.with_suffix("").rglob("*")):
         if beside.is_file():
             companions[f"{folder}/{beside.relative_to(path.parent)}"] = beside
     for beside in sorted(path.parent.glob("agent-*.jsonl")):
-        if named and session_id.encode() in beside.read_bytes()[:4_096]:
+        if select_by_name and session_id.encode() in beside.read_bytes()[:4_096]:
             companions[f"{folder}/{beside.name}"] = beside
     name = f"{path.relative_to(corpus).parts[0]}/{path.stem[:13]}"
     if path.parent.parent.name.count(".") == 2:
@@ -87,21 +87,21 @@ def codex_sessions(corpus: Path) -> list[Session]:
     return found
 
 
-def varied(sessions: list[Session], count: int) -> list[Session]:
+def choose_sizes(sessions: list[Session], count: int) -> list[Session]:
     """Return some sessions of every size except the largest."""
     by_size = sorted(sessions, key=lambda session: (len(session.content), session.name))
-    small = [session for session in by_size if len(session.content) <= LARGEST_OF_MANY_STEPS]
+    small = [session for session in by_size if len(session.content) <= MAX_BYTES_FOR_ALL_STEPS]
     if len(small) <= count:
         return small
     step = (len(small) - 1) / (count - 1)
     return [small[round(step * number)] for number in range(count)]
 
 
-def mutants(sessions: list[Session], count: int) -> list[Session]:
+def make_damaged_copies(sessions: list[Session], count: int) -> list[Session]:
     """Return damaged copies: each kind of damage in turn, in a session and at a place that the seed chooses."""
     draw = random.Random(SEED)  # noqa: S311 - the same ones every time is the point
     candidates = [
-        session for session in sessions if 2_000 < len(session.content) <= LARGEST_TO_DAMAGE
+        session for session in sessions if 2_000 < len(session.content) <= MAX_DAMAGED_BYTES
     ]
     kinds = list(DAMAGES.items())
     made = []
@@ -265,6 +265,6 @@ DAMAGES: dict[str, Damage] = {
 """Each kind of damage by its name: a function of the lines and the seed's draw that returns the file's bytes."""
 
 
-def named(sessions: Iterable[Session], part: str) -> list[Session]:
+def select_by_name(sessions: Iterable[Session], part: str) -> list[Session]:
     """Return the sessions whose agent and name contain ``part``, or all if it is empty."""
     return [session for session in sessions if part in f"{session.agent}/{session.name}"]
