@@ -27,7 +27,7 @@ COMPACTED = "0d5e5530-0000-4000-8000-0000000000b3"
 Run = tuple[list[str], bytes, Path]
 
 
-def elsewhere(make: Callable[..., object], *arguments: object, **named: object) -> None:
+def run_in_process(make: Callable[..., object], *arguments: object, **named: object) -> None:
     """Make something in another process, because a measured process begins with the peak memory of its parent."""
     process = multiprocessing.get_context("spawn").Process(
         target=make, args=arguments, kwargs=named
@@ -59,9 +59,9 @@ class Bench:
         folder = scratch / ".claude" / "projects" / project_key(str(self.work))
         self.session = folder / f"{SESSION}.jsonl"
         self.compacted = folder / f"{COMPACTED}.jsonl"
-        elsewhere(generate_home, str(scratch / ".claude"), files, files * 100_000)
-        elsewhere(generate_session, str(self.session), size, cwd=str(self.work))
-        elsewhere(
+        run_in_process(generate_home, str(scratch / ".claude"), files, files * 100_000)
+        run_in_process(generate_session, str(self.session), size, cwd=str(self.work))
+        run_in_process(
             generate_session,
             str(self.compacted),
             size,

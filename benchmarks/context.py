@@ -84,16 +84,18 @@ def main() -> int:
                 print(f"apart: {name}: {found.tokens}")
             if len(set(found.windows.values())) > 1:
                 print(f"windows: {name}: {found.windows}")
-            sent = (
+            result_of_file = (
                 characters_sent(home, installed) if sent_count < most and found.characters else None
             )
-            if sent is not None:
+            if result_of_file is not None:
                 sent_count += 1
-                beyond = round((sent - found.characters) / CHARACTERS_PER_TOKEN)
+                beyond = round((result_of_file - found.characters) / CHARACTERS_PER_TOKEN)
                 is_close = near(found.tokens["info"] + beyond, found.tokens["info"])
                 sent_close += is_close
                 if not is_close:
-                    print(f"sent: {name}: {sent:,} characters, {found.characters:,} counted")
+                    print(
+                        f"sent: {name}: {result_of_file:,} characters, {found.characters:,} counted"
+                    )
     print(
         f"{sum(compared)} sessions: {compared[SAME]} say one figure within 2 %, {compared[MARKED]} mark an estimate,"
     )
@@ -140,7 +142,7 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
         tokens["sessions"] = row.tokens
         windows["sessions"] = window(row.context)
         estimates |= {"sessions"} if row.context.is_estimate else set()
-    for place, plan in (("trim", trimmed), ("handoff", handed_off)):
+    for place, plan in (("trim", make_trim_way), ("handoff", handed_off)):
         before = plan(session, where)
         if before:
             tokens[place] = before
@@ -154,7 +156,7 @@ def window(use: ContextSize) -> int | None:
     return use.window if use.window_known else None
 
 
-def trimmed(session: SessionFile, where: Where) -> int:
+def make_trim_way(session: SessionFile, where: Where) -> int:
     """Return the size before a trim according to its receipt, or 0 if no trim is possible."""
     try:
         return plan_trim(session, where, make_options()).sizes.tokens_before

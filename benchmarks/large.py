@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from benchmarks.bench import Bench, Run, elsewhere
+from benchmarks.bench import Bench, Run, run_in_process
 from benchmarks.generate import generate_session
 from benchmarks.trim import measure
 
@@ -19,7 +19,7 @@ def large(bench: Bench) -> None:
     """Print the rows."""
     print(f"\n{'a session of 1 GB':52} {'ms':>8} {'MB RSS':>8}")
     path = bench.session.with_name(f"{LARGE}.jsonl")
-    elsewhere(generate_session, str(path), SIZE, cwd=str(bench.work))
+    run_in_process(generate_session, str(path), SIZE, cwd=str(bench.work))
     place = _first_id(
         bench, bench.shell("read", LARGE, "--page", "--before", str(MIDDLE), "--json")
     )

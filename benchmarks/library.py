@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.bench import BIG, SESSION, Bench, Run, elsewhere
+from benchmarks.bench import BIG, SESSION, Bench, Run, run_in_process
 from benchmarks.generate import generate_home, generate_session
 from resume_hooks.paths import project_key
 
@@ -45,7 +45,7 @@ class Library:
         self.config = folder / ".claude"
         self.env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(self.config)}
         self.big = self.config / "projects" / project_key(str(bench.work)) / f"{SESSION}.jsonl"
-        elsewhere(generate_home, str(self.config), FILES, ASKED)
+        run_in_process(generate_home, str(self.config), FILES, ASKED)
 
     @property
     def size(self) -> int:
@@ -54,7 +54,7 @@ class Library:
 
     def add_big(self) -> None:
         """Add the session of 50 MB."""
-        elsewhere(generate_session, str(self.big), BIG, cwd=str(self.bench.work))
+        run_in_process(generate_session, str(self.big), BIG, cwd=str(self.bench.work))
 
     def keep(self, number: int) -> None:
         """Remove all sessions except this number."""

@@ -87,7 +87,7 @@ def _parses(line: bytes) -> bool:
 def shares(files: dict[Path, list[bytes]]) -> None:
     """Print the found secrets by half, form and way, and the clean files with a finding."""
     found: dict[str, list[bool]] = defaultdict(list)
-    missed: Counter[str] = Counter()
+    missed_items: Counter[str] = Counter()
     for one in plant_secrets([line for lines in files.values() for line in lines]):
         half = "held out" if one.form.held_out else "known"
         gone = is_gone(one)
@@ -95,12 +95,12 @@ def shares(files: dict[Path, list[bytes]]) -> None:
         found[f"way {one.way}"].append(gone)
         found[f"place {one.place}"].append(gone)
         if not gone:
-            missed[f"{half}: {one.form.name} {one.way} in {one.place}"] += 1
+            missed_items[f"{half}: {one.form.name} {one.way} in {one.place}"] += 1
     for name, results in sorted(found.items()):
         print(
             f"{name:32} {sum(results):4} of {len(results):4}  {100 * sum(results) / len(results):5.1f} %"
         )
-    for name, count in missed.most_common():
+    for name, count in missed_items.most_common():
         print(f"  missed {count}  {name}")
     flagged = {path: kinds for path, lines in files.items() if (kinds := Counter(_kinds(lines)))}
     print(f"clean files flagged              {len(flagged):4} of {len(files):4}")
@@ -198,11 +198,11 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pattern[str]]]:
         yield rule.kind, rule.regex
         if rule.allowed:
             yield f"allowed: {rule.kind}", rule.allowed
-    own = (
+    measure_own_sessions = (
         importlib.import_module(f"{redaction.__name__}.{each.name}")
         for each in iter_modules(redaction.__path__)
     )
-    for module in (cleaner, literals, *own):
+    for module in (cleaner, literals, *measure_own_sessions):
         for name, value in vars(module).items():
             for each in value if isinstance(value, list) else [[value]]:
                 found = [

@@ -77,7 +77,7 @@ def searches(bench: Bench, peer: str | None) -> None:
     library.run(bench.shell("doctor", "--index", "update"))
     print_searches(library)
     if peer is not None:
-        theirs(library, peer)
+        run_peer_trim(library, peer)
     library.keep(FEWER)
     library.run(bench.shell("doctor", "--index", "rebuild"))
     check(library, FEWER)
@@ -191,7 +191,7 @@ def append(session: Path, number: int) -> None:
         stream.write(orjson.dumps(record) + b"\n")
 
 
-def theirs(library: Library, peer: str) -> None:
+def run_peer_trim(library: Library, peer: str) -> None:
     """Print the peer's counterparts for the same home, including the session of 50 MB."""
     bench, size = library.bench, library.size
     nowhere = library.config.parent / "no-codex"

@@ -62,9 +62,9 @@ def main(folder: str, records: str = "0", times: str = "1") -> int:
 def _backlog(folder: Path, records: int) -> list[Path]:
     """Return the folder's transcripts, repeated until they have this number of records together."""
     once = [path for path in sorted(folder.rglob("*.jsonl")) if _is_session(path)]
-    held = sum(path.read_bytes().count(b"\n") for path in once)
-    times = max(1, -(-records // max(held, 1)))
-    row("records", held * times)
+    kept_facts = sum(path.read_bytes().count(b"\n") for path in once)
+    times = max(1, -(-records // max(kept_facts, 1)))
+    row("records", kept_facts * times)
     return once * times
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.bench import Bench, Run, elsewhere
+from benchmarks.bench import Bench, Run, run_in_process
 from tests.builders import assistant, tool_result, tool_use, user, write_session
 
 LONG_LINE = 60_000_000
@@ -34,7 +34,7 @@ class Spent(NamedTuple):
 def trims(bench: Bench, peer: str | None) -> None:
     """Print the rows for trim."""
     print(f"\n{'trim':52} {'ms':>8} {'MB RSS':>8}   tokens saved")
-    elsewhere(long_line, bench.long)
+    run_in_process(long_line, bench.long)
     sessions = (
         ("50 MB, all live", bench.session),
         ("50 MB, compacted", bench.compacted),
@@ -49,7 +49,7 @@ def trims(bench: Bench, peer: str | None) -> None:
             spent = measure(bench, run, clean)
             data = json.loads(spent.printed)["data"]
             row(f"{what}, {name}", spent, f"{data['savings']['tokens_saved']:,}")
-        for what, run in theirs(bench, session, peer):
+        for what, run in run_peer_trim(bench, session, peer):
             spent = measure(bench, run, clean)
             row(f"peer: {what}, {name}", spent, saved_by_peer(spent.printed))
         kept.unlink()
@@ -68,7 +68,7 @@ def ours(bench: Bench, session: Path) -> list[tuple[str, Run]]:
     ]
 
 
-def theirs(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run]]:
+def run_peer_trim(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run]]:
     """The peer's counterparts."""
     if peer is None:
         return []

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.bench import BIG, Bench, Run, elsewhere
+from benchmarks.bench import BIG, Bench, Run, run_in_process
 from benchmarks.generate import generate_home
 from benchmarks.search import QUERIES
 
@@ -71,7 +71,7 @@ def print_searches(bench: Bench, folder: Path) -> None:
     """Print the median and the 95th percentile of searches from a shell in a home of 450 MB."""
     config = folder / ".claude"
     env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(config)}
-    elsewhere(generate_home, str(config), SEARCHED_FILES, SEARCHED_BYTES)
+    run_in_process(generate_home, str(config), SEARCHED_FILES, SEARCHED_BYTES)
     processor_ms(env, bench.shell("doctor", "--index", "rebuild"))
     times: dict[str, list[float]] = {"text": [], "--json": []}
     for _ in range(SEARCH_ROUNDS):

@@ -19,7 +19,7 @@ from tools.svg import Cell, animation, drawn, lines_of, picture
 
 FOLDER = REPO / "docs" / "pictures"
 CARDS = {"resume": "resume", "handoff": f"handoff {pictured.NEXT_STEP}", "trim": "trim"}
-VERBS = {"search": ["search", *pictured.ASKED], "lineage": ["lineage", pictured.SESSION[:8]]}
+VERBS = {"search": ["search", *pictured.QUESTION], "lineage": ["lineage", pictured.SESSION[:8]]}
 HELD = {
     "pasted": [
         "Handed off from",
@@ -64,7 +64,7 @@ def desk(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome
     """A home with the sessions of the pictures, seen from their folder."""
     cwd = config_home.root / "uploader"
     cwd.mkdir()
-    pictured.lay(config_home.project(str(cwd)), str(cwd))
+    pictured.write_sessions(config_home.project(str(cwd)), str(cwd))
     monkeypatch.chdir(cwd)
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     monkeypatch.setenv("COLUMNS", "120")

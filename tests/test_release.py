@@ -26,7 +26,7 @@ PINNED = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Everything that is published."""
     folder = tmp_path_factory.mktemp("release") / "dist"
-    release.build(folder)
+    release.build_release(folder)
     return folder
 
 
@@ -103,11 +103,11 @@ def test_no_hook_of_the_edition_looks_at_a_prompt(dist: Path) -> None:
 
 def test_the_changes_of_a_version() -> None:
     """Its section of the changelog, without its heading; without one nothing is released."""
-    said = release.changes(__version__)
+    said = release.changelog_section(__version__)
     assert said.startswith("### Added\n")
     assert "\n## [" not in said
     with pytest.raises(ValueError, match="no section of 9\\.9\\.9"):
-        release.changes("9.9.9")
+        release.changelog_section("9.9.9")
 
 
 @pytest.mark.e2e
@@ -127,7 +127,9 @@ def test_the_tag(client: ClientVersion, tmp_path: Path, monkeypatch: pytest.Monk
     )
     subprocess.run(commit, cwd=clone, check=True)
     monkeypatch.setattr(release, "ROOT", clone)
-    assert f"would create tag resume-hooks--v{__version__}" in release.tag(client.command[0])
+    assert f"would create tag resume-hooks--v{__version__}" in release.release_tag(
+        client.command[0]
+    )
 
 
 def hashes_of(component: dict[str, Any]) -> list[dict[str, str]]:

@@ -59,7 +59,10 @@ $ARGUMENTS
 RESUME_HOOKS_TEXT
 ```
 """
-LONG = f"\nand a timeout of {CLIENT_SECONDS * 1000} (it asks a model, which takes up to two and a half minutes)"
+LONG_TIMEOUT_HELP = (
+    f"\nand a timeout of {CLIENT_SECONDS * 1000} (it asks a model, which takes up to two and a half "
+    "minutes)"
+)
 
 
 def pages() -> dict[Path, str]:
@@ -71,8 +74,14 @@ def pages() -> dict[Path, str]:
         ROOT / "tests" / "part_functions.py": part_functions(),
         ROOT / "hooks" / "commands.mjs": commands_module(),
         ROOT / "hooks" / "shared_values.mjs": shared_values_module(),
-        **{ROOT / "hooks" / name: with_look_tokens(ROOT / "hooks" / name) for name in LOOKING},
-        **{ROOT / "hooks" / name: with_client_seconds(ROOT / "hooks" / name) for name in DECLARED},
+        **{
+            ROOT / "hooks" / name: insert_look_tokens(ROOT / "hooks" / name)
+            for name in CONTEXT_SCRIPTS
+        },
+        **{
+            ROOT / "hooks" / name: insert_client_seconds(ROOT / "hooks" / name)
+            for name in HOOK_DECLARATIONS
+        },
         **{
             ROOT / "commands" / f"{each.name}.md": slash_command(each)
             for each in ROWS.values()
@@ -89,7 +98,7 @@ def pages() -> dict[Path, str]:
     ):
         text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
         for name, table in tables.items():
-            text = with_table(text, name, table)
+            text = insert_table(text, name, table)
         found[DOCS / f"{page}.md"] = text
     return found
 
@@ -154,10 +163,10 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {options
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {answers}
 """Functions that answer a question, by the question: the part and the function."""
 '''
-    return _formatted(text, SOURCE / "part_table.py")
+    return _format_code(text, SOURCE / "part_table.py")
 
 
-def _formatted(text: str, path: Path) -> str:
+def _format_code(text: str, path: Path) -> str:
     ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(path), "-"]
     return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
 
@@ -225,7 +234,7 @@ def fits(_: Question[Function]) -> Callable[[Function], None]:
 if TYPE_CHECKING:
 {checks}
 '''
-    return _formatted(text, ROOT / "tests" / "part_functions.py")
+    return _format_code(text, ROOT / "tests" / "part_functions.py")
 
 
 def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
@@ -244,7 +253,7 @@ def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
                 yield question, function
 
 
-def with_table(page: str, name: str, table: str) -> str:
+def insert_table(page: str, name: str, table: str) -> str:
     """Return a page with a new table between its comments. Raise KeyError if it has no such comments."""
     place = re.search(
         rf"(<!-- made by `make docs`[^>]*: {name} -->\n).*?(<!-- end -->)", page, re.DOTALL
@@ -315,15 +324,15 @@ export const WAITING_MS = {(CLIENT_SECONDS - 10) * 1000} // milliseconds for an 
 """
 
 
-LOOKING = ("notice", "codex")
+CONTEXT_SCRIPTS = ("notice", "codex")
 """The scripts of hooks/ that check the size of a context."""
 
 
-DECLARED = ("hooks.json", "codex.json")
+HOOK_DECLARATIONS = ("hooks.json", "codex.json")
 """The declarations of hooks for the clients."""
 
 
-def with_look_tokens(script: Path) -> str:
+def insert_look_tokens(script: Path) -> str:
     """Return a script with the number of tokens from which it checks."""
     text = script.read_text(encoding="utf-8")
     renewed, count = re.subn(r"(?<= |\n)look=\d+", f"look={LOOK_TOKENS}", text)
@@ -332,7 +341,7 @@ def with_look_tokens(script: Path) -> str:
     return renewed
 
 
-def with_client_seconds(declarations: Path) -> str:
+def insert_client_seconds(declarations: Path) -> str:
     """Return the declarations of a client's hooks with the time limit of the prompt hook."""
     text = declarations.read_text(encoding="utf-8")
     at_prompt = r'("UserPromptSubmit".*?"timeout": )\d+'
@@ -345,7 +354,7 @@ def with_client_seconds(declarations: Path) -> str:
 def slash_command(trigger: Trigger) -> str:
     """Return the file of a slash command, which the model reads if no hook answered the command."""
     hint = f"argument-hint: {json.dumps(trigger.argument)}\n" if trigger.argument else ""
-    wait = LONG if trigger.name == "rollover" else ""
+    wait = LONG_TIMEOUT_HELP if trigger.name == "rollover" else ""
     return COMMAND.format(name=trigger.name, about=json.dumps(trigger.about), hint=hint, wait=wait)
 
 
@@ -377,7 +386,7 @@ def parts_table() -> str:
     for name in parts.NAMES:
         part = importlib.import_module(f"{parts.__name__}.{name}").PART
         brought = [
-            f"{field}: {', '.join(dict.fromkeys(map(_named, each)))}"
+            f"{field}: {', '.join(dict.fromkeys(map(_name_contributions, each)))}"
             for field, each in zip(part._fields, part, strict=True)
             if each
         ]
@@ -388,7 +397,7 @@ def parts_table() -> str:
     return _table(["part", "what it is", "brings"], rows)
 
 
-def _named(brought: tuple[Any, ...]) -> str:
+def _name_contributions(brought: tuple[Any, ...]) -> str:
     """Return a part's contributions as short names: an option with its verb, an answer by its question."""
     if isinstance(brought, Option):
         return f"`{brought.verb} {brought.names[0]}`"

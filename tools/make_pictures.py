@@ -63,7 +63,7 @@ def _at_home(row: list[Cell], home: str) -> list[Cell]:
     return row
 
 
-def cut(rows: Rows, first: str, last: str) -> Rows:
+def cut_rows(rows: Rows, first: str, last: str) -> Rows:
     """Return the rows from the last match of ``first`` up to the next match of ``last``, without empty ends."""
     texts = ["".join(cell.character for cell in row).rstrip() for row in rows]
     start = max(number for number, text in enumerate(texts) if re.search(first, text))
@@ -79,7 +79,7 @@ class Desk:
 
     def __init__(self, home: ClientHome, folder: Path) -> None:
         self.home, self.folder = home, folder
-        pictured.lay(home.project_folder, str(home.cwd))
+        pictured.write_sessions(home.project_folder, str(home.cwd))
 
     @contextmanager
     def client(self, rows: int, *, modules: bool = False) -> Iterator[Tui]:
@@ -105,7 +105,7 @@ class Desk:
         tui.wait_idle()
         return rows_of(tui._running()[1], str(self.home.root))  # noqa: SLF001 - the harness shows text alone
 
-    def typed(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
+    def screen_after_prompts(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
         """Return the client's screen after these prompts."""
         with self.client(rows) as tui:
             for prompt in prompts:
@@ -173,18 +173,20 @@ PASTED = "▐▛"
 
 def card(words: str, wait: str) -> Callable[[Desk], Rows]:
     """Return a function that makes the picture of a trigger's card."""
-    return lambda desk: cut(desk.typed(f"/resume-hooks:{words}", wait=wait), CARD, BOX)
+    return lambda desk: cut_rows(
+        desk.screen_after_prompts(f"/resume-hooks:{words}", wait=wait), CARD, BOX
+    )
 
 
-def pasted(desk: Desk) -> Rows:
+def picture_pasted_session(desk: Desk) -> Rows:
     """Return the screen of the new session after /resume was pasted."""
-    rows = desk.typed(
+    rows = desk.screen_after_prompts(
         f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step"
     )
-    return cut(rows, PASTED, BOX)
+    return cut_rows(rows, PASTED, BOX)
 
 
-def going_on(desk: Desk) -> list[Rows]:
+def picture_continuing(desk: Desk) -> list[Rows]:
     """Return the screens of a trim's question and of a handoff: the typed command, the new session, its next turn."""
     with desk.client(SCREEN, modules=True) as tui:
         tui.type(
@@ -205,7 +207,7 @@ def going_on(desk: Desk) -> list[Rows]:
         return [*frames, desk.screen(tui, pictured.ANSWER[:20])]
 
 
-def chooser(desk: Desk) -> Rows:
+def picture_chooser(desk: Desk) -> Rows:
     """Return the list, with the preview of the marked session."""
     rows = desk.shell(
         "resume",
@@ -214,29 +216,31 @@ def chooser(desk: Desk) -> Rows:
         key="Down",
         then=r"newest first\n(.*\n)*1 · ",
     )
-    return cut(rows, r"^\$ ", NEVER)
+    return cut_rows(rows, r"^\$ ", NEVER)
 
 
 PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
     "resume": ("The card of /resume-hooks:resume", card("resume", "Table: ")),
     "handoff": ("A handoff", card(f"handoff {pictured.NEXT_STEP}", "in a shell")),
-    "pasted": ("The fresh session", pasted),
+    "pasted": ("The fresh session", picture_pasted_session),
     "trim": ("What a trim would save", card("trim", "largest")),
-    "chooser": ("resume-hooks resume", chooser),
+    "chooser": ("resume-hooks resume", picture_chooser),
     "search": (
         "resume-hooks search",
-        lambda desk: cut(
-            desk.shell("search", *pictured.ASKED, wait=r"read: (?s:.*)read: "), r"^\$ ", NEVER
+        lambda desk: cut_rows(
+            desk.shell("search", *pictured.QUESTION, wait=r"read: (?s:.*)read: "), r"^\$ ", NEVER
         ),
     ),
     "lineage": (
         "resume-hooks lineage",
-        lambda desk: cut(desk.shell("lineage", pictured.SESSION[:8], wait=r"2\."), r"^\$ ", NEVER),
+        lambda desk: cut_rows(
+            desk.shell("lineage", pictured.SESSION[:8], wait=r"2\."), r"^\$ ", NEVER
+        ),
     ),
 }
 """The pictures by file name: the window's title, and a function that makes the content."""
 
-MOVING = {"going-on": ("A full session goes on", going_on)}
+ANIMATED_PICTURES = {"going-on": ("A full session goes on", picture_continuing)}
 """The animated pictures, which have several screens."""
 
 
@@ -254,15 +258,15 @@ def desk() -> Iterator[Desk]:
 
 def main(names: Sequence[str]) -> int:
     """Make the pictures with these names, or all of them. Return 0, or 2 for an unknown name."""
-    known = [*MOVING, *PICTURES]
+    known = [*ANIMATED_PICTURES, *PICTURES]
     if unknown := set(names) - set(known):
         sys.stderr.write(f"No such picture: {', '.join(unknown)}. There are: {', '.join(known)}\n")
         return 2
     FOLDER.mkdir(exist_ok=True)
     for name in names or known:
         with desk() as here:
-            if name in MOVING:
-                title, make_all = MOVING[name]
+            if name in ANIMATED_PICTURES:
+                title, make_all = ANIMATED_PICTURES[name]
                 source = animation(make_all(here), title)
             else:
                 title, make = PICTURES[name]

@@ -22,7 +22,7 @@ from typing import Any
 
 TARGET = Path(__file__).parent.parent / "src" / "resume_hooks" / "redaction" / "rules.json"
 
-LEFT_OUT = {
+OMITTED_RULES = {
     "generic-api-key", "database-password", "curl-auth-header", "curl-auth-user", "private-key", "jwt", "jwt-base64",
     "kubernetes-secret-yaml", "nuget-config-password", "pkcs12-file", "freemius-secret-key", "sidekiq-sensitive-url",
     "sidekiq-secret", "heroku-api-key", "openai-api-key", "anthropic-api-key", "anthropic-admin-api-key",
@@ -66,7 +66,7 @@ def main(source: str, version: str) -> None:
     tokens: list[dict[str, Any]] = []
     assigned: list[dict[str, Any]] = []
     for rule in tomllib.loads(raw.decode())["rules"]:
-        if rule["id"] in LEFT_OUT or rule["id"].endswith(PUBLIC):
+        if rule["id"] in OMITTED_RULES or rule["id"].endswith(PUBLIC):
             continue
         found = _ASSIGNED.match(rule["regex"])
         if found:
@@ -102,7 +102,7 @@ def token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> dict[st
 
 def assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any]:
     """Return a rule for a vendor's name before an assignment: an expression for the name, and the value's shape."""
-    plain = re.sub(r"\(\?-i:([^)]*)\)", lambda found: spelled(found[1]), words)
+    plain = re.sub(r"\(\?-i:([^)]*)\)", lambda found: simplify_name_pattern(found[1]), words)
     return {
         "kind": rule["id"],
         "words": re.sub(r"\((?!\?)", "(?:", plain.lower()),
@@ -111,7 +111,7 @@ def assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any
     }
 
 
-def spelled(words: str) -> str:
+def simplify_name_pattern(words: str) -> str:
     """Return ``ETSY|[Ee]tsy`` as ``etsy``, because the expressions differ only in the case of the name."""
     return "|".join(
         dict.fromkeys(re.sub(r"\[(\w)\w\]", r"\1", word).lower() for word in words.split("|"))
@@ -133,13 +133,13 @@ def python_form(regex: str) -> str:
     )
     regex = regex.replace(r"\z", r"\Z")
     while (place := regex.find("(?i)", 1)) > 0:
-        end = closing(regex, place)
+        end = find_group_end(regex, place)
         regex = f"{regex[:place]}(?i:{regex[place + 4 : end]}){regex[end:]}"
     re.compile(regex.encode())
     return regex
 
 
-def closing(regex: str, place: int) -> int:
+def find_group_end(regex: str, place: int) -> int:
     """Return the end of the group that contains ``place``, or the end of the expression."""
     depth, inside, at = 0, False, place + 4
     while at < len(regex):

@@ -16,7 +16,9 @@ ABOUT = (
     "prompt for its own names; keeps an index and copies of sessions, up to 20 GB (asks or says so first; off with one "
     "setting); lets its own reading commands run unasked; downloads 80 MB of Python packages once."
 )
-SHELF = "resume-hooks: hand a full Claude Code session off to a fresh, linked one."
+MARKETPLACE_DESCRIPTION = (
+    "resume-hooks: hand a full Claude Code session off to a fresh, linked one."
+)
 HOSTS = [
     "pypi.org",
     "files.pythonhosted.org",
@@ -27,13 +29,13 @@ KEYWORDS = ["session", "resume", "handoff", "context", "transcript", "lineage"]
 def manifests() -> dict[Path, str]:
     """Return the text of every manifest by its path."""
     publisher = json.loads((ROOT / "tools" / "publisher.json").read_text(encoding="utf-8"))
-    author = _known(publisher.pop("author"))
+    author = _filled_fields(publisher.pop("author"))
     both = {
         "name": PLUGIN_NAME,
         "version": __version__,
         "description": ABOUT,
         "author": author,
-        **_known(publisher),
+        **_filled_fields(publisher),
         "license": "MIT",
         "keywords": KEYWORDS,
     }
@@ -45,7 +47,7 @@ def manifests() -> dict[Path, str]:
     codex = both | {"skills": "./skills/", "hooks": "./hooks/codex.json"}
     shelf = {
         "name": MARKETPLACE_NAME,
-        "description": SHELF,
+        "description": MARKETPLACE_DESCRIPTION,
         "owner": author,
         "plugins": [{"name": PLUGIN_NAME, "source": "./", "description": ABOUT}],
     }
@@ -58,7 +60,7 @@ def manifests() -> dict[Path, str]:
     return {ROOT / path: json.dumps(document, indent=2) + "\n" for path, document in found.items()}
 
 
-def _known(fields: dict[str, str]) -> dict[str, str]:
+def _filled_fields(fields: dict[str, str]) -> dict[str, str]:
     """Return the fields that a publisher has filled in."""
     return {key: value for key, value in fields.items() if value}
 

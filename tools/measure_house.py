@@ -55,10 +55,10 @@ def longest_chain(modules: dict[str, ast.Module]) -> int:
     needs = imports(modules)
 
     @cache
-    def height(name: str) -> int:
-        return 1 + max((height(other) for other in needs.get(name, ())), default=0)
+    def chain_length(name: str) -> int:
+        return 1 + max((chain_length(other) for other in needs.get(name, ())), default=0)
 
-    return max(height(name) for name in modules)
+    return max(chain_length(name) for name in modules)
 
 
 def classes_with_several_meanings(modules: dict[str, ast.Module]) -> Counter[str]:
@@ -125,7 +125,7 @@ SYMBOLS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 """Syntax nodes for a sign, or for something that is not written."""
 
 
-def density(folder: Path) -> dict[str, str]:
+def measure_density(folder: Path) -> dict[str, str]:
     """Return how much a line of code contains, without docstrings, comments and blank lines."""
     total: Counter[str] = Counter()
     for path in sorted(folder.rglob("*.py")):
@@ -169,7 +169,7 @@ def is_nested(comprehension: ast.AST) -> bool:
     return len(inner) > 1
 
 
-def contracts(folder: Path) -> str:
+def check_contracts(folder: Path) -> str:
     """Return the result of import-linter as one line, or ``none`` for a checkout without contracts."""
     if "importlinter" not in (folder / "pyproject.toml").read_text(encoding="utf-8"):
         return "none"
@@ -185,7 +185,7 @@ def contracts(folder: Path) -> str:
     )
 
 
-def parts_of(source: Path, modules: dict[str, ast.Module]) -> dict[str, str]:
+def measure_parts(source: Path, modules: dict[str, ast.Module]) -> dict[str, str]:
     """Return the lines of the core, of all parts and of each part.
 
     Also return the imports from the core to a part, and between two parts.
@@ -225,15 +225,15 @@ def figures(folder: Path) -> dict[str, str]:
         ),
         "packages": str(sum(1 for path in source.iterdir() if (path / "__init__.py").exists())),
         "lines of src": f"{lines(source):,}",
-        **parts_of(source, modules),
-        **density(source),
+        **measure_parts(source, modules),
+        **measure_density(source),
         "lines of tests": f"{lines(folder / 'tests'):,}",
         "lines of benchmarks": f"{lines(folder / 'benchmarks'):,}",
         "longest import chain": str(longest_chain(modules)),
         "class names with several meanings": f"{len(several)} ({sum(several.values())} classes)",
         "functions with more than five parameters": str(len(wide_functions(modules))),
         "pairs of files with six equal lines in a row": str(duplicate_pairs(source)),
-        "import contracts": contracts(folder),
+        "import contracts": check_contracts(folder),
     }
 
 

@@ -15,8 +15,8 @@ ROOT_SESSION = "c0ffee00-3b2a-4d19-8e77-2a90b4c6d811"
 TITLE = "Flaky upload test"
 NEXT_STEP = "write the regression test"
 ANSWER = "I read tests/test_upload.py first: it has the rule about the lock from docs/pool.md."
-ASKED = ("rule", "--or", "suite", "--role", "user")
-AGO = timedelta(hours=3)
+QUESTION = ("rule", "--or", "suite", "--role", "user")
+AFTERNOON_AGE = timedelta(hours=3)
 """The age of the afternoon: its cache is cold, whenever the pictures are made."""
 
 OTHERS = (
@@ -42,9 +42,9 @@ _TURNS = (
 """For each turn: the prompt, the file that was read and edited, and the thousands of tokens that it added."""
 
 
-def lay(folder: Path, cwd: str) -> None:
+def write_sessions(folder: Path, cwd: str) -> None:
     """Write the sessions of the pictures into a project folder."""
-    begun = datetime.now(UTC) - AGO - timedelta(hours=2)
+    begun = datetime.now(UTC) - AFTERNOON_AGE - timedelta(hours=2)
     before = {"session_id": ROOT_SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
     first = _conversation(begun - timedelta(days=1), before, _TURNS[:2])
     write_session(

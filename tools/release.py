@@ -34,7 +34,7 @@ PARTS_LISTS = {
 }
 """The package lists (SBOM), and the lock from which each is made."""
 
-UNASKED = ("UserPromptSubmit", "PreToolUse")
+PROMPT_HOOKS = ("UserPromptSubmit", "PreToolUse")
 """The hooks that the edition does not have."""
 
 ABOUT = (
@@ -44,33 +44,33 @@ ABOUT = (
 )
 
 
-def edition(target: Path) -> None:
+def assemble_edition(target: Path) -> None:
     """Assemble the edition for the directory. Raise WriteFailed."""
     assemble_plugin(str(target))
     for folder in ("commands", ".codex-plugin"):  # the hook on prompts answers the commands
         shutil.rmtree(target / folder)
-    with _rewritten(target / "hooks" / "hooks.json") as declared:
+    with _rewrite_json(target / "hooks" / "hooks.json") as declared:
         declared["description"] = (
             "Installs the engine; links sessions across /clear; holds what Claude Code may delete"
         )
-        for event in UNASKED:
+        for event in PROMPT_HOOKS:
             del declared["hooks"][event]
-    with _rewritten(target / ".claude-plugin" / "plugin.json") as manifest:
+    with _rewrite_json(target / ".claude-plugin" / "plugin.json") as manifest:
         manifest["description"] = ABOUT
-    with _rewritten(target / ".claude-plugin" / "marketplace.json") as shelf:
+    with _rewrite_json(target / ".claude-plugin" / "marketplace.json") as shelf:
         shelf["plugins"][0]["description"] = ABOUT
     shutil.copyfile(ROOT / "tools" / "edition.md", target / "README.md")
 
 
 @contextlib.contextmanager
-def _rewritten(path: Path) -> Iterator[dict[str, Any]]:
+def _rewrite_json(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the document of a file. Changes to it are written back after the block."""
     document = json.loads(path.read_text(encoding="utf-8"))
     yield document
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
-def changes(version: str) -> str:
+def changelog_section(version: str) -> str:
     """Return the changelog's section on a version. Raise ValueError if there is none."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(
@@ -98,23 +98,26 @@ def list_parts(target: Path, lock: str) -> None:
     subprocess.run(
         [*tool, "--pyproject", "pyproject.toml", "-o", str(target), lock], cwd=ROOT, check=True
     )
-    with _rewritten(target) as document:  # pyproject.toml gets the version from the code
+    with _rewrite_json(target) as document:  # pyproject.toml gets the version from the code
         document["metadata"]["component"]["version"] = __version__
 
 
-def build(target: Path) -> list[Path]:
+def build_release(target: Path) -> list[Path]:
     """Build everything in a folder, and replace the results of an earlier release there.
 
     Return the files to publish.
     """
-    said = changes(__version__)
+    said = changelog_section(__version__)
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     found = [
         target / make(str(target))
         for make in (hatchling.build.build_wheel, hatchling.build.build_sdist)
     ]
-    for name, put in (("plugin", lambda path: assemble_plugin(str(path))), ("edition", edition)):
+    for name, put in (
+        ("plugin", lambda path: assemble_plugin(str(path))),
+        ("edition", assemble_edition),
+    ):
         put(target / name)
         found.append(
             Path(shutil.make_archive(str(target / f"resume-hooks-{name}"), "gztar", target / name))
@@ -128,7 +131,7 @@ def build(target: Path) -> list[Path]:
     return [*found, target / "SHA256SUMS", target / "CHANGES.md"]
 
 
-def tag(client: str) -> str:
+def release_tag(client: str) -> str:
     """Return the tag that the client would set, as it prints it.
 
     Raise CalledProcessError if it refuses, such as for uncommitted changes.
@@ -143,10 +146,10 @@ def tag(client: str) -> str:
 
 def main() -> None:
     """Build, and print the files. If a client is installed, also print the tag that it would set."""
-    for path in build(DIST):
+    for path in build_release(DIST):
         print(f"{path.stat().st_size:>9,}  {path.relative_to(ROOT)}")
     client = shutil.which("claude")
-    print(tag(client) if client else "No tag was tried: claude is not on PATH.")
+    print(release_tag(client) if client else "No tag was tried: claude is not on PATH.")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from benchmarks.attribution.replay import (
     Sessions,
     commands_in,
     lines_in,
-    rebuilt,
+    rebuild_file,
     steps_in,
 )
 from resume_hooks.parts.attribution.line_search import EditFinder, parse_requested_line
@@ -60,7 +60,7 @@ Control = tuple[
 ]
 
 
-def planted(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iterator[Control]:
+def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iterator[Control]:
     """Return changes that no session made."""
     lines = file.lines
     bumped = [re.sub(r"\d+(?=\D*$)", lambda found: str(int(found[0]) + 1), line) for line in lines]
@@ -74,13 +74,13 @@ def planted(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iterator[C
         )
     at, start = rng.randrange(len(lines) + 1), rng.randrange(len(lines))
     trivial = [line for line in lines if sum(map(str.isalnum, line)) < 12] or [""]
-    own = [
+    measure_own_sessions = [
         rng.choice(trivial) if place % 3 else f"    a person's own line {place} at {at}"
         for place in range(12)
     ]
     added = {
         "merge of others' lines": foreign[: rng.randrange(10, 40)],
-        "people's lines, most of them trivial": own,
+        "people's lines, most of them trivial": measure_own_sessions,
         "a session's lines, copied by a person": lines[start : start + 12],
         "taken out by sessions, put back": [
             line for line in file.ever if file.ever[line] and line not in lines
@@ -142,19 +142,23 @@ class Measured:
     def _beyond_replay(self, named: set[str], path: Path, tail: str, line: str) -> str:
         if named & self.added[_WORKTREE.sub("", tail), line]:
             return "elsewhere"
-        own = (
+        measure_own_sessions = (
             command
             for session, command in self.commands
             if session in named and path.name in command
         )
-        return "command" if any(line in lines_in(command) for command in own) else "wrong"
+        return (
+            "command"
+            if any(line in lines_in(command) for command in measure_own_sessions)
+            else "wrong"
+        )
 
 
 def _verdict(named: set[str] | Sessions, authors: Sessions) -> str:
     return "silent" if not named else "right" if named & authors else "wrong"
 
 
-def _laid_out(where: Where) -> dict[Path, str]:
+def _copy_corpus(where: Where) -> dict[Path, str]:
     """Copy the corpus into a home, and return the session of each transcript."""
     ids: dict[Path, str] = {}
     for number, path in enumerate(corpus_sessions(), 1):
@@ -175,9 +179,11 @@ def main() -> int:
     rng = random.Random(SEED)
     with tempfile.TemporaryDirectory(prefix="resume-hooks-attribution-") as scratch:
         where = Where({"HOME": scratch, "CLAUDE_CONFIG_DIR": f"{scratch}/.claude"})
-        transcripts = _laid_out(where)
+        transcripts = _copy_corpus(where)
         steps = steps_in(transcripts)
-        files = [file for place, each in sorted(steps.items()) if (file := rebuilt(place, each))]
+        files = [
+            file for place, each in sorted(steps.items()) if (file := rebuild_file(place, each))
+        ]
         print(
             f"{len(files)} of {len(steps)} files rebuilt, {sum(len(file.lines) for file in files):,} lines"
         )
@@ -208,7 +214,7 @@ def main() -> int:
                     [each.lines for each in alike if Path(each.tail).name != Path(file.tail).name]
                     or [[]]
                 )
-                for kind, tail, lines, places in planted(file, foreign, rng):
+                for kind, tail, lines, places in plant_changes(file, foreign, rng):
                     measured.ask(kind, file, tail, lines, dict.fromkeys(places, NOBODY))
     print(f"{'':6}{'':38}{''.join(f'{name:>13}' for name in COLUMNS)}")
     for (half, kind), counts in sorted(measured.counts.items()):

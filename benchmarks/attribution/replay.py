@@ -55,7 +55,7 @@ class Rebuilt(NamedTuple):
 
 def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step]]:
     """Return every edit of each file, keyed by the folder of its first session and the path below that folder."""
-    held: dict[str, set[str]] = defaultdict(set)
+    kept_facts: dict[str, set[str]] = defaultdict(set)
     found: dict[str, dict[str, Any]] = {}
     roots: set[str] = set()
     for path, session in transcripts.items():
@@ -68,7 +68,7 @@ def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step
                 and "filePath" in details
                 and not {"content", "newString"}.isdisjoint(details)
             ):
-                held[row["uuid"]].add(session)
+                kept_facts[row["uuid"]].add(session)
                 found[row["uuid"]] = row
     files: dict[tuple[str, str], list[Step]] = defaultdict(list)
     for uuid, row in found.items():
@@ -79,7 +79,12 @@ def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step
         new = details["newString"] if "newString" in details else details["content"]
         times = -1 if details.get("replaceAll") else 1
         step = Step(
-            row["timestamp"], frozenset(held[uuid]), before, details.get("oldString"), new, times
+            row["timestamp"],
+            frozenset(kept_facts[uuid]),
+            before,
+            details.get("oldString"),
+            new,
+            times,
         )
         if root:
             files[root, path.removeprefix(f"{root}/")].append(step)
@@ -100,7 +105,7 @@ def commands_in(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
                     yield session, str(block["input"].get("command", ""))
 
 
-def rebuilt(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
+def rebuild_file(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
     """Return a file with the writers of its lines, or None if an edit can't be replayed."""
     text, authors, ever = "", list[Sessions](), defaultdict[str, set[str]](set)
     steps = sorted(steps, key=lambda step: step.time)
@@ -110,7 +115,7 @@ def rebuilt(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
             return None
         after = before.replace(step.old, step.new, step.times) if step.old else step.new
         for target, author in ((before, NOBODY), (after, step.sessions)):
-            authors = _carried(lines_in(text), lines_in(target), authors, author)
+            authors = _carry_authors(lines_in(text), lines_in(target), authors, author)
             text = target
             for line, written in zip(lines_in(text), authors, strict=True):
                 ever[line] |= written
@@ -127,7 +132,7 @@ def lines_in(text: str) -> list[str]:
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
-def _carried(
+def _carry_authors(
     old: list[str], new: list[str], authors: list[Sessions], author: Sessions
 ) -> list[Sessions]:
     """Return the writers of new lines: existing lines keep theirs, all others get ``author``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.going_on.measure import missed, own, tables
+from benchmarks.going_on.measure import measure_own_sessions, missed_items, tables
 from benchmarks.going_on.truth import HALVES, LOOKED_AT, SEALED
 from resume_hooks.paths import Where
 
@@ -16,7 +16,7 @@ def main(words: list[str]) -> None:
         known = sorted(
             Path(Where().projects).glob("*/*.jsonl"), key=lambda file: -file.stat().st_mtime
         )
-        print("\n".join(own(known[: int(words[1]) if words[1:] else 20])))
+        print("\n".join(measure_own_sessions(known[: int(words[1]) if words[1:] else 20])))
         return
     halves = [word for word in words if word != "--missed"]
     if not {*halves} <= {*HALVES}:
@@ -24,7 +24,7 @@ def main(words: list[str]) -> None:
             f"Usage: python -m benchmarks.going_on [{' '.join(HALVES)}] [--missed] | --own [COUNT]"
         )
     for group in [halves] if halves else [LOOKED_AT, SEALED]:
-        for line in (*tables(*group), "", *(missed(*group) if "--missed" in words else ())):
+        for line in (*tables(*group), "", *(missed_items(*group) if "--missed" in words else ())):
             print(line, flush=True)
 
 

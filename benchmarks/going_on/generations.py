@@ -72,11 +72,11 @@ class Left(NamedTuple):
     """The counts for the facts of a kind: all facts, the kept ones, old values, and unmarked old values."""
 
     facts: int
-    held: int
+    kept_facts: int
     old_values: int
-    stale: int
+    unmarked_values: int
 
-    def plus(self, other: Left) -> Left:
+    def add_counts(self, other: Left) -> Left:
         """Both together."""
         return Left(*(one + more for one, more in zip(self, other, strict=True)))
 
@@ -212,8 +212,8 @@ def left_in(opening: str, facts: Sequence[Fact]) -> Left:
         return any(_states(message, fact.subject.lower(), value.lower()) for message in messages)
 
     old = [(fact, value) for fact in facts for value in fact.old_values]
-    held = [fact for fact in facts if states(fact, fact.value)]
-    return Left(len(facts), len(held), len(old), sum(states(*pair) for pair in old))
+    kept_facts = [fact for fact in facts if states(fact, fact.value)]
+    return Left(len(facts), len(kept_facts), len(old), sum(states(*pair) for pair in old))
 
 
 def main(more: int, *, in_unseen_words: bool) -> None:
@@ -226,8 +226,8 @@ def main(more: int, *, in_unseen_words: bool) -> None:
             *_, last = openings(ConfigHome.at(Path(root)), Talk(facts, dice), more)
         for kind in ours:
             of_kind = [fact for fact in facts if kind in {fact.kind, "all"}]
-            ours[kind] = ours[kind].plus(left_in(last[0], of_kind))
-            pasted[kind] = pasted[kind].plus(left_in(last[1], of_kind))
+            ours[kind] = ours[kind].add_counts(left_in(last[0], of_kind))
+            pasted[kind] = pasted[kind].add_counts(left_in(last[1], of_kind))
         if "--missed" in sys.argv:
             wrong = [
                 fact
@@ -246,11 +246,11 @@ def main(more: int, *, in_unseen_words: bool) -> None:
         other = pasted[kind]
         cells = [
             kind,
-            f"{one.held} of {one.facts}",
-            f"{one.stale} of {one.old_values}",
-            str(other.held),
+            f"{one.kept_facts} of {one.facts}",
+            f"{one.unmarked_values} of {one.old_values}",
+            str(other.kept_facts),
         ]
-        print(f"| {' | '.join([*cells, str(other.stale)])} |")
+        print(f"| {' | '.join([*cells, str(other.unmarked_values)])} |")
 
 
 if __name__ == "__main__":

@@ -53,23 +53,25 @@ def rows_of(opening: str) -> list[Row]:
     return rows
 
 
-def prose(text: str) -> list[Row]:
+def rows_of_prose(text: str) -> list[Row]:
     """Return the rows of any other text."""
     return [Row("", line) for line in text.split("\n")]
 
 
-def flat(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     """Return a text in which all white space is the same."""
     return " ".join(text.split())
 
 
-def holds(item: Item, text: str, rows: Sequence[Row]) -> bool:
+def text_keeps_item(item: Item, text: str, rows: Sequence[Row]) -> bool:
     """Check whether a ``flat`` text has an item (a command: its ``core``) verbatim, or one of its rows keeps it."""
-    wanted = core(item.text)[:WHOLE] if item.kind == "command" else flat(item.text)
-    return wanted in text or keeps(item, rows)
+    wanted = (
+        command_core(item.text)[:WHOLE] if item.kind == "command" else collapse_spaces(item.text)
+    )
+    return wanted in text or row_keeps_item(item, rows)
 
 
-def keeps(item: Item, rows: Sequence[Row]) -> bool:
+def row_keeps_item(item: Item, rows: Sequence[Row]) -> bool:
     """Check whether one of the rows keeps an item.
 
     A file or command must be in one of its sections, or in prose.
@@ -77,16 +79,19 @@ def keeps(item: Item, rows: Sequence[Row]) -> bool:
     named = SECTIONS.get(item.kind, ("",))
     looked_at = [row for row in rows if not row.section or row.section.startswith(named)]
     if item.kind == "file":
-        return any(_names(row, item.text) for row in looked_at)
+        return any(_names_file(row, item.text) for row in looked_at)
     if item.kind == "command":
-        wanted = core(item.text)[:WHOLE]
-        return any(wanted in core(row.text) for row in looked_at)
-    wanted = flat(item.text).lower()
+        wanted = command_core(item.text)[:WHOLE]
+        return any(wanted in command_core(row.text) for row in looked_at)
+    wanted = collapse_spaces(item.text).lower()
     telling = {word.lower() for word in _WORD.findall(item.text)}
-    return any(wanted in flat(row.text).lower() or _tells(row.text, telling) for row in looked_at)
+    return any(
+        wanted in collapse_spaces(row.text).lower() or _states_rarest_words(row.text, telling)
+        for row in looked_at
+    )
 
 
-def core(command: str) -> str:
+def command_core(command: str) -> str:
     """Return a command on one line, without a leading cd and without commands that only shorten its output."""
     if command.startswith("eval $'"):  # several lines, as in a digest
         command = re.sub(
@@ -98,13 +103,13 @@ def core(command: str) -> str:
     return found
 
 
-def _tells(row: str, telling: set[str]) -> bool:
+def _states_rarest_words(row: str, telling: set[str]) -> bool:
     """Check whether a row contains most of the rarest words of a sentence."""
     said = {word.lower() for word in _WORD.findall(row)}
     return len(telling) > 2 and len(telling & said) >= MOST * len(telling)
 
 
-def _names(row: Row, path: str) -> bool:
+def _names_file(row: Row, path: str) -> bool:
     """Check whether a row names a file: one path is the end of the other.
 
     Prose must contain the file's name.

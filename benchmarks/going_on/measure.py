@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from benchmarks.going_on.judge import flat, holds, keeps
+from benchmarks.going_on.judge import collapse_spaces, row_keeps_item, text_keeps_item
 from benchmarks.going_on.truth import KINDS, Item, items, source_of
-from benchmarks.going_on.ways import Left, compacted, laid, named_size, whole_session
+from benchmarks.going_on.ways import Left, compacted, copy_session, named_size, whole_session
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 
 IN, NEAR, OUT = "in context", "one read away", "out of reach"
@@ -44,9 +44,9 @@ class Sums:
 
 def place(item: Item, left: Left) -> str:
     """Return where an item is after this way."""
-    if holds(item, left.text, left.rows):
+    if text_keeps_item(item, left.text, left.rows):
         return IN
-    return NEAR if item.record in left.named or keeps(item, left.more) else OUT
+    return NEAR if item.record in left.named or row_keeps_item(item, left.more) else OUT
 
 
 def tables(*halves: str) -> Iterator[str]:
@@ -71,17 +71,17 @@ def tables(*halves: str) -> Iterator[str]:
         yield as_readers_find(covered)
 
 
-def own(paths: Sequence[Path]) -> Iterator[str]:
+def measure_own_sessions(paths: Sequence[Path]) -> Iterator[str]:
     """Return the lines with the tokens of each way, from sessions without labels."""
     yield f"{len(paths)} sessions of this home"
     yield from _table(_sums(dict.fromkeys(paths, ())))
 
 
-def missed(*halves: str) -> Iterator[str]:
+def missed_items(*halves: str) -> Iterator[str]:
     """Yield the items that a handoff of the usual size does not contain."""
     for item in (item for half in halves for item in items(half)):
         if place(item, _usual(source_of(item.session))) != IN:
-            yield f"  missed {item.kind:10} {item.session[-36:][:8]}:{item.record} {flat(item.text)[:150]}"
+            yield f"  missed {item.kind:10} {item.session[-36:][:8]}:{item.record} {collapse_spaces(item.text)[:150]}"
 
 
 def row(way: str, sums: Sums) -> str:
@@ -110,7 +110,7 @@ def as_readers_find(covered: Sequence[Item]) -> str:
 
 @cache
 def _usual(source: Path) -> Left:
-    with laid(source) as path:
+    with copy_session(source) as path:
         return next(
             went.left for went in whole_session(path) if went.way == USUAL and went.left is not None
         )
@@ -119,7 +119,7 @@ def _usual(source: Path) -> Left:
 def _sums(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, Sums]:
     sums: dict[str, Sums] = {}
     for source, labelled in sessions.items():
-        with laid(source) as path:
+        with copy_session(source) as path:
             for way, left in whole_session(path):
                 sums.setdefault(way, Sums()).add(left, labelled)
     return sums
@@ -128,7 +128,7 @@ def _sums(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, Sums]:
 def _sums_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, Sums]:
     sums: dict[str, Sums] = {}
     for source, labelled in sessions.items():
-        with laid(source) as path:
+        with copy_session(source) as path:
             for way, left in compacted(path):
                 sums.setdefault(way, Sums()).add(left, labelled)
     return sums

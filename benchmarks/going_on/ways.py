@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.going_on.judge import Row, flat, prose, rows_of
+from benchmarks.going_on.judge import Row, collapse_spaces, rows_of, rows_of_prose
 from resume_hooks import fork_session, trim
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_if_worthwhile
@@ -87,12 +87,16 @@ def named_size(size: int) -> str:
     return str(size) if size % 1_000 else f"{size // 1_000}k"
 
 
-def plain(base: int, text: str) -> Left:
+def result_of_text(base: int, text: str) -> Left:
     """Return the result of a new session that opens with a text; ``base`` tokens precede it in every session."""
-    return Left(base + round(len(text) / tokens.CHARACTERS_PER_TOKEN), flat(text), prose(text))
+    return Left(
+        base + round(len(text) / tokens.CHARACTERS_PER_TOKEN),
+        collapse_spaces(text),
+        rows_of_prose(text),
+    )
 
 
-def sent(path: Path, before: Left | None, parent: Path) -> Left:
+def result_of_file(path: Path, before: Left | None, parent: Path) -> Left:
     """Return what the client sends for a file: its live chain.
 
     The tokens are those of the parent, less the removed characters.
@@ -104,7 +108,7 @@ def sent(path: Path, before: Left | None, parent: Path) -> Left:
         for node in transcript.chain
         if (record := records.parse_record(raw[node.number])) is not None
     ]
-    text = flat(
+    text = collapse_spaces(
         "\n".join(
             part for record in parsed for part in records.strings_in_value(record.get("message"))
         )
@@ -122,7 +126,7 @@ def sent(path: Path, before: Left | None, parent: Path) -> Left:
     return Left(count, text, named=named)
 
 
-def referring(left: Left) -> Left:
+def resolve_peer_references(left: Left) -> Left:
     """Return a result with the records that the peer's references lead to."""
     return left._replace(
         named=left.named | {int(line) - 1 for line in PEER_REFERENCE.findall(left.text)}
@@ -134,7 +138,7 @@ def whole_session(path: Path) -> Iterator[Went]:
 
     A way is empty if it needs a model's text and there is none.
     """
-    here = sent(path, None, path)
+    here = result_of_file(path, None, path)
     base = _base(path)
     records_of_it = _parsed(path)
     yield Went("go on", here)
@@ -143,22 +147,23 @@ def whole_session(path: Path) -> Iterator[Went]:
         name = named_size(size)
         yield Went(f"handoff, {name}", handed_off(path, base, ChildContents(digest, tokens=size)))
         yield Went(
-            f"the last {name} of what was said", plain(base, last_words(records_of_it, size))
+            f"the last {name} of what was said",
+            result_of_text(base, last_words(records_of_it, size)),
         )
         yield Went(
             f"all prompts, then the newest words, {name}",
-            plain(base, prompts_first(records_of_it, size)),
+            result_of_text(base, prompts_first(records_of_it, size)),
         )
-    for way, make in cuts():
+    for way, make in copying_ways():
         child = make(path)
         left = (
-            here if child is None else referring(sent(child, here, path))
+            here if child is None else resolve_peer_references(result_of_file(child, here, path))
         )  # nothing is written if a trim would not pay
         yield Went(way, left)
         if child is not None:
             child.unlink()
     for way in MODEL:
-        yield by_model(way, path, base, digest)
+        yield way_of_model(way, path, base, digest)
 
 
 def compacted(path: Path) -> Iterator[Went]:
@@ -174,7 +179,8 @@ def compacted(path: Path) -> Iterator[Went]:
     base = _base(path)
     summary = records.join_text_blocks(told)
     yield Went(
-        "the client's summary", plain(base, summary)._replace(tokens=base + TOKENS_AFTER_COMPACTION)
+        "the client's summary",
+        result_of_text(base, summary)._replace(tokens=base + TOKENS_AFTER_COMPACTION),
     )
     path.write_bytes(b"\n".join(raw[:at]) + b"\n")
     records_of_it = _parsed(path)
@@ -182,20 +188,23 @@ def compacted(path: Path) -> Iterator[Went]:
     for size in COMPACTIONS:
         name = named_size(size)
         facts = describe_lost_facts(path.stem, str(path), characters_for_tokens(size), LIMIT)
-        yield Went(f"`config compaction {name}`", plain(base, facts)._replace(rows=rows_of(facts)))
+        yield Went(
+            f"`config compaction {name}`", result_of_text(base, facts)._replace(rows=rows_of(facts))
+        )
         yield Went(f"handoff, {name}", handed_off(path, base, ChildContents(digest, tokens=size)))
         yield Went(
-            f"the last {name} of what was said", plain(base, last_words(records_of_it, size))
+            f"the last {name} of what was said",
+            result_of_text(base, last_words(records_of_it, size)),
         )
 
 
-def cuts() -> Iterator[tuple[str, Make]]:
+def copying_ways() -> Iterator[tuple[str, Make]]:
     """Return the ways that make a shorter or complete copy without a model, as functions by name."""
-    yield "trim", trimmed()
-    yield "trim, all it can", trimmed(threshold=["100"], keep_recent=0, assistant=1_000)
+    yield "trim", make_trim_way()
+    yield "trim, all it can", make_trim_way(threshold=["100"], keep_recent=0, assistant=1_000)
     if os.environ.get("BENCH_PEER"):
-        yield "peer: aichat trim", theirs
-    yield "fork", forked
+        yield "peer: aichat trim", run_peer_trim
+    yield "fork", fork_session_way
 
 
 def handed_off(path: Path, base: int, contents: ChildContents) -> Left:
@@ -216,8 +225,8 @@ def handed_off(path: Path, base: int, contents: ChildContents) -> Left:
     child.unlink()
     text = head + opening.rpartition(f"\n\n{NEXT_STEP_HEADING}\n")[0]
     # A model's summary is between the lineage and the digest.
-    rows = [*(prose(before) if contents.summary else ()), *rows_of(text)]
-    found = flat(f"{contents.summary}\n{text}")
+    rows = [*(rows_of_prose(before) if contents.summary else ()), *rows_of(text)]
+    found = collapse_spaces(f"{contents.summary}\n{text}")
     return Left(
         base + said, found, rows, more=rows_of(format_whole_digest(contents.digest or Digest()))
     )
@@ -242,20 +251,20 @@ def prompts_first(parsed: Sequence[Record], size: int) -> str:
     return f"{asked}\n{last_words(parsed, size)[-(characters_for_tokens(size) - len(asked)) :]}"
 
 
-def by_model(way: str, path: Path, base: int, digest: Digest) -> Went:
+def way_of_model(way: str, path: Path, base: int, digest: Digest) -> Went:
     """Return a way that needs a model's text. If the way is ours, our opening of the usual size follows the text."""
     file = Path(os.environ.get("BENCH_SUMMARIES", os.devnull), way, f"{path.stem}.md")
     if not file.is_file():
         return Went(way, None)
     text = "\n".join(row for row in file.read_text(encoding="utf-8").split("\n") if row.strip())
     if way != MODEL[0]:
-        return Went(way, plain(base, text))
+        return Went(way, result_of_text(base, text))
     return Went(
         way, handed_off(path, base, ChildContents(digest, summary=text, tokens=DEFAULT_TOKENS))
     )
 
 
-def trimmed(**how: object) -> Make:
+def make_trim_way(**how: object) -> Make:
     """Return a function that makes a trim with some options, or returns None if the trim would not pay."""
 
     def make(path: Path) -> Path | None:
@@ -265,7 +274,7 @@ def trimmed(**how: object) -> Make:
     return make
 
 
-def forked(path: Path) -> Path | None:
+def fork_session_way(path: Path) -> Path | None:
     """Return a fork of the whole live conversation."""
     try:
         return Path(fork_session(path).file)
@@ -273,7 +282,7 @@ def forked(path: Path) -> Path | None:
         return None
 
 
-def theirs(path: Path) -> Path | None:
+def run_peer_trim(path: Path) -> Path | None:
     """Return the peer's trim to a new file, with its own defaults."""
     known = set(path.parent.iterdir())
     command = [os.environ["BENCH_PEER"], "trim", str(path), "--simple-ui"]
@@ -283,7 +292,7 @@ def theirs(path: Path) -> Path | None:
 
 
 @contextmanager
-def laid(source: Path) -> Iterator[Path]:
+def copy_session(source: Path) -> Iterator[Path]:
     """Yield a copy of a session in a home of its own, which is the home of this process during the block."""
     with tempfile.TemporaryDirectory() as root:
         config = Path(root, ".claude")

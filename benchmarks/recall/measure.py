@@ -44,9 +44,9 @@ def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[
         ways = [
             wordings for question in asked for wordings in ((question.text,), question.wordings)
         ]
-        theirs = peer.Peer(found, home, scratch / "peer", ways)
-        print(theirs.note)
-        yield theirs
+        run_peer_trim = peer.Peer(found, home, scratch / "peer", ways)
+        print(run_peer_trim.note)
+        yield run_peer_trim
     else:
         print(
             "peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools"
@@ -90,8 +90,10 @@ def print_sureness(title: str, asked: Sequence[Asked]) -> None:
     """Print whether strong hits are right and weak ones wrong, for the first few hits of each answer."""
     found = sureness(asked)
     parts = ", ".join(f"{name} {found[name].right:.2f} of {found[name].hits}" for name in STRENGTHS)
-    held = 1 - found["weak"].right >= found["strong"].right
-    print(f"right hits, {title}: {parts}; weak wrong >= strong right: {'yes' if held else 'NO'}")
+    kept_facts = 1 - found["weak"].right >= found["strong"].right
+    print(
+        f"right hits, {title}: {parts}; weak wrong >= strong right: {'yes' if kept_facts else 'NO'}"
+    )
 
 
 def ask(

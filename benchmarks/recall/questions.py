@@ -156,11 +156,11 @@ class Home:
     def __init__(self, config: Path) -> None:
         self.config = config
         self.where = {"CLAUDE_CONFIG_DIR": str(config)}
-        self._names = dict(self._filled())
+        self._names_file = dict(self._filled())
 
     def name(self, file: str) -> str:
         """Return the corpus's own name of a file in this home."""
-        return self._names[file]
+        return self._names_file[file]
 
     def _filled(self) -> Iterator[tuple[str, str]]:
         """Copy every file, and yield each copy with the name of its original."""

@@ -10,15 +10,32 @@ import pytest
 
 from benchmarks.going_on.generations import Left as Facts
 from benchmarks.going_on.generations import left_in
-from benchmarks.going_on.judge import Row, core, holds, prose, rows_of
-from benchmarks.going_on.measure import HEADS, IN, NEAR, OUT, Sums, own, place, row, tables
-from benchmarks.going_on.planted import CHANGING, LATE, WORDINGS, Fact, Statement, planted_facts
+from benchmarks.going_on.judge import Row, command_core, rows_of, rows_of_prose, text_keeps_item
+from benchmarks.going_on.measure import (
+    HEADS,
+    IN,
+    NEAR,
+    OUT,
+    Sums,
+    measure_own_sessions,
+    place,
+    row,
+    tables,
+)
+from benchmarks.going_on.planted import (
+    CHANGING,
+    LATE,
+    WORDINGS,
+    Fact,
+    Statement,
+    planted_facts,
+)
 from benchmarks.going_on.truth import SAMPLE, Item, items, source_of
 from benchmarks.going_on.ways import (
     MODEL,
     Left,
     compacted,
-    laid,
+    copy_session,
     last_words,
     prompts_first,
     whole_session,
@@ -54,13 +71,13 @@ def test_rows_of_an_opening_have_the_name_of_their_section() -> None:
 
 def test_an_item_is_found_word_for_word_or_by_its_row() -> None:
     """White space is ignored. A file is found by its section or its name, a command by its core."""
-    assert holds(DECISION, "we take the lock first, then", ())
-    assert not holds(DECISION, "the lock is taken first", ())
-    assert holds(FILE, "", rows_of(OPENING))
-    assert holds(FILE, "", prose("I changed pool.py"))
-    assert not holds(READ, "", rows_of(OPENING))
-    assert holds(COMMAND, "", rows_of(OPENING))
-    assert core(r"eval $'cat <<\'E\'\nx\\y\nE'") == r"cat <<'E' x\y E'"
+    assert text_keeps_item(DECISION, "we take the lock first, then", ())
+    assert not text_keeps_item(DECISION, "the lock is taken first", ())
+    assert text_keeps_item(FILE, "", rows_of(OPENING))
+    assert text_keeps_item(FILE, "", rows_of_prose("I changed pool.py"))
+    assert not text_keeps_item(READ, "", rows_of(OPENING))
+    assert text_keeps_item(COMMAND, "", rows_of(OPENING))
+    assert command_core(r"eval $'cat <<\'E\'\nx\\y\nE'") == r"cat <<'E' x\y E'"
 
 
 def test_an_item_behind_a_placeholder_is_near() -> None:
@@ -101,7 +118,9 @@ def test_a_handoff_of_the_sample_has_every_labelled_item() -> None:
     handoff = next(line for line in tables(SAMPLE) if line.startswith("| handoff, 12k "))
     assert handoff.count("| 100 ") == 7
     assert "100" not in next(
-        line for line in own([source_of(SAMPLE)]) if line.startswith("| handoff, 12k ")
+        line
+        for line in measure_own_sessions([source_of(SAMPLE)])
+        if line.startswith("| handoff, 12k ")
     )
 
 
@@ -113,7 +132,7 @@ def test_a_stored_summary_of_a_model_is_measured(
     (tmp_path / MODEL[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
     for folder, is_there in ((tmp_path, True), (tmp_path / "none", False)):
         monkeypatch.setenv("BENCH_SUMMARIES", str(folder))
-        with laid(source_of(SAMPLE)) as path:
+        with copy_session(source_of(SAMPLE)) as path:
             left = next(went.left for went in whole_session(path) if went.way == MODEL[0])
         assert bool(left and "src/nowhere.py" in left.text) is is_there
 
@@ -131,7 +150,7 @@ def test_a_compaction_is_measured_on_earlier_messages(tmp_path: Path) -> None:
     ]
     source = tmp_path / f"{SESSION}.jsonl"
     source.write_bytes(session_bytes([*before, cut, *after]))
-    with laid(source) as path:
+    with copy_session(source) as path:
         ways = {way: left for way, left in compacted(path) if left is not None}
     assert not any("zebras" in left.text for left in ways.values())
     assert "The user set rules." in ways["the client's summary"].text
@@ -168,7 +187,7 @@ def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None
     found = items("tune")
     source = source_of(found[0].session)
     before = dict(os.environ)
-    with laid(source) as path:
+    with copy_session(source) as path:
         ways = {way: left for way, left in whole_session(path) if left is not None}
     assert dict(os.environ) == before
     assert ways["go on"].tokens >= ways["trim"].tokens >= ways["trim, all it can"].tokens

@@ -22,7 +22,7 @@ from tools import release
 @pytest.fixture
 def edition(tmp_path: Path) -> Path:
     """The edition."""
-    release.edition(tmp_path / "edition")
+    release.assemble_edition(tmp_path / "edition")
     return tmp_path / "edition"
 
 

@@ -53,8 +53,8 @@ def test_a_value_is_learned_as_it_is_seen() -> None:
     redactor = Redactor(["password: xho9\u200byp\u2060jaxtbw"])
     assert redactor.redact(f"the value {VALUE} is old") == f"the value {GONE} is old"
     line = json.dumps({"message": {"content": "it is " + "\u200b".join(VALUE)}}).encode()
-    for spelled in (line, line.replace(b"200b", b"200B")):
-        assert json.loads(redactor.redact_line(spelled)[0]) == {
+    for simplify_name_pattern in (line, line.replace(b"200b", b"200B")):
+        assert json.loads(redactor.redact_line(simplify_name_pattern)[0]) == {
             "message": {"content": f"it is {GONE}"}
         }
 
