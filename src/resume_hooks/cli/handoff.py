@@ -55,7 +55,7 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         next_step=options.new_task or options.next_step,
         size=size,
         is_new_task=options.new_task is not None,
-        to=options.to or "",
+        target_agent=options.to or "",
         edit=edit_text if options.edit else None,
         part_options=options,
     )

@@ -133,9 +133,9 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     output_dir: str | None = None,
     contents: ChildContents = NO_CONTENTS,
     child: Draft | None = None,
-    to: str = "",
+    target_agent: str = "",
 ) -> FreshPlan:
-    """Plan a fresh child of ``parent`` for the agent ``to``, by default the parent's agent.
+    """Plan a fresh child of ``parent`` for ``target_agent``, by default the parent's agent.
 
     ``kind`` is rollover or handoff. ``child`` is an existing draft. Raises NothingToHandOff if the
     session has no prompt, and UsageError for an unusable parent or step.
@@ -143,7 +143,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     if kind != "handoff":
         require_complete(parent)
     parent = Session.from_file(parent, where)
-    ends, writer = parent.ends, load_child_writer(parent, to, where)
+    ends, writer = parent.ends, load_child_writer(parent, target_agent, where)
     step = validate_next_step(ends, next_step)
     if child is None:
         child = writer.draft_child(parent, ends, kind, output_dir, about=step)
@@ -162,10 +162,15 @@ def scan_for_trim(session: SessionFile, where: Where) -> Trimmable:
 
 
 def draft_child(
-    parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = ""
+    parent: SessionFile,
+    kind: Kind,
+    where: Where,
+    output_dir: str | None = None,
+    *,
+    target_agent: str = "",
 ) -> Draft:
-    """Return a draft of a child for the agent ``to``, by default the parent's agent."""
-    writer = load_child_writer(parent, to, where)
+    """Return a draft of a child for ``target_agent``, by default the parent's agent."""
+    writer = load_child_writer(parent, target_agent, where)
     return writer.draft_child(parent, Session.from_file(parent, where).ends, kind, output_dir)
 
 
@@ -188,12 +193,12 @@ def describe_parent_agent(draft: Draft, where: Where) -> str:
     ).strip()
 
 
-def load_child_writer(parent: SessionFile, to: str, where: Where) -> Writer:
-    """Load the writer for a child of the agent ``to``, by default the parent's agent.
+def load_child_writer(parent: SessionFile, target_agent: str, where: Where) -> Writer:
+    """Load the writer for a child of ``target_agent``, by default the parent's agent.
 
     A session whose own agent cannot resume sessions is continued in Claude Code.
     """
-    name = to or parent.agent
+    name = target_agent or parent.agent
     return load_writer(name if row_of_agent(name).writer else CLAUDE_NAME, where)
 
 

@@ -277,7 +277,7 @@ def test_an_encrypted_summary_is_reported(where: Where) -> None:
             *talk,
         ],
     )
-    fork = write_child(plan_fork(thread_file(where), where, ForkSpec(to="claude")), where)
+    fork = write_child(plan_fork(thread_file(where), where, ForkSpec(target_agent="claude")), where)
     text = Path(fork.file).read_text("utf-8")
     assert fork.tokens_after > fork.tokens_before, (
         "what every request begins with is in it, and what is told"
@@ -298,7 +298,7 @@ def test_unsupported_children_are_refused(where: Where) -> None:
     with pytest.raises(UsageError, match="sub-agent"):
         plan_fork(thread_file(where, other), where)
     with pytest.raises(UsageError, match="both a cut and another agent"):
-        plan_fork(thread_file(where), where, ForkSpec(CutAtTurn(1), to="claude"))
+        plan_fork(thread_file(where), where, ForkSpec(CutAtTurn(1), target_agent="claude"))
     with pytest.raises(UsageError, match="home"):
         plan_fork(thread_file(where), where, ForkSpec(home="/"))
     with pytest.raises(UsageError, match="is not trimmed"):

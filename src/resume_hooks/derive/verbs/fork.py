@@ -32,7 +32,7 @@ class ForkSpec(NamedTuple):
 
     cut: CutSelector | None = None
     home: str | None = None
-    to: str = ""
+    target_agent: str = ""
 
 
 WHOLE = ForkSpec()
@@ -63,7 +63,7 @@ def plan_fork(
 
     require_complete(session)
     session = Session.from_file(session, where)  # read once for the draft and for the sizes
-    source_agent, target_agent = session.agent, spec.to or session.agent
+    source_agent, target_agent = session.agent, spec.target_agent or session.agent
     if spec.home is not None and not source_agent == target_agent == CLAUDE_NAME:
         raise UsageError(
             "Only a Claude Code session can get another home", "Leave out --here and --home."
@@ -79,7 +79,7 @@ def plan_fork(
     messages = conversation_as_text(scan_transcript(session.file), session.session_id)
     if not messages:
         raise NothingToFork("There is nothing to fork: this session has no conversation")
-    draft = agents.draft_child(session, "fork", where, output_dir, to=spec.to)
+    draft = agents.draft_child(session, "fork", where, output_dir, target_agent=spec.target_agent)
     introduction = (
         f"{draft.block}\n\n{agents.describe_parent_agent(draft, where)} The conversation follows as text, "
         "without its thinking."

@@ -51,7 +51,7 @@ class HandoffSpec(NamedTuple):
     """The options of a handoff.
 
     ``next_step`` is the new session's first task. ``is_new_task`` means that the task does not
-    belong to this session's work. ``size`` is a validated size, or ``""`` for the default. ``to``
+    belong to this session's work. ``size`` is a validated size, or ``""`` for the default. ``target_agent``
     names another agent. ``edit`` lets the user change the digest and yields the user's text.
     ``has_files`` means that the files that the settings and ``part_options`` request are written
     too.
@@ -60,7 +60,7 @@ class HandoffSpec(NamedTuple):
     next_step: str = ""
     size: str = ""
     is_new_task: bool = False
-    to: str = ""
+    target_agent: str = ""
     edit: Edit | None = None
     has_files: bool = True
     part_options: object = None
@@ -118,7 +118,7 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
         next_step=spec.next_step,
         output_dir=caller.output_dir,
         contents=contents,
-        to=spec.to,
+        target_agent=spec.target_agent,
     )
 
 
@@ -173,7 +173,9 @@ def _plan_again_and_write(
     # Plan again: during the edit other children may have been written, and the parent may have
     # grown.
     parent = parent.read_again()
-    child = agents.draft_child(parent, "handoff", caller.where, caller.output_dir, to=spec.to)
+    child = agents.draft_child(
+        parent, "handoff", caller.where, caller.output_dir, target_agent=spec.target_agent
+    )
     old_id, new_id = first_plan.draft.session_id, child.session_id
     edited = edited.replace(digest_reference(old_id), digest_reference(new_id))
     plan = agents.plan_fresh(
@@ -184,7 +186,7 @@ def _plan_again_and_write(
         output_dir=caller.output_dir,
         contents=first_plan.contents._replace(edited=edited),
         child=child,
-        to=spec.to,
+        target_agent=spec.target_agent,
     )
     write_files = _make_file_writer(plan, spec, caller)
     return _write(plan, write_files, spec, caller)
