@@ -80,7 +80,7 @@ def main() -> int:
             compared[kind] += 1
             windows += len(set(found.windows.values())) <= 1
             name = path.relative_to(corpus_folder())
-            if kind == APART:
+            if kind == DIFFERENT:
                 print(f"apart: {name}: {found.tokens}")
             if len(set(found.windows.values())) > 1:
                 print(f"windows: {name}: {found.windows}")
@@ -99,12 +99,12 @@ def main() -> int:
     print(
         f"{sum(compared)} sessions: {compared[SAME]} say one figure within 2 %, {compared[MARKED]} mark an estimate,"
     )
-    print(f"{compared[APART]} say two. One window, or unknown, everywhere in {windows}.")
+    print(f"{compared[DIFFERENT]} say two. One window, or unknown, everywhere in {windows}.")
     print(f"{sent_count} resumed: in {sent_close} the request is within 2 % of what `info` says.")
     return 0
 
 
-SAME, MARKED, APART = range(3)
+SAME, MARKED, DIFFERENT = range(3)
 
 
 def agreement(found: Figures) -> int:
@@ -112,7 +112,7 @@ def agreement(found: Figures) -> int:
     if near(min(found.tokens.values()), max(found.tokens.values())):
         return SAME
     firm = [count for place, count in found.tokens.items() if place not in found.estimates]
-    return MARKED if not firm or near(min(firm), max(firm)) else APART
+    return MARKED if not firm or near(min(firm), max(firm)) else DIFFERENT
 
 
 def near(one: int, other: int) -> bool:

@@ -100,7 +100,7 @@ class Starts:
         )
         return Spent(ms, cpu * 1000)
 
-    def kept(self) -> int:
+    def count_archived(self) -> int:
         """Return the number of sessions in the vault."""
         vault = self.state / "vault"
         return len(list(vault.iterdir())) if vault.exists() else 0
@@ -115,7 +115,7 @@ def starts(scratch: Path) -> None:
     row("SessionStart, nothing due", home.start, rounds=41)
     for due in (0, 1, DUE):
         row(f"SessionStart, a look, {due} due", home.start, before=functools.partial(home.age, due))
-        print(f"  kept {home.kept()}", flush=True)
+        print(f"  kept {home.count_archived()}", flush=True)
 
 
 def row(

@@ -17,7 +17,7 @@ from benchmarks.generate import generate_home, generate_session
 from resume_hooks.paths import project_key
 
 FILES = 3_000
-ASKED = 254_000_000
+REQUESTED_BYTES = 254_000_000
 """The size that is requested from ``generate_home``.
 
 The result has about 600 MB, because each file contains at least one whole turn.
@@ -45,7 +45,7 @@ class Library:
         self.config = folder / ".claude"
         self.env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(self.config)}
         self.big = self.config / "projects" / project_key(str(bench.work)) / f"{SESSION}.jsonl"
-        run_in_process(generate_home, str(self.config), FILES, ASKED)
+        run_in_process(generate_home, str(self.config), FILES, REQUESTED_BYTES)
 
     @property
     def size(self) -> int:

@@ -44,7 +44,9 @@ def is_gone(one: Planted) -> bool:
     )
     if one.place != "tool-results file":
         json.loads(clean)
-    return bool(found) and not any(piece in _resolved(clean) for piece in _pieces(one.secret))
+    return bool(found) and not any(
+        piece in _resolve_escapes(clean) for piece in _pieces(one.secret)
+    )
 
 
 def _pieces(secret: str) -> list[str]:
@@ -54,7 +56,7 @@ def _pieces(secret: str) -> list[str]:
     return [body]
 
 
-def _resolved(raw: bytes) -> str:
+def _resolve_escapes(raw: bytes) -> str:
     text = raw.decode("utf-8", "replace")
     for _ in range(4):
         for number in range(0x20, 0x7F):

@@ -71,7 +71,7 @@ def searches(bench: Bench, peer: str | None) -> None:
     print(f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {load()}")
     first(library)
     build(library)
-    check(library, FILES)
+    print_overhead(library, FILES)
     listings(library, peer)
     library.add_big()
     library.run(bench.shell("doctor", "--index", "update"))
@@ -80,7 +80,7 @@ def searches(bench: Bench, peer: str | None) -> None:
         run_peer_trim(library, peer)
     library.keep(FEWER)
     library.run(bench.shell("doctor", "--index", "rebuild"))
-    check(library, FEWER)
+    print_overhead(library, FEWER)
     shutil.rmtree(folder)
 
 
@@ -125,7 +125,7 @@ def memory(library: Library, run: Run) -> str:
     return f"memory of all its processes {library.peak_megabytes(run):,.0f} MB"
 
 
-def check(library: Library, files: int) -> None:
+def print_overhead(library: Library, files: int) -> None:
     """Print the overhead of a search if nothing changed, in this process."""
 
     def once() -> None:

@@ -39,7 +39,7 @@ from tests.parts.team.server import Connection, Server, find_programs
 
 WRITERS = 8
 TURNS = 60
-ASKED = 60
+QUERY_COUNT = 60
 SAMPLE = 200_000
 YEARS = 2 * 365
 
@@ -104,7 +104,7 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         root.execute("analyze")
         rng = random.Random(1)
         for count in (1, 2, 3):
-            asked = [rng.sample(words, count) for _ in range(ASKED)]
+            asked = [rng.sample(words, count) for _ in range(QUERY_COUNT)]
             spans = [
                 _timed(functools.partial(search_team, said, db, max_hits=10)) for said in asked
             ]
@@ -112,10 +112,10 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
             _looked_up(db.connection, asked)
         _naive(root, backlog, words, rng)
         if times > 1:
-            _copied(root, times)
+            _copy_records(root, times)
             row("words and their index, GB", _size(root, "team.passage%") / 1e9)
             for count in (1, 2, 3):
-                _looked_up(db.connection, [rng.sample(words, count) for _ in range(ASKED)])
+                _looked_up(db.connection, [rng.sample(words, count) for _ in range(QUERY_COUNT)])
 
 
 def _looked_up(db: Connection, asked: list[list[str]]) -> None:
@@ -128,7 +128,7 @@ def _looked_up(db: Connection, asked: list[list[str]]) -> None:
     percentiles(f"search of {len(asked[0])} words, ms, on the server", spans)
 
 
-def _copied(root: Connection, times: int) -> None:
+def _copy_records(root: Connection, times: int) -> None:
     """Copy the words this number of times, spread over two years, in sessions of their own.
 
     Texts are not copied, because no lookup reads them.
@@ -242,7 +242,7 @@ def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.
     )
     with connect_to_team("alice") as db:
         spans = []
-        for _ in range(ASKED):
+        for _ in range(QUERY_COUNT):
             asked = " ".join(rng.sample(words, 2))
             spans.append(_timed(functools.partial(_rows, db.connection, query, (asked, asked))))
     percentiles("naive: search of 2 words under a policy, ms", spans)

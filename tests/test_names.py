@@ -21,10 +21,24 @@ PARTICIPLES = frozenset([
 ])  # fmt: skip
 """What no function, constant or module is called by itself: it says that something was done, not to what."""
 
+BARE_NOUNS = frozenset(["answer", "card", "check", "gap", "text"])
+"""What no function outside a class is called: a search for it finds every other answer or text, too."""
+
+VAGUE_FIELDS = frozenset(["given", "mine", "pays", "unread", "voice"])
+"""What no field of ours is called. An option has the name that the user types."""
+
 PHRASES = re.compile(r"\b(?:(?<![Tt]here )(?:is no(?! longer\b)|are none|is none)|that which)\b")
 """Turns of words that trip a native reader; "there is no such session" and "is no longer needed" are plain English."""
 
 MODULES = [path for folder in ("src", "hooks") for path in sorted((REPO / folder).rglob("*.py"))]
+PROGRAMS = [
+    path for folder in ("tools", "benchmarks") for path in sorted((REPO / folder).rglob("*.py"))
+]
+"""The programs of the repository, which follow the rules of names."""
+
+DOCUMENTED = re.compile(r"schema|forms\.py")
+"""The modules whose fields are those of the documented JSON."""
+
 CLIENT_MODULES = sorted((REPO / "hooks").rglob("*.mjs"))
 
 DECLARATION = re.compile(r"\b(?:const|let|var|function|class)\s+(\w+)")
@@ -58,13 +72,48 @@ def constants_of(tree: ast.Module) -> Iterator[str]:
                     yield node.id
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
+def plain_functions_of(tree: ast.AST) -> Iterator[str]:
+    """Yield the names of the functions that are not methods, whose class would name the object."""
+    methods = {
+        id(statement)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+    }
+    for node in functions_of(tree):
+        if id(node) not in methods:
+            yield node.name
+
+
+def fields_of(tree: ast.AST) -> Iterator[str]:
+    """Yield the names of the fields of classes, except the options of a verb."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef) or node.name.endswith("Options"):
+            continue
+        for statement in node.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                yield statement.target.id
+
+
+@pytest.mark.parametrize(
+    "path", [*MODULES, *PROGRAMS], ids=lambda path: str(path.relative_to(REPO))
+)
 def test_a_name_includes_its_object(path: Path) -> None:
-    """No function, constant or module is called by a participle alone."""
+    """No function, constant or module is called by a participle alone, no function by a bare noun."""
     assert path.stem.strip("_") not in PARTICIPLES
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = [*(node.name for node in functions_of(tree)), *constants_of(tree)]
     assert [name for name in names if name.strip("_").lower() in PARTICIPLES] == []
+    assert [name for name in plain_functions_of(tree) if name.strip("_") in BARE_NOUNS] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
+def test_a_field_names_its_content(path: Path) -> None:
+    """No field is called by a word that a reader has to look up."""
+    if DOCUMENTED.search(str(path.relative_to(REPO))):
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert [name for name in fields_of(tree) if name in VAGUE_FIELDS] == []
 
 
 @pytest.mark.parametrize("path", CLIENT_MODULES, ids=lambda path: path.name)

@@ -171,7 +171,7 @@ NEVER = r"(?!)"
 PASTED = "▐▛"
 
 
-def card(words: str, wait: str) -> Callable[[Desk], Rows]:
+def make_card_picture(words: str, wait: str) -> Callable[[Desk], Rows]:
     """Return a function that makes the picture of a trigger's card."""
     return lambda desk: cut_rows(
         desk.screen_after_prompts(f"/resume-hooks:{words}", wait=wait), CARD, BOX
@@ -220,10 +220,10 @@ def picture_chooser(desk: Desk) -> Rows:
 
 
 PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
-    "resume": ("The card of /resume-hooks:resume", card("resume", "Table: ")),
-    "handoff": ("A handoff", card(f"handoff {pictured.NEXT_STEP}", "in a shell")),
+    "resume": ("The card of /resume-hooks:resume", make_card_picture("resume", "Table: ")),
+    "handoff": ("A handoff", make_card_picture(f"handoff {pictured.NEXT_STEP}", "in a shell")),
     "pasted": ("The fresh session", picture_pasted_session),
-    "trim": ("What a trim would save", card("trim", "largest")),
+    "trim": ("What a trim would save", make_card_picture("trim", "largest")),
     "chooser": ("resume-hooks resume", picture_chooser),
     "search": (
         "resume-hooks search",

@@ -122,7 +122,12 @@ def _conversation(
         used += thousands * 250
         add(
             assistant(
-                _answer(path), uuid=f"{name}-z", parent=parent, ts=_stamp(at), tokens=used, **own
+                _make_answer(path),
+                uuid=f"{name}-z",
+                parent=parent,
+                ts=_stamp(at),
+                tokens=used,
+                **own,
             )
         )
     return records
@@ -154,7 +159,7 @@ def _output(path: str, size: int) -> str:
     return text
 
 
-def _answer(path: str) -> str:
+def _make_answer(path: str) -> str:
     return (
         f"In {path} the socket is checked before the lock is taken, so another thread can close it.\n"
         "I decided to take the lock first: retries stay as they are, the timeout is untouched."

@@ -21,7 +21,7 @@ GROUND, TEXT, FAINT, EDGE = "#16181d", "#d7dae0", "#8b919c", "#3b4048"
 SECONDS = 3
 """The number of seconds for which each screen of an animation is shown."""
 
-_NAMED = {
+_NAMED_COLOURS = {
     "black": "#3b4048", "red": "#e06c75", "green": "#98c379", "brown": "#e5c07b", "yellow": "#e5c07b",
     "blue": "#61afef", "magenta": "#c678dd", "cyan": "#56b6c2", "white": "#d7dae0", "default": "",
 }  # fmt: skip
@@ -141,4 +141,6 @@ def _colours(cell: Cell) -> tuple[str, str]:
 def _hex(colour: str) -> str:
     if re.fullmatch(r"[0-9a-f]{6}", colour):
         return f"#{colour}"
-    return FAINT if colour == "brightblack" else _NAMED.get(colour.removeprefix("bright"), "")
+    return (
+        FAINT if colour == "brightblack" else _NAMED_COLOURS.get(colour.removeprefix("bright"), "")
+    )

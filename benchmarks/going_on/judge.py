@@ -27,7 +27,7 @@ WHOLE = 200
 """The number of characters of a long command that must be there; the rest is a document in it."""
 
 _CD = re.compile(r"\A\s*cd\s+\S+\s*(?:&&|;)\s*")
-_CUT = re.compile(
+_SHORTENING_COMMANDS = re.compile(
     r"(?:\s*2>&1)?\s*\|\s*(?:tail|head)\b[^|;&]*\Z|\s*2>&1\s*\Z|\s*2>\s*/dev/null\s*\Z"
 )
 _WORD = re.compile(r"[^\W\d_][\w./-]{2,}|[가-힣]{2,}")
@@ -98,7 +98,7 @@ def command_core(command: str) -> str:
             r"\\(.)", lambda escaped: {"n": " ", "t": " "}.get(escaped[1], escaped[1]), command[7:]
         )
     found = " ".join(command.split())
-    for pattern in (_CD, _CUT, _CUT):
+    for pattern in (_CD, _SHORTENING_COMMANDS, _SHORTENING_COMMANDS):
         found = pattern.sub("", found)
     return found
 

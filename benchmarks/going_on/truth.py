@@ -65,12 +65,12 @@ def _item(row: dict[str, object]) -> Item:
     session, number = str(row["session"]), int(str(row["record"]))
     record = parse_record(lines(session)[number])
     assert record is not None
-    text = _text(record, int(str(row["block"])))[int(str(row["start"])) : int(str(row["end"]))]
+    text = _read_text(record, int(str(row["block"])))[int(str(row["start"])) : int(str(row["end"]))]
     kept = row["in_summary"]
     return Item(session, str(row["kind"]), number, text, kept if isinstance(kept, bool) else None)
 
 
-def _text(record: dict[str, object], block: int) -> str:
+def _read_text(record: dict[str, object], block: int) -> str:
     """Return the text of a block in which the labels count characters."""
     message = record.get("message")
     content = message.get("content") if isinstance(message, dict) else record.get("content")

@@ -29,11 +29,11 @@ def main() -> None:
         index_path=index, claude_home=Path(asked["home"]), codex_home=nowhere, silent=True
     )
     opened = peer.SessionIndex(index)
-    answers = [answer(opened, query, asked["rounds"]) for query in asked["queries"]]
+    answers = [answer_query(opened, query, asked["rounds"]) for query in asked["queries"]]
     print(json.dumps({"built": built, "answers": answers}))
 
 
-def answer(index: Any, query: str, rounds: int) -> dict[str, Any]:
+def answer_query(index: Any, query: str, rounds: int) -> dict[str, Any]:
     """Answer one query. If the parser rejects it, try it again as plain words."""
     for how, text in (("as typed", query), ("as plain words", " ".join(re.findall(r"\w+", query)))):
         try:

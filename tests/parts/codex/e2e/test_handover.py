@@ -46,7 +46,12 @@ def ids_of_children(parent: SessionFile, where: Where, to: str) -> tuple[str, st
     fork = write_child(plan_fork(parent, where, ForkSpec(target_agent=to)), where)
     contents = ChildContents(build_digest(parent, where))
     handoff = agents.plan_fresh(
-        parent, where, kind="handoff", next_step="write the tests", contents=contents, target_agent=to
+        parent,
+        where,
+        kind="handoff",
+        next_step="write the tests",
+        contents=contents,
+        target_agent=to,
     )
     assert fork.agent == to
     return fork.session_id, write_child(handoff, where).session_id
