@@ -1,4 +1,4 @@
-"""Only the process that lists itself, in its own kernel session, counts as the client."""
+"""Tests that only a listed process in its own kernel session counts as the client."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ REFUSED = [
 ]
 
 
-def answer(home: ConfigHome, *how: str) -> str:
+def result_in_asking_process(home: ConfigHome, *how: str) -> str:
     """Return the result in the asking process."""
     done = subprocess.run(
         [sys.executable, "-I", "-c", CLIENT, ASK, *how],
@@ -76,24 +76,24 @@ def answer(home: ConfigHome, *how: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_clients_own_child_is_answered(config_home: ConfigHome) -> None:
-    """As the client's module starts it, also by a launcher that gives way to it."""
-    assert answer(config_home, "itself", "same", "true", "plain") == "True"
-    assert answer(config_home, "exec", "same", "true", "plain") == "True"
+def test_the_clients_child_process_is_recognized(config_home: ConfigHome) -> None:
+    """The client's module starts it, possibly by a launcher that replaces itself."""
+    assert result_in_asking_process(config_home, "itself", "same", "true", "plain") == "True"
+    assert result_in_asking_process(config_home, "exec", "same", "true", "plain") == "True"
 
 
 @pytest.mark.parametrize(
     ("how", "session", "start", "forge", "who"), REFUSED, ids=[row[-1] for row in REFUSED]
 )
-def test_nobody_else_is(
+def test_no_other_process_is_recognized(
     config_home: ConfigHome, how: str, session: str, start: str, forge: str, who: str
 ) -> None:
-    """Whatever variables it sets."""
-    assert answer(config_home, how, session, start, forge) == "False", who
+    """Its variables do not matter."""
+    assert result_in_asking_process(config_home, how, session, start, forge) == "False", who
 
 
-def test_a_damaged_list_answers_nobody(config_home: ConfigHome) -> None:
-    """Neither a broken file nor one of another process is one."""
+def test_a_damaged_client_entry_is_ignored(config_home: ConfigHome) -> None:
+    """The file is broken or belongs to another process."""
     folder = config_home.config / "sessions"
     folder.mkdir()
     for content in ("{", "[]", json.dumps({"pid": "x"})):

@@ -1,4 +1,4 @@
-"""The log of bugs: places in code alone, private, capped at two generations, whole under ten writers."""
+"""Tests of the log of bugs: it has only places in code, is private and limited, and stays intact with ten writers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITERS, ENTRIES = 10, 60
 
 
 def raise_deep_error(depth: int = 0) -> BaseException:
-    """An error that was raised, so deep in calls, with something secret in its message and its locals."""
+    """Return an error that was raised this deep in calls, with a secret in its message and its locals."""
     secret = SECRET
     try:
         if depth:
@@ -27,27 +27,27 @@ def raise_deep_error(depth: int = 0) -> BaseException:
         return error
 
 
-def endless() -> BaseException:
+def recursion_error() -> BaseException:
     """Return the error of an endless recursion."""
 
-    def again() -> None:
-        again()
+    def recurse() -> None:
+        recurse()
 
     try:
-        again()
+        recurse()
     except RecursionError as error:
         return error
     raise AssertionError
 
 
-def write_many(environ: dict[str, str], number: int) -> None:
-    """Note as many bugs as one of several processes does."""
+def log_many_bugs(environ: dict[str, str], number: int) -> None:
+    """Log as many bugs as one of several processes does."""
     for _ in range(ENTRIES):
         bug_log.log_bug(f"writer-{number}", "1.0", raise_deep_error(), Where(environ))
 
 
-def test_an_entry_shows_places_and_nothing_that_was_said(config_home: ConfigHome) -> None:
-    """Instant, version, who, kind of error, where: no message, no value, no folder of the user's."""
+def test_an_entry_has_only_places_in_code(config_home: ConfigHome) -> None:
+    """It has the time, version, caller, kind and place, but no message, no value and no folder of the user's."""
     path = bug_log.log_bug("search", "1.2.3", raise_deep_error(3), config_home.where)
     assert path == bug_log.log_file(config_home.where)
     text = Path(path).read_text()
@@ -62,8 +62,8 @@ def test_an_entry_shows_places_and_nothing_that_was_said(config_home: ConfigHome
     assert str(config_home.root) not in text
 
 
-def test_it_is_private_whatever_the_umask(config_home: ConfigHome) -> None:
-    """0600 in a folder of 0700."""
+def test_the_log_is_private_under_any_umask(config_home: ConfigHome) -> None:
+    """It has mode 0600 in a folder of mode 0700."""
     before = os.umask(0)
     try:
         path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
@@ -73,10 +73,10 @@ def test_it_is_private_whatever_the_umask(config_home: ConfigHome) -> None:
     assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
 
 
-def test_a_full_log_becomes_the_one_older_generation(
+def test_a_full_log_is_rotated_once(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two files at most, whatever is noted, each hardly above the cap."""
+    """There are at most two files, each hardly above the limit."""
     monkeypatch.setattr(bug_log, "MAX_LOG_BYTES", 2_000)
     for _ in range(200):
         path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
@@ -87,15 +87,15 @@ def test_a_full_log_becomes_the_one_older_generation(
 
 
 def test_an_endless_recursion_is_a_short_entry(config_home: ConfigHome) -> None:
-    """The innermost places alone."""
-    path = bug_log.log_bug("search", "1", endless(), config_home.where)
+    """It has only the innermost places."""
+    path = bug_log.log_bug("search", "1", recursion_error(), config_home.where)
     assert len(Path(path).read_text().strip().split("\n")) == 1 + bug_log.MAX_FRAMES
 
 
-def test_ten_writers_lose_and_mix_nothing(
+def test_ten_writers_lose_no_entry(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every entry of every process is there, whole, once, while the log turns over under them."""
+    """Every entry of every process is there once and complete, although the log is rotated meanwhile."""
     path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
     monkeypatch.setattr(
         bug_log, "MAX_LOG_BYTES", os.path.getsize(path) * WRITERS * ENTRIES * 2 // 3
@@ -103,7 +103,7 @@ def test_ten_writers_lose_and_mix_nothing(
     os.unlink(path)
     context = multiprocessing.get_context("fork")
     processes = [
-        context.Process(target=write_many, args=(config_home.environ, n)) for n in range(WRITERS)
+        context.Process(target=log_many_bugs, args=(config_home.environ, n)) for n in range(WRITERS)
     ]
     for process in processes:
         process.start()
@@ -117,10 +117,10 @@ def test_ten_writers_lose_and_mix_nothing(
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder", "read-only"])
-def test_a_log_of_another_kind_is_left_alone(
+def test_a_log_that_is_not_a_file_is_left_alone(
     config_home: ConfigHome, tmp_path: Path, kind: str
 ) -> None:
-    """Nothing blocks, no link is followed and nothing is overwritten. The caller learns that nothing was logged."""
+    """The write does not block, follows no link and overwrites no file. The caller learns that nothing was logged."""
     path = Path(bug_log.log_file(config_home.where))
     path.parent.mkdir(parents=True)
     target = tmp_path / "target"

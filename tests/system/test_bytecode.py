@@ -1,4 +1,4 @@
-"""Compiled modules that a full disk cut off: loaded from their source, and compiled anew."""
+"""Tests of compiled modules that a full disk truncated: they are loaded from source, and compiled again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_WHOLE_BYTES = 4_096
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    """A copy of the plugin without compiled modules."""
+    """Return a copy of the plugin without compiled modules."""
     for name in ("src", "hooks"):
         shutil.copytree(
             REPO / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "_plugin")
@@ -29,10 +29,10 @@ def plugin(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(
+def run_hook_script(
     plugin: Path, home: ConfigHome, script: str, *words: str, stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """A script of hooks/, run as the shell scripts run it."""
+    """Run a script of hooks/ as the shell scripts run it."""
     return subprocess.run(
         [sys.executable, "-I", str(plugin / "hooks" / script), *words],
         input=stdin,
@@ -44,8 +44,8 @@ def run(
     )
 
 
-def cut_large_files(plugin: Path) -> list[Path]:
-    """Cut each compiled module off after its first block, as a full disk does. Return those that were cut."""
+def truncate_large_files(plugin: Path) -> list[Path]:
+    """Truncate each compiled module after its first block, as a full disk does, and return the changed ones."""
     cut = []
     for path in plugin.rglob("*.pyc"):
         if path.stat().st_size > MAX_WHOLE_BYTES:
@@ -66,28 +66,30 @@ def cut_large_files(plugin: Path) -> list[Path]:
         ("later.py", [], {"session_id": SESSION, "hook_event_name": "SessionStart"}),
     ],
 )
-def test_each_entry_survives_modules_that_were_cut_off(
+def test_each_script_survives_truncated_modules(
     plugin: Path,
     config_home: ConfigHome,
     script: str,
     words: list[str],
     event: dict[str, str] | None,
 ) -> None:
-    """It answers as before, and the next run finds whole files again."""
+    """It gives the same answer, and the next run finds complete files again."""
     stdin = b"" if event is None else json.dumps(event).encode()
-    whole = run(plugin, config_home, script, *words, stdin=stdin)
+    whole = run_hook_script(plugin, config_home, script, *words, stdin=stdin)
     assert whole.returncode == 0
-    cut = cut_large_files(plugin)
+    cut = truncate_large_files(plugin)
     assert cut
-    again = run(plugin, config_home, script, *words, stdin=stdin)
+    again = run_hook_script(plugin, config_home, script, *words, stdin=stdin)
     assert (again.returncode, again.stdout, again.stderr) == (0, whole.stdout, whole.stderr)
-    assert run(plugin, config_home, script, *words, stdin=stdin).stdout == whole.stdout
+    assert run_hook_script(plugin, config_home, script, *words, stdin=stdin).stdout == whole.stdout
     for path in cut:
         marshal.loads(path.read_bytes()[16:])
 
 
-def test_the_installer_survives_it(plugin: Path, config_home: ConfigHome, tmp_path: Path) -> None:
-    """It is what a user runs after they made room."""
+def test_the_installer_survives_truncated_modules(
+    plugin: Path, config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """A user runs it after freeing space."""
     for name in ("requirements.lock", "requirements-team.lock"):
         shutil.copy(REPO / name, plugin)
     data = tmp_path / "data"
@@ -98,15 +100,17 @@ def test_the_installer_survives_it(plugin: Path, config_home: ConfigHome, tmp_pa
         shutil.copy(REPO / "requirements.lock", data / "venv")
         (data / "venv" / "bin" / "python").write_text("#!/bin/sh\n")
         (data / "venv" / "bin" / "python").chmod(0o755)
-        done = run(plugin, config_home, "install.py", str(data))
+        done = run_hook_script(plugin, config_home, "install.py", str(data))
         assert (done.returncode, done.stderr) == (0, b"")
-        cut_large_files(plugin)
+        truncate_large_files(plugin)
 
 
-def test_what_repairs_fits_into_a_block(plugin: Path, config_home: ConfigHome) -> None:
-    """Everything that is loaded before the repair; else it could be cut off itself."""
-    run(plugin, config_home, "cli.py", "--version")
-    run(plugin, config_home, "prompt.py")
+def test_modules_loaded_before_the_repair_fit_into_a_block(
+    plugin: Path, config_home: ConfigHome
+) -> None:
+    """Otherwise they could be truncated too."""
+    run_hook_script(plugin, config_home, "cli.py", "--version")
+    run_hook_script(plugin, config_home, "prompt.py")
     names = ("__init__", "__main__", "system/__init__", "system/bytecode", "hooks/__init__")
     for name in (*names, "hooks/end_process"):
         folder, _, stem = f"/{name}".rpartition("/")

@@ -1,4 +1,4 @@
-"""Running a program on a text: whole where all goes well, and nothing left where it does not."""
+"""Tests of running a program on a text: its whole output is captured, and a failure leaves no process."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from tests.needs import REPO
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 
 
-def run(script: str, text: bytes = b"", limit: float = 30.0) -> capture_output.CapturedOutput:
-    """A shell's line, run on a text."""
+def run_shell_line(
+    script: str, text: bytes = b"", limit: float = 30.0
+) -> capture_output.CapturedOutput:
+    """Run a shell's line on a text."""
     return capture_output.run_captured(
         ["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", limit=limit
     )
@@ -39,22 +41,22 @@ def ends_soon(pid: int) -> bool:
 
 
 def test_large_input_and_output_pass_unchanged() -> None:
-    """Much more than a pipe's capacity, in both directions at the same time, and the error output separately."""
+    """They exceed a pipe's capacity in both directions at the same time. The error output is separate."""
     text = os.urandom(1 << 20) * 4
-    ran = run("cat; echo oops >&2; exit 3", text)
+    ran = run_shell_line("cat; echo oops >&2; exit 3", text)
     assert (ran.status, ran.out == text, ran.err) == (3, True, b"oops\n")
     assert not ran.timed_out
     assert not ran.too_large
 
 
-def test_nobody_has_to_listen() -> None:
-    """A program that ends, or closes its stdin, without reading is not a failure of ours."""
-    assert run("exec <&-; echo done", b"x" * (1 << 20)).out == b"done\n"
+def test_a_program_need_not_read_its_input() -> None:
+    """A program that ends or closes its stdin is not a failure."""
+    assert run_shell_line("exec <&-; echo done", b"x" * (1 << 20)).out == b"done\n"
 
 
-def test_too_long(tmp_path: Path) -> None:
-    """Program and children are ended at the limit, also where they ignore being asked."""
-    ran = run(
+def test_a_program_is_ended_at_the_time_limit(tmp_path: Path) -> None:
+    """Its children are ended too, even if they ignore the signal."""
+    ran = run_shell_line(
         f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", limit=0.3
     )
     assert ran.timed_out
@@ -62,14 +64,14 @@ def test_too_long(tmp_path: Path) -> None:
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
-def test_closed_pipes_do_not_end_the_limit() -> None:
-    """A program that closed all it could be heard by and hangs is ended like any other."""
-    assert run("exec <&- >&- 2>&-; sleep 300", limit=0.3).timed_out
+def test_the_time_limit_applies_after_pipes_are_closed() -> None:
+    """The program closed all its streams and hangs."""
+    assert run_shell_line("exec <&- >&- 2>&-; sleep 300", limit=0.3).timed_out
 
 
-def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Output without end is cut off where it is not an answer any more."""
-    ran = run("exec yes")
+def test_endless_output_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The output is no longer an answer."""
+    ran = run_shell_line("exec yes")
     assert ran.too_large
     assert (
         capture_output.MAX_OUTPUT_BYTES
@@ -78,39 +80,39 @@ def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_errors_are_kept_by_their_beginning() -> None:
-    """Of error output without end the beginning is kept, and it stops nothing."""
-    ran = run("head -c 1000000 /dev/zero >&2; echo done")
+def test_endless_error_output_keeps_its_beginning() -> None:
+    """It does not stop the program."""
+    ran = run_shell_line("head -c 1000000 /dev/zero >&2; echo done")
     assert (ran.out, len(ran.err)) == (b"done\n", capture_output.MAX_ERROR_BYTES)
 
 
 def test_a_remaining_child_process_is_ended(tmp_path: Path) -> None:
-    """It has the pipes open after its parent has answered. It is neither awaited nor left running."""
-    ran = run(f"sleep 300 & echo $! > {tmp_path}/pid; echo done")
+    """Its parent has answered, but it has the pipes open. It is neither awaited nor left running."""
+    ran = run_shell_line(f"sleep 300 & echo $! > {tmp_path}/pid; echo done")
     assert (ran.status, ran.out, ran.timed_out) == (0, b"done\n", False)
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
-def test_a_program_that_cannot_be_started() -> None:
-    """A missing program or folder is an OSError."""
+def test_a_missing_program_raises_an_os_error() -> None:
+    """So does a missing folder."""
     with pytest.raises(OSError, match="none"):
         capture_output.run_captured(["/none"], b"", environ={}, folder="/", limit=1)
     with pytest.raises(OSError, match="gone"):
         capture_output.run_captured(["/bin/true"], b"", environ={}, folder="/gone", limit=1)
 
 
-def test_in_another_thread() -> None:
-    """There are not signals to be turned there; the run is the same."""
+def test_a_run_works_in_another_thread() -> None:
+    """Signals can't be handled there. The result is the same."""
     found: list[capture_output.CapturedOutput] = []
-    thread = threading.Thread(target=lambda: found.append(run("echo done")))
+    thread = threading.Thread(target=lambda: found.append(run_shell_line("echo done")))
     thread.start()
     thread.join()
     assert found[0].out == b"done\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_whoever_ends_us_ends_it(tmp_path: Path, number: signal.Signals) -> None:
-    """Esc in a client, a closed terminal, Ctrl+C: the program goes with us, and the handlers are as before."""
+def test_a_signal_to_us_ends_the_program(tmp_path: Path, number: signal.Signals) -> None:
+    """It may be Esc in a client, a closed terminal or Ctrl+C. The handlers are restored."""
     pid = tmp_path / "pid"
     script = (
         f"import sys; sys.path.insert(0, {str(REPO / 'src')!r})\n"

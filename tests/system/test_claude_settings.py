@@ -1,4 +1,4 @@
-"""The client's own settings: which files, which level decides, how long transcripts are kept."""
+"""Tests of the client's own settings: its files, the order of levels, and the retention time of transcripts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from resume_hooks.system.claude_settings import (
 from tests.builders import ConfigHome
 
 
-def test_the_levels(config_home: ConfigHome) -> None:
-    """The user's, the project's, the local one, the managed one, the strongest last."""
+def test_the_levels_are_in_order(config_home: ConfigHome) -> None:
+    """They are the user's, the project's, the local and the managed one; the last is the strongest."""
     user, project, local, managed = settings_files("/w", config_home.where)
     assert user == str(config_home.config / "settings.json")
     assert (project, local) == ("/w/.claude/settings.json", "/w/.claude/settings.local.json")
@@ -42,13 +42,10 @@ def test_the_levels(config_home: ConfigHome) -> None:
         (True, None, None, None),
     ],
 )
-def test_days_that_transcripts_are_kept(
+def test_the_strongest_level_sets_the_retention_days(
     config_home: ConfigHome, tmp_path: Path, user: Any, project: Any, local: Any, days: int | None
 ) -> None:
-    """The strongest level decides.
-
-    Where any contains what is not a whole number from 1, clients clean up nothing.
-    """
+    """If any level has a value that is not a whole number from 1, clients delete nothing."""
     for path, value in zip(
         settings_files(str(tmp_path), config_home.where), (user, project, local), strict=False
     ):
@@ -58,8 +55,8 @@ def test_days_that_transcripts_are_kept(
     assert read_retention_days(str(tmp_path), config_home.where) == days
 
 
-def test_a_damaged_file_reports_nothing(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A file without a JSON object counts as empty."""
+def test_a_damaged_settings_file_counts_as_empty(config_home: ConfigHome, tmp_path: Path) -> None:
+    """It has no JSON object."""
     (config_home.config / "settings.json").write_text("[1", encoding="utf-8")
     assert (
         read_retention_days(str(tmp_path), config_home.where)
@@ -77,7 +74,7 @@ def test_a_damaged_file_reports_nothing(config_home: ConfigHome, tmp_path: Path)
         ("managed-settings.json", "no json", False),
     ],
 )
-def test_a_policy_of_the_machine(
+def test_managed_settings_are_a_policy(
     config_home: ConfigHome,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -85,7 +82,7 @@ def test_a_policy_of_the_machine(
     text: str,
     is_policy: bool,
 ) -> None:
-    """Any managed setting is one; a file without any, or of another kind, is none."""
+    """A file without settings or of another kind is not."""
     monkeypatch.setattr(claude_settings, "_managed_folder", lambda: str(tmp_path))
     assert find_policy_file(config_home.where) == ""
     path = tmp_path / name
@@ -94,8 +91,8 @@ def test_a_policy_of_the_machine(
     assert find_policy_file(config_home.where) == (str(path) if is_policy else "")
 
 
-def test_a_policy_that_the_client_fetched(config_home: ConfigHome) -> None:
-    """Of a Team or Enterprise account."""
+def test_settings_fetched_by_the_client_are_a_policy(config_home: ConfigHome) -> None:
+    """They belong to a Team or Enterprise account."""
     path = config_home.config / "remote-settings.json"
     path.write_text('{"permissions": {}}')
     assert find_policy_file(config_home.where) == str(path)

@@ -1,4 +1,4 @@
-"""Copying to real clipboards, and to programs that hang, fail or lie: the message never claims more than happened."""
+"""Tests of copying to real clipboards and to broken programs: the message never claims more than is proven."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ HANG_GUARD = 30.0
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path) -> dict[str, str]:
-    """An environment with a display that no server answers, and a folder ``bin`` first on PATH."""
+def broken_display(tmp_path: Path) -> dict[str, str]:
+    """Return an environment with a display without a server, and a folder ``bin`` first on PATH."""
     (tmp_path / "bin").mkdir()
     return {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "DISPLAY": ":987", **SILENT}
 
 
-def _on(server: XServer, **more: str) -> dict[str, str]:
+def _environment_of(server: XServer, **more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "DISPLAY": server.display, **SILENT, **more}
 
 
-def _program(folder: Path, name: str, body: str) -> Path:
-    """A shell script ``name`` on the PATH of the fixture ``nowhere``."""
+def _write_program(folder: Path, name: str, body: str) -> Path:
+    """Write a shell script ``name`` on the PATH of the fixture ``broken_display``."""
     script = folder / "bin" / name
     script.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
     script.chmod(0o755)
     return script
 
 
-def _only(folder: Path, *names: str) -> str:
-    """A PATH that holds nothing but the named programs, as links."""
+def _path_with_only(folder: Path, *names: str) -> str:
+    """Return a PATH with only the named programs, as links."""
     (folder / "only").mkdir()
     for name in names:
         (folder / "only" / name).symlink_to(shutil.which(name) or f"/missing/{name}")
@@ -61,13 +61,13 @@ def _only(folder: Path, *names: str) -> str:
 @pytest.mark.parametrize("way", ["auto", "pyperclip", "native"])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_x_clipboard_contains_the_text(xserver: XServer, way: str, text: str) -> None:
-    """Whole and unchanged, by pyperclip and without it; the message names xclip."""
-    assert clipboard.copy_text(text, method=way, environ=_on(xserver)) == CopyResult(
+    """It is complete and unchanged, with and without pyperclip. The message names xclip."""
+    assert clipboard.copy_text(text, method=way, environ=_environment_of(xserver)) == CopyResult(
         "copied", "xclip"
     )
     out = subprocess.run(
         ["xclip", "-selection", "clipboard", "-o"],
-        env=_on(xserver),
+        env=_environment_of(xserver),
         capture_output=True,
         check=True,
         timeout=HANG_GUARD,
@@ -76,11 +76,9 @@ def test_x_clipboard_contains_the_text(xserver: XServer, way: str, text: str) ->
 
 
 @pytest.mark.parametrize("way", ["auto", "native"])
-def test_xsel_is_used_where_xclip_is_not_installed(
-    xserver: XServer, tmp_path: Path, way: str
-) -> None:
-    """The read-back waits for xsel, which returns before it owns the selection, and which needs a HOME to log to."""
-    environ = _on(xserver, PATH=_only(tmp_path, "xsel"), HOME=str(tmp_path))
+def test_xsel_is_used_without_xclip(xserver: XServer, tmp_path: Path, way: str) -> None:
+    """The read-back waits for xsel, which returns before it owns the selection and needs a HOME for its log."""
+    environ = _environment_of(xserver, PATH=_path_with_only(tmp_path, "xsel"), HOME=str(tmp_path))
     assert clipboard.copy_text(TEXTS["unicode"], method=way, environ=environ) == CopyResult(
         "copied", "xsel"
     )
@@ -88,23 +86,27 @@ def test_xsel_is_used_where_xclip_is_not_installed(
 
 
 def test_second_copy_replaces_the_first(xserver: XServer) -> None:
-    """The owner of an earlier copy does not be in the way of the next one."""
+    """The owner of the first copy does not prevent the second."""
     for text in ("first", "second", "third"):
-        assert clipboard.copy_text(text, environ=_on(xserver)).how == "copied"
+        assert clipboard.copy_text(text, environ=_environment_of(xserver)).how == "copied"
         assert xserver.clipboard() == text
 
 
 @pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
-def test_display_without_a_server_is_not_copied(nowhere: dict[str, str], way: str) -> None:
-    """Reading back finds out, though pyperclip looks at no exit status."""
+def test_a_copy_without_an_x_server_is_reported_as_failed(
+    broken_display: dict[str, str], way: str
+) -> None:
+    """Reading back shows it, though pyperclip ignores exit statuses."""
     for tool in ("xclip", "xsel"):
         need(tool, shutil.which(tool), f"install the system package {tool}")
-    assert clipboard.copy_text(SESSION, method=way, environ=nowhere) == NOT_COPIED
+    assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
 
 
 @pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
-def test_wl_copy_without_a_compositor_is_not_copied(tmp_path: Path, way: str) -> None:
-    """A WAYLAND_DISPLAY that leads nowhere ends in an honest no."""
+def test_a_copy_without_a_wayland_compositor_is_reported_as_failed(
+    tmp_path: Path, way: str
+) -> None:
+    """WAYLAND_DISPLAY names no server."""
     need("wl-copy", shutil.which("wl-copy"), "install the system package wl-clipboard")
     environ = {
         "PATH": os.environ["PATH"],
@@ -116,51 +118,51 @@ def test_wl_copy_without_a_compositor_is_not_copied(tmp_path: Path, way: str) ->
 
 
 def test_next_program_is_tried_when_the_best_one_fails(xserver: XServer, tmp_path: Path) -> None:
-    """A stale WAYLAND_DISPLAY does not hide a working X server."""
+    """An outdated WAYLAND_DISPLAY does not hide a working X server."""
     (tmp_path / "bin").mkdir()
-    _program(tmp_path, "wl-copy", "exit 1")
-    _program(tmp_path, "wl-paste", "exit 1")
+    _write_program(tmp_path, "wl-copy", "exit 1")
+    _write_program(tmp_path, "wl-paste", "exit 1")
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    environ = _on(xserver, PATH=path, WAYLAND_DISPLAY="wayland-0")
+    environ = _environment_of(xserver, PATH=path, WAYLAND_DISPLAY="wayland-0")
     assert clipboard.copy_text(SESSION, environ=environ) == CopyResult("copied", "xclip")
 
 
 @pytest.mark.parametrize("way", ["native", "pyperclip"])
 @pytest.mark.parametrize("body", ["exit 1", "cat >/dev/null; exit 0"], ids=["fails", "lies"])
-def test_program_that_fails_or_lies_is_not_believed(
-    nowhere: dict[str, str], tmp_path: Path, way: str, body: str
+def test_an_exit_status_is_not_a_proof_of_a_copy(
+    broken_display: dict[str, str], tmp_path: Path, way: str, body: str
 ) -> None:
-    """An exit status of 0 is not a proof, one of 1 is not a copy; both by pyperclip and without it."""
+    """A status of 0 does not prove a copy, and 1 means none, with and without pyperclip."""
     for name in ("xclip", "xsel"):
-        _program(tmp_path, name, body)
-    assert clipboard.copy_text(SESSION, method=way, environ=nowhere) == NOT_COPIED
+        _write_program(tmp_path, name, body)
+    assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
 
 
 @pytest.mark.parametrize("way", ["native", "pyperclip"])
 def test_program_that_hangs_is_ended_with_its_children(
-    nowhere: dict[str, str], tmp_path: Path, way: str
+    broken_display: dict[str, str], tmp_path: Path, way: str
 ) -> None:
-    """The limit holds for a program that never returns, and nothing that it started is left."""
+    """The limit applies to a program that never returns, and none of its children is left."""
     pids = tmp_path / "pids"
-    _program(tmp_path, "xclip", f"sleep 300 & echo $! $$ >>{pids}; wait")
-    assert clipboard.copy_text(SESSION, method=way, environ=nowhere) == NOT_COPIED
+    _write_program(tmp_path, "xclip", f"sleep 300 & echo $! $$ >>{pids}; wait")
+    assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
     started = [int(pid) for pid in pids.read_text().split()]
     assert len(started) == 2
     assert wait_until(lambda: not any(map(is_running, started)), HANG_GUARD)
 
 
 @pytest.mark.parametrize("way", ["native", "pyperclip"])
-def test_copy_that_cannot_be_read_back_in_time_is_only_sent(
-    nowhere: dict[str, str], tmp_path: Path, way: str
+def test_a_copy_that_cannot_be_read_back_is_unconfirmed(
+    broken_display: dict[str, str], tmp_path: Path, way: str
 ) -> None:
-    """The owner of the selection lives on when reading back hangs, and the message says unconfirmed."""
+    """The owner of the selection continues if reading back hangs."""
     owner = tmp_path / "owner"
-    _program(
+    _write_program(
         tmp_path,
         "xclip",
         f'case "$*" in *-o) exec sleep 300;; esac; cat >/dev/null; sleep 300 & echo $! >{owner}',
     )
-    copied = clipboard.copy_text(SESSION, method=way, environ=nowhere)
+    copied = clipboard.copy_text(SESSION, method=way, environ=broken_display)
     pid = int(owner.read_text())
     assert is_running(pid)
     os.kill(pid, 9)
@@ -168,23 +170,25 @@ def test_copy_that_cannot_be_read_back_in_time_is_only_sent(
     assert copied.sentence("session id") == "session id sent to the clipboard"
 
 
-def test_hung_program_leaves_time_for_the_other_ways(
-    nowhere: dict[str, str], tmp_path: Path
+def test_a_hung_program_leaves_time_for_other_methods(
+    broken_display: dict[str, str], tmp_path: Path
 ) -> None:
-    """Asking tmux is still possible after xclip has used up its part of the limit."""
-    _program(tmp_path, "xclip", "exec sleep 300")
-    _program(tmp_path, "tmux", 'case "$1" in load-buffer) cat >"${0%tmux}got";; *) exit 1;; esac')
-    assert clipboard.copy_text(SESSION, environ={**nowhere, "TMUX": "x,1,0"}) == CopyResult(
+    """Tmux is still asked after xclip has used its part of the limit."""
+    _write_program(tmp_path, "xclip", "exec sleep 300")
+    _write_program(
+        tmp_path, "tmux", 'case "$1" in load-buffer) cat >"${0%tmux}got";; *) exit 1;; esac'
+    )
+    assert clipboard.copy_text(SESSION, environ={**broken_display, "TMUX": "x,1,0"}) == CopyResult(
         "copied", ONLY_IN_TMUX_NOTE
     )
     assert (tmp_path / "bin" / "got").read_text() == SESSION
 
 
 @pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
-def test_output_ends_while_the_owner_of_the_selection_lives(xserver: XServer, way: str) -> None:
-    """A hook's stdout and stderr reach their end at once: xclip stays in the background without our pipes."""
+def test_a_background_owner_does_not_keep_our_output_open(xserver: XServer, way: str) -> None:
+    """A hook's stdout and stderr end immediately, because xclip has other pipes."""
     code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({SESSION!r}, method={way!r}))"
-    environ = _on(xserver, PYTHONPATH=str(REPO / "src"))
+    environ = _environment_of(xserver, PYTHONPATH=str(REPO / "src"))
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=environ,
@@ -196,17 +200,17 @@ def test_output_ends_while_the_owner_of_the_selection_lives(xserver: XServer, wa
     assert xserver.clipboard() == SESSION
 
 
-def test_noise_of_a_program_does_not_reach_our_output(
+def test_output_of_clipboard_programs_is_hidden(
     xserver: XServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A hook's stdout is its reply; whatever a clipboard program prints would break it."""
+    """It would break a hook's reply on stdout."""
     (tmp_path / "bin").mkdir()
-    _program(
+    _write_program(
         tmp_path,
         "xclip",
         f'echo noise >&2; test "$3" || echo noise; exec {shutil.which("xclip")} "$@"',
     )
-    environ = _on(xserver, PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    environ = _environment_of(xserver, PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     assert clipboard.copy_text(SESSION, environ=environ) == CopyResult("copied", "xclip")
     assert capfd.readouterr() == ("", "")
 
@@ -214,10 +218,10 @@ def test_noise_of_a_program_does_not_reach_our_output(
 def test_program_in_the_project_folder_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A relative folder on PATH would let a cloned project choose what runs."""
+    """A relative folder on PATH would let a cloned project choose the program."""
     (tmp_path / "bin").mkdir()
     ran = tmp_path / "ran"
-    _program(tmp_path, "xclip", f"/usr/bin/touch {ran}")
+    _write_program(tmp_path, "xclip", f"/usr/bin/touch {ran}")
     monkeypatch.chdir(tmp_path / "bin")
     for path in (".", ""):
         for way in ("native", "pyperclip"):
@@ -238,13 +242,13 @@ def test_program_in_the_project_folder_is_not_run(
         ({}, []),
     ],
 )
-def test_over_ssh_only_a_forwarded_display_is_the_users(
+def test_over_ssh_only_a_forwarded_display_is_used(
     tmp_path: Path, display: dict[str, str], tried: list[str]
 ) -> None:
-    """The far machine's own clipboard is not where the user pastes."""
+    """The user does not paste on the remote machine."""
     (tmp_path / "bin").mkdir()
     for name in ("xclip", "xsel", "wl-copy", "clip.exe"):
-        _program(tmp_path, name, "exit 1")
+        _write_program(tmp_path, name, "exit 1")
     environ = {
         "PATH": str(tmp_path / "bin"),
         "SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22",
@@ -255,9 +259,9 @@ def test_over_ssh_only_a_forwarded_display_is_the_users(
 
 
 def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None:
-    """Reading back means a start of PowerShell, so nothing is claimed; the text goes as UTF-16."""
+    """Reading back would start PowerShell, so no success is claimed. The text is sent as UTF-16."""
     (tmp_path / "bin").mkdir()
-    _program(tmp_path, "clip.exe", f"/bin/cat >{tmp_path / 'got'}")
+    _write_program(tmp_path, "clip.exe", f"/bin/cat >{tmp_path / 'got'}")
     environ = {"PATH": str(tmp_path / "bin"), "WSL_DISTRO_NAME": "Debian"}
     copied = clipboard.copy_text("é\n", environ=environ)
     assert copied == CopyResult("sent", "clip.exe")
@@ -265,17 +269,14 @@ def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None
     assert (tmp_path / "got").read_bytes() == "é\n".encode("utf-16-le")
 
 
-def test_native_programs_serve_where_pyperclip_is_missing(xserver: XServer) -> None:
-    """Before the engine is installed a bare Python copies with the platform's own program.
-
-    Forced pyperclip can't.
-    """
+def test_native_programs_are_used_without_pyperclip(xserver: XServer) -> None:
+    """Before the installation, a bare Python copies with the platform's program. The method pyperclip fails."""
     code = (
         "import sys; sys.modules['pyperclip'] = None\n"
         "from resume_hooks.system.clipboard import copy_text\n"
         "print(*copy_text('bare')); print(*copy_text('bare', method='pyperclip'))"
     )
-    environ = _on(xserver, PYTHONPATH=str(REPO / "src"))
+    environ = _environment_of(xserver, PYTHONPATH=str(REPO / "src"))
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=environ,
@@ -289,19 +290,19 @@ def test_native_programs_serve_where_pyperclip_is_missing(xserver: XServer) -> N
 @pytest.mark.parametrize("text", ["", "lone \ud800 surrogate"])
 @pytest.mark.parametrize("way", clipboard.COPY_METHODS)
 def test_a_text_that_no_clipboard_accepts_is_not_copied(text: str, way: str) -> None:
-    """An empty text, and one that is not valid Unicode, are shown instead of a changed copy."""
+    """An empty or invalid text is shown instead of a changed copy."""
     assert clipboard.copy_text(text, method=way, environ={}) == NOT_COPIED
 
 
 @pytest.mark.parametrize("way", clipboard.COPY_METHODS)
-def test_environment_with_no_way_is_not_copied(way: str) -> None:
-    """Without display, tmux and a capable terminal each way says so, and none raises."""
+def test_an_environment_without_a_method_copies_nothing(way: str) -> None:
+    """There is no display, no tmux and no capable terminal. No method raises an error."""
     assert clipboard.copy_text(SESSION, method=way, environ=SILENT) == NOT_COPIED
     assert clipboard.list_clipboard_methods(SILENT) == []
 
 
-def test_unknown_way_is_refused() -> None:
-    """A way that does not exist is a mistake of the caller, named with those that do."""
+def test_an_unknown_method_is_refused() -> None:
+    """The error lists the valid ones."""
     with pytest.raises(ValueError, match="auto, pyperclip, native, tmux, osc52, none"):
         clipboard.copy_text(SESSION, method="smoke signals")
 
@@ -314,13 +315,13 @@ def test_unknown_way_is_refused() -> None:
         (NOT_COPIED, "session id not copied"),
     ],
 )
-def test_sentence_states_which_way_it_went(copied: CopyResult, sentence: str) -> None:
-    """The three sentences that every message is made of."""
+def test_the_sentence_states_the_result_of_a_copy(copied: CopyResult, sentence: str) -> None:
+    """Every message uses one of three sentences."""
     assert copied.sentence("session id") == sentence
 
 
-def test_python_3_9_runs_it() -> None:
-    """The fallback runs on the Python of macOS before the engine is there."""
+def test_the_clipboard_module_runs_on_python_3_9() -> None:
+    """The fallback runs on the Python of macOS before the engine is installed."""
     python = python39()
     code = (
         "import resume_hooks.system.clipboard_tools, resume_hooks.system.terminal\n"

@@ -1,4 +1,4 @@
-"""A project's worktrees by git's own files, and its sessions."""
+"""Tests of a project's worktrees, read from git's own files, and of its sessions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from resume_hooks.system.git_worktrees import (
 from tests.builders import ConfigHome
 
 
-def test_no_repository(tmp_path: Path) -> None:
-    """The folder alone; one that is not there as well."""
+def test_a_folder_without_a_repository_is_alone(tmp_path: Path) -> None:
+    """A missing folder is too."""
     assert list_worktrees(str(tmp_path)) == (str(tmp_path),)
     assert list_worktrees(str(tmp_path / "gone")) == (str(tmp_path / "gone"),)
 
 
-def test_worktrees_of_a_repository(git: Any, tmp_path: Path) -> None:
-    """From the main one, from a linked one (whose .git is a file), and from a folder within: all of them."""
+def test_all_worktrees_of_a_repository_are_listed(git: Any, tmp_path: Path) -> None:
+    """The list starts from the main one, a linked one (whose .git is a file), or a folder inside."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(main, "init", "-q")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
@@ -37,8 +37,8 @@ def test_worktrees_of_a_repository(git: Any, tmp_path: Path) -> None:
     assert set(list_worktrees(str(main / "src"))) == both | {str(main / "src")}
 
 
-def test_a_bare_repository(git: Any, tmp_path: Path) -> None:
-    """Its worktrees belong together; the folder that it happens to be in does not."""
+def test_worktrees_of_a_bare_repository_belong_together(git: Any, tmp_path: Path) -> None:
+    """The folder that contains it does not."""
     seed, bare, one, two = (tmp_path / name for name in ("seed", "repos/bare.git", "one", "two"))
     git(seed, "init", "-q")
     git(seed, "commit", "-q", "--allow-empty", "-m", "x")
@@ -48,8 +48,8 @@ def test_a_bare_repository(git: Any, tmp_path: Path) -> None:
     assert set(list_worktrees(str(one))) == {str(one), str(two)}
 
 
-def test_a_submodule(git: Any, tmp_path: Path) -> None:
-    """It is a project of its own."""
+def test_a_submodule_is_a_separate_project(git: Any, tmp_path: Path) -> None:
+    """Its list has only itself."""
     seed, outer = tmp_path / "seed", tmp_path / "outer"
     for folder in (seed, outer):
         git(folder, "init", "-q")
@@ -61,8 +61,8 @@ def test_a_submodule(git: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"gitdir:", b"gitdir: /nowhere/x", b"\xff\x00", b"gitdir: \x00", b"x" * 9_000]
 )
-def test_a_strange_git_file(tmp_path: Path, content: bytes) -> None:
-    """Whatever it holds, the folder itself is searched."""
+def test_an_invalid_git_file_is_ignored(tmp_path: Path, content: bytes) -> None:
+    """The folder itself is still in the list."""
     (tmp_path / ".git").write_bytes(content)
     assert str(tmp_path) in list_worktrees(str(tmp_path))
 
@@ -71,15 +71,15 @@ def test_a_strange_git_file(tmp_path: Path, content: bytes) -> None:
     ("file", "content"), [(".git", b"gitdir: git\0\n"), ("git/commondir", b"..\0\n")]
 )
 def test_no_path_contains_a_nul(tmp_path: Path, file: str, content: bytes) -> None:
-    """Else starting git with such a folder raises ValueError."""
+    """Starting git with such a folder would raise ValueError."""
     (tmp_path / "git").mkdir()
     (tmp_path / ".git").write_bytes(b"gitdir: git\n")
     (tmp_path / file).write_bytes(content)
     assert "\0" not in "".join(worktree_git_folders(str(tmp_path)))
 
 
-def test_a_repository_with_very_many_worktrees(tmp_path: Path) -> None:
-    """Every list of sessions looks at each, so their number has a limit."""
+def test_the_number_of_worktrees_is_limited(tmp_path: Path) -> None:
+    """Every list of sessions reads each of them."""
     for number in range(MAX_WORKTREES + 20):
         worktree = tmp_path / ".git" / "worktrees" / f"w{number:04}"
         worktree.mkdir(parents=True)
@@ -101,17 +101,14 @@ def test_a_repository_with_very_many_worktrees(tmp_path: Path) -> None:
         (["/w/a_b"], "-other", False),
     ],
 )
-def test_which_sessions_are_of_it(started: list[str], key: str, *, held: bool) -> None:
-    """Keys collide: the folders named inside decide, as far as they fit.
-
-    What is below a repository is of it.
-    """
+def test_contains_session_compares_folders(started: list[str], key: str, *, held: bool) -> None:
+    """Keys collide, so the folders named in the session decide. Folders below a repository belong to it."""
     project = Project(("/w/a_b", "/w/repo"), within=("/w/repo",), names=("named",))
     assert project.contains_session(started, key) is held
 
 
-def test_the_names_of_its_folders(config_home: ConfigHome) -> None:
-    """Those of its working directories, there or not, and those below it that are there."""
+def test_folder_names_of_a_project(config_home: ConfigHome) -> None:
+    """They are those of its working directories, and of existing project folders below."""
     for folder in ("/w/repo", "/w/repo/sub", "/w/repo-two", "/w/other"):
         config_home.project(folder)
     names = Project(("/w/repo", "/w/new"), within=("/w/repo",)).folder_names(config_home.where)
@@ -121,10 +118,10 @@ def test_the_names_of_its_folders(config_home: ConfigHome) -> None:
     assert Project(("/w/repo",)).folder_names(config_home.where) == [project_key("/w/repo")]
 
 
-def test_the_folder_that_a_variable_names_is_of_every_project(
+def test_the_folder_named_by_a_variable_belongs_to_every_project(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """It holds whatever the client wrote while the variable was set."""
+    """It has all sessions of clients with the variable."""
     environ = {**config_home.environ, PROJECT_FOLDER_VARIABLE: "mine"}
     project = project_of_folder(str(tmp_path), Where(environ))
     assert project.names == ("mine",)

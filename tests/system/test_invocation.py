@@ -1,4 +1,4 @@
-"""Commands as the user can type them: ours by name or by the plugin's launcher."""
+"""Tests of commands as the user can type them: by our name or by the plugin's launcher."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from tests.needs import REPO
 ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
 
 
-def test_by_name_where_it_is_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that can be run; else by the launcher, but for Claude Code's model, whose shell knows the name."""
+def test_a_command_uses_our_name_if_it_is_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it uses the launcher. The shell of Claude Code's model always knows the name."""
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
     program = tmp_path / "resume-hooks"
     assert shell_command("doctor") == f"{ENGINE} doctor"
@@ -34,10 +36,10 @@ def test_by_name_where_it_is_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert shell_command("doctor") == f"{ENGINE} doctor"
 
 
-def test_a_text_that_is_read_later_names_no_version(
+def test_a_command_for_later_names_no_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client removes the copy of a version that it updates; a checkout stays where it is."""
+    """A client deletes the plugin's old version at an update. A checkout stays at its path."""
     monkeypatch.delenv("PATH")
     assert lasting_shell_command("read x") == f"{ENGINE} read x"
     cache = tmp_path / "it is" / "plugins" / "cache" / "resume-hooks" / "resume-hooks"
@@ -67,7 +69,7 @@ REMEDIES = {
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)
-def test_the_commands_of_a_remedy(remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is as it can be typed; elsewhere our name stays our name."""
+def test_commands_in_a_remedy_can_be_typed(remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In other text our name stays."""
     monkeypatch.delenv("PATH")
     assert format_remedy(remedy) == REMEDIES[remedy].format(ENGINE)

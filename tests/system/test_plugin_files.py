@@ -1,4 +1,4 @@
-"""The plugin's folder that ``install`` assembles."""
+"""Tests of the plugin's folder that ``install`` assembles."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.system.plugin_files import assemble_plugin
 
 
-def test_a_full_disk_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not with a row for each file; what was copied is removed."""
+def test_a_full_disk_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has no row per file, and copied files are removed."""
 
-    def fail(*_: object, **__: object) -> None:
+    def raise_full_disk(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "from", None, "to")
 
-    monkeypatch.setattr(shutil, "copy2", fail)
+    monkeypatch.setattr(shutil, "copy2", raise_full_disk)
     # the default of a parameter holds the real function
-    monkeypatch.setattr(shutil.copytree, "__defaults__", (False, None, fail, False, False))
+    monkeypatch.setattr(
+        shutil.copytree, "__defaults__", (False, None, raise_full_disk, False, False)
+    )
     target = tmp_path / "state" / "plugin"
     with pytest.raises(WriteFailed) as failure:
         assemble_plugin(str(target))

@@ -1,4 +1,4 @@
-"""Processes: the ones above this one are found, helpers are told from the client, odd names don't confuse; signals."""
+"""Tests of processes: ancestors, the client among them, unusual names, and signals."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ SHOW = "from resume_hooks.system.processes import find_client_pid; print(find_cl
 
 
 def test_ancestors_start_at_the_parent() -> None:
-    """Nearest first, each the parent of the one before, none twice."""
+    """The nearest is first, each is the parent of the one before, and none is listed twice."""
     found = list(iterate_ancestors())
     assert found[0].pid == os.getppid()
     assert all(above.pid == below.parent for below, above in itertools.pairwise(found))
     assert len({process.pid for process in found}) == len(found)
 
 
-def test_of_a_process_that_is_gone() -> None:
-    """Nothing is above it."""
+def test_an_ended_process_has_no_ancestors() -> None:
+    """The list is empty."""
     ended = subprocess.Popen(["true"])
     ended.wait()
     assert list(iterate_ancestors(ended.pid)) == []
 
 
 @pytest.mark.parametrize("said", ["4711", "", "x", "\u00b2", "-1"])
-def test_the_client_says_its_own_id(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
-    """A number in CLAUDE_PID is believed; anything else is looked past."""
+def test_claude_pid_names_the_client(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """An invalid value is ignored."""
     monkeypatch.setenv("CLAUDE_PID", said)
     assert (find_client_pid() == 4711) is (said == "4711")
 
 
 def test_shells_and_pythons_are_not_clients(tmp_path: Path) -> None:
-    """Through a Python and two shells the first process of another name is the client."""
+    """The first ancestor with another name is the client."""
     script = f"{sys.executable} -c '{SHOW}'; true"
     env = {"PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
     client = tmp_path / "claude"
@@ -60,15 +60,15 @@ def test_shells_and_pythons_are_not_clients(tmp_path: Path) -> None:
 
 
 def test_ps_is_read_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table of ps leads up the same way as /proc."""
+    """It gives the same ancestors as /proc."""
     by_proc = [process.pid for process in iterate_ancestors()]
     monkeypatch.setattr(processes, "_find_process", lambda pid: processes._process_table().get(pid))
     monkeypatch.setattr(processes, "_process_cache", {})
     assert [process.pid for process in iterate_ancestors()] == by_proc
 
 
-def test_names_may_hold_anything(tmp_path: Path) -> None:
-    """A name with spaces and parentheses doesn't shift the fields behind it."""
+def test_a_process_name_may_have_any_characters(tmp_path: Path) -> None:
+    """Spaces and parentheses do not shift the fields after it."""
     odd = tmp_path / "a) S 1 (b"
     odd.symlink_to("/bin/sleep")
     sleeper = subprocess.Popen([str(odd), "20"])
@@ -81,16 +81,16 @@ def test_names_may_hold_anything(tmp_path: Path) -> None:
         sleeper.wait()
 
 
-def test_a_cycle_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table that was read while ids were reused can't hold us."""
+def test_a_cycle_of_parents_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table was read while ids were reused."""
     table = {7: Process(7, 8, "a", ""), 8: Process(8, 9, "b", ""), 9: Process(9, 8, "c", "")}
     monkeypatch.setattr(processes, "_find_process", table.get)
     assert [process.pid for process in iterate_ancestors(7)] == [8, 9]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_is_noted(number: signal.Signals) -> None:
-    """Nothing is raised, and the handler of before is back in the end."""
+def test_a_signal_sets_the_event(number: signal.Signals) -> None:
+    """No exception is raised, and the earlier handler is restored."""
     before = signal.getsignal(number)
     with catch_ending_signals() as ended:
         assert not ended.is_set()
@@ -100,7 +100,7 @@ def test_a_signal_is_noted(number: signal.Signals) -> None:
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
-    """As under nohup."""
+    """This is the case under nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with catch_ending_signals() as ended:
@@ -110,15 +110,15 @@ def test_an_ignored_signal_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_another_thread_gets_none() -> None:
-    """Only the main thread may handle signals."""
+def test_another_thread_handles_no_signals() -> None:
+    """Only the main thread may."""
     found: list[bool] = []
 
-    def work() -> None:
+    def record_signal() -> None:
         with catch_ending_signals() as ended:
             found.append(ended.is_set())
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=record_signal)
     thread.start()
     thread.join()
     assert found == [False]

@@ -1,4 +1,4 @@
-"""The project cannot choose a program, its folder, or its variables."""
+"""Tests that a project cannot choose a program, its folder or its variables."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from resume_hooks import untrusted_folders
 from resume_hooks.system import programs
 
 
-def program(path: Path, text: str = "") -> str:
-    """A shell script."""
+def write_program(path: Path, text: str = "") -> str:
+    """Write a shell script."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -23,7 +23,7 @@ def program(path: Path, text: str = "") -> str:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, in a repository in a repository; the home is three folders above it."""
+    """Return the working folder, in a repository within a repository, three folders below the home."""
     for module in (programs, untrusted_folders):
         monkeypatch.setattr(module, "user_home", lambda: str(tmp_path / "home"))
     folder = tmp_path / "home" / "outer" / "repo" / "pkg"
@@ -34,35 +34,34 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def env_of(project: Path, *folders: object, **more: str) -> dict[str, str]:
-    """An environment with this PATH, in which the project passes for the home: that is not believed."""
+def environment_with_path(project: Path, *folders: object, **more: str) -> dict[str, str]:
+    """Return an environment with this PATH, in which the project falsely is the home."""
     return {"HOME": str(project), "PATH": os.pathsep.join(map(str, folders)), **more}
 
 
 def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -> None:
-    """Relative and empty entries, the project's folders and those of repositories around it, are skipped."""
-    wanted = program(tmp_path / "home" / "bin" / "tool")
+    """Relative and empty entries, the project's folders and those of repositories around it are skipped."""
+    wanted = write_program(tmp_path / "home" / "bin" / "tool")
     inside = [project / "bin", project.parent / "bin", project.parent.parent / "bin"]
     for folder in inside:
-        program(folder / "tool")
+        write_program(folder / "tool")
     link = tmp_path / "link"
     link.symlink_to(project)
-    env = env_of(project, "", ".", "bin", *inside, link / "bin", tmp_path / "home" / "bin")
+    env = environment_with_path(
+        project, "", ".", "bin", *inside, link / "bin", tmp_path / "home" / "bin"
+    )
     assert programs.find_program("tool", env) == wanted
     assert programs.search_path(env) == str(tmp_path / "home" / "bin")
-    assert programs.find_program("tool", env_of(project, *inside)) is None
-    assert programs.search_path(env_of(project, "", ".")) == os.defpath
+    assert programs.find_program("tool", environment_with_path(project, *inside)) is None
+    assert programs.search_path(environment_with_path(project, "", ".")) == os.defpath
 
 
 def test_a_path_is_a_program_only_outside_the_project(project: Path, tmp_path: Path) -> None:
-    """A name with a folder is not searched elsewhere.
-
-    The Python that runs us may lie anywhere.
-    """
-    env = env_of(project)
-    outside = program(tmp_path / "tool")
+    """A name with a folder is not searched elsewhere. The Python that runs us may be anywhere."""
+    env = environment_with_path(project)
+    outside = write_program(tmp_path / "tool")
     assert programs.find_program(outside, env) == outside
-    assert programs.find_program(program(project / "tool"), env) is None
+    assert programs.find_program(write_program(project / "tool"), env) is None
     assert programs.find_program("./tool", env) is None
     assert (
         programs.find_program(sys.executable, {**env, "CLAUDE_PROJECT_DIR": sys.prefix})
@@ -71,9 +70,9 @@ def test_a_path_is_a_program_only_outside_the_project(project: Path, tmp_path: P
 
 
 def test_the_clients_folder_is_a_project_too(project: Path, tmp_path: Path) -> None:
-    """Next to the working folder."""
-    tool = program(tmp_path / "other" / "bin" / "tool")
-    env = env_of(project, tmp_path / "other" / "bin")
+    """It counts in addition to the working folder."""
+    tool = write_program(tmp_path / "other" / "bin" / "tool")
+    env = environment_with_path(project, tmp_path / "other" / "bin")
     assert programs.find_program("tool", env) == tool
     assert (
         programs.find_program("tool", {**env, "CLAUDE_PROJECT_DIR": str(tmp_path / "other")})
@@ -82,26 +81,26 @@ def test_the_clients_folder_is_a_project_too(project: Path, tmp_path: Path) -> N
 
 
 def test_a_home_in_a_repository_keeps_its_programs(project: Path, tmp_path: Path) -> None:
-    """Neither the home folder nor what lies above it is a project, also where a session was started there."""
+    """The home folder and folders above it are not a project, even if a session was started there."""
     home = tmp_path / "home"
     (home / ".git").mkdir()
     (tmp_path / ".git").mkdir()
-    tool = program(home / "bin" / "tool")
-    env = env_of(project, home / "bin")
+    tool = write_program(home / "bin" / "tool")
+    env = environment_with_path(project, home / "bin")
     assert programs.find_program("tool", env) == tool
     for folder in (home, tmp_path):
         os.chdir(folder)
         assert programs.find_program("tool", {**env, "CLAUDE_PROJECT_DIR": str(folder)}) == tool
 
 
-def test_a_program_gets_listed_variables_in_the_root_folder(project: Path, tmp_path: Path) -> None:
-    """Of those that name files, what is in the project goes, too."""
-    program(tmp_path / "bin" / "tool", 'pwd; env; echo "$*"')
+def test_a_program_gets_only_listed_variables(project: Path, tmp_path: Path) -> None:
+    """It runs in the root folder. Variables that name files lose those in the project."""
+    write_program(tmp_path / "bin" / "tool", 'pwd; env; echo "$*"')
     refused = dict.fromkeys(
         ("PYTHONPATH", "UV_PYTHON", "PIP_TARGET", "GIT_DIR", "LD_PRELOAD", "NODE_OPTIONS"), "x"
     )
     given = {"DISPLAY": ":1", "LC_TIME": "C", "HOME": str(tmp_path / "home")}
-    env = env_of(project, tmp_path / "bin", "/bin", "/usr/bin") | given | refused
+    env = environment_with_path(project, tmp_path / "bin", "/bin", "/usr/bin") | given | refused
     env |= {"XDG_CONFIG_HOME": str(project), "SSL_CERT_FILE": str(tmp_path / "cert")}
     done = programs.run_program(["tool", "a b"], env, stdout=subprocess.PIPE)
     folder, *variables, said = done.stdout.decode().splitlines()
@@ -111,10 +110,7 @@ def test_a_program_gets_listed_variables_in_the_root_folder(project: Path, tmp_p
 
 
 def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> None:
-    """Programs read settings there that name programs (pip.conf: ``python``).
-
-    Another home of the user's stays.
-    """
+    """Settings there could name programs (pip.conf: ``python``). Another home of the user's stays."""
     homes = [(str(project), tmp_path / "home"), (".", tmp_path / "home"), (str(tmp_path), tmp_path)]
     for said, meant in homes:
         assert programs.program_environment({"HOME": said})["HOME"] == str(meant)
@@ -122,9 +118,9 @@ def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> Non
 
 
 def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_path: Path) -> None:
-    """A caller may pass more variables, or another folder. PATH still loses the project's folders."""
-    program(tmp_path / "bin" / "tool", 'pwd; echo "$PATH $EXTRA"')
-    env = env_of(project, project / "bin", tmp_path / "bin", EXTRA="yes")
+    """A caller may pass more variables or another folder. PATH still loses the project's folders."""
+    write_program(tmp_path / "bin" / "tool", 'pwd; echo "$PATH $EXTRA"')
+    env = environment_with_path(project, project / "bin", tmp_path / "bin", EXTRA="yes")
     done = programs.run_program(
         ["tool"], env, folder=str(project), environ=env, stdout=subprocess.PIPE
     )
@@ -132,9 +128,9 @@ def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_p
 
 
 def test_a_slow_program_is_ended(project: Path, tmp_path: Path) -> None:
-    """A missing program is reported as missing."""
-    program(tmp_path / "bin" / "tool", "exec sleep 60")
-    env = env_of(project, tmp_path / "bin", "/bin", "/usr/bin")
+    """A missing one is reported as missing."""
+    write_program(tmp_path / "bin" / "tool", "exec sleep 60")
+    env = environment_with_path(project, tmp_path / "bin", "/bin", "/usr/bin")
     with pytest.raises(subprocess.TimeoutExpired):
         programs.run_program(["tool"], env, timeout=0.1)
     with pytest.raises(FileNotFoundError):
@@ -142,7 +138,7 @@ def test_a_slow_program_is_ended(project: Path, tmp_path: Path) -> None:
 
 
 def test_temporary_folders_are_not_made_in_the_project(project: Path, tmp_path: Path) -> None:
-    """TMPDIR may name a folder of the project's, or none."""
+    """TMPDIR may name a folder of the project, or a missing one."""
     assert programs.temporary_root({"TMPDIR": str(tmp_path)}) == str(tmp_path)
     for named in (str(project), "tmp", "", str(tmp_path / "nowhere")):
-        assert programs.temporary_root(env_of(project, TMPDIR=named)) == "/tmp"
+        assert programs.temporary_root(environment_with_path(project, TMPDIR=named)) == "/tmp"

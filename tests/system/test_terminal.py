@@ -1,4 +1,4 @@
-"""Finding the user's terminal above a process that has none, and what OSC 52 writes to it."""
+"""Tests of finding the user's terminal above a process without one, and of OSC 52 sequences for it."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ The hook that it runs, in a session of its own, has none.
 
 
 class Pty(NamedTuple):
-    """A pseudo-terminal: the end of the terminal program, and the device that the client draws on."""
+    """A pseudo-terminal: the end of the terminal program, and the device for the client."""
 
     screen: int
     device: str
 
     def read(self, until: bytes) -> bytes:
-        """Return the output on the terminal, up to and with the first ``until``."""
+        """Return the output on the terminal up to and including the first ``until``."""
         seen, deadline = b"", time.monotonic() + HANG_GUARD
         while until not in seen:
             assert select.select([self.screen], [], [], max(0.0, deadline - time.monotonic()))[0], (
@@ -50,13 +50,13 @@ class Pty(NamedTuple):
         return seen
 
     def is_silent(self) -> bool:
-        """Whether nothing more waits to be read."""
+        """Check whether no more output is available."""
         return not select.select([self.screen], [], [], 0.1)[0]
 
 
 @pytest.fixture
 def pty() -> Iterator[Pty]:
-    """A pseudo-terminal in raw mode, so that what is written is what is read."""
+    """Yield a pseudo-terminal in raw mode, so that the output is read unchanged."""
     screen, device = os.openpty()
     tty.setraw(device, termios.TCSANOW)
     yield Pty(screen, os.ttyname(device))
@@ -64,7 +64,7 @@ def pty() -> Iterator[Pty]:
     os.close(device)
 
 
-def _hook(pty: Pty, code: str, **environ: str) -> subprocess.Popen[bytes]:
+def _start_hook(pty: Pty, code: str, **environ: str) -> subprocess.Popen[bytes]:
     """Run ``code`` as a hook below a client on ``pty``."""
     env = {
         "PATH": os.environ["PATH"],
@@ -76,12 +76,12 @@ def _hook(pty: Pty, code: str, **environ: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=env, start_new_session=True, stdout=subprocess.PIPE)
 
 
-def _said(process: subprocess.Popen[bytes]) -> str:
+def _output_of(process: subprocess.Popen[bytes]) -> str:
     out, _ = process.communicate(timeout=HANG_GUARD)
     return out.decode().strip()
 
 
-def _payload(sequence: bytes) -> str:
+def _decode_payload(sequence: bytes) -> str:
     head, tail = b"\x1b]52;c;", b"\x07"
     assert sequence.startswith(head)
     assert sequence.endswith(tail)
@@ -91,7 +91,7 @@ def _payload(sequence: bytes) -> str:
 def test_terminal_of_the_client_is_found(pty: Pty) -> None:
     """A process without a terminal finds the one of its nearest ancestor."""
     code = "from resume_hooks.system.terminal import find_terminal_device; print(find_terminal_device())"
-    assert _said(_hook(pty, code)) == pty.device
+    assert _output_of(_start_hook(pty, code)) == pty.device
 
 
 FAR = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
@@ -108,22 +108,22 @@ FAR = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
     ],
     ids=["ascii", "unicode", "osc52", "ssh", "long"],
 )
-def test_hook_without_a_terminal_reaches_the_users(
+def test_a_hook_reaches_the_users_terminal(
     pty: Pty, text: str, way: str, environ: dict[str, str]
 ) -> None:
-    """The sequence arrives whole, nothing else does, and the copy is called unconfirmed."""
+    """The sequence arrives complete and alone, and the copy is reported as unconfirmed."""
     code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({text!r}, method={way!r}), sep='|')"
-    hook = _hook(pty, code, **environ)
-    assert _payload(pty.read(until=b"\x07")) == text
-    assert _said(hook) == "sent|OSC 52"
+    hook = _start_hook(pty, code, **environ)
+    assert _decode_payload(pty.read(until=b"\x07")) == text
+    assert _output_of(hook) == "sent|OSC 52"
     assert pty.is_silent()
 
 
-def test_ways_name_the_terminal(pty: Pty) -> None:
-    """Doctor's text names the terminal if there is one."""
+def test_clipboard_methods_name_the_terminal(pty: Pty) -> None:
+    """Doctor shows this text."""
     assert (
-        _said(
-            _hook(
+        _output_of(
+            _start_hook(
                 pty,
                 "from resume_hooks.system.clipboard import list_clipboard_methods; print(*list_clipboard_methods())",
             )
@@ -135,12 +135,12 @@ def test_ways_name_the_terminal(pty: Pty) -> None:
 def test_text_over_the_common_limit_is_not_sent(pty: Pty) -> None:
     """Terminals drop longer sequences, so the text is shown instead."""
     code = "from resume_hooks.system.clipboard import copy_text; print(*copy_text('0123456789' * 10000), sep='|')"
-    assert _said(_hook(pty, code)) == "not copied|"
+    assert _output_of(_start_hook(pty, code)) == "not copied|"
     assert pty.is_silent()
 
 
-def test_terminal_that_is_stopped_is_not_waited_for(pty: Pty) -> None:
-    """After Ctrl+S, or with a terminal program that hangs, nothing is claimed."""
+def test_a_stopped_terminal_does_not_block(pty: Pty) -> None:
+    """After Ctrl+S, or if the terminal program hangs, no copy is claimed."""
     device = os.open(pty.device, os.O_RDWR | os.O_NOCTTY)
     try:
         termios.tcflow(device, termios.TCOOFF)
@@ -150,8 +150,8 @@ def test_terminal_that_is_stopped_is_not_waited_for(pty: Pty) -> None:
         os.close(device)
 
 
-def test_nothing_but_a_terminal_is_written_to(tmp_path: Path) -> None:
-    """A file, a device that is not a terminal and a missing one are left alone."""
+def test_only_a_terminal_is_written_to(tmp_path: Path) -> None:
+    """A file, another device and a missing path are left alone."""
     file = tmp_path / "file"
     file.write_bytes(b"kept")
     for path in (str(file), os.devnull, str(tmp_path / "missing"), str(tmp_path)):
@@ -160,10 +160,7 @@ def test_nothing_but_a_terminal_is_written_to(tmp_path: Path) -> None:
 
 
 def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
-    """After su or sudo the terminal may be somebody else's.
-
-    As root, who may write anywhere, it is still refused.
-    """
+    """After su or sudo the terminal may belong to another user. Even root does not write to it."""
     if os.getuid() != 0:
         assert not terminal.send_sequence(
             b"x", "/dev/tty", time.monotonic() + 1
@@ -172,8 +169,8 @@ def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
     os.chown(pty.device, 4242, -1)
     assert not terminal.send_sequence(b"x", pty.device, time.monotonic() + 1)
     assert (
-        _said(
-            _hook(
+        _output_of(
+            _start_hook(
                 pty,
                 "from resume_hooks.system.terminal import find_terminal_device; print(find_terminal_device())",
             )
@@ -202,20 +199,20 @@ def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
     ],
 )
 def test_names_of_terminals_become_devices(named: str, path: str | None) -> None:
-    """Linux gives a device number, ps elsewhere a name; anything else is not a terminal."""
+    """Linux gives a device number, and ps elsewhere a name. Any other value is not a terminal."""
     assert terminal.device_path(named) == path
 
 
 @pytest.mark.parametrize("environ", [{"TERM": "dumb"}, {"TERM": "linux"}])
-def test_terminal_without_a_clipboard_gets_nothing(environ: dict[str, str]) -> None:
-    """A text console would print the sequence."""
+def test_a_terminal_without_a_clipboard_gets_no_sequence(environ: dict[str, str]) -> None:
+    """A text console would print it."""
     assert terminal.build_osc52_sequence("text", environ) == b""
 
 
-def test_limit_is_on_the_encoded_text() -> None:
-    """The longest text that is sent, and one byte more."""
+def test_the_limit_applies_to_the_encoded_text() -> None:
+    """The longest text is sent, and one byte more is not."""
     longest = "x" * (terminal.MAX_BASE64_BYTES // 4 * 3)
-    assert _payload(terminal.build_osc52_sequence(longest, {})) == longest
+    assert _decode_payload(terminal.build_osc52_sequence(longest, {})) == longest
     assert terminal.build_osc52_sequence(longest + "x", {}) == b""
 
 
@@ -223,19 +220,19 @@ def test_limit_is_on_the_encoded_text() -> None:
     "environ", [{"STY": "1.pts-0.host", "TERM": "screen"}, {"STY": "x", "TERM": "xterm"}]
 )
 @pytest.mark.parametrize("length", [10, 5000])
-def test_screen_passes_the_sequence_in_chunks(environ: dict[str, str], length: int) -> None:
-    """Each string fits what GNU screen passes through; put together they are the sequence."""
+def test_gnu_screen_gets_the_sequence_in_chunks(environ: dict[str, str], length: int) -> None:
+    """Each fits the limit of GNU screen, and together they are the sequence."""
     strings = terminal.build_osc52_sequence("x" * length, environ).split(b"\x1b\\")
     assert strings.pop() == b""
     assert all(
         string.startswith(b"\x1bP") and len(string) + 2 <= terminal.SCREEN_CHUNK_BYTES
         for string in strings
     )
-    assert _payload(b"".join(string[2:] for string in strings)) == "x" * length
+    assert _decode_payload(b"".join(string[2:] for string in strings)) == "x" * length
 
 
-def test_screen_beyond_ssh_gets_both_forms() -> None:
-    """TERM=screen alone may be tmux or screen: the plain form is for the one, the wrapped for the other."""
+def test_a_remote_screen_gets_both_forms() -> None:
+    """TERM=screen may mean tmux or screen: the plain form is for tmux, and the wrapped one for screen."""
     sequence = terminal.build_osc52_sequence("x", {"TERM": "screen-256color"})
     plain = terminal.build_osc52_sequence("x", {"TERM": "xterm"})
     assert sequence == plain + b"\x1bP" + plain + b"\x1b\\"

@@ -1,4 +1,4 @@
-"""Text that can't drive a terminal."""
+"""Tests of text without terminal control characters."""
 
 from __future__ import annotations
 
@@ -39,20 +39,14 @@ from resume_hooks.system.text import (
         ("lone \ud83d", "lone \ufffd"),
     ],
 )
-def test_controls_go_and_text_stays(foreign: str, shown: str) -> None:
-    """Escape sequences, controls and what reorders text are taken out.
-
-    Any script and emoji stay.
-    """
+def test_plain_text_removes_control_characters(foreign: str, shown: str) -> None:
+    """Escape sequences and characters that reorder text are removed. Any script and emoji stay."""
     assert plain_text(foreign) == shown
 
 
 @given(st.text(st.characters(codec=None)))
-def test_nothing_but_line_feeds_and_tabs_controls(foreign: str) -> None:
-    """Whatever comes in, what goes out can be encoded and contains no other control.
-
-    A second pass changes nothing.
-    """
+def test_plain_text_keeps_only_line_feeds_and_tabs(foreign: str) -> None:
+    """The result can be encoded, and a second pass changes nothing."""
     shown = plain_text(foreign)
     shown.encode()
     assert {c for c in shown if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}} <= {"\n", "\t"}
@@ -61,16 +55,13 @@ def test_nothing_but_line_feeds_and_tabs_controls(foreign: str) -> None:
 
 
 def test_a_json_value_becomes_encodable() -> None:
-    """Lone surrogates in keys and values, however deep, become question marks.
-
-    Nothing else changes.
-    """
+    """Lone surrogates in keys and values become question marks at any depth. Nothing else changes."""
     value = {"a\ud800": ["b\udfff", 1, None, {"c": "ü"}]}
     assert replace_all_surrogates(value) == {"a?": ["b?", 1, None, {"c": "ü"}]}
 
 
-def test_invisible_characters_go() -> None:
-    """Text that no screen shows can spell instructions that a model reads."""
+def test_invisible_characters_are_removed() -> None:
+    """They could contain instructions that only a model reads."""
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "run this")
     assert plain_text(f"a{hidden}b\u00ad\u180e\u2062\ufff9c") == "abc"
 
@@ -82,8 +73,8 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6g7R8"
 @pytest.mark.parametrize(
     "word", [TOKEN, f'"{TOKEN}"', f"token={TOKEN},", f"日本語{TOKEN}", f"https://me:{TOKEN}@host/x"]
 )
-def test_no_half_of_a_token(before: int, word: str) -> None:
-    """Wherever the cut falls, a token is there whole, and known for one, or not at all."""
+def test_a_cut_never_splits_a_token(before: int, word: str) -> None:
+    """The line has the whole token, which redaction recognizes, or no part of it."""
     opening = ("fix it " * 12)[: before - 1].rstrip()
     line = shorten_line(f"{opening} {word} then go on with the tests and the changelog", 80)
     assert len(line) <= 80
@@ -108,8 +99,8 @@ def test_no_half_of_a_token(before: int, word: str) -> None:
         ("word1 " + "x" * 30, 6, "word1…"),
     ],
 )
-def test_where_a_line_is_cut(line: str, limit: int, cut: str) -> None:
-    """Short words anywhere, long ones before them, paths and addresses behind a slash."""
+def test_a_line_is_cut_at_a_word_or_slash(line: str, limit: int, cut: str) -> None:
+    """Short words are cut anywhere, long ones lose the whole word, and paths and addresses end after a slash."""
     assert shorten_line(line, limit) == cut
 
 
@@ -124,8 +115,8 @@ def test_where_a_line_is_cut(line: str, limit: int, cut: str) -> None:
         ('a"b c', '"a\'b c"'),
     ],
 )
-def test_a_name_among_our_words_does_not_continue(name: str, shown: str) -> None:
-    """A name that is more than a word is in quotes, which it cannot close."""
+def test_a_name_of_several_words_is_quoted(name: str, shown: str) -> None:
+    """The name cannot close the quotes."""
     assert quote_name(name) == shown
 
 
@@ -137,13 +128,13 @@ def test_a_name_among_our_words_does_not_continue(name: str, shown: str) -> None
         "a_b_c **d** ~~e~~ <b>f</b> &lt; \\ | g | [h](i)\n~~~\ncode",
     ],
 )
-def test_a_text_stays_as_it_is_where_markdown_is_shown(text: str) -> None:
-    """Each sign stays in it, each line stays one, and no line becomes a list or a heading."""
+def test_escaped_markdown_shows_the_original_text(text: str) -> None:
+    """Each character stays, each line stays one, and no line becomes a list or a heading."""
     assert paragraphs_of_markdown(f"name: {escape_markdown(text)}") == [f"name: {text}"]
 
 
 def test_plain_markdown_is_unchanged() -> None:
-    """An address is linked with its signs; indented lines below an empty line are code."""
+    """An address with signs is linked, and indented lines below an empty line are code."""
     address = "https://example.org/a_b_c?d=[e]"
     assert escape_markdown(f"{address} *f*") == f"{address} \\*f\\*"
     card = "set\n\n      try `a` *b*\n\n      more_of_it"
@@ -151,7 +142,7 @@ def test_plain_markdown_is_unchanged() -> None:
 
 
 def paragraphs_of_markdown(text: str) -> list[str]:
-    """The texts of its paragraphs; AssertionError where it holds more than text."""
+    """Return the texts of its paragraphs. AssertionError if it contains more than text."""
     paragraphs = []
     for token in MarkdownIt("commonmark").enable(["strikethrough", "table"]).parse(text):
         assert token.type in {"paragraph_open", "inline", "paragraph_close"}

@@ -1,4 +1,4 @@
-"""Copying inside a real tmux, on a server of its own: what its user's terminal gets, and what is claimed."""
+"""Tests of copying inside a real tmux on its own server: the text for the user's terminal, and the reported result."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ HANG_GUARD = 30.0
 
 
 class Server:
-    """A private tmux server with one session.
-
-    The user's own tmux and its socket are never touched.
-    """
+    """A private tmux server with one session. The user's own tmux and its socket are never used."""
 
     def __init__(self, folder: str) -> None:
         """Start it, detached, with a shell that does nothing."""
@@ -47,7 +44,7 @@ class Server:
 
     @property
     def inside(self) -> dict[str, str]:
-        """The environment of a hook in the session's pane."""
+        """Return the environment of a hook in the session's pane."""
         return {
             "PATH": os.environ["PATH"],
             "TMUX": f"{self.socket},{self.pid},0",
@@ -68,12 +65,12 @@ class Server:
         ).stdout.strip("\n")
 
     def buffer(self) -> str:
-        """The newest paste buffer, "" when there is none."""
+        """Return the newest paste buffer, "" if there is none."""
         return self.run("show-buffer") if self.run("list-buffers") else ""
 
     @contextmanager
     def attached(self, **environ: str) -> Iterator[int]:
-        """Attach a terminal; gives the file that contains what tmux draws on it."""
+        """Attach a terminal, and yield the file of tmux's output on it."""
         screen, device = os.openpty()
         with subprocess.Popen(
             ["tmux", "-S", self.socket, "attach"],
@@ -94,7 +91,7 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A private tmux server, ended with the test."""
+    """Yield a private tmux server, which ends with the test."""
     need("tmux", shutil.which("tmux"), "install the system package tmux")
     folder = tempfile.mkdtemp(prefix="rh-tmux-")  # short: a socket's path may have 107 bytes
     started = Server(folder)
@@ -103,7 +100,7 @@ def server() -> Iterator[Server]:
     shutil.rmtree(folder)
 
 
-def _drawn(screen: int, until: bytes = b"\0 never", seconds: float = HANG_GUARD) -> bytes:
+def _terminal_output(screen: int, until: bytes = b"\0 never", seconds: float = HANG_GUARD) -> bytes:
     seen, deadline = b"", time.monotonic() + seconds
     while (
         until not in seen
@@ -115,50 +112,49 @@ def _drawn(screen: int, until: bytes = b"\0 never", seconds: float = HANG_GUARD)
 
 @pytest.mark.parametrize("mode", ["on", "external", "off"])
 def test_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
-    """Whatever set-clipboard says, the attached terminal is asked to take the text, and the buffer holds it."""
+    """The attached terminal gets the text for any value of set-clipboard, and the buffer has it."""
     server.run("set", "-g", "set-clipboard", mode)
     with server.attached() as screen:
         assert clipboard.copy_text(TEXT, environ=server.inside) == CopyResult("copied", "tmux")
-        assert base64.b64encode(TEXT.encode()) in _drawn(screen, base64.b64encode(TEXT.encode()))
+        assert base64.b64encode(TEXT.encode()) in _terminal_output(
+            screen, base64.b64encode(TEXT.encode())
+        )
     assert server.buffer() == TEXT
 
 
 def test_detached_session_keeps_the_text_in_its_buffer(server: Server) -> None:
-    """Where no terminal is attached only tmux contains the text, and the message says so."""
+    """Without an attached terminal only tmux has the text, and the message says so."""
     copied = clipboard.copy_text(TEXT, environ=server.inside)
     assert copied.sentence("id") == "id copied (only in tmux: prefix ] pastes it)"
     assert server.buffer() == TEXT
 
 
-def test_terminal_without_a_clipboard_is_distinguished(server: Server) -> None:
-    """A success of load-buffer does not hide that the terminal lacks the capability."""
+def test_a_terminal_without_a_clipboard_is_reported(server: Server) -> None:
+    """load-buffer succeeds although the terminal lacks the capability."""
     with server.attached(TERM="vt100") as screen:
         assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == CopyResult(
             "copied", ONLY_IN_TMUX_NOTE
         )
-        assert OSC_52 not in _drawn(screen, seconds=0.3)
+        assert OSC_52 not in _terminal_output(screen, seconds=0.3)
     assert server.buffer() == TEXT
 
 
-def test_large_text_goes_through_tmux(server: Server) -> None:
-    """Text of 100 KB is taken whole."""
+def test_tmux_accepts_a_large_text(server: Server) -> None:
+    """It has 100 KB."""
     text = "0123456789" * 10_000
     assert clipboard.copy_text(text, environ=server.inside).how == "copied"
     assert server.buffer() == text
 
 
-def test_server_that_is_gone_is_not_copied(server: Server) -> None:
-    """A stale TMUX ends in an honest no, and starts no server."""
+def test_a_missing_tmux_server_is_reported(server: Server) -> None:
+    """TMUX is outdated. No server is started."""
     end(server.pid)
     assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == NOT_COPIED
     assert clipboard.copy_text(TEXT, environ=server.inside) == NOT_COPIED
 
 
-def test_tmux_is_asked_where_its_user_sits(server: Server) -> None:
-    """A pane's own environment is as old as the pane.
-
-    The session's follows whoever attached last.
-    """
+def test_the_tmux_session_knows_where_its_user_is(server: Server) -> None:
+    """A pane's environment is as old as the pane, and the session's follows the last attached user."""
     deadline = time.monotonic() + HANG_GUARD
     with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
         assert terminal.is_attached_over_ssh(server.inside, deadline) is True
@@ -169,8 +165,8 @@ def test_tmux_is_asked_where_its_user_sits(server: Server) -> None:
     )
 
 
-def test_display_of_the_desk_is_left_alone_for_a_user_beyond_ssh(server: Server) -> None:
-    """A pane opened at the desk names its display, but who attached over ssh gets the text by tmux."""
+def test_a_remote_tmux_user_does_not_get_the_local_display(server: Server) -> None:
+    """A pane opened locally names its display, but a user attached over ssh gets the text by tmux."""
     for tool in ("xclip", "xsel"):
         need(tool, shutil.which(tool), f"install the system package {tool}")
     environ = {**server.inside, "DISPLAY": ":987"}
@@ -187,15 +183,12 @@ def test_display_of_the_desk_is_left_alone_for_a_user_beyond_ssh(server: Server)
 def test_sequence_passes_tmux_by_either_setting(
     server: Server, set_clipboard: str, passthrough: str, times: int
 ) -> None:
-    """OSC 52 in a pane needs one of two settings.
-
-    The form for the other is dropped without a trace on screen.
-    """
+    """OSC 52 in a pane needs one of two settings. The form for the other one is dropped invisibly."""
     server.run("set", "-g", "set-clipboard", set_clipboard)
     server.run("set", "-g", "allow-passthrough", passthrough)
     with server.attached() as screen:
-        _drawn(screen, seconds=0.5)
+        _terminal_output(screen, seconds=0.5)
         sequence = terminal.build_osc52_sequence(TEXT, {**server.inside, "TERM": "tmux-256color"})
         assert terminal.send_sequence(sequence, server.pane, time.monotonic() + HANG_GUARD)
-        assert _drawn(screen, seconds=0.5).count(base64.b64encode(TEXT.encode())) == times
+        assert _terminal_output(screen, seconds=0.5).count(base64.b64encode(TEXT.encode())) == times
         assert server.run("capture-pane", "-p").strip() == ""
