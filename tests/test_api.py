@@ -34,7 +34,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.search.index.probe import uid
+from tests.search.index.probe import uuid_of_text
 
 
 @pytest.fixture
@@ -161,19 +161,28 @@ def talks(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for number, path in enumerate(paths, 1):
         cwd = CWD if number == 3 else str(tmp_path)
         common: dict[str, Any] = {"session_id": session_id(number), "cwd": cwd}
-        asked = user(f"tune the linter {number}", uuid=uid(number), **common)
+        asked = user(f"tune the linter {number}", uuid=uuid_of_text(number), **common)
         onward = {
             "continue_metadata": {
                 "parent_session_file": str(paths[0]),
                 "parent_session_id": session_id(1),
             }
         }
-        answer = assistant("it is tuned", uuid=uid(number * 10), parent=uid(number), ts=9, **common)
+        answer = assistant(
+            "it is tuned",
+            uuid=uuid_of_text(number * 10),
+            parent=uuid_of_text(number),
+            ts=9,
+            **common,
+        )
         write_session(
             path.parent, session_id(number), [*([onward] if number == 2 else []), asked, answer]
         )
     said = user(
-        "the linter of the agent", uuid=uid("a"), session_id=session_id(1), isSidechain=True
+        "the linter of the agent",
+        uuid=uuid_of_text("a"),
+        session_id=session_id(1),
+        isSidechain=True,
     )
     write_session(paths[0].with_suffix("") / "subagents", "agent-a1", [said])
     return paths

@@ -18,7 +18,7 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.search.index.probe import uid
+from tests.search.index.probe import uuid_of_text
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def parent(config_home: ConfigHome) -> Path:
     """Write a session with two turns, a call and its result: lines 0 to 6."""
     rows = [
         *conversation(2),
-        tool_use("c", uuid=uid(1), parent="r3", ts=5),
-        tool_result("c", uuid=uid(2), parent=uid(1), ts=6),
+        tool_use("c", uuid=uuid_of_text(1), parent="r3", ts=5),
+        tool_result("c", uuid=uuid_of_text(2), parent=uuid_of_text(1), ts=6),
         custom_title("Fix the parser"),
     ]
     return Path(write_session(config_home.project(), SESSION, rows))
@@ -78,12 +78,12 @@ def test_a_fork_ends_at_the_given_position(document: Document, parent: Path, nam
 
 def test_a_fork_reports_a_moved_cut(document: Document, cli: Cli, parent: Path) -> None:
     """The cut moves so that no tool call is split. The document and stderr report it."""
-    found = document("fork", SESSION, "--at", uid(1))
+    found = document("fork", SESSION, "--at", uuid_of_text(1))
     assert found["data"]["cut"]["moved"] is True
     assert found["warnings"] == [
         "The cut moved forward to record 5, so that no tool call is split."
     ]
-    done = cli("fork", SESSION, "--at", uid(1))
+    done = cli("fork", SESSION, "--at", uuid_of_text(1))
     assert b"note: The cut moved forward to record 5" in done.stderr
     assert b"the last record kept is 5, in turn 2" in done.stdout
 

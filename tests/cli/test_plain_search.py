@@ -9,7 +9,7 @@ import pytest
 from resume_hooks.cli.plain_search import PlainSearch, parse_plain_search
 from tests.builders import ConfigHome, session_id
 from tests.cli.conftest import Cli
-from tests.search.asking import talk
+from tests.search.asking import write_talk
 
 BY_CLICK = ("--max-chars", "8000")
 """The default, which only click's command line reads."""
@@ -19,10 +19,10 @@ BY_CLICK = ("--max-chars", "8000")
 def two_sessions(config_home: ConfigHome) -> None:
     """Write a session of the current folder and one of another folder."""
     here = str(config_home.root / "here")
-    talk(
+    write_talk(
         config_home, 1, "why did we drop redis?", "because of the \x1b[1mtimeouts\x1b[0m", cwd=here
     )
-    talk(config_home, 2, "redis elsewhere", "yes")
+    write_talk(config_home, 2, "redis elsewhere", "yes")
 
 
 @pytest.mark.parametrize(

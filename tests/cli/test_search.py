@@ -22,16 +22,16 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_main import output_on_terminal
-from tests.search.asking import talk
-from tests.search.index.probe import uid
+from tests.search.asking import write_talk
+from tests.search.index.probe import uuid_of_text
 
 
 @pytest.fixture
 def home_with_three_sessions(config_home: ConfigHome) -> ConfigHome:
     """Write two sessions of the current folder and one of another."""
     here = str(config_home.root / "here")
-    talk(config_home, 1, "why did we drop redis?", "because of the timeouts", cwd=here)
-    talk(
+    write_talk(config_home, 1, "why did we drop redis?", "because of the timeouts", cwd=here)
+    write_talk(
         config_home,
         2,
         "is redis back?",
@@ -39,7 +39,7 @@ def home_with_three_sessions(config_home: ConfigHome) -> ConfigHome:
         custom_title("The cache", session_id(2)),
         cwd=here,
     )
-    talk(config_home, 3, "redis elsewhere", "yes")
+    write_talk(config_home, 3, "redis elsewhere", "yes")
     return config_home
 
 
@@ -99,7 +99,7 @@ def test_a_lineage_is_searched(document: Document, home_with_three_sessions: Con
     }
     asked = user(
         "and redis now?",
-        uuid=uid("now"),
+        uuid=uuid_of_text("now"),
         session_id=SESSION,
         cwd=str(home_with_three_sessions.root / "here"),
     )
@@ -113,7 +113,9 @@ def test_a_lineage_is_searched(document: Document, home_with_three_sessions: Con
 def test_search_in_a_subagent(document: Document, home_with_three_sessions: ConfigHome) -> None:
     """``--session`` also accepts the name of a sub-agent."""
     (path,) = Path(home_with_three_sessions.config, "projects").glob(f"*/{session_id(3)}.jsonl")
-    said = user("redis of the agent", uuid=uid("a"), session_id=session_id(3), isSidechain=True)
+    said = user(
+        "redis of the agent", uuid=uuid_of_text("a"), session_id=session_id(3), isSidechain=True
+    )
     write_session(path.with_suffix("") / "subagents", "agent-a1", [said])
     data = document("search", "redis", "--session", f"{session_id(3)}/agent-a1")["data"]
     assert [hit["reference"] for hit in data["hits"]] == [f"{session_id(3)}/agent-a1:0"]
@@ -241,7 +243,7 @@ def test_search_highlights_only_on_a_terminal(
     home_with_three_sessions: ConfigHome, cli: Cli
 ) -> None:
     """NO_COLOR prevents it. Escape sequences of a transcript are never printed."""
-    talk(home_with_three_sessions, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
+    write_talk(home_with_three_sessions, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
     shown = output_on_terminal(home_with_three_sessions, "search", "quux", "--all").decode()
     assert "\x1b[33m\x1b[1mquux\x1b[0m" in shown
     assert set(STYLE.findall(shown)) == {"\x1b[1m", "\x1b[33m", "\x1b[0m"}
@@ -257,8 +259,8 @@ def test_search_does_not_find_its_own_output(
 ) -> None:
     """A tool result with output of this program is not indexed."""
     shown = cli("search", "redis").stdout.decode()
-    talk(home_with_three_sessions, 5, *conversation(1), user(
-        [{"type": "tool_result", "tool_use_id": "t", "content": shown}], uuid=uid("own"), session_id=session_id(5)
-    ))  # fmt: skip
+    results = [{"type": "tool_result", "tool_use_id": "t", "content": shown}]
+    output = user(results, uuid=uuid_of_text("own"), session_id=session_id(5))
+    write_talk(home_with_three_sessions, 5, *conversation(1), output)
     data = json.loads(cli("search", "redis", "--all", "--json").stdout)["data"]
     assert session_id(5) not in {hit["session_id"] for hit in data["hits"]}

@@ -44,9 +44,9 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.search.index.probe import uid
+from tests.search.index.probe import uuid_of_text
 
-NAMES = {name: uid(number) for number, name in enumerate(("p1", "a1", "p2", "a2"), 1)}
+NAMES = {name: uuid_of_text(number) for number, name in enumerate(("p1", "a1", "p2", "a2"), 1)}
 
 
 def scan_records(folder: Path, records: list[Record]) -> Transcript:
@@ -133,7 +133,7 @@ def test_a_cut_has_its_last_message_and_remarks(tmp_path: Path) -> None:
 REFUSED: dict[str, tuple[CutSelector, str]] = {
     "a line past the end": (CutAtRecord(9), "lines 0 to 8"),
     "a place past the end": (CutAtRecord(RecordOffset(10**9)), "lines 0 to 8"),
-    "a uuid from elsewhere": (CutAtRecord(uid(99)), "No record"),
+    "a uuid from elsewhere": (CutAtRecord(uuid_of_text(99)), "No record"),
     "a message from elsewhere": (CutAtMessage("msg_9"), "No message msg_9"),
     "no message": (CutAtMessage(""), "No message"),
     "a turn past the end": (CutAtTurn(3), "turns 1 to 2"),
@@ -292,10 +292,10 @@ def test_a_cut_outside_the_scanned_part_needs_the_whole_file(tmp_path: Path) -> 
 
 WORDS: dict[str, CutSelector | Reference] = {
     "41": CutAtRecord(41),
-    f" {uid(7)} ": CutAtRecord(uid(7)),
+    f" {uuid_of_text(7)} ": CutAtRecord(uuid_of_text(7)),
     "msg_01AbC": CutAtMessage("msg_01AbC"),
     "5e12a303:41": Reference("5e12a303", 41),
-    f"My title:{uid(7)}": Reference("My title", uid(7)),
+    f"My title:{uuid_of_text(7)}": Reference("My title", uuid_of_text(7)),
 }
 
 

@@ -51,7 +51,7 @@ from tests.e2e.harness.client import (
 )
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus, corpus_folder, corpus_sessions, one_in
-from tests.search.index.probe import uid
+from tests.search.index.probe import uuid_of_text
 
 PROMPT = "go on now"
 CUTS = 2
@@ -293,16 +293,21 @@ def test_a_compaction_undone(name: str, home: ClientHome, api: MockApi) -> None:
 def branched(name: str) -> bytes:
     """Return a first turn with a call, an abandoned second one, and its replacement."""
     rows = [
-        user("first", uuid=uid(1), ts=1, session_id=name),
+        user("first", uuid=uuid_of_text(1), ts=1, session_id=name),
         tool_use(
-            "toolu_1", uuid=uid(2), parent=uid(1), ts=2, name="Bash", tool_input={"command": "ls"}
+            "toolu_1",
+            uuid=uuid_of_text(2),
+            parent=uuid_of_text(1),
+            ts=2,
+            name="Bash",
+            tool_input={"command": "ls"},
         ),
-        tool_result("toolu_1", "OUTPUT", uuid=uid(3), parent=uid(2), ts=3),
-        assistant("done", uuid=uid(4), parent=uid(3), ts=4),
-        user("LEFT", uuid=uid(5), parent=uid(4), ts=5),
-        assistant("left", uuid=uid(6), parent=uid(5), ts=6),
-        user("TAKEN", uuid=uid(7), parent=uid(4), ts=7),
-        assistant("taken", uuid=uid(8), parent=uid(7), ts=8),
+        tool_result("toolu_1", "OUTPUT", uuid=uuid_of_text(3), parent=uuid_of_text(2), ts=3),
+        assistant("done", uuid=uuid_of_text(4), parent=uuid_of_text(3), ts=4),
+        user("LEFT", uuid=uuid_of_text(5), parent=uuid_of_text(4), ts=5),
+        assistant("left", uuid=uuid_of_text(6), parent=uuid_of_text(5), ts=6),
+        user("TAKEN", uuid=uuid_of_text(7), parent=uuid_of_text(4), ts=7),
+        assistant("taken", uuid=uuid_of_text(8), parent=uuid_of_text(7), ts=8),
     ]
     return session_bytes({**row, "sessionId": name} for row in rows)
 
@@ -322,11 +327,11 @@ def test_difference_on_a_left_branch(
         api,
         PROMPT,
         resume=copy.stem,
-        extra_args=["--resume-session-at", uid(6)],
+        extra_args=["--resume-session-at", uuid_of_text(6)],
     )
     assert done.returncode != 0
     assert "No message found" in done.stderr + str(done.events)
-    made = fork_receipt(home, parent, CutAtRecord(uid(6)))
+    made = fork_receipt(home, parent, CutAtRecord(uuid_of_text(6)))
     texts = [
         text
         for kind, _, text in resume_request(every_client, home, api, made.session_id)
@@ -344,9 +349,11 @@ def test_difference_behind_a_call(
     """
     parent = home.install_session(branched(SESSION), SESSION)
     copy = home.install_session(branched(session_id(2)), session_id(2))
-    theirs = resume_request(every_client, home, api, copy.stem, "--resume-session-at", uid(2))
+    theirs = resume_request(
+        every_client, home, api, copy.stem, "--resume-session-at", uuid_of_text(2)
+    )
     assert "OUTPUT" not in [text for _, _, text in theirs]
-    made = fork_receipt(home, parent, CutAtRecord(uid(2)))
+    made = fork_receipt(home, parent, CutAtRecord(uuid_of_text(2)))
     assert made.warnings == ("The cut moved forward to record 2, so that no tool call is split.",)
     assert resume_request(every_client, home, api, made.session_id)[-1] == (
         "tool_result",

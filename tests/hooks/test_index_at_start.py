@@ -19,7 +19,7 @@ from resume_hooks.search.result import SearchResult
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome
-from tests.search.asking import talk
+from tests.search.asking import write_talk
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def test_a_search_reports_unindexed_files(
     """The files are indexed by another process or at the next start."""
     monkeypatch.setattr("resume_hooks.search.index.connect.index_in_background", lambda *_: None)
     for number in range(1, 6):
-        talk(config_home, number, f"tune the linter, {number}")
+        write_talk(config_home, number, f"tune the linter, {number}")
     first = search_without_update(config_home)
     assert len(first.hits) < 5
     assert any("Not indexed yet" in note for note in first.notes)
@@ -64,10 +64,10 @@ def test_a_search_reports_unindexed_files(
 
 def test_the_hook_does_not_wait_for_another_update(config_home: ConfigHome) -> None:
     """The next start checks again."""
-    talk(config_home, 1, "tune the linter")
+    write_talk(config_home, 1, "tune the linter")
     background.update_index()
     assert hook_state.consume_note("indexed.json")
-    talk(config_home, 2, "the linter again")
+    write_talk(config_home, 2, "the linter again")
     with open(f"{index_file(config_home.where)}.lock", "rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         begun = time.monotonic()
@@ -82,7 +82,7 @@ def test_the_update_ends_after_its_client(
 ) -> None:
     """It ends after one file. The next start reads the others."""
     for number in range(1, 6):
-        talk(config_home, number, f"tune the linter, {number}")
+        write_talk(config_home, number, f"tune the linter, {number}")
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     background.update_index()
     assert (read_stamp(), index_status(config_home.where).outdated_file_count) == ({}, 4)
@@ -102,7 +102,7 @@ def test_a_headless_run_does_not_update_the_index(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is created, and the next start checks as before."""
-    talk(config_home, 1, "tune the linter")
+    write_talk(config_home, 1, "tune the linter")
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.update_index()
     assert not os.path.exists(index_file(config_home.where))
@@ -111,7 +111,7 @@ def test_a_headless_run_does_not_update_the_index(
 
 def test_an_index_of_a_newer_version_is_left_alone(config_home: ConfigHome) -> None:
     """The next check is an hour later."""
-    talk(config_home, 1, "tune the linter")
+    write_talk(config_home, 1, "tune the linter")
     background.update_index()
     with sqlite3.connect(index_file(config_home.where)) as db:
         db.execute("UPDATE about SET version = 99")
@@ -125,7 +125,7 @@ def test_the_hook_updates_the_index(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The vault need not be writable."""
-    path = talk(config_home, 1, "tune the linter")
+    path = write_talk(config_home, 1, "tune the linter")
     event = config_home.root / "event"
     event.write_text(
         json.dumps({"session_id": path.stem, "transcript_path": str(path), "source": "startup"})

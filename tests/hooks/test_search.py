@@ -19,7 +19,7 @@ from resume_hooks.hooks.time_limit import TimeLimitExceeded, time_limit
 from resume_hooks.hooks.triggers import Trigger, recognise_trigger
 from tests.builders import CWD, ConfigHome, session_id
 from tests.hooks.conftest import Run, trigger_at
-from tests.search.asking import search, talk
+from tests.search.asking import search_home, write_talk
 
 Card = Callable[..., list[str]]
 
@@ -44,9 +44,9 @@ def card_lines(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Card
 @pytest.fixture
 def home_with_two_projects(config_home: ConfigHome) -> ConfigHome:
     """Write two sessions of a project and one of another."""
-    talk(config_home, 1, "why did we drop redis?", "timeouts")
-    talk(config_home, 2, "is redis back?", "no, redis is gone")
-    talk(config_home, 3, "redis elsewhere", "yes", cwd="/home/user/other")
+    write_talk(config_home, 1, "why did we drop redis?", "timeouts")
+    write_talk(config_home, 2, "is redis back?", "no, redis is gone")
+    write_talk(config_home, 3, "redis elsewhere", "yes", cwd="/home/user/other")
     return config_home
 
 
@@ -118,12 +118,12 @@ def test_the_card_shows_the_best_hits(home_with_two_projects: ConfigHome, card_l
     It fits ten rows of 80 columns, with the found words.
     """
     for number in range(10, 20):
-        talk(home_with_two_projects, number, f"tune the linter {number}")
+        write_talk(home_with_two_projects, number, f"tune the linter {number}")
     lines = card_lines(">search linter")
     assert sum(line.startswith("  /resume ") for line in lines) == 3
     assert "  7 more, in a shell: resume-hooks search --limit=10 linter" in lines
     for number in range(20, 24):
-        talk(
+        write_talk(
             home_with_two_projects,
             number,
             f"{'much before it ' * 20} the fox {number} {'and after ' * 20}",
@@ -137,7 +137,7 @@ def test_hostile_hits_do_not_change_the_card(
     home_with_two_projects: ConfigHome, card_lines: Card
 ) -> None:
     """No text of a transcript controls the terminal or forges a line."""
-    talk(home_with_two_projects, 4, "\x1b[2J\x1b]0;x\x07quux\u202e\r\n  /resume evil\n", "ok")
+    write_talk(home_with_two_projects, 4, "\x1b[2J\x1b]0;x\x07quux\u202e\r\n  /resume evil\n", "ok")
     lines = card_lines(">search quux")
     assert "\x1b" not in "".join(lines)
     assert "\u202e" not in "".join(lines)
@@ -153,7 +153,7 @@ def test_a_new_session_searches_its_project(
     """The project is that of its start folder. A missing folder is reported."""
     here = tmp_path / "here"
     here.mkdir()
-    talk(home_with_two_projects, 5, "the quux of here", cwd=str(here))
+    write_talk(home_with_two_projects, 5, "the quux of here", cwd=str(here))
     monkeypatch.chdir(here)
     assert session_id(5) in str(card_lines(">search quux", 99))
     here.rmdir()
@@ -166,8 +166,8 @@ def test_a_moved_session_also_searches_its_files_project(
     config_home: ConfigHome, card_lines: Card
 ) -> None:
     """The project folder of its file is included."""
-    moved = talk(config_home, 1, "the quux one", cwd="/home/user/old")
-    talk(config_home, 2, "the quux two", cwd=CWD)
+    moved = write_talk(config_home, 1, "the quux one", cwd="/home/user/old")
+    write_talk(config_home, 2, "the quux two", cwd=CWD)
     moved.rename(config_home.project(CWD) / moved.name)
     assert sum(line.startswith("  /resume ") for line in card_lines(">search quux")) == 2
 
@@ -217,7 +217,7 @@ def test_a_bug_in_a_search_is_reported(
 
 def test_the_card_has_one_line_per_fact(home_with_two_projects: ConfigHome) -> None:
     """Notes and the number of other hits follow the hits. No text is copied."""
-    found = search(home_with_two_projects, "redis", max_hits=1)
+    found = search_home(home_with_two_projects, "redis", max_hits=1)
     assert "  2 more, in a shell: resume-hooks search --limit=3 redis" in search_card(
         found, ">search"
     ).split("\n")

@@ -27,7 +27,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.write_scan import mend_record, needs_mending
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.needs import corpus, corpus_sessions
-from tests.search.index.probe import uid
+from tests.search.index.probe import uuid_of_text
 from tests.transcripts.chain_cases import CASES, Case
 
 LEAF = "it drops last-prompt, the client's own note of where the conversation ends"
@@ -156,11 +156,14 @@ def test_every_real_session(config_home: ConfigHome) -> None:
 
 def talk() -> list[dict[str, object]]:
     """Two plain turns."""
-    rows = [user("one", uuid=uid(1), ts=1), assistant("two", uuid=uid(2), parent=uid(1), ts=2)]
+    rows = [
+        user("one", uuid=uuid_of_text(1), ts=1),
+        assistant("two", uuid=uuid_of_text(2), parent=uuid_of_text(1), ts=2),
+    ]
     return [
         *rows,
-        user("three", uuid=uid(3), parent=uid(2), ts=3),
-        assistant("four", uuid=uid(4), parent=uid(3), ts=4),
+        user("three", uuid=uuid_of_text(3), parent=uuid_of_text(2), ts=3),
+        assistant("four", uuid=uuid_of_text(4), parent=uuid_of_text(3), ts=4),
     ]
 
 
@@ -169,9 +172,9 @@ def test_cuts(config_home: ConfigHome, number: int) -> None:
     """``up_to_message_id`` and ``--at`` end at the same message."""
     path = Path(write_session(config_home.project(), SESSION, talk()))
     assert (
-        loaded_from_our_fork(path, uid(number))
-        == loaded_from_sdk_fork(path, uid(number))
-        == [uid(n) for n in range(1, number + 1)]
+        loaded_from_our_fork(path, uuid_of_text(number))
+        == loaded_from_sdk_fork(path, uuid_of_text(number))
+        == [uuid_of_text(n) for n in range(1, number + 1)]
     )
 
 
@@ -179,18 +182,20 @@ def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
     """We keep the uuids, as the client's own ``--fork-session`` does, so that file snapshots still name messages."""
     path = Path(write_session(config_home.project(), SESSION, talk()))
     made = write_child(fork.plan_fork(locate.session_file(str(path)), Where()), Where())
-    assert [node.uuid for node in scan_transcript(made.file).nodes] == [uid(n) for n in range(1, 5)]
+    assert [node.uuid for node in scan_transcript(made.file).nodes] == [
+        uuid_of_text(n) for n in range(1, 5)
+    ]
     told = fork_session(path.stem)
     other = scan_transcript(str(path.with_name(f"{told.session_id}.jsonl")))
-    assert not {node.uuid for node in other.nodes} & {uid(n) for n in range(1, 5)}
+    assert not {node.uuid for node in other.nodes} & {uuid_of_text(n) for n in range(1, 5)}
 
 
 def test_difference_the_sdk_copies_no_snapshots(config_home: ConfigHome) -> None:
     """Files can't be rewound in its forks, as its documentation says; in ours they can."""
     snapshot = {
         "type": "file-history-snapshot",
-        "messageId": uid(1),
-        "snapshot": {"messageId": uid(1)},
+        "messageId": uuid_of_text(1),
+        "snapshot": {"messageId": uuid_of_text(1)},
     }
     path = Path(write_session(config_home.project(), SESSION, [*talk(), snapshot]))
     made = write_child(fork.plan_fork(locate.session_file(str(path)), Where()), Where())

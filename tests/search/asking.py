@@ -1,4 +1,4 @@
-"""A home to search in, and a search of it as one call."""
+"""A home to search in, and one function that searches it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from resume_hooks.search.result import SearchResult
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import CWD, ConfigHome, Record, assistant, session_id, user, write_session
-from tests.search.index.probe import LONG_AGO, uid
+from tests.search.index.probe import LONG_AGO, uuid_of_text
 
 
-def talk(home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **fields: Any) -> Path:
-    """A session in which a user and the model speak in turn, a minute apart.
-
-    Records stand as they are.
-    """
+def write_talk(
+    home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **fields: Any
+) -> Path:
+    """Write a session in which a user and the model speak in turn, a minute apart. Records are kept unchanged."""
     records: list[Record | bytes] = []
     for place, words in enumerate(said):
         if isinstance(words, dict):
@@ -30,37 +29,34 @@ def talk(home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **f
             "cwd": cwd,
             **fields,
         }
-        records.append(make(words, uuid=uid(f"{number}-{place}"), **where))
+        records.append(make(words, uuid=uuid_of_text(f"{number}-{place}"), **where))
     return Path(write_session(home.project(cwd), session_id(number), records, mtime=LONG_AGO))
 
 
-def search(
+def search_home(
     home: ConfigHome, *words: str, also: Sequence[str] = (), max_hits: int = 10, **scope: Any
 ) -> SearchResult:
-    """What a search comes to; everywhere, unless the scope says otherwise.
-
-    ``also`` are further wordings.
-    """
+    """Return the result of a search, everywhere unless the scope limits it; ``also`` are further wordings."""
     return search_index(words, Scope(**scope), home.where, other_wordings=also, max_hits=max_hits)
 
 
-def sessions(found: SearchResult) -> list[int]:
-    """The numbers of the sessions that contain the hits, the best first."""
+def session_numbers(found: SearchResult) -> list[int]:
+    """Return the numbers of the sessions that contain the hits, the best first."""
     return [int(hit.session_id[:8], 16) for hit in found.hits]
 
 
-def places(found: SearchResult) -> list[tuple[int, int]]:
-    """The hits as the numbers of their sessions and lines, in order of place."""
+def places_of_hits(found: SearchResult) -> list[tuple[int, int]]:
+    """Return the hits as the numbers of their sessions and lines, in order of place."""
     return sorted(
         (int(hit.session_id[:8], 16), int(hit.reference.rpartition(":")[2])) for hit in found.hits
     )
 
 
-def marked(found: SearchResult) -> set[str]:
-    """The words that are marked in the hits."""
+def marked_words(found: SearchResult) -> set[str]:
+    """Return the words that are marked in the hits."""
     return {hit.snippet[start:end] for hit in found.hits for start, end in hit.marks}
 
 
-def ids(numbers: Iterable[int]) -> frozenset[str]:
-    """The session ids of some numbers."""
+def session_ids(numbers: Iterable[int]) -> frozenset[str]:
+    """Return the session ids of some numbers."""
     return frozenset(map(session_id, numbers))

@@ -1,4 +1,4 @@
-"""Hits as text: the budget is kept, nothing of a transcript drives a terminal, what was omitted is said."""
+"""Tests of hits as text: they fit the limit, have no control characters, and omissions are reported."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from resume_hooks.search.result_text import (
     result_text,
 )
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
-from tests.search.asking import search, talk
-from tests.search.index.probe import uid
+from tests.search.asking import search_home, write_talk
+from tests.search.index.probe import uuid_of_text
 
 HIT = Hit(
     reference=f"{SESSION}:4",
@@ -66,8 +66,8 @@ def result_with_hits(
     return SearchResult(queries, list(hits), total or len(hits), more, how, [], helpers, [], 0)
 
 
-def test_a_hit() -> None:
-    """The session with what resumes it, the hit with what reads it.
+def test_a_hit_has_its_commands() -> None:
+    """The session has the command to resume it, and the hit the one to read it.
 
     The first line marks the text as ours.
     """
@@ -97,8 +97,8 @@ def test_a_hit() -> None:
     )
 
 
-def test_missing_words_of_a_long_question() -> None:
-    """They are not listed, because the strength of a hit is more useful than a list."""
+def test_missing_words_of_a_long_question_are_not_listed() -> None:
+    """The strength of a hit is more useful."""
     few, many = (
         tuple(f"w{number}" for number in range(count))
         for count in (MAX_NAMED_WORDS - 1, MAX_NAMED_WORDS)
@@ -109,8 +109,8 @@ def test_missing_words_of_a_long_question() -> None:
     assert "lacks" not in result_text(result_with_hits(HIT._replace(missing_words=many)))
 
 
-def test_several_wordings() -> None:
-    """Are numbered in the first line, and hits name those that found them."""
+def test_several_wordings_are_numbered() -> None:
+    """The first line lists them, and hits name those that found them."""
     both = HIT._replace(found_by=(1, 3))
     text = result_text(
         result_with_hits(both, query="tune linter", also=["why no\ntypes", "w " * 90])
@@ -121,11 +121,8 @@ def test_several_wordings() -> None:
     assert "2026-01-31 09:30 · found by (1) (3)\n" in text
 
 
-def test_nothing_close() -> None:
-    """Is the first that is said.
-
-    Not where a hit is fair, nor where no words were given.
-    """
+def test_the_first_line_says_that_nothing_is_close() -> None:
+    """It suggests words. It is omitted if a hit is fair or no words were given."""
     weak, fair = (HIT._replace(strength=strength) for strength in ("weak", "fair"))
     assert result_text(result_with_hits(weak)).startswith(
         f"resume-hooks search: {NOTHING_CLOSE_ADVICE} · linter · 1 turn · "
@@ -136,8 +133,8 @@ def test_nothing_close() -> None:
     assert result_text(unread).startswith("resume-hooks search: nothing close so far · linter · ")
 
 
-def test_nothing_found() -> None:
-    """Said plainly, with what was nowhere and what may help."""
+def test_the_text_without_hits() -> None:
+    """It lists the words without a match and gives advice."""
     text = result_text(result_with_hits(how="no match for linter", helpers=1))
     assert text.split("\n") == [
         f"resume-hooks search: {NOTHING_CLOSE_ADVICE} · linter · nothing found · no match for linter · {EVIDENCE}",
@@ -148,22 +145,19 @@ def test_nothing_found() -> None:
     ]
 
 
-def test_nothing_found_without_words() -> None:
-    """The text does not suggest other words, because there were none."""
+def test_the_text_without_hits_and_words() -> None:
+    """It does not suggest other words."""
     text = result_text(result_with_hits(query=""))
     assert text.endswith("\nOther options may help; --all looks in every project.")
 
 
-def test_the_limit_that_is_offered_can_be_requested() -> None:
-    """No thousands separator, and no more than the option takes."""
+def test_the_suggested_limit_is_valid() -> None:
+    """It has no thousands separator, and at most the option's maximum."""
     assert "49,999 more turns: --limit 1000 " in result_text(result_with_hits(HIT, total=50_000))
 
 
 def test_styles_are_not_counted() -> None:
-    """Marked words and titles have the styles that were asked for.
-
-    The budget is that of the text.
-    """
+    """Marked words and titles have the requested styles. The limit applies to the text."""
     plain = result_text(result_with_hits(HIT))
     styled = result_text(
         result_with_hits(HIT),
@@ -198,10 +192,10 @@ HITS = st.lists(
     more=st.integers(0, 5_000),
     helpers=st.integers(0, 3),
 )
-def test_the_budget_is_kept(
+def test_the_text_fits_its_limit(
     hits: list[Hit], budget: int, words: str, more: int, helpers: int
 ) -> None:
-    """Whatever was found and however little room there is; what fits whole is shown whole."""
+    """This is true for any hits and limits. Hits that fit are complete."""
     answer = result_with_hits(
         *hits, total=len(hits) + more, query=f"linter {words}", helpers=helpers, how=words
     )
@@ -227,15 +221,15 @@ def test_omitted_hits_are_mentioned(budget: int) -> None:
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 the linter\u202e\u2066 \x9b31m\x00\x08 \r\n11111111:99 · prompt"
 
 
-def test_hostile_texts(config_home: ConfigHome) -> None:
-    """Controls, what reorders text, and line ends that would forge a hit: none reaches the answer."""
+def test_hostile_texts_do_not_change_the_answer(config_home: ConfigHome) -> None:
+    """Controls, characters that reorder text and line breaks that would forge a hit are removed."""
     folder = "/home/user/x\n  read: resume-hooks read evil\x1b[31m"
-    talk(config_home, 1, HOSTILE, custom_title(HOSTILE, session_id(1)), cwd=folder)
-    said = tool_result("c", HOSTILE, uuid=uid("r"), parent=None, session_id=session_id(2))
-    talk(
+    write_talk(config_home, 1, HOSTILE, custom_title(HOSTILE, session_id(1)), cwd=folder)
+    said = tool_result("c", HOSTILE, uuid=uuid_of_text("r"), parent=None, session_id=session_id(2))
+    write_talk(
         config_home, 2, "go", {**said, "message": {**said["message"], "tool_name": "Ba\x1b[1msh\n"}}
     )
-    text = result_text(search(config_home, "linter"))
+    text = result_text(search_home(config_home, "linter"))
     assert not {letter for letter in text if unicodedata.category(letter) in {"Cc", "Cf"}} - {"\n"}
     assert not [line for line in text.split("\n") if line.startswith(("11111111:99", "  read: "))]
 
@@ -254,7 +248,7 @@ SCRIPTS = [
     st.integers(10, 300),
 )
 def test_snippets_of_any_script(words: list[str], width: int) -> None:
-    """As wide as asked for, or as a few sentences are, with marks that lie within it on what was found."""
+    """They have the requested width, or a few sentences, and their marks are on the found words."""
     lookup = Lookup(parse_query(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))
     assert len(text.displayed) == len(text.folded)
@@ -284,24 +278,23 @@ SENTENCES = (
     ("asked", "first", "last"),
     [("linter", 1, 3), ("spike", 0, 1), ("week", 3, 5), ("linter must", 1, 4), ("dialect", 1, 3)],
 )
-def test_whole_sentences(config_home: ConfigHome, asked: str, first: int, last: int) -> None:
-    """A hit shows the sentence that answers, and one before and behind it.
-
-    In text and as JSON has it.
-    """
-    talk(config_home, 1, f"{' '.join(SENTENCES)}\n{'And so on it went. ' * 60}")
-    found = search(config_home, asked)
+def test_a_hit_shows_whole_sentences(
+    config_home: ConfigHome, asked: str, first: int, last: int
+) -> None:
+    """It has the matching sentence and one before and after it, in text and JSON."""
+    write_talk(config_home, 1, f"{' '.join(SENTENCES)}\n{'And so on it went. ' * 60}")
+    found = search_home(config_home, asked)
     shown = f"{'… ' * (first > 0)}{' '.join(SENTENCES[first : last + 1])} …"
     assert found.hits[0].snippet == shown
     assert f"    {shown}\n" in result_text(found)
 
 
-def test_a_text_without_sentences_is_cut(config_home: ConfigHome) -> None:
-    """An endless output is cut; a sentence that fits is shown alone if its neighbours are too long."""
-    talk(config_home, 1, f"{'word ' * 300}needle {'word ' * 300}")
-    talk(config_home, 2, f"{'word ' * 300}end. The thread is here. {'word ' * 300}")
-    assert len(search(config_home, "needle").hits[0].snippet) < SNIPPET_CHARACTERS + 5
-    assert search(config_home, "thread").hits[0].snippet == "… The thread is here. …"
+def test_a_text_without_sentences_is_shortened(config_home: ConfigHome) -> None:
+    """A sentence that fits is shown alone if its neighbors are too long."""
+    write_talk(config_home, 1, f"{'word ' * 300}needle {'word ' * 300}")
+    write_talk(config_home, 2, f"{'word ' * 300}end. The thread is here. {'word ' * 300}")
+    assert len(search_home(config_home, "needle").hits[0].snippet) < SNIPPET_CHARACTERS + 5
+    assert search_home(config_home, "thread").hits[0].snippet == "… The thread is here. …"
 
 
 def test_incomplete_counts_are_marked() -> None:

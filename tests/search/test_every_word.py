@@ -1,4 +1,4 @@
-"""Over real sessions: whatever was said anywhere is found by any word of it, however the question continues."""
+"""Tests over real sessions: any word of a message finds it, however the question continues."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ UNKNOWN = ("xqzvwk", "vvqqjx7", "qjxqjxq")
 """Words that nothing is like."""
 
 
-class Said:
-    """A home of real sessions, and what some of their records say."""
+class SaidRecords:
+    """A home of real sessions, and texts of some of their records."""
 
     def __init__(self, where: Where, texts: list[list[str]]) -> None:
         self.where = where
@@ -47,8 +47,8 @@ class Said:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
-    """The small sessions of the corpus, indexed, and the words of records drawn by lot."""
+def said_records(tmp_path_factory: pytest.TempPathFactory) -> SaidRecords:
+    """Return the small sessions of the corpus, indexed, with the words of random records."""
     home = tmp_path_factory.mktemp("said")
     where = Where({"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude")})
     for number, folder in enumerate(sorted({path.parent for path in corpus_sessions()})):
@@ -64,7 +64,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
     texts = [display_text(text).displayed for text in drawn if text]
     words = [text[: MAX_SEARCHED_CHARACTERS // 2].split() for text in texts]
     assert len(words) > RECORDS // 2
-    return Said(where, [found for found in words if found])
+    return SaidRecords(where, [found for found in words if found])
 
 
 def indexed_words(words: list[str]) -> list[str]:
@@ -75,34 +75,36 @@ def indexed_words(words: list[str]) -> list[str]:
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(data=st.data())
-def test_a_word_among_others(said: Said, data: st.DataObject) -> None:
-    """Alone, in a sentence, or next to words that are nowhere: there is a hit."""
-    words = indexed_words(data.draw(st.sampled_from(said.texts)))
+def test_any_word_gives_a_hit(said_records: SaidRecords, data: st.DataObject) -> None:
+    """It may be alone, in a sentence, or next to words without a match."""
+    words = indexed_words(data.draw(st.sampled_from(said_records.texts)))
     if not words:
         return
     word = data.draw(st.sampled_from(words))
     others = data.draw(st.lists(st.sampled_from([*UNKNOWN, *COMMON_WORDS]), max_size=9))
     place = data.draw(st.integers(0, len(others)))
-    found = said.asked(*others[:place], word, *others[place:])
+    found = said_records.asked(*others[:place], word, *others[place:])
     assert found.hits, word
 
 
-def test_words_that_nothing_is_like(said: Said) -> None:
-    """Find nothing, but are in the way of no other wording."""
-    assert not said.asked(*UNKNOWN).hits
-    assert said.asked(*UNKNOWN, also=said.texts[0][:3]).hits
+def test_unknown_words_find_nothing(said_records: SaidRecords) -> None:
+    """They do not prevent the hits of another wording."""
+    assert not said_records.asked(*UNKNOWN).hits
+    assert said_records.asked(*UNKNOWN, also=said_records.texts[0][:3]).hits
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(text=st.integers(0, RECORDS), word=st.integers(0, 1_000))
-def test_a_phrase_is_strong(said: Said, text: int, word: int) -> None:
-    """Some words in a row, quoted, are found, all in one text; the first hit is a strong one."""
-    words = said.texts[text % len(said.texts)]
+def test_a_quoted_phrase_gives_a_strong_hit(
+    said_records: SaidRecords, text: int, word: int
+) -> None:
+    """Its words are in a row in one text, and the hit is the first."""
+    words = said_records.texts[text % len(said_records.texts)]
     start = word % len(words)
     phrase = " ".join(words[start : start + 4])
     if not forms_of_word(phrase) or re.search('["\u201c-\u201f\u00ab\u00bb]', phrase):
         return
-    found = said.asked(f'"{phrase}"')
+    found = said_records.asked(f'"{phrase}"')
     assert found.hits, phrase
     assert all(hit.missing_words == () for hit in found.hits)
     assert found.hits[0].strength == "strong"

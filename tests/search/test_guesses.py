@@ -1,11 +1,11 @@
-"""Words that nobody said as they were typed: misspelled, a part of a longer one, of another language, an identifier."""
+"""Tests of words that were said in another form: misspelled, as a part, in another language, or as an identifier."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.builders import CWD, ConfigHome
-from tests.search.asking import marked, search, sessions, talk
+from tests.search.asking import marked_words, search_home, session_numbers, write_talk
 
 SAID = [
     "we receive a webhook for each shipment and schedule its retry",
@@ -45,17 +45,17 @@ ASKED = {
 
 
 @pytest.fixture
-def home(config_home: ConfigHome) -> ConfigHome:
-    """Each of it said in a session of its own."""
+def home_with_sentences(config_home: ConfigHome) -> ConfigHome:
+    """Write each sentence to a separate session."""
     for number, words in enumerate(SAID, 1):
-        talk(config_home, number, words)
+        write_talk(config_home, number, words)
     return config_home
 
 
 @pytest.mark.parametrize("query", ASKED)
-def test_found(home: ConfigHome, query: str) -> None:
-    """The best first; umlauts count with and without their dots, and as pairs of letters."""
-    assert sessions(search(home, query)) == ASKED[query]
+def test_guessed_words_are_found(home_with_sentences: ConfigHome, query: str) -> None:
+    """The best hit is first. Umlauts match with and without dots, and as pairs of letters."""
+    assert session_numbers(search_home(home_with_sentences, query)) == ASKED[query]
 
 
 @pytest.mark.parametrize(
@@ -67,40 +67,45 @@ def test_found(home: ConfigHome, query: str) -> None:
         ("hangen", {"hängen"}),
     ],
 )
-def test_marked(home: ConfigHome, query: str, marks: set[str]) -> None:
-    """The replacement of the typed word is marked in the text."""
-    assert marked(search(home, query)) == marks
+def test_the_replacement_of_a_word_is_marked(
+    home_with_sentences: ConfigHome, query: str, marks: set[str]
+) -> None:
+    """The text contains it instead of the typed word."""
+    assert marked_words(search_home(home_with_sentences, query)) == marks
 
 
 @pytest.mark.parametrize("query", ['"recieve"', '"Verbindung"', '"HTTPResponse"', '"certifi"'])
-def test_a_phrase_is_never_guessed(home: ConfigHome, query: str) -> None:
+def test_a_phrase_is_never_guessed(home_with_sentences: ConfigHome, query: str) -> None:
     """A quoted word must match exactly."""
-    assert search(home, query).hits == []
+    assert search_home(home_with_sentences, query).hits == []
 
 
-def test_excluded_words_are_never_guessed(home: ConfigHome) -> None:
+def test_excluded_words_are_never_guessed(home_with_sentences: ConfigHome) -> None:
     """A misspelled excluded word hides nothing."""
-    assert sessions(search(home, "webhook -recieve")) == [1]
-    assert sessions(search(home, "webhook -receive")) == []
+    assert session_numbers(search_home(home_with_sentences, "webhook -recieve")) == [1]
+    assert session_numbers(search_home(home_with_sentences, "webhook -receive")) == []
 
 
-def test_where_nothing_is_found_no_word_of_another_project_is_named(home: ConfigHome) -> None:
-    """A word that is like it, or holds it, was said elsewhere alone."""
-    talk(home, 9, "the Kundenverzeichnis of acme", cwd="/elsewhere")
-    found = search(home, "verzeichniss", folders=("/nowhere",))
+def test_a_guess_names_no_word_of_another_project(home_with_sentences: ConfigHome) -> None:
+    """A similar word, or one that contains it, occurs only there."""
+    write_talk(home_with_sentences, 9, "the Kundenverzeichnis of acme", cwd="/elsewhere")
+    found = search_home(home_with_sentences, "verzeichniss", folders=("/nowhere",))
     assert (found.hits, found.how) == ([], "no match for verzeichniss")
 
 
-def test_a_part_of_a_word_is_searched_where_nothing_else_is_found(home: ConfigHome) -> None:
-    """Also of a word that was only said elsewhere.
+def test_a_part_of_a_word_matches_only_without_other_hits(home_with_sentences: ConfigHome) -> None:
+    """This is also true for a word that only occurs elsewhere.
 
-    One that is there, or not alone, is meant as it is.
+    A word with matches, or one of several, must match exactly.
     """
-    talk(home, 9, "a wall and a Verbindung", cwd="/elsewhere")
-    assert sessions(search(home, "Verbindung")) == [9]
-    found = search(home, "Verbindung", folders=(CWD,))
-    assert (sessions(found), found.how) == ([2], "'Verbindung' as a part of datenbankverbindung")
-    assert sessions(search(home, "wall", folders=(CWD,))) == [4]
-    found = search(home, "irewal connections", folders=(CWD,))
-    assert (sessions(found), found.how) == ([4], "no match for irewal")
-    assert marked(search(home, "wall")) == {"wall"}
+    write_talk(home_with_sentences, 9, "a wall and a Verbindung", cwd="/elsewhere")
+    assert session_numbers(search_home(home_with_sentences, "Verbindung")) == [9]
+    found = search_home(home_with_sentences, "Verbindung", folders=(CWD,))
+    assert (session_numbers(found), found.how) == (
+        [2],
+        "'Verbindung' as a part of datenbankverbindung",
+    )
+    assert session_numbers(search_home(home_with_sentences, "wall", folders=(CWD,))) == [4]
+    found = search_home(home_with_sentences, "irewal connections", folders=(CWD,))
+    assert (session_numbers(found), found.how) == ([4], "no match for irewal")
+    assert marked_words(search_home(home_with_sentences, "wall")) == {"wall"}

@@ -1,4 +1,4 @@
-"""Hits: their places, the sessions that hold them, and what becomes of them when files change."""
+"""Tests of hits: their places, their sessions, and changes of the files."""
 
 from __future__ import annotations
 
@@ -21,68 +21,74 @@ from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import TermLookups
 from resume_hooks.search.scope import FilesInScope, Scope, find_files_in_scope
 from tests.builders import ConfigHome, Record, session_bytes, session_id, user, write_session
-from tests.search.asking import ids, places, search, talk
-from tests.search.index.probe import LONG_AGO, uid
+from tests.search.asking import places_of_hits, search_home, session_ids, write_talk
+from tests.search.index.probe import LONG_AGO, uuid_of_text
 
 
 def test_copies_are_shown_once(config_home: ConfigHome) -> None:
-    """A record that a child has too is one hit, at its origin, naming all that hold it.
+    """A record that a child copied is one hit in its original session, which names all copies.
 
-    Also within the child.
+    Copies within the child count too.
     """
-    first = talk(config_home, 1, "tune the linter", "done")
+    first = write_talk(config_home, 1, "tune the linter", "done")
     copied = first.read_bytes().replace(session_id(1).encode(), session_id(2).encode())
     metadata: Record = {
         "continue_metadata": {"parent_session_id": session_id(1), "parent_session_file": str(first)}
     }
-    more = user("and the formatter", uuid=uid("more"), session_id=session_id(2), ts=900)
+    more = user("and the formatter", uuid=uuid_of_text("more"), session_id=session_id(2), ts=900)
     child = first.with_name(f"{session_id(2)}.jsonl")
     child.write_bytes(session_bytes([metadata]) + copied + session_bytes([more]))
     os.utime(child, (LONG_AGO + 60, LONG_AGO + 60))
-    for sessions in (None, ids([1]), ids([2])):
-        found = search(config_home, "linter", sessions=sessions)
+    for sessions in (None, session_ids([1]), session_ids([2])):
+        found = search_home(config_home, "linter", sessions=sessions)
         assert [(hit.reference, hit.sessions) for hit in found.hits] == [
             (f"{session_id(1)}:0", (session_id(1), session_id(2)))
         ]
-    assert places(search(config_home, "formatter", sessions=ids([1]))) == []
+    assert places_of_hits(search_home(config_home, "formatter", sessions=session_ids([1]))) == []
     first.unlink()
-    assert [hit.reference for hit in search(config_home, "linter").hits] == [f"{session_id(2)}:1"]
+    assert [hit.reference for hit in search_home(config_home, "linter").hits] == [
+        f"{session_id(2)}:1"
+    ]
 
 
 @pytest.mark.parametrize("here", ["one", "two"])
-def test_the_copy_of_the_project_that_is_searched(
+def test_the_copy_in_the_searched_project_is_shown(
     config_home: ConfigHome, tmp_path: Path, here: str
 ) -> None:
-    """An id that stands in two projects is named, read and resumed in the one that is searched, else in the newer."""
+    """The id is in two projects. Without a preference the newer copy counts."""
     paths: dict[str, str] = {}
     for age, (name, before) in enumerate([("one", 1), ("two", 3)]):
         folder = tmp_path / name
         folder.mkdir()
-        said = user("tune the linter", uuid=uid("said"), session_id=session_id(1), cwd=str(folder))
+        said = user(
+            "tune the linter", uuid=uuid_of_text("said"), session_id=session_id(1), cwd=str(folder)
+        )
         opened: list[Record] = [{"type": "mode", "mode": "normal"}] * before
         paths[name] = write_session(
             config_home.project(str(folder)), session_id(1), [*opened, said]
         )
         os.utime(paths[name], (LONG_AGO + age, LONG_AGO + age))
-    (hit,) = search(config_home, "linter", folders=(str(tmp_path / here),)).hits
+    (hit,) = search_home(config_home, "linter", folders=(str(tmp_path / here),)).hits
     assert (hit.file, hit.session_file, hit.folder) == (
         paths[here],
         paths[here],
         str(tmp_path / here),
     )
     assert hit.reference == f"{session_id(1)}:{1 if here == 'one' else 3}"
-    assert [hit.file for hit in search(config_home, "linter").hits] == [paths["two"]]
+    assert [hit.file for hit in search_home(config_home, "linter").hits] == [paths["two"]]
 
 
 def test_short_references_are_unique(config_home: ConfigHome) -> None:
-    """As much of an id as is needed: eight characters, or all of it."""
+    """They have as much of the id as necessary: eight characters, or all."""
     alike = "00000001-0000-4000-8000-000000000099"
-    talk(config_home, 1, "tune the linter one")
-    talk(config_home, 2, "tune the linter two")
+    write_talk(config_home, 1, "tune the linter one")
+    write_talk(config_home, 2, "tune the linter two")
     write_session(
-        config_home.project(), alike, [user("tune the linter three", uuid=uid(3), session_id=alike)]
+        config_home.project(),
+        alike,
+        [user("tune the linter three", uuid=uuid_of_text(3), session_id=alike)],
     )
-    found = {hit.session_id: hit.short_reference for hit in search(config_home, "linter").hits}
+    found = {hit.session_id: hit.short_reference for hit in search_home(config_home, "linter").hits}
     assert found == {
         session_id(1): f"{session_id(1)}:0",
         session_id(2): "00000002:0",
@@ -91,10 +97,10 @@ def test_short_references_are_unique(config_home: ConfigHome) -> None:
 
 
 @pytest.fixture
-def many(config_home: ConfigHome) -> ConfigHome:
-    """Sessions, sub-agents in both places, one whose session is gone, and names that a shell would obey."""
+def home_with_references(config_home: ConfigHome) -> ConfigHome:
+    """Write sessions, sub-agents at both places, a sub-agent without its session, and names with shell syntax."""
     for number in (1, 2):
-        talk(config_home, number, f"tune the linter {number}", f"linter {number} is tuned")
+        write_talk(config_home, number, f"tune the linter {number}", f"linter {number} is tuned")
     project = config_home.project()
     own, gone = project / session_id(1) / "subagents", project / session_id(9) / "subagents"
     for folder, name, number in [
@@ -104,15 +110,18 @@ def many(config_home: ConfigHome) -> ConfigHome:
         (gone, "agent-b", 9),
     ]:
         said = user(
-            f"linter of {name}", uuid=uid(name), session_id=session_id(number), isSidechain=True
+            f"linter of {name}",
+            uuid=uuid_of_text(name),
+            session_id=session_id(number),
+            isSidechain=True,
         )
         write_session(folder, name, [said])
     return config_home
 
 
-def test_every_reference_is_read(many: ConfigHome) -> None:
-    """``read`` takes what a hit is called, in full and in short, and shows what the hit shows."""
-    hits = search(many, "linter").hits
+def test_read_accepts_every_reference(home_with_references: ConfigHome) -> None:
+    """This is true for full and short ones. It shows the hit's text."""
+    hits = search_home(home_with_references, "linter").hits
     assert len(hits) == 6
     for hit in hits:
         for reference in (hit.reference, hit.short_reference):
@@ -121,14 +130,14 @@ def test_every_reference_is_read(many: ConfigHome) -> None:
 
 
 class Stale:
-    """An index that is not brought up to date any more, as while another command holds it."""
+    """An index that is no longer updated, as if another command held it."""
 
     def __init__(self, home: ConfigHome, path: Path) -> None:
         self.home = home
         self.path = path
 
     def hits(self, query: str) -> list[str]:
-        """The snippets of a query, of the index as it is."""
+        """Return the snippets of a query, from the outdated index."""
         db = sqlite3.connect(index_file(self.home.where))
         try:
             index = OpenIndex(db, Postings(words_folder(self.home.where)), UpdateOutcome(), [])
@@ -143,15 +152,15 @@ class Stale:
 
 
 @pytest.fixture
-def stale(config_home: ConfigHome) -> Stale:
-    """An index of one session of two turns."""
-    path = talk(config_home, 1, "an older word", "ok", "tune the linter", "ok")
+def stale_index(config_home: ConfigHome) -> Stale:
+    """Return an index of one session of two turns."""
+    path = write_talk(config_home, 1, "an older word", "ok", "tune the linter", "ok")
     with opened_index(config_home.where):
         pass
     return Stale(config_home, path)
 
 
-def _rewrite(path: Path) -> None:
+def _rewrite_file(path: Path) -> None:
     beside = path.with_name("other")
     beside.write_bytes(path.read_bytes().replace(b"linter", b"secret"))
     beside.replace(path)
@@ -165,7 +174,7 @@ def _replace_by_pipe(path: Path) -> None:
 CHANGES: dict[str, Callable[[Path], object]] = {
     "gone": Path.unlink,
     "cut": lambda path: os.truncate(path, 100),
-    "rewritten": _rewrite,
+    "rewritten": _rewrite_file,
     "shifted": lambda path: path.write_bytes(b'{"x":1}\n' + path.read_bytes()),
     "a link": lambda path: path.symlink_to(path.rename(path.with_name("copy"))),
     "a pipe": _replace_by_pipe,
@@ -174,29 +183,29 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_files_that_changed_since(stale: Stale, change: str) -> None:
-    """A record that is no longer where it was is not a hit, and nothing hangs."""
-    CHANGES[change](stale.path)
-    assert stale.hits("linter") == []
+def test_a_changed_record_is_not_a_hit(stale_index: Stale, change: str) -> None:
+    """A pipe does not block either."""
+    CHANGES[change](stale_index.path)
+    assert stale_index.hits("linter") == []
 
 
-def test_files_that_grew_since(stale: Stale) -> None:
-    """Appending changes nothing of what was there."""
-    with stale.path.open("ab") as stream:
+def test_a_longer_file_keeps_its_hits(stale_index: Stale) -> None:
+    """Appended records do not change earlier ones."""
+    with stale_index.path.open("ab") as stream:
         stream.write(b'{"torn')
-    assert stale.hits("linter") == ["tune the linter"]
+    assert stale_index.hits("linter") == ["tune the linter"]
 
 
-def test_a_session_that_cannot_be_read_later(
+def test_an_unreadable_session_is_skipped(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other hits are shown, and what is counted can be shown."""
-    paths = [talk(config_home, number, f"tune the linter {number}") for number in (1, 2)]
+    """The other hits are shown and counted."""
+    paths = [write_talk(config_home, number, f"tune the linter {number}") for number in (1, 2)]
 
     def enter_late(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:
         paths[0].unlink(missing_ok=True)
         return find_files_in_scope(db, scope, where)
 
     monkeypatch.setattr(run_search, "find_files_in_scope", enter_late)
-    found = search(config_home, "linter")
-    assert (places(found), found.total) == ([(2, 0)], 1)
+    found = search_home(config_home, "linter")
+    assert (places_of_hits(found), found.total) == ([(2, 0)], 1)

@@ -1,4 +1,4 @@
-"""A session that was imported is found by what was answered in it."""
+"""Tests that an imported session is found by its answers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, assistant, session_bytes, user
 
 
-def test_its_answers_are_found(config_home: ConfigHome) -> None:
-    """No model is named in them, as in our own cards, which are not taken in."""
+def test_answers_of_an_imported_session_are_found(config_home: ConfigHome) -> None:
+    """They name no model, like our own cards, which are not indexed."""
     content = session_bytes(
         [user("how", uuid="a"), assistant("the answer is walrus", uuid="b", parent="a")]
     )

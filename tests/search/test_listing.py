@@ -1,4 +1,4 @@
-"""The listing: which sessions it shows, in which order, and what it tells of each."""
+"""Tests of the listing: its sessions, their order and their facts."""
 
 from __future__ import annotations
 
@@ -77,21 +77,21 @@ def write_aged_session(
     return write_session(home.project(cwd), name, located, mtime=time.time() - 3_600 - age * DAY)
 
 
-def rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[ListedSession]:
-    """All rows of a listing."""
+def list_rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[ListedSession]:
+    """Return all rows of a listing."""
     return list(list_project(cwd, home.where, **options))
 
 
-def numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int]:
+def listed_numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int]:
     """Return the numbers of the listed sessions."""
-    return [int(row.session_id[:8], 16) for row in rows(home, cwd, **options)]
+    return [int(row.session_id[:8], 16) for row in list_rows(home, cwd, **options)]
 
 
-def test_newest_first_and_lazy(config_home: ConfigHome) -> None:
-    """By the last write; what nobody asks for is not read."""
+def test_the_listing_is_newest_first_and_lazy(config_home: ConfigHome) -> None:
+    """The last write decides. Rows that are not requested are not read."""
     for number, age in ((1, 2), (2, 0), (3, 1)):
         path = write_aged_session(config_home, number, age=age)
-    assert numbers(config_home) == [2, 3, 1]
+    assert listed_numbers(config_home) == [2, 3, 1]
     os.unlink(path)
     found = list_project(CWD, config_home.where)
     assert next(found).session_id == session_id(2)
@@ -99,15 +99,15 @@ def test_newest_first_and_lazy(config_home: ConfigHome) -> None:
     assert list(found) == []
 
 
-def test_the_facts_of_a_row(config_home: ConfigHome) -> None:
-    """Names, place, dates, sizes and tokens, from the records at both ends."""
+def test_a_row_has_its_facts(config_home: ConfigHome) -> None:
+    """They are names, folder, dates, sizes and tokens, from the records at both ends."""
     more: list[Record] = [
         custom_title("Mine"),
         {"type": "tag", "tag": "draft"},
         {"type": "agent-name", "agentName": "reviewer"},
     ]
     path = write_aged_session(config_home, 1, [*conversation(2), *more], age=4)
-    (row,) = rows(config_home)
+    (row,) = list_rows(config_home)
     assert (row.title, row.tag, row.agent_name, row.branch, row.folder) == (
         "Mine",
         "draft",
@@ -132,10 +132,10 @@ def test_the_facts_of_a_row(config_home: ConfigHome) -> None:
     assert (not row.context.is_estimate, row.is_open, row.expires_days) == (True, False, 25)
 
 
-def test_sessions_that_a_list_omits(config_home: ConfigHome) -> None:
-    """Stubs, side files, sub-agents, files without a word, and helpers unless asked for.
+def test_a_list_omits_unusable_sessions(config_home: ConfigHome) -> None:
+    """They are stubs, side files, sub-agents, files without text, and helpers unless requested.
 
-    A child that waits is not.
+    An untouched child is listed.
     """
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
     write_aged_session(config_home, 1)
@@ -163,26 +163,23 @@ def test_sessions_that_a_list_omits(config_home: ConfigHome) -> None:
     (config_home.project() / f"{session_id(10)}.jsonl").symlink_to(
         config_home.project() / f"{session_id(1)}.jsonl"
     )
-    assert sorted(numbers(config_home)) == [1, 6, 7]
-    assert sorted(numbers(config_home, include_helpers=True)) == [1, 5, 6, 7]
+    assert sorted(listed_numbers(config_home)) == [1, 6, 7]
+    assert sorted(listed_numbers(config_home, include_helpers=True)) == [1, 5, 6, 7]
 
 
-def test_a_child_that_gave_way_is_left_out(config_home: ConfigHome) -> None:
-    """As long as nobody continued in it, and what it gave way to is there."""
+def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
+    """It is listed if a user continued it or if its replacement is missing."""
     write_aged_session(config_home, 1)
     child = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
     write_aged_session(config_home, 2, child)
     record_superseded(session_id(2), session_id(1), instant(0), config_home.where)
-    assert numbers(config_home) == [1]
+    assert listed_numbers(config_home) == [1]
     write_aged_session(config_home, 2, [*child, user("go on", uuid="u", parent="s", ts=200)])
-    assert sorted(numbers(config_home)) == [1, 2]
+    assert sorted(listed_numbers(config_home)) == [1, 2]
 
 
-def test_how_it_was_derived(config_home: ConfigHome) -> None:
-    """From the first line, from a fork's mark, from the links.
-
-    A child that waits tells what it came to.
-    """
+def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None:
+    """It comes from the first line, a fork's mark or the links. An untouched child has its calculated size."""
     write_aged_session(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100)])
     forked = {"sessionId": session_id(98), "messageUuid": "x"}
     write_aged_session(
@@ -190,7 +187,7 @@ def test_how_it_was_derived(config_home: ConfigHome) -> None:
     )
     write_aged_session(config_home, 3)
     record_link(Link(session_id(3), session_id(97), "clear", instant(0)), config_home.where)
-    found = {row.session_id: row for row in rows(config_home)}
+    found = {row.session_id: row for row in list_rows(config_home)}
     told = {number: found[session_id(number)] for number in (1, 2, 3)}
     assert [(row.kind, row.parent_id) for row in told.values()] == [
         ("handoff", session_id(99)),
@@ -205,37 +202,31 @@ def test_how_it_was_derived(config_home: ConfigHome) -> None:
     write_aged_session(
         config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100), *later]
     )
-    (compacted,) = [row for row in rows(config_home) if row.session_id == session_id(1)]
+    (compacted,) = [row for row in list_rows(config_home) if row.session_id == session_id(1)]
     assert (compacted.tokens, compacted.context.kind) == (30_002, ESTIMATED)
 
 
-def test_a_long_file_is_mentioned_by_its_ends(config_home: ConfigHome) -> None:
-    """Turns are counted as far as they show.
-
-    The index tells the rest, if it knows the file as it is.
-    """
+def test_a_long_file_is_listed_by_its_ends(config_home: ConfigHome) -> None:
+    """Only visible turns are counted. The index has the total if the file is unchanged."""
     middle = conversation(5, prefix="m", start=10)
     write_aged_session(
         config_home,
         1,
         [*conversation(1), PADDING, *middle, PADDING, *conversation(2, prefix="z", start=90)],
     )
-    (row,) = rows(config_home)
+    (row,) = list_rows(config_home)
     assert (row.turns, row.turns_at_least, row.tokens, row.title) == (None, 3, 1_300, "prompt 0")
     with opened_index(config_home.where):
         pass
-    (row,) = rows(config_home)
+    (row,) = list_rows(config_home)
     assert (row.turns, row.turns_at_least) == (8, 3)
 
 
 @pytest.mark.parametrize("head", [[], [MARK]])
-def test_a_trim_in_place_reports_the_remaining_size_of_a_long_file(
+def test_the_size_after_a_trim_in_place_of_a_long_file(
     config_home: ConfigHome, head: list[Record]
 ) -> None:
-    """Whatever the session was before, and however far up the compaction stands.
-
-    Until the next answer.
-    """
+    """The compaction may be far from the end. The next answer gives a new count."""
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     trimmed = [
         *conversation(2, start=110),
@@ -247,14 +238,14 @@ def test_a_trim_in_place_reports_the_remaining_size_of_a_long_file(
         system("informational", uuid="i", parent="a", ts=121, content=remark),
     ]
     write_aged_session(config_home, 1, [*head, *trimmed])
-    (row,) = rows(config_home)
+    (row,) = list_rows(config_home)
     assert (row.tokens, row.context.is_estimate) == (55_101, True)
     write_aged_session(config_home, 1, [*head, *trimmed, *conversation(1, prefix="z", start=130)])
-    (row,) = rows(config_home)
+    (row,) = list_rows(config_home)
     assert (row.tokens, row.context.is_estimate) == (1_100, False)
 
 
-def test_a_remark_that_a_child_took_over_is_not_its_size(config_home: ConfigHome) -> None:
+def test_a_copied_size_remark_is_ignored(config_home: ConfigHome) -> None:
     """The child's own statement is newer."""
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     old = [user("prompt", uuid="p", ts=50), assistant("answer", uuid="a", parent="p", ts=51)]
@@ -263,19 +254,19 @@ def test_a_remark_that_a_child_took_over_is_not_its_size(config_home: ConfigHome
         1,
         [MARK, *old, system("informational", uuid="i", parent="a", ts=60, content=remark)],
     )
-    (row,) = rows(config_home)
+    (row,) = list_rows(config_home)
     assert row.tokens == 1_234
 
 
-def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
-    """A session of 200 GB, of which the disk contains the ends alone, is listed as any other."""
+def test_the_middle_of_a_file_is_never_read(config_home: ConfigHome) -> None:
+    """A sparse file of 200 GB is listed like any other."""
     path = write_aged_session(config_home, 1, conversation(1))
     with open(path, "r+b") as stream:
         stream.seek(200 * 1000**3)
         stream.write(
             b"\n" + session_bytes([*conversation(2, prefix="z", start=90), custom_title("Huge")])
         )
-    (row,) = rows(config_home)
+    (row,) = list_rows(config_home)
     assert (row.title, row.turns_at_least, row.tokens, row.created) == (
         "Huge",
         3,
@@ -303,10 +294,15 @@ def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
         ),
     ],
 )
-def test_tokens_of_the_end(config_home: ConfigHome, more: list[Record], tokens: int | None) -> None:
-    """The last count and the content after it. After a compaction it is an estimate; sub-agents do not count."""
+def test_the_tokens_of_a_row_come_from_its_end(
+    config_home: ConfigHome, more: list[Record], tokens: int | None
+) -> None:
+    """They are the last count and the content after it.
+
+    After a compaction they are an estimate. Sub-agents do not count.
+    """
     write_aged_session(config_home, 1, [*conversation(2), *more])
-    (row,) = rows(config_home)
+    (row,) = list_rows(config_home)
     assert row.tokens == tokens
     assert row.context.is_estimate is (tokens in {None, 1_088, 3_300})
     assert row.percent == (
@@ -319,33 +315,35 @@ def test_tokens_of_the_end(config_home: ConfigHome, more: list[Record], tokens: 
     ("days", "age", "left"),
     [(None, 0, 29), (7, 0, 6), (7, 8, 0), (0, 0, None), (1, 0, 0), (400, 30, 369)],
 )
-def test_when_it_expires(
+def test_a_row_says_when_its_session_expires(
     config_home: ConfigHome, days: int | None, age: float, left: int | None
 ) -> None:
-    """By the last write and the client's own setting."""
+    """The last write and the client's setting decide."""
     write_aged_session(config_home, 1, age=age)
     if days is not None:
         settings = json.dumps({"cleanupPeriodDays": days})
         (config_home.config / "settings.json").write_text(settings, encoding="utf-8")
-    assert [row.expires_days for row in rows(config_home)] == [left]
+    assert [row.expires_days for row in list_rows(config_home)] == [left]
 
 
-def test_live_ones(config_home: ConfigHome) -> None:
-    """Those that a running client names; what was written just now where none names any."""
+def test_open_sessions_are_marked(config_home: ConfigHome) -> None:
+    """A running client lists them. If none does, a recent write counts."""
     write_aged_session(config_home, 1)
     write_aged_session(config_home, 2, age=1)
     write_aged_session(config_home, 3, age=-1)
-    assert [row.is_open for row in rows(config_home)] == [True, False, False]
+    assert [row.is_open for row in list_rows(config_home)] == [True, False, False]
     list_client(config_home.config, session_id(2))
-    assert [(row.session_id, row.is_open) for row in rows(config_home)] == [
+    assert [(row.session_id, row.is_open) for row in list_rows(config_home)] == [
         (session_id(3), False),
         (session_id(1), False),
         (session_id(2), True),
     ]
 
 
-def test_worktrees_and_folders_below(config_home: ConfigHome, git: Any, tmp_path: Path) -> None:
-    """All of a repository, from any of its worktrees; a folder of like name is another project."""
+def test_the_listing_includes_worktrees_and_subfolders(
+    config_home: ConfigHome, git: Any, tmp_path: Path
+) -> None:
+    """It is the same from any worktree. A folder with a similar name is another project."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(main, "init", "-q")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
@@ -353,23 +351,32 @@ def test_worktrees_and_folders_below(config_home: ConfigHome, git: Any, tmp_path
     for number, folder in enumerate(("main", "linked", "main/deep", "main-two", "other"), 1):
         write_aged_session(config_home, number, cwd=str(tmp_path / folder), age=number)
     for cwd in (main, linked, main / "deep"):
-        assert numbers(config_home, str(cwd)) == [1, 2, 3]
-    assert numbers(config_home, str(tmp_path / "main-two")) == [4]
-    assert numbers(config_home, str(tmp_path / "other"), all_projects=True) == [1, 2, 3, 4, 5]
+        assert listed_numbers(config_home, str(cwd)) == [1, 2, 3]
+    assert listed_numbers(config_home, str(tmp_path / "main-two")) == [4]
+    assert listed_numbers(config_home, str(tmp_path / "other"), all_projects=True) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
 
 
-def test_colliding_keys(config_home: ConfigHome) -> None:
-    """The folder named inside decides whose a session is."""
+def test_colliding_project_folders_are_distinguished(config_home: ConfigHome) -> None:
+    """The folder named in the session decides."""
     write_aged_session(config_home, 1, cwd="/w/a_b")
     write_aged_session(config_home, 2, cwd="/w/a-b")
-    assert (numbers(config_home, "/w/a_b"), numbers(config_home, "/w/a-b")) == ([1], [2])
+    assert (listed_numbers(config_home, "/w/a_b"), listed_numbers(config_home, "/w/a-b")) == (
+        [1],
+        [2],
+    )
 
 
-def test_copies_count_once(config_home: ConfigHome) -> None:
-    """The newest of one id."""
+def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
+    """The newest is shown."""
     write_aged_session(config_home, 1, cwd="/copy", age=1)
     newest = write_aged_session(config_home, 1)
-    assert [row.path for row in rows(config_home, all_projects=True)] == [newest]
+    assert [row.path for row in list_rows(config_home, all_projects=True)] == [newest]
 
 
 @pytest.mark.parametrize(
@@ -382,10 +389,10 @@ def test_copies_count_once(config_home: ConfigHome) -> None:
         (1, 9, [], False),
     ],
 )
-def test_pages(
+def test_offsets_count_shown_rows(
     config_home: ConfigHome, limit: int, offset: int, found: list[int], *, more: bool
 ) -> None:
-    """Offsets count what is shown, not the files that were omitted."""
+    """Omitted files do not count."""
     for number in range(1, 5):
         write_aged_session(config_home, number, age=number)
     write_aged_session(config_home, 9, [custom_title("nothing said")], age=2.5)
@@ -397,10 +404,10 @@ def test_pages(
     assert (part.has_more, part.file_count) == (more, 5)
 
 
-def test_a_session_that_vanishes_meanwhile(
+def test_a_session_deleted_meanwhile_is_omitted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is omitted, at whatever point it goes."""
+    """It may disappear at any time."""
     path = write_aged_session(config_home, 1)
     write_aged_session(config_home, 2, age=1)
 
@@ -410,15 +417,15 @@ def test_a_session_that_vanishes_meanwhile(
         return found
 
     monkeypatch.setattr(LocalStore, "sessions", gone)
-    assert numbers(config_home) == [2]
+    assert listed_numbers(config_home) == [2]
 
 
-def test_short_ids(config_home: ConfigHome) -> None:
-    """Eight characters where no other session anywhere begins so, of any project or none to be listed."""
+def test_short_ids_are_unique(config_home: ConfigHome) -> None:
+    """They have eight characters if no other session of any project starts so."""
     write_aged_session(config_home, 1)
     write_aged_session(config_home, 2)
     write_session(config_home.project("/elsewhere"), f"{session_id(2)[:-1]}f", [])
-    found = rows(config_home)
+    found = list_rows(config_home)
     short = dict(
         zip((row.session_id for row in found), short_ids(found, config_home.where), strict=True)
     )

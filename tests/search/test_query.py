@@ -1,7 +1,4 @@
-"""Queries: what was typed becomes terms.
-
-Nothing of it is syntax, and nothing raises but a UsageError.
-"""
+"""Tests of queries: typed text becomes terms, none of it is syntax, and the only error is UsageError."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from resume_hooks.search.query import MAX_TERM_TOKENS, MAX_TERMS, parse_query
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome
-from tests.search.asking import search, talk
+from tests.search.asking import search_home, write_talk
 
 TYPED: list[tuple[list[str], list[str], list[str]]] = [
     (["redis"], ["redis"], []),
@@ -53,36 +50,30 @@ TYPED: list[tuple[list[str], list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("words", "wanted", "excluded"), TYPED)
-def test_terms(words: list[str], wanted: list[str], excluded: list[str]) -> None:
-    """Words, phrases and what must not be there, each once.
-
-    Words of questions and of time count only alone.
-    """
+def test_a_query_becomes_terms(words: list[str], wanted: list[str], excluded: list[str]) -> None:
+    """They are words, phrases and excluded words, each once. Words of questions and time count only alone."""
     query = parse_query(words)
     assert [term.name for term in query.terms] == wanted
     assert [term.name for term in query.excluded] == excluded
 
 
 @pytest.mark.parametrize("words", ["!?", "-redis", '""', "\x00", "x" * 300, '-"a b"'])
-def test_nothing_to_look_up(words: str) -> None:
-    """Only punctuation, only exclusions, only data: said, with an example."""
+def test_a_query_without_words_is_refused(words: str) -> None:
+    """It has only punctuation, exclusions or data. The error has an example."""
     with pytest.raises(UsageError) as raised:
         parse_query([words])
     assert "connection pool" in raised.value.remedy
     assert len(raised.value.message) < 150
 
 
-def test_no_words_at_all() -> None:
-    """An empty query is one: the scope may be narrow enough."""
+def test_an_empty_query_is_valid() -> None:
+    """The scope may be narrow enough."""
     assert parse_query([]).terms == ()
     assert parse_query(["  "]).terms == ()
 
 
-def test_pasted_pages() -> None:
-    """A hundred kilobytes are a few terms.
-
-    A phrase as long has a few tokens, and its text whole.
-    """
+def test_a_pasted_page_becomes_few_terms() -> None:
+    """It has a hundred kilobytes. A phrase of that length has few tokens and its whole text."""
     assert len(parse_query(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MAX_TERMS
     (phrase,) = parse_query(['"' + "to be or not " * 8_000 + '"']).terms
     assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MAX_TERM_TOKENS, 103_999, 62)
@@ -100,9 +91,9 @@ PIECES = [
 QUERIES = 1_000 if os.environ.get("RUN_ALL") == "1" else 200
 
 
-def test_many_queries(config_home: ConfigHome) -> None:
-    """Each is answered, or refused as holding no word; the index is used as it is, and lasts."""
-    talk(config_home, 1, "the linter is tuned", "OR NOT near prompt: reply")
+def test_many_random_queries_keep_the_index_valid(config_home: ConfigHome) -> None:
+    """Each is answered, or refused because it has no word."""
+    write_talk(config_home, 1, "the linter is tuned", "OR NOT near prompt: reply")
     chance = random.Random(4)
     with opened_index(config_home.where) as index:
         for _ in range(QUERIES):
@@ -110,12 +101,12 @@ def test_many_queries(config_home: ConfigHome) -> None:
                 chance.choice(PIECES) + chance.choice(["", " "])
                 for _ in range(chance.randrange(1, 10))
             ]
-            _ask(index, pieces if chance.random() < 0.5 else ["".join(pieces)], chance)
-    assert search(config_home, "linter").total == 1
+            _search_randomly(index, pieces if chance.random() < 0.5 else ["".join(pieces)], chance)
+    assert search_home(config_home, "linter").total == 1
 
 
-def _ask(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
-    """Ask in one wording or, as with --or, in several."""
+def _search_randomly(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
+    """Search with one wording or several (``--or``)."""
     wordings = [pieces, *([piece] for piece in chance.sample(PIECES, chance.randrange(4)))]
     queries = []
     for words in wordings:
@@ -143,9 +134,9 @@ def _ask(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
     ],
     ids=lambda query: query[:12],
 )
-def test_a_hundred_kilobytes(config_home: ConfigHome, query: str) -> None:
-    """A pasted page is answered by the index that there is: not too deep, nothing thrown away."""
-    talk(config_home, 1, "the linter is tuned")
+def test_a_query_of_100_kb_is_answered(config_home: ConfigHome, query: str) -> None:
+    """The query is not too deep, and the index is kept."""
+    write_talk(config_home, 1, "the linter is tuned")
     for found in (
         search_index([query], Scope(), config_home.where),
         search_index(["linter"], Scope(), config_home.where, other_wordings=[query, query]),

@@ -1,4 +1,4 @@
-"""One order, whichever way one searches: in the shell, by the trigger, from Python."""
+"""Tests that the shell, the trigger and Python give hits in the same order."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from resume_hooks.hooks import prompt
 from resume_hooks.hooks.search import MAX_CARD_HITS
 from resume_hooks.hooks.triggers import recognise_trigger
 from tests.builders import ConfigHome, session_id
-from tests.search.asking import talk
+from tests.search.asking import write_talk
 
 
 @pytest.mark.parametrize(
     "query",
     ["tune the linter", "why is the linter slow since May?", '"tune the"', "linter -6", "lintre"],
 )
-def test_the_same_order(
+def test_all_interfaces_give_the_same_order(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
-    """The same hits, each as sure, in the same order."""
+    """They have the same hits with the same strength."""
     monkeypatch.chdir(tmp_path)
     for number in range(1, 12):
         said = ["tune the linter", f"so slow, in all of the {number} tasks"][number % 2 :]
-        talk(
+        write_talk(
             config_home,
             number,
             f"task {number}: {' '.join(said)} {'now ' * number}",

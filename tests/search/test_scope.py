@@ -1,4 +1,4 @@
-"""Where is searched: projects with their worktrees, sessions, lineages, and what kind of record."""
+"""Tests of the scope of a search: projects with worktrees, sessions, lineages and kinds of records."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import needed_folder_names, project_scope_of_folder
 from resume_hooks.system.git_worktrees import list_worktrees
 from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session
-from tests.search.asking import ids, places, search, talk
-from tests.search.index.probe import uid
+from tests.search.asking import places_of_hits, search_home, session_ids, write_talk
+from tests.search.index.probe import uuid_of_text
 
 
 def test_sessions_from_a_subfolder_of_a_repository(
     config_home: ConfigHome, git: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They belong to that project, even if the folder is gone.
+    """They belong to that project, even if the folder is missing.
 
-    A folder with a similar name, and a home folder's sessions, do not.
+    A folder with a similar name and the home folder do not.
     """
     root = tmp_path / "repo"
     git(root, "init", "-q")
     for number, folder in enumerate(
         ("repo", "repo/sub", "repo/.claude/worktrees/gone", "repo-two", "other"), 1
     ):
-        talk(config_home, number, "tune the linter", cwd=str(tmp_path / folder))
+        write_talk(config_home, number, "tune the linter", cwd=str(tmp_path / folder))
     scope = project_scope_of_folder(str(root), Where())
     found = {hit.session_id for hit in search_index(["linter"], scope, config_home.where).hits}
     assert found == {session_id(1), session_id(2), session_id(3)}
@@ -44,54 +44,60 @@ def test_sessions_from_a_subfolder_of_a_repository(
 def test_a_worktree_is_searched_from_the_other(
     git: Any, tmp_path: Path, config_home: ConfigHome
 ) -> None:
-    """Each worktree finds the other's messages, and no messages of other places."""
+    """Each worktree finds the other's messages, and none of other folders."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(main, "init", "-q")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
     git(main, "worktree", "add", "-q", str(linked))
     for number, folder in enumerate([main, linked, tmp_path / "elsewhere"], 1):
-        talk(config_home, number, f"tune the linter {number}", cwd=str(folder))
-    assert places(search(config_home, "linter", folders=list_worktrees(str(linked)))) == [
+        write_talk(config_home, number, f"tune the linter {number}", cwd=str(folder))
+    assert places_of_hits(
+        search_home(config_home, "linter", folders=list_worktrees(str(linked)))
+    ) == [
         (1, 0),
         (2, 0),
     ]
 
 
-def test_keys_that_collide(config_home: ConfigHome) -> None:
-    """Folders that the client keeps in one place are distinguished by what their sessions say."""
-    talk(config_home, 1, "tune the linter one", cwd="/home/user/my-proj")
-    talk(config_home, 2, "tune the linter two", cwd="/home/user/my.proj")
+def test_colliding_folders_are_distinguished(config_home: ConfigHome) -> None:
+    """The client stores them in one place. The folder in each session decides."""
+    write_talk(config_home, 1, "tune the linter one", cwd="/home/user/my-proj")
+    write_talk(config_home, 2, "tune the linter two", cwd="/home/user/my.proj")
     assert project_key("/home/user/my-proj") == project_key("/home/user/my.proj")
-    assert places(search(config_home, "linter", folders=("/home/user/my.proj",))) == [(2, 0)]
+    assert places_of_hits(search_home(config_home, "linter", folders=("/home/user/my.proj",))) == [
+        (2, 0)
+    ]
 
 
-def test_sessions_and_their_subagents(config_home: ConfigHome) -> None:
-    """A session is searched with its sub-agents, or one of these alone; all names resolve."""
-    path = talk(config_home, 1, "tune the linter")
-    talk(config_home, 2, "tune the linter as well")
+def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> None:
+    """A single sub-agent can be searched too. All names can be read."""
+    path = write_talk(config_home, 1, "tune the linter")
+    write_talk(config_home, 2, "tune the linter as well")
     own = path.with_suffix("") / "subagents"
     for name in ("agent-a1", "agent-b2"):
         said = user(
-            f"the linter of {name}", uuid=uid(name), session_id=session_id(1), isSidechain=True
+            f"the linter of {name}",
+            uuid=uuid_of_text(name),
+            session_id=session_id(1),
+            isSidechain=True,
         )
         write_session(own, name, [said])
-    found = search(config_home, "linter", sessions=ids([1]))
+    found = search_home(config_home, "linter", sessions=session_ids([1]))
     assert {hit.reference for hit in found.hits} == {
         f"{session_id(1)}:0",
         f"{session_id(1)}/agent-a1:0",
         f"{session_id(1)}/agent-b2:0",
     }
-    found = search(config_home, "linter", sessions=ids([1]), agent="agent-b2")
+    found = search_home(config_home, "linter", sessions=session_ids([1]), agent="agent-b2")
     assert [hit.reference for hit in found.hits] == [f"{session_id(1)}/agent-b2:0"]
 
 
 def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
-    """Headless runs of one question and their sub-agents.
-
-    Not longer ones, nor sub-agents of these.
-    """
-    helper = talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
-    longer = talk(config_home, 2, "tune the linter again", "ok", "go on", "ok", entrypoint="sdk-py")
+    """They are headless runs of one question and their sub-agents. Longer runs are not marked."""
+    helper = write_talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
+    longer = write_talk(
+        config_home, 2, "tune the linter again", "ok", "go on", "ok", entrypoint="sdk-py"
+    )
     for path in (helper, longer):
         number = int(path.stem[:8], 16)
         fields: dict[str, Any] = {
@@ -99,55 +105,56 @@ def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
             "isSidechain": True,
             "entrypoint": "sdk-cli",
         }
-        said = user(f"linter helper {number}", uuid=uid(f"agent {number}"), **fields)
+        said = user(f"linter helper {number}", uuid=uuid_of_text(f"agent {number}"), **fields)
         write_session(path.with_suffix("") / "subagents", "agent-a1", [said])
-    found = search(config_home, "linter")
+    found = search_home(config_home, "linter")
     assert {(hit.session_id, hit.is_headless) for hit in found.hits} == {
         (session_id(1), True),
         (session_id(2), False),
     }
     assert (found.total, found.omitted_run_count) == (4, 0)
     assert result_text(found).count("headless run") == 2
-    assert search(config_home, "linter", sessions=ids([1])).total == 2
+    assert search_home(config_home, "linter", sessions=session_ids([1])).total == 2
 
 
-def test_helper_runs_come_by_their_strength(config_home: ConfigHome) -> None:
-    """One that answers well is the first hit, before what has a word of the question."""
-    talk(
+def test_helper_runs_are_ranked_by_strength(config_home: ConfigHome) -> None:
+    """A strong one comes before a hit with one word of the question."""
+    write_talk(
         config_home,
         1,
         "why does the linter skip generated files",
         "It has a list of them.",
         entrypoint="sdk-cli",
     )
-    talk(config_home, 2, "the formatter", "It skips nothing.")
-    found = search(config_home, "linter skip generated files")
+    write_talk(config_home, 2, "the formatter", "It skips nothing.")
+    found = search_home(config_home, "linter skip generated files")
     assert [(hit.session_id, hit.is_headless) for hit in found.hits] == [
         (session_id(1), True),
         (session_id(2), False),
     ]
 
 
-def test_many_helper_runs_hide_nothing(config_home: ConfigHome) -> None:
-    """A program that asks the same again and again gets a few hits.
-
-    How many runs were omitted is reported.
-    """
+def test_many_helper_runs_hide_no_other_hit(config_home: ConfigHome) -> None:
+    """A program that repeats its question gets a few hits. The number of omitted runs is reported."""
     for number in range(1, 330):
-        talk(config_home, number, "review the linter", "The linter is fine.", entrypoint="sdk-cli")
-    talk(config_home, 400, "the linter of the parser, which somebody may review some day", "ok")
-    found = search(config_home, "review linter")
+        write_talk(
+            config_home, number, "review the linter", "The linter is fine.", entrypoint="sdk-cli"
+        )
+    write_talk(
+        config_home, 400, "the linter of the parser, which somebody may review some day", "ok"
+    )
+    found = search_home(config_home, "review linter")
     assert sum(hit.is_headless for hit in found.hits) == 3
     assert session_id(400) in {hit.session_id for hit in found.hits}
     assert found.omitted_run_count > 3
     assert "headless runs of one question left out: --helpers" in result_text(found)
-    assert len(search(config_home, "review linter", include_helpers=True).hits) == 10
+    assert len(search_home(config_home, "review linter", include_helpers=True).hits) == 10
 
 
-def test_a_helper_run_that_was_continued_elsewhere_is_not_a_helper(config_home: ConfigHome) -> None:
-    """Of two copies in two projects one is still a single question: the session is found."""
-    talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
-    talk(
+def test_a_continued_helper_run_is_found(config_home: ConfigHome) -> None:
+    """Only one of its two copies, in two projects, is still a single question."""
+    write_talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
+    write_talk(
         config_home,
         1,
         "tune the linter",
@@ -156,43 +163,63 @@ def test_a_helper_run_that_was_continued_elsewhere_is_not_a_helper(config_home: 
         cwd="/elsewhere",
         entrypoint="sdk-cli",
     )
-    found = search(config_home, "formatter")
+    found = search_home(config_home, "formatter")
     assert ([hit.session_id for hit in found.hits], found.omitted_run_count) == ([session_id(1)], 0)
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
-    """A session with two branches, two tools, files and days."""
+def home_with_filters(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
+    """Return a session with two branches, two tools, files and days."""
     made = ConfigHome.at(tmp_path_factory.mktemp("said"))
     day = "2026-03-0{}T12:00:00Z".format
     file, other = f"{CWD}/src/parser.py", f"{CWD}/docs/my parser.py"
     edit = {"file_path": file, "old_string": "linter", "new_string": "x"}
     read = {"file_path": other, "note": "linter"}
-    talk(
+    write_talk(
         made,
         1,
-        user("the linter, please", uuid=uid(0), ts=day(1), gitBranch="main"),
+        user("the linter, please", uuid=uuid_of_text(0), ts=day(1), gitBranch="main"),
         tool_use(
             "c1",
-            uuid=uid(1),
-            parent=uid(0),
+            uuid=uuid_of_text(1),
+            parent=uuid_of_text(0),
             name="Edit",
             tool_input=edit,
             ts=day(2),
             gitBranch="main",
         ),
-        tool_result("c1", "linter done", uuid=uid(2), parent=uid(1), ts=day(3), gitBranch="main"),
-        user("the linter again", uuid=uid(3), parent=uid(2), ts=day(4), gitBranch="fix/linter"),
+        tool_result(
+            "c1",
+            "linter done",
+            uuid=uuid_of_text(2),
+            parent=uuid_of_text(1),
+            ts=day(3),
+            gitBranch="main",
+        ),
+        user(
+            "the linter again",
+            uuid=uuid_of_text(3),
+            parent=uuid_of_text(2),
+            ts=day(4),
+            gitBranch="fix/linter",
+        ),
         tool_use(
             "c2",
-            uuid=uid(4),
-            parent=uid(3),
+            uuid=uuid_of_text(4),
+            parent=uuid_of_text(3),
             name="mcp__x__Read",
             tool_input=read,
             ts=day(5),
             gitBranch="main",
         ),
-        tool_result("c2", "linter here", uuid=uid(5), parent=uid(4), ts=day(6), gitBranch="main"),
+        tool_result(
+            "c2",
+            "linter here",
+            uuid=uuid_of_text(5),
+            parent=uuid_of_text(4),
+            ts=day(6),
+            gitBranch="main",
+        ),
     )
     return made
 
@@ -228,52 +255,58 @@ FILTERS: list[tuple[dict[str, Any], set[int]]] = [
 
 
 @pytest.mark.parametrize(("scope", "lines"), FILTERS)
-def test_filters(home: ConfigHome, scope: dict[str, Any], lines: set[int]) -> None:
-    """Each narrows what is found to such records, one hit a turn."""
-    found = [int(hit.reference.rpartition(":")[2]) for hit in search(home, "linter", **scope).hits]
+def test_each_filter_limits_the_hits(
+    home_with_filters: ConfigHome, scope: dict[str, Any], lines: set[int]
+) -> None:
+    """There is one hit per turn."""
+    found = [
+        int(hit.reference.rpartition(":")[2])
+        for hit in search_home(home_with_filters, "linter", **scope).hits
+    ]
     assert set(found) <= lines
     assert sorted(line // 3 for line in found) == sorted({line // 3 for line in lines})
 
 
 @pytest.mark.parametrize(("scope", "lines"), [(scope, lines) for scope, lines in FILTERS if scope])
-def test_filters_alone(home: ConfigHome, scope: dict[str, Any], lines: set[int]) -> None:
-    """Without words: the newest turns, each by the first that was said in it.
-
-    All of them are counted.
-    """
-    found = search(home, max_hits=1, **scope)
+def test_filters_without_words_list_the_newest_turns(
+    home_with_filters: ConfigHome, scope: dict[str, Any], lines: set[int]
+) -> None:
+    """Each turn is shown by its first matching record. All are counted."""
+    found = search_home(home_with_filters, max_hits=1, **scope)
     assert found.total == len({line // 3 for line in lines})
-    every = search(home, **scope).hits
+    every = search_home(home_with_filters, **scope).hits
     assert [hit.turn for hit in every] == sorted((hit.turn for hit in every), reverse=True)
     assert found.hits == every[:1]
 
 
-def test_neither_words_nor_filters(home: ConfigHome) -> None:
-    """Nothing to go by: said."""
+def test_a_search_without_words_and_filters_is_refused(home_with_filters: ConfigHome) -> None:
+    """The error says so."""
     for words in ([], ["  "]):
         with pytest.raises(UsageError, match="No words"):
-            search(home, *words)
+            search_home(home_with_filters, *words)
 
 
-def test_many_files(config_home: ConfigHome) -> None:
-    """A folder with tens of thousands of files."""
+def test_a_file_filter_works_in_a_large_folder(config_home: ConfigHome) -> None:
+    """It has tens of thousands of files."""
     calls = [
-        tool_use(f"c{n}", uuid=uid(n), parent=None, tool_input={"file_path": f"/big/f{n}.py"})
+        tool_use(
+            f"c{n}", uuid=uuid_of_text(n), parent=None, tool_input={"file_path": f"/big/f{n}.py"}
+        )
         for n in range(33_000)
     ]
-    talk(config_home, 1, "go", *calls)
-    assert search(config_home, file="/big").total == 1
+    write_talk(config_home, 1, "go", *calls)
+    assert search_home(config_home, file="/big").total == 1
 
 
-def test_nothing_to_search(home: ConfigHome) -> None:
-    """A place without a session is said to be one, so that nobody takes it for an answer."""
-    found = search(home, "linter", folders=("/nowhere",))
+def test_a_scope_without_sessions_is_reported(home_with_filters: ConfigHome) -> None:
+    """Otherwise it would look like an answer."""
+    found = search_home(home_with_filters, "linter", folders=("/nowhere",))
     assert (found.hits, found.notes) == ([], ["There are no sessions to search"])
 
 
-def test_unknown_values_are_named(config_home: ConfigHome) -> None:
-    """A mistyped branch, tool or file is distinguished from words without a match."""
-    talk(config_home, 1, "tune the linter")
-    notes = search(config_home, "linter", branch="mian", tool="Bsh", file="x.py").notes
+def test_unknown_filter_values_are_reported(config_home: ConfigHome) -> None:
+    """A mistyped branch, tool or file differs from words without a match."""
+    write_talk(config_home, 1, "tune the linter")
+    notes = search_home(config_home, "linter", branch="mian", tool="Bsh", file="x.py").notes
     assert [note.split("'")[1] for note in notes] == ["mian", "Bsh", "x.py"]
-    assert search(config_home, "linter", branch="main").notes == []
+    assert search_home(config_home, "linter", branch="main").notes == []

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from tests.builders import ConfigHome
-from tests.search.asking import marked, search, talk
+from tests.search.asking import marked_words, search_home, write_talk
 
 VALUE = "xho9ypjaxtbw"
 
 
-def test_snippets_and_titles_hold_none(config_home: ConfigHome) -> None:
-    """A snippet is one line, of which no rule knows any more what two lines said.
-
-    Its words are marked as before.
-    """
-    talk(
+def test_snippets_and_titles_contain_no_secret(config_home: ConfigHome) -> None:
+    """A snippet is one line, so a rule for two lines no longer matches. Words are marked as before."""
+    write_talk(
         config_home,
         1,
         f"Deploy the frontend with:\npassword: >-\n  {VALUE}\nand {VALUE} again",
         "done",
     )
-    found = search(config_home, "frontend")
+    found = search_home(config_home, "frontend")
     (hit,) = found.hits
     assert VALUE not in hit.title
     assert VALUE not in hit.snippet
     assert "[secret removed: password]" in hit.snippet
-    assert marked(found) == {"frontend"}
+    assert marked_words(found) == {"frontend"}
 
 
 def test_a_text_without_secrets_is_unchanged(config_home: ConfigHome) -> None:
     """Nothing else changes."""
-    talk(config_home, 1, "Deploy the frontend", "done")
-    (hit,) = search(config_home, "frontend").hits
+    write_talk(config_home, 1, "Deploy the frontend", "done")
+    (hit,) = search_home(config_home, "frontend").hits
     assert hit.snippet == hit.title == "Deploy the frontend"

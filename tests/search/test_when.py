@@ -1,4 +1,4 @@
-"""Words about time: what they mean, what is left of the question, and that they are a hint, never a condition."""
+"""Tests of words about time: their meaning, the rest of the question, and their effect as a hint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.search.query import Period, split_time_hint
 from tests.builders import ConfigHome
-from tests.search.asking import search, sessions, talk
+from tests.search.asking import search_home, session_numbers, write_talk
 
 NOW = datetime(2026, 8, 14, 15, 30, tzinfo=UTC).timestamp()  # a Friday
 
@@ -57,8 +57,8 @@ The vaguer the words, the more days.
 
 
 @pytest.mark.parametrize("words", MEANT)
-def test_words_about_time(words: str) -> None:
-    """Whatever their capitals and their place, they are taken out of the question."""
+def test_words_about_time_are_removed_from_the_question(words: str) -> None:
+    """Their case and position do not matter."""
     for typed in (words, words.upper(), words.capitalize()):
         for question in (f"drop redis {typed}?", f"{typed} drop redis"):
             rest, when = split_time_hint(question, NOW)
@@ -85,13 +85,13 @@ def test_words_about_time(words: str) -> None:
         '"yesterday',
     ],
 )
-def test_no_words_about_time(question: str) -> None:
-    """Days that there never were, parts of names, what is quoted or excluded: words like others."""
+def test_other_words_are_not_about_time(question: str) -> None:
+    """They are impossible days, parts of names, and quoted or excluded words."""
     assert split_time_hint(question, NOW) == (question, None)
 
 
-def test_nothing_else_was_asked() -> None:
-    """Then the words themselves are searched, too."""
+def test_a_question_with_only_time_words_is_searched() -> None:
+    """The words themselves are searched too."""
     rest, when = split_time_hint("yesterday", NOW)
     assert (rest, when and when.text) == ("yesterday", "2026-08-13")
 
@@ -103,25 +103,29 @@ def test_nothing_else_was_asked() -> None:
         )
     )
 )
-def test_any_words(words: list[str]) -> None:
-    """Nothing raises, and a span has days that can be named."""
+def test_any_text_is_accepted_as_a_question(words: list[str]) -> None:
+    """No error is raised, and a time span has days with names."""
     _, when = split_time_hint(" ".join(words), NOW)
     assert when is None or (when.start < when.end and when.text)
 
 
-def test_a_span() -> None:
-    """From its start to before its end."""
+def test_a_period_excludes_its_end() -> None:
+    """It includes its start."""
     assert [Period(10, 20).contains(time) for time in (9, 10, 19, 20)] == [False, True, True, False]
 
 
-def test_a_hint_is_never_required(config_home: ConfigHome) -> None:
-    """Messages of that time are first, regardless of age. Those of other times are also found."""
-    talk(config_home, 1, "tune the linter now", ts="2025-06-10T12:00:00Z")
-    talk(config_home, 2, "tune the linter too", ts="2025-09-10T12:00:00Z")
-    talk(config_home, 3, "tune the linter again")
-    assert sessions(search(config_home, "tune the linter"))[-1] == 1
+def test_a_time_hint_only_changes_the_order(config_home: ConfigHome) -> None:
+    """Messages of that time come first, regardless of age. Others are found too."""
+    write_talk(config_home, 1, "tune the linter now", ts="2025-06-10T12:00:00Z")
+    write_talk(config_home, 2, "tune the linter too", ts="2025-09-10T12:00:00Z")
+    write_talk(config_home, 3, "tune the linter again")
+    assert session_numbers(search_home(config_home, "tune the linter"))[-1] == 1
     for question, first in [("tune the linter in June 2025", 1), ("2025-09 tune the linter", 2)]:
-        found = search(config_home, question)
-        assert sessions(found)[0] == first
-        assert set(sessions(found)) == {1, 2, 3}
-    assert set(sessions(search(config_home, "tune the linter in May 2019"))) == {1, 2, 3}
+        found = search_home(config_home, question)
+        assert session_numbers(found)[0] == first
+        assert set(session_numbers(found)) == {1, 2, 3}
+    assert set(session_numbers(search_home(config_home, "tune the linter in May 2019"))) == {
+        1,
+        2,
+        3,
+    }

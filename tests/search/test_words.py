@@ -1,12 +1,18 @@
-"""The hits of words and phrases, the omitted ones, and the notes on the interpretation."""
+"""Tests of hits for words and phrases, omitted hits, and notes on the interpretation."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.builders import ConfigHome, session_id, tool_result, tool_use, user, write_session
-from tests.search.asking import marked, places, search, sessions, talk
-from tests.search.index.probe import uid
+from tests.search.asking import (
+    marked_words,
+    places_of_hits,
+    search_home,
+    session_numbers,
+    write_talk,
+)
+from tests.search.index.probe import uuid_of_text
 
 SAID = [
     "the connection\n  pool is exhausted",
@@ -87,26 +93,30 @@ BY_PART = {
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
-    """A session in which all of it was said, a turn each."""
+def home_with_sentences(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
+    """Write a session with each sentence in its own turn."""
     made = ConfigHome.at(tmp_path_factory.mktemp("said"))
     for line, words in enumerate(SAID):
-        talk(made, line + 1, words)
+        write_talk(made, line + 1, words)
     return made
 
 
 @pytest.mark.parametrize("query", ONE)
-def test_found(home: ConfigHome, query: str) -> None:
-    """Exactly the records that have it; a guess never excludes."""
-    found = search(home, query)
-    assert places(found) == [(line + 1, 0) for line in sorted(ONE[query])]
+def test_exactly_the_matching_records_are_found(
+    home_with_sentences: ConfigHome, query: str
+) -> None:
+    """A guess never excludes a record."""
+    found = search_home(home_with_sentences, query)
+    assert places_of_hits(found) == [(line + 1, 0) for line in sorted(ONE[query])]
     assert found.total == len(found.hits)
 
 
 @pytest.mark.parametrize("query", BY_PART)
-def test_identifiers(home: ConfigHome, query: str) -> None:
-    """A text with the whole identifier, or most of its parts, precedes one with a common part."""
-    assert [number - 1 for number in sessions(search(home, query))] == BY_PART[query]
+def test_whole_identifiers_precede_their_parts(home_with_sentences: ConfigHome, query: str) -> None:
+    """A text with the identifier or most of its parts comes before one with a common part."""
+    assert [
+        number - 1 for number in session_numbers(search_home(home_with_sentences, query))
+    ] == BY_PART[query]
 
 
 @pytest.mark.parametrize(
@@ -121,9 +131,11 @@ def test_identifiers(home: ConfigHome, query: str) -> None:
         ("\u65e5\u672c\u8a9e", {"日本語"}),
     ],
 )
-def test_marked(home: ConfigHome, query: str, marks: set[str]) -> None:
-    """Hits are marked as written: whole phrases, accents, parts of identifiers."""
-    assert marked(search(home, query)) == marks
+def test_hits_are_marked_as_written(
+    home_with_sentences: ConfigHome, query: str, marks: set[str]
+) -> None:
+    """Marks cover whole phrases, accents and parts of identifiers."""
+    assert marked_words(search_home(home_with_sentences, query)) == marks
 
 
 @pytest.mark.parametrize(
@@ -141,55 +153,58 @@ def test_marked(home: ConfigHome, query: str, marks: set[str]) -> None:
         ("drop in June 2025", "turns of 2025-06-01 to 2025-06-30 first"),
     ],
 )
-def test_the_answer_states_how(home: ConfigHome, query: str, how: str) -> None:
-    """Each step down from the words as they were typed is named, and what was omitted."""
-    assert search(home, query).how == how
+def test_the_answer_states_its_interpretation(
+    home_with_sentences: ConfigHome, query: str, how: str
+) -> None:
+    """It names each step away from the typed words, and omissions."""
+    assert search_home(home_with_sentences, query).how == how
 
 
-def test_every_word_of_a_small_home(config_home: ConfigHome) -> None:
-    """Words in most records, or in a very long one, are also found."""
+def test_every_word_of_a_small_home_is_found(config_home: ConfigHome) -> None:
+    """It may be in most records, or in a very long one."""
     long = " ".join(f"filler{number}" for number in range(20_000))
-    talk(config_home, 1, "the parser is slow", f"the parser {long} needle", "parser")
+    write_talk(config_home, 1, "the parser is slow", f"the parser {long} needle", "parser")
     for word in ("parser", "the", "slow", "needle", "filler777"):
-        assert search(config_home, word).hits, word
+        assert search_home(config_home, word).hits, word
 
 
-def test_a_phrase_in_the_last_of_many_results(config_home: ConfigHome) -> None:
-    """A turn's every record is read: the words alone are in the first hundred."""
+def test_a_phrase_is_found_in_the_last_of_many_records(config_home: ConfigHome) -> None:
+    """Each record of a turn is read. The separate words are in the first hundred."""
     records = [
-        tool_result(f"c{n}", "pool, connection; " * 9, uuid=uid(n), parent=None) for n in range(100)
+        tool_result(f"c{n}", "pool, connection; " * 9, uuid=uuid_of_text(n), parent=None)
+        for n in range(100)
     ]
-    talk(
+    write_talk(
         config_home,
         1,
         "go",
         *records,
-        tool_result("z", "a connection\npool " + "x " * 500, uuid=uid("z"), parent=None),
+        tool_result("z", "a connection\npool " + "x " * 500, uuid=uuid_of_text("z"), parent=None),
     )
-    found = search(config_home, '"connection pool"')
-    assert places(found) == [(1, 101)]
-    assert marked(found) == {"connection pool"}
+    found = search_home(config_home, '"connection pool"')
+    assert places_of_hits(found) == [(1, 101)]
+    assert marked_words(found) == {"connection pool"}
 
 
-def test_a_phrase_over_the_lines_of_a_shown_file(config_home: ConfigHome) -> None:
-    """The numbers that the client puts before lines are not part of the text."""
+def test_a_phrase_may_span_numbered_lines(config_home: ConfigHome) -> None:
+    """The client's line numbers are not part of the text."""
     shown = "     1\u2192def alpha(\n     2\u2192    beta):\n"
-    talk(config_home, 1, "go", tool_result("c", shown, uuid=uid("c"), parent=None))
-    found = search(config_home, '"alpha( beta)"')
+    write_talk(config_home, 1, "go", tool_result("c", shown, uuid=uuid_of_text("c"), parent=None))
+    found = search_home(config_home, '"alpha( beta)"')
     assert [hit.snippet for hit in found.hits] == ["def alpha( beta):"]
 
 
-def test_a_phrase_far_into_a_text(config_home: ConfigHome) -> None:
-    """It is shown where it stands, however far."""
-    talk(config_home, 1, "go", "x " * 300_000 + "the needle phrase " + "y " * 300_000)
-    (hit,) = search(config_home, '"needle phrase"').hits
+def test_a_phrase_is_shown_at_its_place(config_home: ConfigHome) -> None:
+    """It may be far into the text."""
+    write_talk(config_home, 1, "go", "x " * 300_000 + "the needle phrase " + "y " * 300_000)
+    (hit,) = search_home(config_home, '"needle phrase"').hits
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["needle phrase"]
     assert len(hit.snippet) < 300
 
 
-def test_two_phrases_of_one_turn(config_home: ConfigHome) -> None:
-    """The question has one, the answer the other; a turn with one of them alone is none."""
-    talk(
+def test_two_phrases_may_be_in_one_turn(config_home: ConfigHome) -> None:
+    """The prompt has one and the answer the other. A turn with only one is not a hit."""
+    write_talk(
         config_home,
         1,
         "is the connection pool full?",
@@ -197,45 +212,49 @@ def test_two_phrases_of_one_turn(config_home: ConfigHome) -> None:
         "the connection pool",
         "no",
     )
-    (hit,) = search(config_home, '"connection pool" "retry policy"').hits
+    (hit,) = search_home(config_home, '"connection pool" "retry policy"').hits
     assert (hit.turn, hit.missing_words) == (1, ())
 
 
-def test_own_words_and_calls_of_one_turn(config_home: ConfigHome) -> None:
-    """One hit a turn, whatever number of its records fit."""
-    talk(
+def test_a_turn_with_several_matches_is_one_hit(config_home: ConfigHome) -> None:
+    """Any number of its records may match."""
+    write_talk(
         config_home,
         1,
         "retry the upload",
         tool_use(
-            "c", uuid=uid("c"), parent=None, name="Bash", tool_input={"command": "retry upload"}
+            "c",
+            uuid=uuid_of_text("c"),
+            parent=None,
+            name="Bash",
+            tool_input={"command": "retry upload"},
         ),
-        tool_result("c", "retry upload ok", uuid=uid("r"), parent=None),
+        tool_result("c", "retry upload ok", uuid=uuid_of_text("r"), parent=None),
     )
-    found = search(config_home, "retry upload")
+    found = search_home(config_home, "retry upload")
     assert (found.total, len(found.hits)) == (1, 1)
 
 
 def test_repeated_messages_are_one_hit(config_home: ConfigHome) -> None:
-    """Equal texts of a session are one hit, which counts the others. Those of another session are a separate hit."""
+    """Equal texts of a session are one hit with their number. Those of another session are a separate hit."""
     again = [
         user("please run the linter now", uuid=f"{n:08x}-0000-4000-8000-000000000000")
         for n in range(4)
     ]
     write_session(config_home.project(), session_id(1), again)
-    talk(config_home, 2, "please run the linter now")
-    hits = search(config_home, "linter").hits
+    write_talk(config_home, 2, "please run the linter now")
+    hits = search_home(config_home, "linter").hits
     assert sorted((hit.session_id, hit.repetition_count) for hit in hits) == [
         (session_id(1), 3),
         (session_id(2), 0),
     ]
 
 
-def test_recent_is_first(config_home: ConfigHome) -> None:
-    """Of two that fit alike, the newer one."""
-    talk(config_home, 1, "tune the linter a", ts="2020-01-01T00:00:00Z")
-    talk(config_home, 2, "tune the linter b", ts="2999-01-01T00:00:00Z")
-    assert [hit.session_id for hit in search(config_home, "linter").hits] == [
+def test_the_newer_of_two_equal_hits_is_first(config_home: ConfigHome) -> None:
+    """They match equally well."""
+    write_talk(config_home, 1, "tune the linter a", ts="2020-01-01T00:00:00Z")
+    write_talk(config_home, 2, "tune the linter b", ts="2999-01-01T00:00:00Z")
+    assert [hit.session_id for hit in search_home(config_home, "linter").hits] == [
         session_id(2),
         session_id(1),
     ]

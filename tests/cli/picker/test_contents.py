@@ -21,7 +21,7 @@ from resume_hooks.search.query import parse_query
 from resume_hooks.search.run_search import Searcher, search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import CWD, ConfigHome, session_id
-from tests.search.asking import talk
+from tests.search.asking import write_talk
 
 ELSEWHERE = "/home/me/elsewhere"
 
@@ -71,9 +71,9 @@ def running_search(home: ConfigHome) -> Iterator[SearchSession]:
 @pytest.fixture
 def home_with_talk(config_home: ConfigHome) -> ConfigHome:
     """Write two sessions of a project and one of another."""
-    talk(config_home, 1, "why does the pool leak?", "the linter is slow")
-    talk(config_home, 2, "tune the linter, please", "done")
-    talk(config_home, 3, "the linter of another project", cwd=ELSEWHERE)
+    write_talk(config_home, 1, "why does the pool leak?", "the linter is slow")
+    write_talk(config_home, 2, "tune the linter, please", "done")
+    write_talk(config_home, 3, "the linter of another project", cwd=ELSEWHERE)
     return config_home
 
 
@@ -189,7 +189,7 @@ def test_a_search_in_a_thread_starts_no_process(
 def test_a_search_for_a_phrase_reads_few_records(home_with_talk: ConfigHome) -> None:
     """While the user types, only a few of many candidate records are read."""
     for number in range(10, 15):
-        talk(home_with_talk, number, *[f"exit the code {place}" for place in range(60)])
+        write_talk(home_with_talk, number, *[f"exit the code {place}" for place in range(60)])
     with opened_index(home_with_talk.where) as index:
         searcher = Searcher(index, Scope(), home_with_talk.where)
         query = parse_query(['"exit code"'])

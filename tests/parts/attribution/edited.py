@@ -14,7 +14,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.search.index.probe import LONG_AGO, uid
+from tests.search.index.probe import LONG_AGO, uuid_of_text
 
 ONE = "def total(rows):\n    return sum(row.price for row in rows)\n"
 
@@ -85,9 +85,9 @@ class Repository:
         own = f"toolu_{self._made}"
         around = {"cwd": str(self.root), "ts": 60 * self._made, **more}
         call = tool_use(
-            own, uuid=uid(f"{own}c"), parent=None, name=name, tool_input=given, **around
+            own, uuid=uuid_of_text(f"{own}c"), parent=None, name=name, tool_input=given, **around
         )
-        done = tool_result(own, answer, uuid=uid(f"{own}r"), parent=None, **around)
+        done = tool_result(own, answer, uuid=uuid_of_text(f"{own}r"), parent=None, **around)
         done["message"]["content"][0]["is_error"] = failed
         return [
             call,
@@ -103,7 +103,10 @@ class Repository:
         own = session_id(number)
         folder = self.home.project(str(self.root))
         asked = user(
-            "go on", uuid=uid(f"asked {number} {helper}"), session_id=own, cwd=str(self.root)
+            "go on",
+            uuid=uuid_of_text(f"asked {number} {helper}"),
+            session_id=own,
+            cwd=str(self.root),
         )
         rows = [{**row, "sessionId": own} for step in steps for row in step]
         if helper:

@@ -1,4 +1,4 @@
-"""A home to index, and what an index of it holds: all that can be found in it, asked for word by word."""
+"""A home to index, and the content of its index: everything that can be found, by each word."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Of turns their number.
 
 
 class Row(NamedTuple):
-    """A record as the index has it."""
+    """A record in the index."""
 
     name: str
     line: int
@@ -64,7 +64,7 @@ class Holding(NamedTuple):
     rebuilt: bool
 
     def lines(self, word: str) -> list[tuple[str, int]]:
-        """Where a word is found: file and line."""
+        """Return the places of a word: file and line."""
         return sorted(
             (name, line)
             for name, line, field, found in self.finds
@@ -72,35 +72,37 @@ class Holding(NamedTuple):
         )
 
     def words(self) -> set[str]:
-        """Every word that is found."""
+        """Return every word that can be found."""
         return {word for _, _, field, word in self.finds if field == WORDS_FIELD}
 
 
-def uid(text: str | int) -> str:
-    """A UUID that stands for ``text``."""
+def uuid_of_text(text: str | int) -> str:
+    """Return a UUID that represents ``text``."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, str(text)))
 
 
 def prompt_with_id(text: str, *, number: str | int = "", **rest: Any) -> Record:
     """Return a prompt with its own id."""
-    return user(text, uuid=uid(number or text), **rest)
+    return user(text, uuid=uuid_of_text(number or text), **rest)
 
 
-def replied(text: str | list[Record], *, number: str | int = "", **rest: Any) -> Record:
-    """An answer with an id of its own."""
-    return assistant(text, uuid=uid(number or str(text)), **rest)
+def answer_with_id(text: str | list[Record], *, number: str | int = "", **rest: Any) -> Record:
+    """Return an answer with its own id."""
+    return assistant(text, uuid=uuid_of_text(number or str(text)), **rest)
 
 
 def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -> Holding:
     """Update the index and read all of its contents."""
     where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
     with opened_index(where, **options) as index:
-        return Holding(finds(index), rows(index), index.outcome, index.notes, index.was_rebuilt)
+        return Holding(
+            read_finds(index), read_rows(index), index.outcome, index.notes, index.was_rebuilt
+        )
 
 
-def rows(index: OpenIndex) -> list[Row]:
-    """Each record once, in the order of files and lines."""
-    names = names_of(index)
+def read_rows(index: OpenIndex) -> list[Row]:
+    """Return each record once, in the order of files and lines."""
+    names = file_names(index)
     found = index.words.find_records(Query.all_query(), max(1, index.words.record_count))
     read = [
         Row(names[row.file], row.line, row.turn, ROLES[row.role], index.words.tool_names(row), row)
@@ -112,9 +114,9 @@ def rows(index: OpenIndex) -> list[Row]:
     return sorted(read, key=lambda row: row[:2])
 
 
-def finds(index: OpenIndex) -> set[Find]:
-    """All that can be found: each word and name, in each record and turn that has it."""
-    names, words, most = names_of(index), index.words, max(1, index.words.record_count)
+def read_finds(index: OpenIndex) -> set[Find]:
+    """Return everything that can be found: each word and name, in each record and turn."""
+    names, words, most = file_names(index), index.words, max(1, index.words.record_count)
     found: set[Find] = set()
     for field in (WORDS_FIELD, *LABEL_FIELDS):
         for word, _ in words.words_with_prefix(field, ""):
@@ -128,15 +130,15 @@ def finds(index: OpenIndex) -> set[Find]:
     return found
 
 
-def names_of(index: OpenIndex) -> dict[int, str]:
-    """The name of each file by its number."""
+def file_names(index: OpenIndex) -> dict[int, str]:
+    """Return the name of each file by its number."""
     return {
         number: os.path.basename(path)
         for number, path in index.db.execute("SELECT id, path FROM files")
     }
 
 
-def cold(home: ConfigHome, tmp_path: Path) -> Holding:
+def build_new_index(home: ConfigHome, tmp_path: Path) -> Holding:
     """Return the contents of a newly built index."""
     return read_index(home, state=tmp_path / f"cold-{uuid.uuid4()}")
 
@@ -144,49 +146,49 @@ def cold(home: ConfigHome, tmp_path: Path) -> Holding:
 def put_session(
     home: ConfigHome, *records: Record | bytes, name: str = SESSION, old: bool = True
 ) -> Path:
-    """Write a session of the project; ``old`` means that nobody writes to it any more."""
+    """Write a session of the project; ``old`` gives it an old time."""
     path = home.project(CWD) / f"{name}.jsonl"
     path.write_bytes(session_bytes(records))
-    return aged(path) if old else path
+    return make_old(path) if old else path
 
 
-def aged(path: Path) -> Path:
-    """``path``, last written long ago."""
+def make_old(path: Path) -> Path:
+    """Give ``path`` an old time and return it."""
     os.utime(path, (LONG_AGO, LONG_AGO))
     return path
 
 
-def append(path: Path, *records: Record | bytes) -> int:
-    """Append whole records; the bytes of them."""
+def append_records(path: Path, *records: Record | bytes) -> int:
+    """Append complete records, and return their size in bytes."""
     return add_bytes(path, session_bytes(records))
 
 
 def add_bytes(path: Path, raw: bytes) -> int:
-    """Append bytes as they are; how many."""
+    """Append raw bytes, and return their number."""
     with path.open("ab") as stream:
         stream.write(raw)
     return len(raw)
 
 
-def index_of(home: ConfigHome) -> Path:
-    """The index's table."""
+def table_path(home: ConfigHome) -> Path:
+    """Return the path of the index's table."""
     return Path(index_file(home.where))
 
 
-def words_of(home: ConfigHome) -> Path:
-    """The folder of its words."""
+def index_words_folder(home: ConfigHome) -> Path:
+    """Return the folder of the index's words."""
     return Path(words_folder(home.where))
 
 
-def filled(home: ConfigHome, files: int = 24, records: int = 60) -> int:
-    """A home of many sessions of random words; the number of records."""
+def fill_home(home: ConfigHome, files: int = 24, records: int = 60) -> int:
+    """Write many sessions of random words, and return the number of records."""
     chance = random.Random(1)
     vocabulary = [f"{chance.choice('abcdefgh')}{chance.randrange(4_000)}word" for _ in range(4_000)]
     for number in range(files):
         texts = (" ".join(chance.choices(vocabulary, k=100)) for _ in range(records))
         put_session(
             home,
-            *(replied(text, number=f"{number}.{place}") for place, text in enumerate(texts)),
+            *(answer_with_id(text, number=f"{number}.{place}") for place, text in enumerate(texts)),
             name=session_id(number),
         )
     return files * records

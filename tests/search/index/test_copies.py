@@ -1,6 +1,6 @@
-"""A record that is in several sessions is one hit, at the session it was first said in.
+"""Tests of records in several sessions: they are one hit, in the session where they were first said.
 
-The others are named.
+The hit names the others.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tests.builders import (
     user,
 )
 from tests.search.index.probe import (
-    append,
-    cold,
+    answer_with_id,
+    append_records,
+    build_new_index,
     prompt_with_id,
     put_session,
     read_index,
-    replied,
-    uid,
+    uuid_of_text,
 )
 
 NAME = f"{SESSION}.jsonl"
@@ -50,12 +50,17 @@ def hits_for_word(home: ConfigHome, word: str) -> list[Found]:
 def sdk_fork_record(record: Record, source: str, target: str) -> Record:
     """Return a record in the SDK's fork: a new id, with the old id next to it."""
     mark = {"sessionId": source, "messageUuid": record["uuid"]}
-    return {**record, "uuid": uid(record["uuid"] + target), "sessionId": target, "forkedFrom": mark}
+    return {
+        **record,
+        "uuid": uuid_of_text(record["uuid"] + target),
+        "sessionId": target,
+        "forkedFrom": mark,
+    }
 
 
 def test_a_fork_of_the_client_is_one_hit(config_home: ConfigHome) -> None:
-    """The same ids in another file: found where they were first, and what the fork added in the fork."""
-    shared = [prompt_with_id("alpha"), replied("beta")]
+    """The other file has the same ids. A hit is in the parent, and new records of the fork are in the fork."""
+    shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     put_session(config_home, *shared)
     fork_of = [*({**record, "sessionId": FORK} for record in shared), prompt_with_id("gamma")]
     put_session(config_home, *fork_of, name=FORK, old=False)
@@ -64,9 +69,9 @@ def test_a_fork_of_the_client_is_one_hit(config_home: ConfigHome) -> None:
     assert hits_for_word(config_home, "gamma") == [(f"{FORK}:2", (FORK,))]
 
 
-def test_a_fork_of_the_sdk_is_one_hit_and_so_is_its_fork(config_home: ConfigHome) -> None:
-    """New ids that name the old ones: the original comes first, whatever the files' times say."""
-    shared = [prompt_with_id("alpha"), replied("beta")]
+def test_a_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
+    """New ids name the old ones. The original comes first, whatever the files' times are."""
+    shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
     twice = [sdk_fork_record(record, FORK, GRANDCHILD) for record in once]
     put_session(config_home, *twice, prompt_with_id("delta"), name=GRANDCHILD)
@@ -80,9 +85,9 @@ def test_a_fork_of_the_sdk_is_one_hit_and_so_is_its_fork(config_home: ConfigHome
     )
 
 
-def test_a_fork_of_ours_is_one_hit_also_of_a_fork_of_the_sdk(config_home: ConfigHome) -> None:
-    """It keeps the ids and names its parent, which comes first though it was written to later."""
-    shared = [prompt_with_id("alpha"), replied("beta", parent=uid("alpha"), ts=1)]
+def test_our_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
+    """It keeps the ids and names its parent, which comes first even if it was written to later."""
+    shared = [prompt_with_id("alpha"), answer_with_id("beta", parent=uuid_of_text("alpha"), ts=1)]
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
     once[1]["parentUuid"] = once[0]["uuid"]
     own = put_session(config_home, *shared)
@@ -95,32 +100,35 @@ def test_a_fork_of_ours_is_one_hit_also_of_a_fork_of_the_sdk(config_home: Config
         )
         for path in (own, theirs)
     )
-    append(own, prompt_with_id("gamma"))
+    append_records(own, prompt_with_id("gamma"))
     ((reference, sessions),) = hits_for_word(config_home, "alpha")
     assert (reference, set(sessions)) == (f"{SESSION}:0", {SESSION, FORK, again.stem, made.stem})
 
 
-def bulky(home: ConfigHome) -> Path:
-    """A parent with something to trim, under real ids."""
+def write_large_parent(home: ConfigHome) -> Path:
+    """Write a parent with content to trim, under real ids."""
     records: list[Record] = [prompt_with_id("alpha question")]
     for number in range(12):
         records += [
-            replied(
+            answer_with_id(
                 [call(f"c{number}", file_path=f"/x{number}.py")],
                 number=f"a{number}",
                 tokens=20_000 + number,
             ),
-            user([result(f"c{number}", f"body{number} {BULK}")], uuid=uid(f"r{number}")),
+            user([result(f"c{number}", f"body{number} {BULK}")], uuid=uuid_of_text(f"r{number}")),
         ]
     writes = [
         {"type": "text", "text": "epsilon"},
         call("w", "Write", file_path="/x.py", content=f"zeta {BULK}"),
     ]
-    records += [replied(writes, number="w", tokens=29_000), user([result("w")], uuid=uid("wr"))]
     records += [
-        replied("beta answer", tokens=30_000),
+        answer_with_id(writes, number="w", tokens=29_000),
+        user([result("w")], uuid=uuid_of_text("wr")),
+    ]
+    records += [
+        answer_with_id("beta answer", tokens=30_000),
         prompt_with_id("gamma question"),
-        replied("delta answer", tokens=31_000),
+        answer_with_id("delta answer", tokens=31_000),
     ]
     linked = [
         {**record, "parentUuid": records[i - 1]["uuid"] if i else None}
@@ -129,8 +137,8 @@ def bulky(home: ConfigHome) -> Path:
     return put_session(home, *linked)
 
 
-def trimmed_child(home: ConfigHome, path: Path) -> Path:
-    """Return a trimmed child, made by the real verb."""
+def write_trimmed_child(home: ConfigHome, path: Path) -> Path:
+    """Write a trimmed child with the real verb."""
     options = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
     decided = trimming.plan_trim(
         trimming.scan_session(locate.session_file(str(path))), home.where, options
@@ -138,15 +146,12 @@ def trimmed_child(home: ConfigHome, path: Path) -> Path:
     return Path(write_child(decided, home.where).file)
 
 
-def test_a_trimmed_child_adds_nothing_that_its_parent_says(
+def test_a_trimmed_child_adds_no_hit_for_copied_text(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """What it took along is found at the parent, whole or in part.
-
-    A stub that says nothing is not a copy.
-    """
-    parent = bulky(config_home)
-    child = trimmed_child(config_home, parent)
+    """The parent has the hit for complete and partial copies. A placeholder without text is not a copy."""
+    parent = write_large_parent(config_home)
+    child = write_trimmed_child(config_home, parent)
     for word, line, both in (
         ("alpha", 0, True),
         ("body3", 8, False),
@@ -159,13 +164,13 @@ def test_a_trimmed_child_adds_nothing_that_its_parent_says(
             {SESSION, *([child.stem] if both else [])},
         ), word
     holding = read_index(config_home)
-    assert holding.finds == cold(config_home, tmp_path).finds
+    assert holding.finds == build_new_index(config_home, tmp_path).finds
     assert "suppress" not in holding.words()  # a placeholder's own word
 
 
 def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
-    """Of a fresh child only its own words are found, not the block that names its ancestors."""
-    parent = bulky(config_home)
+    """Only the child's own words are found, not the block of its ancestors."""
+    parent = write_large_parent(config_home)
     plan = agents.plan_fresh(
         locate.session_file(str(parent)),
         config_home.where,
@@ -178,14 +183,13 @@ def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
     assert "lineag" not in holding.words()
 
 
-def test_a_child_keeps_what_its_parent_took_along(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The parent gone: what is whole in the child is found there, and what its stubs still say.
-
-    Restored, as ever.
-    """
+def test_a_child_has_the_hits_after_its_parent_is_deleted(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """Complete copies and the text of placeholders are found there. After a restore the parent has the hits again."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
-    parent = bulky(config_home)
-    child = trimmed_child(config_home, parent)
+    parent = write_large_parent(config_home)
+    child = write_trimmed_child(config_home, parent)
     before = {
         word: hits_for_word(config_home, word) for word in ("alpha", "epsilon", "zeta", "body3")
     }
@@ -194,14 +198,14 @@ def test_a_child_keeps_what_its_parent_took_along(config_home: ConfigHome, tmp_p
     assert [sessions for _, sessions in hits_for_word(config_home, "alpha")] == [(child.stem,)]
     assert [sessions for _, sessions in hits_for_word(config_home, "epsilon")] == [(child.stem,)]
     assert hits_for_word(config_home, "body3") == []
-    assert read_index(config_home).finds == cold(config_home, tmp_path).finds
+    assert read_index(config_home).finds == build_new_index(config_home, tmp_path).finds
     parent.write_bytes(raw)
     assert {word: hits_for_word(config_home, word) for word in before} == before
 
 
-def test_a_parent_that_is_rewritten_stays_the_origin(config_home: ConfigHome) -> None:
-    """Its lines lie elsewhere now; the hit is there, with the fork that holds it too."""
-    shared = [prompt_with_id("alpha"), replied("beta")]
+def test_a_rewritten_parent_keeps_its_hits(config_home: ConfigHome) -> None:
+    """Its lines are at other places. The hit also names the fork."""
+    shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     parent = put_session(config_home, *shared)
     put_session(
         config_home,
@@ -216,8 +220,8 @@ def test_a_parent_that_is_rewritten_stays_the_origin(config_home: ConfigHome) ->
     assert hits_for_word(config_home, "beta") == [(f"{FORK}:1", (FORK,))]
 
 
-def test_an_id_that_says_something_else_is_not_a_copy(config_home: ConfigHome) -> None:
-    """Ids are given by whoever writes a file: a second text under one is a hit of its own, in one file or two."""
+def test_a_repeated_id_with_another_text_is_not_a_copy(config_home: ConfigHome) -> None:
+    """Any writer may choose ids, so another text is a separate hit, in the same file or another."""
     put_session(config_home, prompt_with_id("alpha", number=1), prompt_with_id("beta", number=1))
     put_session(config_home, prompt_with_id("alpha gamma", number=1), name=FORK)
     assert hits_for_word(config_home, "beta") == [(f"{SESSION}:1", (SESSION,))]
@@ -227,8 +231,8 @@ def test_an_id_that_says_something_else_is_not_a_copy(config_home: ConfigHome) -
     }
 
 
-def test_ids_of_one_pattern_are_different_ids(config_home: ConfigHome) -> None:
-    """Equal halves, nils: hand-made ids are kept apart."""
+def test_similar_ids_are_distinguished(config_home: ConfigHome) -> None:
+    """They have equal halves or only zeros, like ids written by hand."""
     ids = [
         f"{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}"
         for digit in "0123456789abcdef"
@@ -239,8 +243,8 @@ def test_ids_of_one_pattern_are_different_ids(config_home: ConfigHome) -> None:
     assert len(keys) == 16
 
 
-def test_sessions_that_name_each_other_as_parents(config_home: ConfigHome) -> None:
-    """A circle of hostile metadata: each record is found once, and read once."""
+def test_a_cycle_of_parents_is_indexed_once(config_home: ConfigHome) -> None:
+    """The metadata is hostile. Each record is found once, and read once."""
     for one, other in ((SESSION, FORK), (FORK, SESSION)):
         line = {"continue_metadata": {"parent_session_id": other, "continuation_type": "fork"}}
         put_session(config_home, line, prompt_with_id("alpha"), name=one)

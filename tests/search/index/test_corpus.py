@@ -1,4 +1,4 @@
-"""The real corpus: every client's records are taken in, and each row leads back to its record."""
+"""Tests of the real corpus: every client's records are indexed, and each row leads to its record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
 from tests.builders import ConfigHome
 from tests.needs import corpus, corpus_sessions
-from tests.search.index.probe import finds, rows
+from tests.search.index.probe import read_finds, read_rows
 
 LEAST = 0.5  # of all lines at least this part says something
 
@@ -28,16 +28,13 @@ def copy_corpus(home: ConfigHome) -> None:
 
 
 def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
-    """File, line, offset and length name one whole record.
-
-    Most lines have a row, and every file has some.
-    """
+    """File, line, offset and length identify one complete record. Most lines have a row, and every file has some."""
     copy_corpus(config_home)
     with opened_index(config_home.where) as index:
         assert index.notes == []
         paths = dict(index.db.execute("SELECT id, path FROM files WHERE session<>''").fetchall())
         by_file: dict[str, dict[int, tuple[int, int]]] = {path: {} for path in paths.values()}
-        for row in rows(index):
+        for row in read_rows(index):
             by_file[paths[row.posting.file]][row.line] = (row.posting.offset, row.posting.length)
     assert all(by_file.values()), "files of which nothing can be found"
     count = sum(map(len, by_file.values()))
@@ -53,10 +50,11 @@ def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
     assert count > LEAST * lines
 
 
-def test_a_corpus_read_in_pieces_is_the_same(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The largest files, cut at any byte and appended to: the same rows as in one go."""
+def test_reading_in_pieces_gives_the_same_index(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The largest files are cut at any byte and then extended."""
     largest = sorted(
-        (session for session in corpus_sessions() if session.stat().st_size < 3_000_000), key=_size
+        (session for session in corpus_sessions() if session.stat().st_size < 3_000_000),
+        key=_size_of,
     )[-4:]
     corpus()
     project = config_home.project("/corpus")
@@ -74,19 +72,20 @@ def test_a_corpus_read_in_pieces_is_the_same(config_home: ConfigHome, tmp_path: 
                 stream.seek(0, os.SEEK_END)
                 stream.write(raw[stream.tell() : max(stream.tell(), len(raw) * part // 7)])
         with opened_index(config_home.where) as index:
-            warm = _rows(index)
+            warm = _read_rows(index)
     fresh = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "fresh")}
     with opened_index(Where(fresh)) as index:
-        assert warm == _rows(index)
+        assert warm == _read_rows(index)
 
 
-def _size(path: Path) -> int:
+def _size_of(path: Path) -> int:
     return path.stat().st_size
 
 
-def _rows(index: OpenIndex) -> set[tuple[object, ...]]:
-    """What can be found, and where each record stands."""
+def _read_rows(index: OpenIndex) -> set[tuple[object, ...]]:
+    """Return everything that can be found, and the place of each record."""
     told = {
-        (*row[:5], row.posting.offset, row.posting.length, row.posting.time) for row in rows(index)
+        (*row[:5], row.posting.offset, row.posting.length, row.posting.time)
+        for row in read_rows(index)
     }
-    return {*told, *finds(index)}
+    return {*told, *read_finds(index)}

@@ -1,4 +1,4 @@
-"""A damaged index, or one of another version: made again by itself, and never in the way of a search."""
+"""Tests of a damaged index, or one of another version: it is built again automatically, and every search works."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, session_id
 from tests.needs import REPO, one_in
 from tests.search.index.probe import (
-    append,
-    cold,
-    filled,
-    finds,
-    index_of,
+    answer_with_id,
+    append_records,
+    build_new_index,
+    fill_home,
+    index_words_folder,
     prompt_with_id,
     put_session,
+    read_finds,
     read_index,
-    replied,
-    words_of,
+    table_path,
 )
 
 
 def test_a_newer_index_is_left_alone_and_an_older_one_rebuilt(config_home: ConfigHome) -> None:
-    """A newer engine shares the folder: its index isn't touched."""
+    """A newer engine shares the folder, so its index is not changed."""
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     for version, ours in ((INDEX_VERSION + 1, False), (INDEX_VERSION - 1, True)):
-        with contextlib.closing(sqlite3.connect(index_of(config_home))) as db, db:
+        with contextlib.closing(sqlite3.connect(table_path(config_home))) as db, db:
             db.execute("UPDATE about SET version=?", (version,))
         holding = read_index(config_home)
         assert holding.words() == {"alpha"}
         assert (holding.rebuilt, not holding.notes) == (ours, ours)
 
 
-def test_the_index_of_before_is_replaced(config_home: ConfigHome) -> None:
-    """Version 2 had all in one file, words too; nothing of it is left."""
+def test_the_single_file_index_is_replaced(config_home: ConfigHome) -> None:
+    """Version 2 had everything in one file, also the words. Nothing of it is left."""
     put_session(config_home, prompt_with_id("alpha"))
-    index_of(config_home).parent.mkdir()
-    with contextlib.closing(sqlite3.connect(index_of(config_home))) as db, db:
+    table_path(config_home).parent.mkdir()
+    with contextlib.closing(sqlite3.connect(table_path(config_home))) as db, db:
         db.execute("CREATE TABLE about(version INTEGER NOT NULL, next INTEGER NOT NULL)")
         db.execute("INSERT INTO about VALUES(2, 7)")
         db.execute("CREATE TABLE files(id INTEGER PRIMARY KEY, path TEXT NOT NULL)")
@@ -59,15 +59,15 @@ def test_the_index_of_before_is_replaced(config_home: ConfigHome) -> None:
     holding = read_index(config_home)
     assert (holding.words(), holding.rebuilt, holding.notes) == ({"alpha"}, True, [])
     assert b"zymurgy" not in b"".join(
-        path.read_bytes() for path in index_of(config_home).parent.glob("index.db*")
+        path.read_bytes() for path in table_path(config_home).parent.glob("index.db*")
     )
 
 
-def test_a_folder_in_the_place_of_the_index(config_home: ConfigHome) -> None:
-    """An empty one gives way; one that holds something is somebody's, and is reported each time."""
+def test_a_folder_with_the_name_of_the_index(config_home: ConfigHome) -> None:
+    """An empty one is replaced. Another one may be the user's, so it is reported each time."""
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
-    path = index_of(config_home)
+    path = table_path(config_home)
     path.unlink()
     path.mkdir()
     holding = read_index(config_home)
@@ -84,10 +84,10 @@ def test_a_folder_in_the_place_of_the_index(config_home: ConfigHome) -> None:
     one_in(3, ["garbage", "zero", "half", "lock", "odd", "text", "empty tables", "no version"]),
 )
 def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> None:
-    """By itself, within the same call."""
-    filled(config_home, files=2)
+    """The same call builds it again."""
+    fill_home(config_home, files=2)
     before = read_index(config_home).finds
-    path = index_of(config_home)
+    path = table_path(config_home)
     raw = path.read_bytes()
     if damage == "empty tables":
         path.unlink()
@@ -112,11 +112,11 @@ def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> Non
     assert read_index(config_home).outcome.read_files == 0
 
 
-def test_damage_anywhere_heals(config_home: ConfigHome) -> None:
-    """Each page in turn is overwritten: a search works, or says that the index will be made again, and then it is."""
-    put_session(config_home, prompt_with_id("alpha"), replied("beta"))
+def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
+    """A search works, or says that the index will be built again, and then it is."""
+    put_session(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
     before = read_index(config_home).finds
-    path = index_of(config_home)
+    path = table_path(config_home)
     raw = path.read_bytes()
     chance = random.Random(5)
     for page in range(0, len(raw), 4_096):
@@ -133,23 +133,23 @@ def test_damage_anywhere_heals(config_home: ConfigHome) -> None:
     assert read_index(config_home).finds == before
 
 
-def test_damage_that_only_a_search_meets(
+def test_damage_that_only_a_search_reads(
     config_home: ConfigHome, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The lists of words are read by no update: the search says what to do, and the next one is whole."""
-    filled(config_home, files=3)
+    """No update reads the lists of words. The search names a remedy, and the next one is complete."""
+    fill_home(config_home, files=3)
     before = read_index(config_home).finds
-    spoilt(words_of(config_home) / "records", "idx")
+    damage_files(index_words_folder(config_home) / "records", "idx")
     with pytest.raises(IndexDamaged) as caught, opened_index(config_home.where) as index:
-        finds(index)
+        read_finds(index)
     assert "again" in caught.value.remedy
     assert read_index(config_home).finds == before
-    spoilt(words_of(config_home) / "records", "idx")
+    damage_files(index_words_folder(config_home) / "records", "idx")
     assert search_index(["filling"], Scope(), config_home.where).notes == []  # it has run it again
     assert capfd.readouterr().err == ""
 
 
-def spoilt(folder: Path, ending: str) -> None:
+def damage_files(folder: Path, ending: str) -> None:
     """Overwrite the middle of the files of a kind."""
     for path in folder.glob(f"*.{ending}"):
         raw = path.read_bytes()
@@ -164,18 +164,15 @@ def spoilt(folder: Path, ending: str) -> None:
     "name", ["meta.json", ".managed.json", "*.fast", "*.fieldnorm", "*.idx", "*.store", "*.term"]
 )
 @pytest.mark.parametrize("damage", one_in(3, ["gone", "empty", "zero", "half", "garbage"]))
-def test_words_that_are_damaged_are_rebuilt(
+def test_damaged_words_are_rebuilt(
     config_home: ConfigHome, capfd: pytest.CaptureFixture[str], level: str, name: str, damage: str
 ) -> None:
-    """By themselves, within the same call, and nobody is shown why.
-
-    Also where something was said since.
-    """
-    path = put_session(config_home, prompt_with_id("alpha"), replied("beta"))
+    """The same call does it without a message, even if messages were added since."""
+    path = put_session(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
     read_index(config_home)
     for more in ((), (prompt_with_id("gamma"),)):
-        append(path, *more)
-        for file in (words_of(config_home) / level).glob(name):
+        append_records(path, *more)
+        for file in (index_words_folder(config_home) / level).glob(name):
             raw = file.read_bytes()
             made = {
                 "empty": b"",
@@ -194,14 +191,14 @@ def test_words_that_are_damaged_are_rebuilt(
 
 
 @pytest.mark.parametrize("gone", ["index", "index/records", "index/windows", "index.db"])
-def test_table_and_words_go_together(config_home: ConfigHome, gone: str) -> None:
-    """Where one of them is missing, or is another's, all is read again: no word is of a file that the table lacks."""
+def test_table_and_words_must_match(config_home: ConfigHome, gone: str) -> None:
+    """If one is missing or from another index, all files are read again, so no word belongs to an unknown file."""
     put_session(config_home, prompt_with_id("alpha"))
     other = put_session(config_home, prompt_with_id("beta"), name=session_id(2))
     read_index(config_home)
     other.unlink()
-    state = index_of(config_home).parent
-    shutil.rmtree(state / gone) if gone != "index.db" else index_of(config_home).unlink()
+    state = table_path(config_home).parent
+    shutil.rmtree(state / gone) if gone != "index.db" else table_path(config_home).unlink()
     holding = read_index(config_home)
     assert (holding.words(), len(holding.rows), holding.notes) == ({"alpha"}, 1, [])
 
@@ -213,7 +210,7 @@ from pathlib import Path
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.errors import IndexDamaged
-from tests.search.index.probe import finds
+from tests.search.index.probe import read_finds
 seed, folder, path = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
 chance = random.Random(seed)
 file = chance.choice(sorted(file for file in folder.rglob("*.*") if file.stat().st_size))
@@ -227,7 +224,7 @@ if seed % 2:
         stream.write(b'{"type":"user","message":{"content":"appended"}}\\n')
 try:
     with opened_index(Where()) as index:
-        finds(index)
+        read_finds(index)
 except IndexDamaged as error:
     assert error.remedy
 except KeyError:
@@ -238,27 +235,27 @@ except KeyError:
 
 @pytest.mark.slow
 @pytest.mark.wide
-def test_any_byte_of_the_words_may_be_another(config_home: ConfigHome) -> None:
-    """A search works, or says that the index is made again, and then it is.
-
-    At the latest after one that was ended.
+def test_any_changed_byte_of_the_words_is_repaired(config_home: ConfigHome) -> None:
+    """A search works, or says that the index is built again, and then it is, possibly after the process was ended.
 
     Tantivy has its own threads, and ends the process if one of them can't continue.
     """
-    filled(config_home, files=3, records=10)
+    fill_home(config_home, files=3, records=10)
     path = config_home.project() / f"{session_id(0)}.jsonl"
     for number in range(3):
-        append(path, prompt_with_id(f"alpha{number}"))
+        append_records(path, prompt_with_id(f"alpha{number}"))
         read_index(config_home)
-    state, ended = index_of(config_home).parent, 0
+    state, ended = table_path(config_home).parent, 0
     kept = shutil.copytree(state, config_home.root / "kept")
     for seed in range(FLIPS):
         shutil.rmtree(state)
         shutil.copytree(kept, state)
-        done = a_run(config_home, FLIPPED, str(seed), str(words_of(config_home)), str(path))
+        done = run_python(
+            config_home, FLIPPED, str(seed), str(index_words_folder(config_home)), str(path)
+        )
         assert done.returncode in (0, -signal.SIGABRT), done.stderr
         ended += done.returncode != 0
-        append(path, prompt_with_id(f"beta{seed}"))
+        append_records(path, prompt_with_id(f"beta{seed}"))
         with contextlib.suppress(IndexDamaged):
             read_index(config_home)
         holding = read_index(config_home)
@@ -267,8 +264,8 @@ def test_any_byte_of_the_words_may_be_another(config_home: ConfigHome) -> None:
     assert ended <= FLIPS / 8
 
 
-def a_run(home: ConfigHome, code: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Python code in a process of its own."""
+def run_python(home: ConfigHome, code: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a separate process."""
     environ = {**os.environ, **home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
     return subprocess.run(
         [sys.executable, "-c", code, *words],
@@ -280,36 +277,34 @@ def a_run(home: ConfigHome, code: str, *words: str) -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("kept", ["wal", "shm"])
-def test_files_that_were_left_next_to_the_index(config_home: ConfigHome, kept: str) -> None:
-    """Garbage in them is not a harm, with an index or without one."""
+def test_leftover_files_next_to_the_index_are_harmless(config_home: ConfigHome, kept: str) -> None:
+    """They have invalid content, with or without an index."""
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     for gone in (False, True):
         if gone:
-            index_of(config_home).unlink()
-        Path(f"{index_of(config_home)}-{kept}").write_bytes(os.urandom(40_000))
+            table_path(config_home).unlink()
+        Path(f"{table_path(config_home)}-{kept}").write_bytes(os.urandom(40_000))
         assert read_index(config_home).words() == {"alpha"}
 
 
-def test_a_log_of_another_index_is_not_played_into_this_one(
-    config_home: ConfigHome, tmp_path: Path
-) -> None:
-    """A whole log, left by a kill between the removal of the index and of what is next to it."""
-    filled(config_home, files=2)
+def test_a_log_of_another_index_is_ignored(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A kill left a complete log between the removal of the index and of its files."""
+    fill_home(config_home, files=2)
     with opened_index(config_home.where):
-        for file in index_of(config_home).parent.glob("index.db*"):
+        for file in table_path(config_home).parent.glob("index.db*"):
             shutil.copy(file, tmp_path)
-    before = cold(config_home, tmp_path).finds
+    before = build_new_index(config_home, tmp_path).finds
     for ending in ("", "-shm"):
         (tmp_path / f"{TABLE_FILE}{ending}").unlink(missing_ok=True)
-    index_of(config_home).unlink()
-    (tmp_path / f"{TABLE_FILE}-wal").replace(f"{index_of(config_home)}-wal")
+    table_path(config_home).unlink()
+    (tmp_path / f"{TABLE_FILE}-wal").replace(f"{table_path(config_home)}-wal")
     assert read_index(config_home).finds == before
 
 
-def test_where_nothing_is_there_nothing_is_made(config_home: ConfigHome) -> None:
-    """A search in a home without transcripts leaves no folder behind."""
+def test_a_home_without_transcripts_gets_no_index(config_home: ConfigHome) -> None:
+    """A search leaves no folder."""
     with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT count(*) FROM files").fetchone() == (0,)
         assert index.notes == []
-    assert not index_of(config_home).exists()
+    assert not table_path(config_home).exists()

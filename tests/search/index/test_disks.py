@@ -1,7 +1,4 @@
-"""Full and read-only disks, links: where the index can't be kept, one in memory serves.
-
-All files are private.
-"""
+"""Tests of full and read-only disks and of links: a temporary index is used instead. All files are private."""
 
 from __future__ import annotations
 
@@ -18,25 +15,25 @@ import pytest
 from resume_hooks.search.index.connect import opened_index
 from tests.builders import SESSION, ConfigHome, session_id
 from tests.search.index.probe import (
-    append,
-    filled,
-    index_of,
+    append_records,
+    fill_home,
     prompt_with_id,
     put_session,
     read_index,
+    table_path,
 )
 
 NAME = f"{SESSION}.jsonl"
 
 
 def test_files_are_private(config_home: ConfigHome) -> None:
-    """Whatever the umask: 0700 for the folder, 0600 for the index and all next to it."""
+    """Under any umask, the folder has mode 0700, and all files of the index have 0600."""
     put_session(config_home, prompt_with_id("alpha"))
     before = os.umask(0)
     try:
         with opened_index(config_home.where) as index:
             index.db.execute("SELECT 1 FROM files")
-            folder = index_of(config_home).parent
+            folder = table_path(config_home).parent
             found = [(file, stat.S_IMODE(file.stat().st_mode)) for file in folder.rglob("*")]
     finally:
         os.umask(before)
@@ -49,17 +46,17 @@ def test_files_are_private(config_home: ConfigHome) -> None:
 
 
 def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome) -> None:
-    """There is no state folder yet, so there is nothing to remove."""
+    """There is no state folder yet, so there is no old index to remove."""
     put_session(config_home, prompt_with_id("alpha"))
-    assert not index_of(config_home).parent.exists()
+    assert not table_path(config_home).parent.exists()
     holding = read_index(config_home, rebuild=True)
     assert (holding.notes, holding.words()) == ([], {"alpha"})
     assert read_index(config_home).outcome.read_files == 0
 
 
 @contextlib.contextmanager
-def small_files(limit: int) -> Iterator[None]:
-    """No file may grow beyond ``limit`` bytes: a full disk, as far as SQLite and tantivy can tell."""
+def limit_file_size(limit: int) -> Iterator[None]:
+    """Limit every file to ``limit`` bytes, which SQLite and tantivy treat like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
@@ -69,26 +66,26 @@ def small_files(limit: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("limit", [0, 5_000, 20_000, 40_000])
-def test_a_full_disk_means_a_temporary_index(config_home: ConfigHome, limit: int) -> None:
-    """All is found and it says so; with room again the index is kept again."""
-    filled(config_home, files=4)
-    with small_files(limit):
+def test_a_full_disk_gives_a_temporary_index(config_home: ConfigHome, limit: int) -> None:
+    """All messages are found, with a note. When space is free, the index is stored again."""
+    fill_home(config_home, files=4)
+    with limit_file_size(limit):
         holding = read_index(config_home)
     assert "temporary index was used" in holding.notes[0]
     assert len(holding.words()) > 3_000
-    assert sum(file.stat().st_size for file in index_of(config_home).parent.rglob("*")) < 400_000, (
-        "what was begun stays small"
-    )
+    assert (
+        sum(file.stat().st_size for file in table_path(config_home).parent.rglob("*")) < 400_000
+    ), "what was begun stays small"
     again = read_index(config_home)
     assert (again.notes, again.finds) == ([], holding.finds)
 
 
 def test_a_disk_that_fills_up_later(config_home: ConfigHome) -> None:
-    """The stored index stays valid; new messages are found in a temporary index."""
-    filled(config_home, files=4)
+    """The stored index stays valid. New messages are found in a temporary index."""
+    fill_home(config_home, files=4)
     read_index(config_home)
-    append(config_home.project() / f"{session_id(1)}.jsonl", prompt_with_id("zymurgy"))
-    with small_files(1_000):
+    append_records(config_home.project() / f"{session_id(1)}.jsonl", prompt_with_id("zymurgy"))
+    with limit_file_size(1_000):
         holding = read_index(config_home)
     assert holding.lines("zymurgi")
     assert "temporary index" in holding.notes[0]
@@ -96,17 +93,17 @@ def test_a_disk_that_fills_up_later(config_home: ConfigHome) -> None:
 
 
 def test_a_temporary_index_contains_only_the_needed_folders(config_home: ConfigHome) -> None:
-    """A file has the state folder's path. The requested folders are searched anyway."""
+    """The state folder's path is a file. The requested folders are still searched."""
     put_session(config_home, prompt_with_id("alpha"))
     other = config_home.project("/home/user/other") / f"{session_id(2)}.jsonl"
-    append(other, prompt_with_id("beta"))
+    append_records(other, prompt_with_id("beta"))
     (config_home.config / "resume-hooks").write_text("in the way")
     assert read_index(config_home).words() == {"alpha", "beta"}
     assert read_index(config_home, folder_names=[other.parent.name]).words() == {"beta"}
 
 
-def test_a_folder_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As another user: a temporary index, whether there is one to be read or not."""
+def test_a_read_only_folder_gives_a_temporary_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user may or may not be able to read the stored one."""
     with tempfile.TemporaryDirectory() as root:
         home = ConfigHome.at(Path(root))
         config = home.config
@@ -114,17 +111,17 @@ def test_a_folder_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> No
         put_session(home, prompt_with_id("alpha"))
         for folder in (root, config, config / "resume-hooks"):
             os.chmod(folder, 0o555)
-        assert _as_nobody(home) == "['alpha'] True"
+        assert _search_without_rights(home) == "['alpha'] True"
         os.chmod(config / "resume-hooks", 0o755)
         read_index(home)
         os.chmod(config / "resume-hooks", 0o555)
-        assert _as_nobody(home) == "['alpha'] True"
+        assert _search_without_rights(home) == "['alpha'] True"
         for folder in (config / "resume-hooks", config, root):
             os.chmod(folder, 0o755)
 
 
-def _as_nobody(home: ConfigHome) -> str:
-    """What a process without root's rights finds, and whether it used a temporary index."""
+def _search_without_rights(home: ConfigHome) -> str:
+    """Return the hits of a process without root's rights, and whether it used a temporary index."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -144,15 +141,15 @@ def _as_nobody(home: ConfigHome) -> str:
     return told
 
 
-def test_a_link_in_the_index_s_place_is_not_followed(
+def test_a_link_with_the_name_of_the_index_is_not_followed(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """Its target is unchanged; a temporary index is used."""
+    """Its target is unchanged, and a temporary index is used."""
     put_session(config_home, prompt_with_id("alpha"))
     target = tmp_path / "precious"
     target.write_text("precious")
-    index_of(config_home).parent.mkdir()
-    index_of(config_home).symlink_to(target)
+    table_path(config_home).parent.mkdir()
+    table_path(config_home).symlink_to(target)
     holding = read_index(config_home)
     assert holding.words() == {"alpha"}
     assert "temporary" in holding.notes[0]

@@ -1,4 +1,4 @@
-"""Whatever happens to files, in any order: an index that followed contains what one does that is made from nothing."""
+"""Tests of random histories of files: an updated index equals one that is built from nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ import pytest
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.connect import opened_index
 from tests.builders import ConfigHome, Record, line, session_bytes, session_id
-from tests.search.index.probe import aged, append, prompt_with_id, read_index, replied, rows
+from tests.search.index.probe import (
+    answer_with_id,
+    append_records,
+    make_old,
+    prompt_with_id,
+    read_index,
+    read_rows,
+)
 from tests.sessions.archived.away import archive_and_remove
 
 SEEDS = 12
@@ -19,22 +26,31 @@ STEPS = 30
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_an_index_that_followed_is_one_made_from_nothing(
+def test_an_updated_index_equals_a_new_one(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Appends, rewrites, deletions, renames, torn lines, copies, the vault, sub-agents, parts of any size, no time."""
+    """Files are appended, rewritten, deleted, renamed, torn, copied and archived.
+
+    Parts have any size, and time may run out.
+    """
     chance = random.Random(seed)
     monkeypatch.setattr(read_transcript, "PART_BYTES", chance.choice([400, 2_000, 2_000_000]))
     pool: list[Record] = []
     for step in range(STEPS):
-        _happens(_some(config_home, chance), config_home, _new(step, pool, chance), pool, chance)
+        _change_file(
+            _random_file(config_home, chance),
+            config_home,
+            _new_record(step, pool, chance),
+            pool,
+            chance,
+        )
         if chance.random() < 0.6:
             limit = chance.choice([0.0, float("inf"), float("inf")])
             with opened_index(config_home.where, max_seconds=limit) as index:
                 assert not index.was_rebuilt
-                rows(index)
+                read_rows(index)
     for path in config_home.project().rglob("*.jsonl"):
-        aged(path)
+        make_old(path)
     warm, fresh = read_index(config_home), read_index(config_home, rebuild=True)
     assert warm.finds == fresh.finds, warm.finds ^ fresh.finds
     assert [(*row[:5], row.posting[3:]) for row in warm.rows] == [
@@ -42,33 +58,33 @@ def test_an_index_that_followed_is_one_made_from_nothing(
     ]
 
 
-def _some(home: ConfigHome, chance: random.Random) -> Path:
-    """The file of one of four sessions, or of a sub-agent of one."""
+def _random_file(home: ConfigHome, chance: random.Random) -> Path:
+    """Return the file of one of four sessions, or of a sub-agent of one."""
     number = chance.randrange(1, 5)
     path = home.project() / f"{session_id(number)}.jsonl"
     if chance.random() < 0.2:
         path = path.with_suffix("") / "subagents" / f"agent-a{number}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and chance.random() < 0.5:
-        aged(path)
+        make_old(path)
     return path
 
 
-def _new(step: int, pool: list[Record], chance: random.Random) -> Record:
-    """A record that nobody said before."""
+def _new_record(step: int, pool: list[Record], chance: random.Random) -> Record:
+    """Return a record with a new text."""
     text = (
         f"w{step} {chance.choice('abc')}x w{chance.randrange(9)} "
         + "filling " * chance.randrange(90)
     )
-    fresh = chance.choice([prompt_with_id, replied])(text, number=f"{chance.random()}")
+    fresh = chance.choice([prompt_with_id, answer_with_id])(text, number=f"{chance.random()}")
     pool.append(fresh)
     return fresh
 
 
-def _happens(
+def _change_file(
     path: Path, home: ConfigHome, fresh: Record, pool: list[Record], chance: random.Random
 ) -> None:
-    """One thing that may happen to a file."""
+    """Make one random change to a file."""
     what = chance.choice(
         [
             "append",
@@ -95,14 +111,14 @@ def _happens(
     elif what == "cut" and raw:
         path.write_bytes(raw[: chance.randrange(1, 4_000)])
     elif what == "tear" and raw:
-        append(path, b"garbage", fresh)
+        append_records(path, b"garbage", fresh)
         with path.open("ab") as stream:
             stream.write(line(fresh)[: chance.randrange(1, 400)])
     elif what == "rename" and raw:
         path.rename(path.with_name(f"{session_id(5)}.jsonl"))
     elif what == "vault" and raw and path.parent == home.project():
-        archive_and_remove(aged(path), home.environ)
+        archive_and_remove(make_old(path), home.environ)
     else:
         copied = chance.choice(pool)
         new = what == "copy" and copied is not fresh and str(copied["uuid"]).encode() not in raw
-        append(path, fresh, *([copied] if new else []))
+        append_records(path, fresh, *([copied] if new else []))

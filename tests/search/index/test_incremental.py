@@ -1,4 +1,4 @@
-"""Only what changed is read, and whatever happens to a file, the index contains what the file holds."""
+"""Tests of updates: only changes are read, and the index always has the content of the files."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from tests.builders import (
 from tests.search.index.probe import (
     LONG_AGO,
     add_bytes,
-    aged,
-    append,
-    cold,
-    filled,
-    index_of,
+    answer_with_id,
+    append_records,
+    build_new_index,
+    fill_home,
+    index_words_folder,
+    make_old,
     prompt_with_id,
     put_session,
     read_index,
-    replied,
-    uid,
-    words_of,
+    table_path,
+    uuid_of_text,
 )
 
 OTHER = session_id(2)
@@ -49,10 +49,7 @@ NAME = f"{SESSION}.jsonl"
 def test_only_the_last_part_is_read_again(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Appended to, a file is read from the start of its last part on.
-
-    Where nothing changed, nothing is.
-    """
+    """An extended file is read from the start of its last part. Unchanged files are not read."""
     monkeypatch.setattr(read_transcript, "PART_BYTES", 2_000)
     path = put_session(
         config_home,
@@ -61,18 +58,18 @@ def test_only_the_last_part_is_read_again(
     whole = path.stat().st_size
     assert read_index(config_home).outcome.read_bytes == whole
     for number in range(8, 20):
-        size = append(path, prompt_with_id(f"gamma{number} " + "beta " * 90, number=number))
+        size = append_records(path, prompt_with_id(f"gamma{number} " + "beta " * 90, number=number))
         holding = read_index(config_home)
         assert holding.outcome.read_files == 1
         assert size <= holding.outcome.read_bytes < 2_000 + size < whole
         assert holding.lines(f"gamma{number}") == [(NAME, number)]
         assert read_index(config_home).outcome == (0, 0, 0, 0)
-    fresh = cold(config_home, tmp_path)
+    fresh = build_new_index(config_home, tmp_path)
     assert (holding.finds, len(holding.rows)) == (fresh.finds, len(fresh.rows))
 
 
-def test_a_torn_line_waits_for_its_end(config_home: ConfigHome) -> None:
-    """A line that is being written is omitted, and taken in under its own number once it is whole."""
+def test_an_unfinished_line_is_indexed_when_complete(config_home: ConfigHome) -> None:
+    """It gets its own line number."""
     path = put_session(config_home, prompt_with_id("alpha"))
     raw = line(prompt_with_id("gamma")) + b"\n"
     add_bytes(path, raw[:40])
@@ -80,17 +77,14 @@ def test_a_torn_line_waits_for_its_end(config_home: ConfigHome) -> None:
     assert holding.words() == {"alpha"}
     assert holding.outcome.remaining_files == 0
     add_bytes(path, raw[40:])
-    append(path, prompt_with_id("delta"))
+    append_records(path, prompt_with_id("delta"))
     holding = read_index(config_home)
     assert holding.lines("gamma") == [(NAME, 1)]
     assert holding.lines("delta") == [(NAME, 2)]
 
 
-def test_a_whole_line_without_an_end_is_taken_at_once(config_home: ConfigHome) -> None:
-    """Also within the minute, as in a history that was just restored.
-
-    Nothing is left to be read again.
-    """
+def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome) -> None:
+    """This is true even within the minute, for example after a restore. Nothing is left to read again."""
     path = put_session(config_home, prompt_with_id("alpha"), old=False)
     add_bytes(path, line(prompt_with_id("gamma")))
     assert read_index(config_home).lines("gamma") == [(NAME, 1)]
@@ -98,14 +92,14 @@ def test_a_whole_line_without_an_end_is_taken_at_once(config_home: ConfigHome) -
         assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
 
 
-def test_a_torn_line_that_was_taken_may_still_grow(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A client that appends right behind such a line shifts no line numbers, whether it ends the line first or not."""
+def test_an_indexed_unfinished_line_may_still_grow(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A client may end the line or append right after it. No line number shifts."""
     for number, joint in ((1, b"\n"), (2, b"")):
         path = put_session(
             config_home, prompt_with_id("alpha", number=number), name=session_id(number)
         )
         add_bytes(path, line(prompt_with_id("gamma", number=10 + number)))
-        aged(path)
+        make_old(path)
         assert read_index(config_home).lines("gamma")
         add_bytes(
             path,
@@ -117,14 +111,14 @@ def test_a_torn_line_that_was_taken_may_still_grow(config_home: ConfigHome, tmp_
                 ]
             ),
         )
-        assert read_index(config_home).finds == cold(config_home, tmp_path).finds
+        assert read_index(config_home).finds == build_new_index(config_home, tmp_path).finds
 
 
-def test_garbage_without_an_end_is_read_once(config_home: ConfigHome) -> None:
-    """Bytes that never become a record are not read repeatedly."""
+def test_invalid_bytes_without_a_line_feed_are_read_once(config_home: ConfigHome) -> None:
+    """They never become a record."""
     path = put_session(config_home, prompt_with_id("alpha"))
     add_bytes(path, b'{"type":"user","mess')
-    aged(path)
+    make_old(path)
     assert read_index(config_home).words() == {"alpha"}
     with opened_index(config_home.where) as index:
         assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
@@ -143,7 +137,7 @@ def test_garbage_without_an_end_is_read_once(config_home: ConfigHome) -> None:
 def test_a_file_with_other_contents_is_read_again(
     config_home: ConfigHome, change: Callable[[bytes], bytes], left: set[str], *, renamed: bool
 ) -> None:
-    """In place or as another file of the same name: the last bytes don't tell, size, time or inode do."""
+    """It was changed in place or replaced. Its size, time or inode shows it even if the last bytes are equal."""
     path = put_session(
         config_home,
         prompt_with_id("alpha"),
@@ -155,14 +149,14 @@ def test_a_file_with_other_contents_is_read_again(
     if renamed:
         other = path.with_suffix(".tmp")
         other.write_bytes(raw)
-        aged(other).rename(path)
+        make_old(other).rename(path)
     else:
         path.write_bytes(raw)
     assert read_index(config_home).words() == left
 
 
 def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> None:
-    """The same content in another project: nothing is left of the old place."""
+    """The same content is in another project, and the old place has no rows."""
     path = put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     path.rename(config_home.project("/home/user/elsewhere") / NAME)
@@ -173,14 +167,14 @@ def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> No
         ]
 
 
-def test_a_file_that_vanishes_before_it_is_read(
+def test_a_file_deleted_before_its_read_is_skipped(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Listed and then gone: the others are indexed, and nothing of it stays behind."""
+    """The others are indexed, and it leaves no row."""
     path = put_session(config_home, prompt_with_id("alpha"))
     put_session(config_home, prompt_with_id("beta"), name=OTHER)
     read_index(config_home)
-    append(path, prompt_with_id("gamma"))
+    append_records(path, prompt_with_id("gamma"))
     listed = list_transcripts(config_home.where)
     path.unlink()
     monkeypatch.setattr(
@@ -195,21 +189,21 @@ def test_a_file_that_grows_while_it_is_read(
     """Content after the listing is read immediately, and only once."""
     path = put_session(config_home, prompt_with_id("alpha"))
     listed = list_transcripts(config_home.where)
-    append(path, prompt_with_id("gamma"))
+    append_records(path, prompt_with_id("gamma"))
     with monkeypatch.context() as patch:
         patch.setattr(
             "resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed
         )
         first = read_index(config_home)
     assert first.lines("gamma") == [(NAME, 1)]
-    append(path, prompt_with_id("delta"))
+    append_records(path, prompt_with_id("delta"))
     holding = read_index(config_home)
     assert holding.lines("delta") == [(NAME, 2)]
     assert len(holding.lines("gamma")) == 1
 
 
-def test_a_link_or_pipe_that_took_a_file_s_place_is_gone(tmp_path: Path) -> None:
-    """Neither is followed or waited for, even if it appears after the listing."""
+def test_a_link_or_pipe_instead_of_a_file_is_skipped(tmp_path: Path) -> None:
+    """It is neither followed nor awaited, even if it appears after the listing."""
     target = tmp_path / "real.jsonl"
     target.write_bytes(session_bytes([prompt_with_id("alpha")]))
     link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
@@ -219,13 +213,10 @@ def test_a_link_or_pipe_that_took_a_file_s_place_is_gone(tmp_path: Path) -> None
     assert list(read_parts(ReadJob(str(pipe), subagent=False))) == [None]
 
 
-def test_a_large_file_comes_in_parts(
+def test_a_large_file_is_read_in_parts(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut into many, it contains the same records.
-
-    Left off after the first part, it is gone on with.
-    """
+    """It has the same records. After an interruption the next update continues."""
     put_session(
         config_home, *(prompt_with_id(f"word{number}", number=number) for number in range(200))
     )
@@ -241,15 +232,15 @@ def test_a_large_file_comes_in_parts(
     assert rest.outcome.read_bytes < (config_home.project() / NAME).stat().st_size
 
 
-def test_a_turn_over_several_parts_is_one(
+def test_a_turn_over_several_parts_has_one_number(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is found by what each of them says, under one number."""
+    """It is found by the words of each part."""
     monkeypatch.setattr(read_transcript, "PART_WORDS_BYTES", 20)
     put_session(
         config_home,
         prompt_with_id("alpha"),
-        *(replied(f"beta{number} filling", number=number) for number in range(6)),
+        *(answer_with_id(f"beta{number} filling", number=number) for number in range(6)),
     )
     turns = {
         (line, word) for _, line, field, word in read_index(config_home).finds if field == WINDOWS
@@ -258,11 +249,8 @@ def test_a_turn_over_several_parts_is_one(
     assert {line for line, _ in turns} == {1}
 
 
-def test_without_time_the_newest_is_read_first(config_home: ConfigHome) -> None:
-    """Of files that wait the one that was written to last.
-
-    What is left is said by count and size.
-    """
+def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
+    """Without time for all, the note gives the number and the size of the others."""
     for number in range(1, 5):
         path = put_session(
             config_home,
@@ -281,15 +269,19 @@ def test_without_time_the_newest_is_read_first(config_home: ConfigHome) -> None:
     assert read_index(config_home, max_seconds=0).notes == []
 
 
-def test_an_answer_that_comes_later_knows_its_tool(config_home: ConfigHome) -> None:
-    """A call is remembered over an update, and so is the time."""
+def test_a_later_answer_has_the_tool_of_its_call(config_home: ConfigHome) -> None:
+    """The call and its time are remembered over an update."""
     path = put_session(
         config_home,
-        tool_use("c1", uuid=uid("c"), parent=None, name="Grep", tool_input={"pattern": "x1"}),
+        tool_use(
+            "c1", uuid=uuid_of_text("c"), parent=None, name="Grep", tool_input={"pattern": "x1"}
+        ),
     )
     read_index(config_home)
-    append(
-        path, tool_result("c1", "alpha", uuid=uid("r"), parent=None), {"type": "tag", "tag": "beta"}
+    append_records(
+        path,
+        tool_result("c1", "alpha", uuid=uuid_of_text("r"), parent=None),
+        {"type": "tag", "tag": "beta"},
     )
     rows = read_index(config_home).rows
     assert [(row.tool, row.posting.time > 0) for row in rows] == [
@@ -299,28 +291,27 @@ def test_an_answer_that_comes_later_knows_its_tool(config_home: ConfigHome) -> N
     ]
 
 
-def test_a_title_is_kept_once_however_often_it_is_written(config_home: ConfigHome) -> None:
-    """Clients write it again at each start.
-
-    Also over updates, and another session may have the same one.
-    """
+def test_a_repeated_title_is_indexed_once(config_home: ConfigHome) -> None:
+    """Clients write it at each start. Another session may have the same one."""
     title = {"type": "custom-title", "customTitle": "Parser", "sessionId": SESSION}
     path = put_session(config_home, title, prompt_with_id("alpha"), title)
     put_session(config_home, title, name=OTHER)
     read_index(config_home)
-    append(path, title)
+    append_records(path, title)
     assert read_index(config_home).lines("parser") == [(f"{OTHER}.jsonl", 0), (NAME, 0)]
 
 
-def test_many_small_updates_do_not_bloat(config_home: ConfigHome) -> None:
-    """Each of 60 one-line appends is found, and the files stay few and small."""
+def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> None:
+    """Each of 60 one-line appends is found."""
     path = put_session(config_home, prompt_with_id("alpha"))
     for number in range(60):
-        append(path, prompt_with_id(f"word{number} common", number=number))
+        append_records(path, prompt_with_id(f"word{number} common", number=number))
         with opened_index(config_home.where) as index:
             assert index.outcome.read_files == 1
-    assert len(list(words_of(config_home).rglob("*"))) < 200
-    assert size_of(words_of(config_home)) + index_of(config_home).stat().st_size < 300_000
+    assert len(list(index_words_folder(config_home).rglob("*"))) < 200
+    assert (
+        size_of(index_words_folder(config_home)) + table_path(config_home).stat().st_size < 300_000
+    )
     assert len(read_index(config_home).lines("common")) == 60
 
 
@@ -328,9 +319,9 @@ def test_a_mostly_deleted_index_is_rebuilt(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client deletes most sessions of a home over time, and the index finally drops them."""
-    filled(config_home, files=20, records=10)
+    fill_home(config_home, files=20, records=10)
     read_index(config_home)
-    before = size_of(words_of(config_home))
+    before = size_of(index_words_folder(config_home))
     monkeypatch.setattr(postings, "MAX_DELETED_RECORDS", 50)
     for number in range(13):
         (config_home.project() / f"{session_id(number)}.jsonl").unlink()
@@ -338,7 +329,7 @@ def test_a_mostly_deleted_index_is_rebuilt(
     (config_home.project() / f"{session_id(13)}.jsonl").unlink()
     holding = read_index(config_home)
     assert (holding.rebuilt, len(holding.rows)) == (True, 60)
-    assert size_of(words_of(config_home)) < before * 0.6
+    assert size_of(index_words_folder(config_home)) < before * 0.6
 
 
 def size_of(folder: Path) -> int:
@@ -346,8 +337,8 @@ def size_of(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def test_a_file_time_beyond_every_clock(config_home: ConfigHome) -> None:
-    """A file that says to be of the year 2264, or of 1600, is indexed like any other, and hides none."""
+def test_a_file_with_an_impossible_time_is_indexed(config_home: ConfigHome) -> None:
+    """It has the year 2264 or 1600, and hides no other file."""
     paths = [
         put_session(config_home, prompt_with_id(f"the zymurgy {number}"), name=session_id(number))
         for number in range(1, 4)

@@ -1,4 +1,4 @@
-"""Turn counts of an index that is not updated."""
+"""Tests of the turn counts of an index that is not updated."""
 
 from __future__ import annotations
 
@@ -13,30 +13,36 @@ from tests.builders import SESSION, ConfigHome, conversation, write_session
 
 
 @pytest.fixture
-def session(config_home: ConfigHome) -> str:
-    """A session of three turns that the index knows."""
+def indexed_session(config_home: ConfigHome) -> str:
+    """Return a session of three turns in the index."""
     path = write_session(config_home.project(), SESSION, conversation(3))
     with opened_index(config_home.where):
         pass
     return path
 
 
-def test_turns_of_a_file_as_it_was_read(config_home: ConfigHome, session: str) -> None:
-    """Known as long as size and time are the same."""
-    status = os.stat(session)
-    assert turns_by_file(config_home.where) == {(session, status.st_size, status.st_mtime_ns): 3}
+def test_turns_are_known_for_an_unchanged_file(
+    config_home: ConfigHome, indexed_session: str
+) -> None:
+    """Its size and time must be the same."""
+    status = os.stat(indexed_session)
+    assert turns_by_file(config_home.where) == {
+        (indexed_session, status.st_size, status.st_mtime_ns): 3
+    }
 
 
-def test_no_index_is_made(config_home: ConfigHome) -> None:
-    """Where there is none, nothing is known, and there is none after."""
+def test_reading_turns_creates_no_index(config_home: ConfigHome) -> None:
+    """Without one no turns are known."""
     write_session(config_home.project(), SESSION, conversation(3))
     assert turns_by_file(config_home.where) == {}
     assert not os.path.exists(index_file(config_home.where))
 
 
 @pytest.mark.parametrize("damage", ["version", "bytes", "folder"])
-def test_an_index_that_cannot_be_used(config_home: ConfigHome, session: str, damage: str) -> None:
-    """Of another version, damaged, no file: nothing is known, nothing fails, nothing is mended."""
+def test_an_unusable_index_gives_no_turns(
+    config_home: ConfigHome, indexed_session: str, damage: str
+) -> None:
+    """It has another version, is damaged, or is not a file. No error is raised, and it is not repaired."""
     file = Path(index_file(config_home.where))
     if damage == "version":
         with opened_index(config_home.where) as opened:

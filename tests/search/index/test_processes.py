@@ -1,4 +1,4 @@
-"""Kills, interruptions, several commands at once: the index ends whole, and no process is left."""
+"""Tests of kills, interruptions and parallel commands: the index is complete, and no process is left."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from resume_hooks.sessions.transcript_files import list_transcripts
 from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO
 from tests.search.index.probe import (
-    append,
-    cold,
-    filled,
-    finds,
-    index_of,
+    append_records,
+    build_new_index,
+    fill_home,
     prompt_with_id,
     put_session,
+    read_finds,
     read_index,
+    table_path,
 )
 
 NAME = f"{SESSION}.jsonl"
@@ -55,8 +55,8 @@ except KeyboardInterrupt:
 """Builds the index with three processes, whatever the size."""
 
 
-def builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
-    """A process that builds the index, in a group of its own."""
+def start_builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
+    """Start a process that builds the index, in its own group."""
     environ = {**os.environ, **home.environ, "PYTHONPATH": str(REPO / "src")}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
@@ -64,8 +64,8 @@ def builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
     )
 
 
-def group_of(session: int) -> list[int]:
-    """The processes that are left of a builder and its workers."""
+def remaining_processes(session: int) -> list[int]:
+    """Return the remaining processes of a builder and its workers."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -76,54 +76,52 @@ def group_of(session: int) -> list[int]:
     return found
 
 
-def nobody_left(session: int, patience: float = 10.0) -> bool:
-    """Whether all processes of a builder end by themselves."""
+def all_processes_end(session: int, patience: float = 10.0) -> bool:
+    """Check whether all processes of a builder end by themselves."""
     deadline = time.monotonic() + patience
-    while (left := group_of(session)) and time.monotonic() < deadline:
+    while (left := remaining_processes(session)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not left
 
 
-def test_killed_at_any_moment_the_next_one_completes(
-    config_home: ConfigHome, tmp_path: Path
-) -> None:
-    """No worker survives its parent, and what was built by then is gone on from."""
-    count = filled(config_home)
+def test_a_killed_build_is_completed_by_the_next(config_home: ConfigHome, tmp_path: Path) -> None:
+    """No worker continues without its parent, and the next build keeps the finished part."""
+    count = fill_home(config_home)
     chance = random.Random(7)
     for _ in range(4):
-        process = builder(config_home)
+        process = start_builder(config_home)
         time.sleep(chance.uniform(0.1, 0.7))
         process.kill()
         process.communicate()
-        assert nobody_left(process.pid)
+        assert all_processes_end(process.pid)
     with opened_index(config_home.where) as index:
         assert index.words.record_count == count
         index.words.verify_files()
-        warm = finds(index)
-    assert warm == cold(config_home, tmp_path).finds
+        warm = read_finds(index)
+    assert warm == build_new_index(config_home, tmp_path).finds
 
 
-def test_interrupted_it_ends_at_once_and_reports_nothing(config_home: ConfigHome) -> None:
-    """Ctrl+C reaches all processes of the group: no trace of any of them, none left."""
-    filled(config_home)
+def test_an_interrupted_build_ends_without_a_message(config_home: ConfigHome) -> None:
+    """Ctrl+C reaches all processes of the group, and none is left."""
+    fill_home(config_home)
     chance = random.Random(3)
     interrupted = 0
     for _ in range(4):
-        process = builder(config_home)
+        process = start_builder(config_home)
         time.sleep(chance.uniform(0.25, 0.6))
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=20)
         if process.returncode == 130:
             interrupted += 1
             assert errors == ""
-        assert nobody_left(process.pid)
+        assert all_processes_end(process.pid)
     assert read_index(config_home).outcome.remaining_files == 0
 
 
-def test_two_builders_at_once(config_home: ConfigHome) -> None:
-    """Both end; both see everything, since the second waits for the first."""
-    count = filled(config_home)
-    processes = [builder(config_home) for _ in range(3)]
+def test_two_parallel_builds_have_every_record(config_home: ConfigHome) -> None:
+    """The second one waits for the first."""
+    count = fill_home(config_home)
+    processes = [start_builder(config_home) for _ in range(3)]
     for process in processes:
         printed, errors = process.communicate(timeout=60)
         assert (printed.strip(), errors) == (f"{count} []", "")
@@ -131,16 +129,16 @@ def test_two_builders_at_once(config_home: ConfigHome) -> None:
 
 
 @pytest.fixture
-def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every build read with two processes, whatever the size."""
+def use_two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every build use two processes, whatever its size."""
     monkeypatch.setattr(read_transcript, "MIN_PARALLEL_BYTES", 1)
     monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 2)
 
 
-@pytest.mark.usefixtures("two_processes")
-def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
-    """Killed by whoever, even all of them: what they had in hand, and what waited with it, is read by the parent."""
-    filled(config_home)
+@pytest.mark.usefixtures("use_two_processes")
+def test_a_killed_worker_loses_no_record(config_home: ConfigHome) -> None:
+    """Even if all are killed, the parent reads their files."""
+    fill_home(config_home)
     before = set(active_children())
     jobs = [
         (ReadJob(file.path, subagent=False), file.size)
@@ -155,15 +153,15 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
     assert [part for _, part in results] == [part for job, _ in jobs for part in read_parts(job)]
 
 
-@pytest.mark.usefixtures("two_processes")
-def test_a_long_file_keeps_no_worker_waiting(
+@pytest.mark.usefixtures("use_two_processes")
+def test_a_long_file_does_not_block_other_workers(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More than its pipe holds is taken from the other one meanwhile, and comes when it is due."""
+    """Results beyond a pipe's capacity are received early, and used in order."""
     monkeypatch.setattr(read_transcript, "PIPE_BYTES", 4_096)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 2_000)
     for files, records in ((2, 30), (1, 120)):
-        filled(config_home, files, records)
+        fill_home(config_home, files, records)
     jobs = [
         ReadJob(file.path, subagent=False)
         for file in sorted(list_transcripts(config_home.where), key=lambda f: -f.size)
@@ -182,12 +180,12 @@ def test_a_long_file_keeps_no_worker_waiting(
     assert [part for _, part in (*found, *results)] == [part for _, part in (*long, *short)]
 
 
-@pytest.mark.usefixtures("two_processes")
-def test_without_room_for_a_process_all_is_read_here(
+@pytest.mark.usefixtures("use_two_processes")
+def test_without_workers_the_parent_reads_all_files(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No process can be forked any more."""
-    count = filled(config_home, files=4)
+    """No process can be forked."""
+    count = fill_home(config_home, files=4)
 
     def fail() -> int:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
@@ -197,23 +195,23 @@ def test_without_room_for_a_process_all_is_read_here(
         assert index.words.record_count == count
 
 
-@pytest.mark.usefixtures("two_processes")
+@pytest.mark.usefixtures("use_two_processes")
 def test_several_processes_read_the_same_as_one(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the same order, including files of several parts."""
-    filled(config_home, files=6)
+    """The order is the same, also for files of several parts."""
+    fill_home(config_home, files=6)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 30_000)
     with monkeypatch.context() as patch:
         patch.setattr(read_transcript, "_cpu_count", lambda: 1)
-        alone = cold(config_home, tmp_path).finds
-    assert cold(config_home, tmp_path).finds == alone
+        alone = build_new_index(config_home, tmp_path).finds
+    assert build_new_index(config_home, tmp_path).finds == alone
 
 
-@pytest.mark.usefixtures("two_processes")
-def test_left_off_halfway_no_worker_stays(config_home: ConfigHome) -> None:
-    """After the limit the rest is behind, and found the next time."""
-    count = filled(config_home)
+@pytest.mark.usefixtures("use_two_processes")
+def test_no_worker_is_left_at_the_time_limit(config_home: ConfigHome) -> None:
+    """The next update finds the rest."""
+    count = fill_home(config_home)
     before = set(active_children())
     with opened_index(config_home.where, max_seconds=0.01) as index:
         assert index.outcome.remaining_files
@@ -227,19 +225,19 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     with opened_index(config_home.where) as old:
-        append(config_home.project() / NAME, prompt_with_id("beta"))
+        append_records(config_home.project() / NAME, prompt_with_id("beta"))
         assert read_index(config_home, rebuild=True).words() == {"alpha", "beta"}
-        assert {word for _, _, field, word in finds(old) if field == WORDS_FIELD} == {"alpha"}
-        append(config_home.project() / NAME, prompt_with_id("gamma"))
+        assert {word for _, _, field, word in read_finds(old) if field == WORDS_FIELD} == {"alpha"}
+        append_records(config_home.project() / NAME, prompt_with_id("gamma"))
         assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
     assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
     assert read_index(config_home).outcome.read_files == 0
 
 
-def test_a_rebuild_that_begins_as_the_words_are_opened(
+def test_a_rebuild_during_the_opening_of_the_words(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old table is not searched with the words, none yet, of the next one."""
+    """The old table is not used with the empty words of the new one."""
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     real = Postings.load_latest_commit
@@ -260,15 +258,15 @@ def test_a_rebuild_that_begins_as_the_words_are_opened(
 def test_a_busy_index_is_searched_in_its_current_state(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another command is writing and doesn't end: what there is can be searched, and it says what may be missing."""
+    """Another command writes for a long time. A note says what may be missing."""
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
-    append(config_home.project() / NAME, prompt_with_id("beta"))
+    append_records(config_home.project() / NAME, prompt_with_id("beta"))
     monkeypatch.setattr("resume_hooks.search.index.connect.LOCK_SECONDS", 0.1)
 
     with (
-        open(f"{index_of(config_home)}.lock", "w") as lock,
-        contextlib.closing(sqlite3.connect(index_of(config_home), isolation_level=None)) as db,
+        open(f"{table_path(config_home)}.lock", "w") as lock,
+        contextlib.closing(sqlite3.connect(table_path(config_home), isolation_level=None)) as db,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
         db.execute("BEGIN IMMEDIATE")
@@ -279,9 +277,9 @@ def test_a_busy_index_is_searched_in_its_current_state(
     assert read_index(config_home).words() == {"alpha", "beta"}
 
 
-@pytest.mark.usefixtures("two_processes")
-def test_thousands_of_tiny_files(tmp_path: Path) -> None:
-    """More answers than a pipe holds: neither side waits for the other."""
+@pytest.mark.usefixtures("use_two_processes")
+def test_thousands_of_tiny_files_do_not_deadlock(tmp_path: Path) -> None:
+    """Their results exceed a pipe's capacity, and neither side waits for the other."""
     long = tmp_path / ("n" * 200)
     long.mkdir()
     jobs = []

@@ -31,49 +31,53 @@ from tests.builders import (
     user,
 )
 from tests.search.index.probe import (
-    append,
+    answer_with_id,
+    append_records,
     prompt_with_id,
     put_session,
     read_index,
-    replied,
-    uid,
+    uuid_of_text,
 )
 
 NAME = f"{SESSION}.jsonl"
 
 
-def rows(home: ConfigHome) -> list[tuple[int, str, str]]:
-    """Line, role and tool of every row."""
+def read_rows(home: ConfigHome) -> list[tuple[int, str, str]]:
+    """Return line, role and tool of every row."""
     return [(row.line, row.role, row.tool) for row in read_index(home).rows]
 
 
 def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
-    """Prompts, answers, calls, outputs, thoughts, summaries, titles, notes.
+    """They are prompts, answers, calls, outputs, thoughts, summaries, titles and notes.
 
-    Lines that say nothing have no row.
+    Lines without text have no row.
     """
     thought = [{"type": "thinking", "thinking": "pondered", "signature": "s"}]
     put_session(
         config_home,
         prompt_with_id("prompted"),
-        replied("answered"),
-        tool_use("c1", uuid=uid(1), parent=None, name="Grep", tool_input={"pattern": "needle"}),
-        tool_result("c1", "found", uuid=uid(2), parent=None),
-        replied(thought),
-        summary("summed", uuid=uid(3), parent=None),
+        answer_with_id("answered"),
+        tool_use(
+            "c1", uuid=uuid_of_text(1), parent=None, name="Grep", tool_input={"pattern": "needle"}
+        ),
+        tool_result("c1", "found", uuid=uuid_of_text(2), parent=None),
+        answer_with_id(thought),
+        summary("summed", uuid=uuid_of_text(3), parent=None),
         custom_title("titled"),
-        system("informational", uuid=uid(4), content="noted"),
-        attachment("attached", uuid=uid(5), parent=None),
-        {"type": "last-prompt", "lastPrompt": "hidden", "leafUuid": uid(1)},
+        system("informational", uuid=uuid_of_text(4), content="noted"),
+        attachment("attached", uuid=uuid_of_text(5), parent=None),
+        {"type": "last-prompt", "lastPrompt": "hidden", "leafUuid": uuid_of_text(1)},
         {"type": "api-request", "body": "hidden", "content": "hidden"},
         {"type": "file-history-snapshot", "snapshot": {"trackedFileBackups": {"hidden": {}}}},
-        progress(uuid=uid(6), parent=None),
+        progress(uuid=uuid_of_text(6), parent=None),
         prompt_with_id("<local-command-stdout>local</local-command-stdout>"),
         system(
-            "informational", uuid=uid(7), content="resume-hooks: This is the new session, hidden"
+            "informational",
+            uuid=uuid_of_text(7),
+            content="resume-hooks: This is the new session, hidden",
         ),
     )
-    assert rows(config_home) == [
+    assert read_rows(config_home) == [
         (0, "prompt", ""),
         (1, "reply", ""),
         (2, "call", "Grep"),
@@ -88,8 +92,8 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
     assert "hidden" not in read_index(config_home).words()
 
 
-def test_a_file_that_a_tool_worked_on_can_be_requested(config_home: ConfigHome) -> None:
-    """Reads, edits and notebooks; a path that no system could open is none."""
+def test_files_of_tools_are_indexed(config_home: ConfigHome) -> None:
+    """Reads, edits and notebooks count. Invalid paths do not."""
     inputs: list[Record] = [
         {"file_path": "/a.py"},
         {"notebook_path": "/b.ipynb"},
@@ -97,15 +101,15 @@ def test_a_file_that_a_tool_worked_on_can_be_requested(config_home: ConfigHome) 
     ]
     put_session(
         config_home,
-        *(replied([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)),
+        *(answer_with_id([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)),
     )
     with opened_index(config_home.where) as index:
         touched = index.words.words_with_prefix("path", "")
     assert touched == [("/a.py", 1), ("/b.ipynb", 1)]
 
 
-def test_plain_exports_are_read(config_home: ConfigHome) -> None:
-    """Records without ids, tools named in the message, results as records of their own."""
+def test_plain_exports_are_indexed(config_home: ConfigHome) -> None:
+    """Their records have no ids, tools are named in the message, and results are separate records."""
     put_session(
         config_home,
         {"type": "user", "message": {"role": "user", "content": "prompted"}},
@@ -117,7 +121,7 @@ def test_plain_exports_are_read(config_home: ConfigHome) -> None:
             "message": {"tool_name": "Grep", "content": [{"type": "text", "text": "gamma"}]},
         },
     )
-    assert rows(config_home) == [
+    assert read_rows(config_home) == [
         (0, "prompt", ""),
         (1, "reply", ""),
         (2, "result", "Read"),
@@ -136,17 +140,19 @@ def test_plain_exports_are_read(config_home: ConfigHome) -> None:
         "cd /tmp && python -m resume_hooks search zymurgy",
     ],
 )
-def test_calls_of_our_own_engine_and_their_output_are_left_out(
-    config_home: ConfigHome, command: str
-) -> None:
-    """Whatever comes back, also when the answer is only read by a later update."""
+def test_calls_of_our_engine_are_not_indexed(config_home: ConfigHome, command: str) -> None:
+    """Their output is not either, even if a later update reads it."""
     path = put_session(
         config_home,
         prompt_with_id("alpha"),
-        tool_use("c1", uuid=uid(1), parent=None, name="Bash", tool_input={"command": command}),
+        tool_use(
+            "c1", uuid=uuid_of_text(1), parent=None, name="Bash", tool_input={"command": command}
+        ),
     )
     read_index(config_home)
-    append(path, tool_result("c1", "some zymurgy that was found", uuid=uid(2), parent=None))
+    append_records(
+        path, tool_result("c1", "some zymurgy that was found", uuid=uuid_of_text(2), parent=None)
+    )
     assert read_index(config_home).words() == {"alpha"}
 
 
@@ -158,19 +164,19 @@ def test_calls_of_our_own_engine_and_their_output_are_left_out(
         ["read", SESSION, "--turns", "1", "--json"],
     ],
 )
-def test_our_own_output_is_recognised_everywhere(
+def test_our_own_output_is_not_indexed(
     config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    """The real output of outline and read in a shell is not found again."""
-    put_session(config_home, prompt_with_id("zymurgy"), replied("beta"))
+    """It is the real output of outline and read in a shell."""
+    put_session(config_home, prompt_with_id("zymurgy"), answer_with_id("beta"))
     with pytest.raises(SystemExit):
         cli(words)
     printed = capsys.readouterr().out
     assert "zymurgy" in printed
     put_session(
         config_home,
-        replied([call("c1", "Bash")]),
-        user([result("c1", printed)], uuid=uid(2)),
+        answer_with_id([call("c1", "Bash")]),
+        user([result("c1", printed)], uuid=uuid_of_text(2)),
         name=session_id(2),
     )
     assert read_index(config_home).lines("zymurgi") == [(NAME, 0)]
@@ -185,14 +191,16 @@ def test_our_own_output_is_recognised_everywhere(
         "npm test; resume-hooks read 1a2b3c4d:1",
     ],
 )
-def test_a_command_that_only_names_our_engine_is_the_users(
+def test_a_command_that_only_mentions_our_engine_is_indexed(
     config_home: ConfigHome, command: str
 ) -> None:
-    """A command that does something else, and its output, can be found."""
+    """It does something else, and its output can be found."""
     put_session(
         config_home,
-        tool_use("c1", uuid=uid(1), parent=None, name="Bash", tool_input={"command": command}),
-        tool_result("c1", "zymurgy failed", uuid=uid(2), parent=None),
+        tool_use(
+            "c1", uuid=uuid_of_text(1), parent=None, name="Bash", tool_input={"command": command}
+        ),
+        tool_result("c1", "zymurgy failed", uuid=uuid_of_text(2), parent=None),
     )
     assert {"zymurgi", "hook"} <= read_index(config_home).words()
 
@@ -204,13 +212,13 @@ def test_our_output_is_omitted_only_in_a_shells_output(
     put_session(
         config_home,
         prompt_with_id("the block [SESSION LINEAGE] is wrong about zymurgy"),
-        replied([call("c1", "WebFetch")]),
-        user([result("c1", "resume-hooks read: how to use it, quokka")], uuid=uid(5)),
+        answer_with_id([call("c1", "WebFetch")]),
+        user([result("c1", "resume-hooks read: how to use it, quokka")], uuid=uuid_of_text(5)),
         prompt_with_id(
             "[Results from Read tool suppressed - original content was 12,345 characters] "
             + "numbat " * 80
         ),
-        replied([call("c2", "Bash")]),
+        answer_with_id([call("c2", "Bash")]),
         user(
             [
                 result(
@@ -218,41 +226,41 @@ def test_our_output_is_omitted_only_in_a_shells_output(
                     "[Results from Bash tool suppressed - original content was 12,345 characters]\nwalrus",
                 )
             ],
-            uuid=uid(6),
+            uuid=uuid_of_text(6),
         ),
     )
     assert {"zymurgi", "quokka", "numbat", "walrus"} <= read_index(config_home).words()
 
 
-def test_the_searcher_s_report_is_left_out_of_the_parent(config_home: ConfigHome) -> None:
-    """It repeats what was found; another plugin's agent of the same name is somebody else's."""
+def test_the_report_of_our_searcher_is_not_indexed(config_home: ConfigHome) -> None:
+    """It repeats hits. Another plugin's agent of the same name is indexed."""
     for number, agent in enumerate(["resume-hooks:session-searcher", "other:session-searcher"]):
         asked = {"subagent_type": agent, "prompt": f"where is zymurgy{number}"}
         put_session(
             config_home,
-            tool_use("c1", uuid=uid(1), parent=None, name="Agent", tool_input=asked),
-            tool_result("c1", f"numbat{number} was found", uuid=uid(2), parent=None),
+            tool_use("c1", uuid=uuid_of_text(1), parent=None, name="Agent", tool_input=asked),
+            tool_result("c1", f"numbat{number} was found", uuid=uuid_of_text(2), parent=None),
             name=session_id(number),
         )
     assert {"zymurgy1", "numbat1"} <= read_index(config_home).words()
     assert "numbat0" not in read_index(config_home).words()
 
 
-def test_colours_do_not_stick_to_words(config_home: ConfigHome) -> None:
-    """Escape sequences of a terminal are not part of what was printed."""
+def test_escape_sequences_are_not_part_of_words(config_home: ConfigHome) -> None:
+    """A terminal's output has them."""
     put_session(config_home, prompt_with_id("\x1b[31merror\x1b[0m: \x1b[36mzymurgy\x1b[K done"))
     assert read_index(config_home).words() == {"error", "zymurgi", "done"}
 
 
-def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHome) -> None:
-    """They never reached the model; a search would find itself."""
+def test_blocked_prompts_are_not_indexed(config_home: ConfigHome) -> None:
+    """Queued triggers are not either. They never reached the model, and a search would find itself."""
     blocked = (
         "UserPromptSubmit operation blocked by hook:\nzymurgy\n\nOriginal prompt: >search zymurgy"
     )
     put_session(
         config_home,
         prompt_with_id("alpha"),
-        system("informational", uuid=uid(1), content=blocked),
+        system("informational", uuid=uuid_of_text(1), content=blocked),
         {"type": "queue-operation", "operation": "enqueue", "content": ">search zymurgy"},
         {
             "type": "queue-operation",
@@ -265,12 +273,12 @@ def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHom
 
 
 def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
-    """Under the session's folder, nested by a workflow, or next to the session as old clients left it."""
+    """Its file is in the session's folder, nested by a workflow, or next to the session as in old clients."""
     put_session(config_home, prompt_with_id("alpha"))
     inside = config_home.project() / SESSION / "subagents"
     (inside / "workflows" / "run1").mkdir(parents=True)
     task = prompt_with_id("task1", isSidechain=True)
-    (inside / "agent-a1.jsonl").write_bytes(session_bytes([task, replied("answer1")]))
+    (inside / "agent-a1.jsonl").write_bytes(session_bytes([task, answer_with_id("answer1")]))
     (inside / "workflows" / "run1" / "agent-a2.jsonl").write_bytes(
         session_bytes([prompt_with_id("task2", isSidechain=True)])
     )
@@ -294,8 +302,8 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
     ]
 
 
-def test_the_searcher_s_own_runs_are_hidden(config_home: ConfigHome) -> None:
-    """Also while they continue, and where their note is only written after their first record."""
+def test_runs_of_our_searcher_are_hidden(config_home: ConfigHome) -> None:
+    """This is true while they run, and if their note follows their first record."""
     put_session(config_home, prompt_with_id("alpha"))
     folder = config_home.project() / SESSION / "subagents"
     folder.mkdir(parents=True)
@@ -309,16 +317,16 @@ def test_the_searcher_s_own_runs_are_hidden(config_home: ConfigHome) -> None:
         json.dumps({"agentType": "resume-hooks:session-searcher"})
     )
     assert read_index(config_home).words() == {"alpha", "zymurgy2"}
-    append(folder / "agent-a1.jsonl", replied("found"))
+    append_records(folder / "agent-a1.jsonl", answer_with_id("found"))
     assert read_index(config_home).words() == {"alpha", "zymurgy2"}
     (folder / "agent-a2.meta.json").write_text(json.dumps({"agentType": "session-searcher"}))
-    append(folder / "agent-a2.jsonl", replied("found"))
+    append_records(folder / "agent-a2.jsonl", answer_with_id("found"))
     assert read_index(config_home).words() == {"alpha"}
     assert read_index(config_home).outcome.read_files == 0
 
 
-def test_an_old_sub_agent_is_taken_in_once_it_names_its_session(config_home: ConfigHome) -> None:
-    """Its first record was torn when it was first seen."""
+def test_a_sub_agent_is_indexed_when_it_names_its_session(config_home: ConfigHome) -> None:
+    """Its first record was incomplete before."""
     path = config_home.project() / "agent-a1.jsonl"
     raw = session_bytes([{**prompt_with_id("alpha", isSidechain=True), "sessionId": SESSION}])
     path.write_bytes(raw[:50])
@@ -327,10 +335,10 @@ def test_an_old_sub_agent_is_taken_in_once_it_names_its_session(config_home: Con
     assert read_index(config_home).words() == {"alpha"}
 
 
-def test_links_and_names_that_are_not_text_are_not_transcripts(
+def test_links_and_undecodable_names_are_not_indexed(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A link of a session's folder, of a project, of a file; a project whose name is no UTF-8."""
+    """A session's folder, a project or a file may be a link, and a project's name may not be UTF-8."""
     outside = tmp_path / "outside"
     (outside / "subagents").mkdir(parents=True)
     (outside / "subagents" / "agent-a1.jsonl").write_bytes(
@@ -350,13 +358,13 @@ def test_links_and_names_that_are_not_text_are_not_transcripts(
 
 
 @pytest.mark.parametrize("rendered", [True, False])
-def test_parts_of_a_start_form_one_text(config_home: ConfigHome, rendered: bool) -> None:
-    """A lineage that continues in another part is none of its words, whichever came first, and whoever kept it how."""
+def test_lineage_in_parts_is_not_indexed(config_home: ConfigHome, rendered: bool) -> None:
+    """It continues in another part, in any order and in any form of the client."""
     ancestors = "\n".join(f"{number}. ancestor {number} · {'x' * 50}" for number in range(200))
     first, second = split_into_parts(
         f"{AFTER_CLEAR_BEGINNING}that left this:\n\n{OPENING_MARKER}\n{ancestors}\n{CLOSING_MARKER}\n\nfound again"
     )
-    row = attachment("", uuid=uid(1), parent=None)
+    row = attachment("", uuid=uuid_of_text(1), parent=None)
     row["attachment"]["content"] = [second, first]
     row["rendered"][0]["content"] = f"<system-reminder>\n{second}\n{first}\n</system-reminder>"
     if not rendered:

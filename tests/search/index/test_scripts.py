@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001
-"""Words of any script, and text that is no text: what is indexed can be found by the same word, and nothing bloats."""
+"""Tests of words of any script and of data: indexed words are found, and data keeps the index small."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.search.index.probe import add_bytes, prompt_with_id, put_session, rea
 NAME = f"{SESSION}.jsonl"
 
 
-def finds(home: ConfigHome, word: str) -> bool:
-    """Whether any row contains all forms of a typed word."""
+def matches_any_row(home: ConfigHome, word: str) -> bool:
+    """Check whether any row contains all forms of a typed word."""
     wanted = [stem_word(forms[0]) for forms in forms_of_word(word)]
     query = Query.boolean_query(
         [(Occur.Must, Query.term_query(SCHEMA, WORDS_FIELD, form)) for form in wanted]
@@ -62,16 +62,16 @@ def finds(home: ConfigHome, word: str) -> bool:
     ],
 )
 def test_typed_words_find_written_words(config_home: ConfigHome, text: str, typed: str) -> None:
-    """Case, accents, Turkish dots, scripts without spaces, parts of identifiers, odd separators."""
+    """Case, accents, Turkish dots, scripts without spaces and parts of identifiers do not matter."""
     put_session(config_home, prompt_with_id(text))
-    assert finds(config_home, typed)
+    assert matches_any_row(config_home, typed)
 
 
 @pytest.mark.parametrize(
     "raw", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\x00\x01\xff garbage\n", b"[1,2]\n", b"\n\n  \n"]
 )
-def test_lines_that_are_none_only_count(config_home: ConfigHome, raw: bytes) -> None:
-    """A byte order mark, empty lines, garbage: the record behind has its own line, offset and length."""
+def test_invalid_lines_only_count(config_home: ConfigHome, raw: bytes) -> None:
+    """They are a byte order mark, empty lines or garbage. The next record has the right line, offset and length."""
     path = config_home.project() / NAME
     path.write_bytes(
         raw + line(prompt_with_id("alpha")) + b"\r\n" + line(prompt_with_id("beta")) + b"\r\n"
@@ -87,8 +87,8 @@ def test_lines_that_are_none_only_count(config_home: ConfigHome, raw: bytes) -> 
 
 
 @pytest.mark.parametrize("name", ["branch", "tool", "path", "text", "title", "id", "time"])
-def test_lone_surrogates_and_nulls_break_nothing(config_home: ConfigHome, name: str) -> None:
-    """Wherever they stand: SQLite takes no half characters."""
+def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: str) -> None:
+    """SQLite accepts no lone surrogates."""
     odd = "alpha\\ud800\\u0000beta"
     record = {
         "branch": '{"type":"user","uuid":"u","gitBranch":"%s","message":{"content":"gamma"}}',
@@ -111,14 +111,14 @@ def test_lone_surrogates_and_nulls_break_nothing(config_home: ConfigHome, name: 
 @pytest.mark.parametrize(
     "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "", 5, None, {"a": 1}, "x"]
 )
-def test_times_of_no_calendar_break_nothing(config_home: ConfigHome, time: object) -> None:
-    """Any JSON may stand where a time should."""
+def test_invalid_times_are_accepted(config_home: ConfigHome, time: object) -> None:
+    """A time may be any JSON."""
     put_session(config_home, {**prompt_with_id("alpha"), "timestamp": time})
     assert read_index(config_home).words() == {"alpha"}
 
 
 def test_data_is_not_a_word(config_home: ConfigHome) -> None:
-    """A token of 91 KB, hashes in a row, bytes as text: the words next to them are found, the index stays small."""
+    """A token of 91 KB, many hashes and bytes as text are skipped. The words next to them are found."""
     data = "A" * 91_000
     binary = bytes(range(256)).decode("latin-1") * 200
     hashes = " ".join(f"{number:064x}{number:064x}" for number in range(2_000))
@@ -130,7 +130,7 @@ def test_data_is_not_a_word(config_home: ConfigHome) -> None:
 
 
 def test_long_tokens_are_not_kept_in_memory() -> None:
-    """Twenty megabytes of distinct long tokens leave nothing behind."""
+    """Twenty megabytes of distinct long tokens use no memory afterwards."""
     tokens = [f"{number:06d}" + "x" * 10_000 for number in range(2_000)]
     tracemalloc.start()
     for start in range(0, 2_000, 100):
@@ -140,10 +140,10 @@ def test_long_tokens_are_not_kept_in_memory() -> None:
     assert kept < 1_000_000
 
 
-def test_a_text_of_too_many_words_keeps_its_first(
+def test_a_text_with_too_many_words_keeps_the_first_ones(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Data without end is cut off; what is before it is found."""
+    """The rest is not indexed."""
     most = 5_000
     monkeypatch.setattr("resume_hooks.search.index.tokenize.MAX_TOKENS", most)
     put_session(
@@ -156,8 +156,8 @@ def test_a_text_of_too_many_words_keeps_its_first(
 
 
 @pytest.mark.slow
-def test_a_line_of_60_mb(config_home: ConfigHome, tmp_path: Path) -> None:
-    """It is indexed like any other, and so is what follows."""
+def test_a_line_of_60_mb_is_indexed(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Lines after it are too."""
     text = " ".join(f"word{number % 5_000}" for number in range(6_500_000))[: 60 * 1024 * 1024]
     path = put_session(config_home, prompt_with_id(f"alpha {text} omega"), prompt_with_id("beta"))
     put_session(config_home, prompt_with_id("gamma"), name=session_id(2))

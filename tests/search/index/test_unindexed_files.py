@@ -1,4 +1,4 @@
-"""Searches of files that are not indexed yet."""
+"""Tests of searches in files that are not indexed yet."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ WORDS = (
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """No other process continues indexing; each time that one would have is noted."""
+def record_other_processes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Let no other process continue indexing, and record each time that one would have."""
     asked: list[bool] = []
     monkeypatch.setattr(
         connect,
@@ -63,7 +63,7 @@ def files_with_word(word: str, paths: list[Path]) -> set[str]:
 
 
 @pytest.mark.parametrize("escaped", [False, True])
-def test_every_indexed_form_is_found(config_home: ConfigHome, escaped: bool) -> None:
+def test_a_search_of_files_finds_every_indexed_form(config_home: ConfigHome, escaped: bool) -> None:
     """Capitals, inflections, identifiers, accents and escaped letters match in the same files."""
     paths = []
     for number, text in enumerate(TEXTS, 1):
@@ -85,8 +85,8 @@ def test_every_indexed_form_is_found(config_home: ConfigHome, escaped: bool) -> 
     assert files_with_word("absent", paths) == files_with_word("zzz", paths) == set()
 
 
-def test_over_the_corpus() -> None:
-    """Every word of some prompts is found in the file that has it, whatever the file looks like."""
+def test_words_of_prompts_are_found_in_the_corpus() -> None:
+    """Every word of some prompts is found in its file."""
     paths = sorted(corpus().glob("*/*/*.jsonl"))[:40]
     missed = []
     for path in paths:
@@ -109,7 +109,7 @@ def test_over_the_corpus() -> None:
     assert missed == []
 
 
-def lines(tmp_path: Path, *texts: str) -> FileWords:
+def lines_with_words(tmp_path: Path, *texts: str) -> FileWords:
     """Return the lines of a file that contain any of three words."""
     path = tmp_path / "one.jsonl"
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
@@ -121,8 +121,10 @@ def lines(tmp_path: Path, *texts: str) -> FileWords:
 
 
 def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
-    """With the shortest lengths of such lines, at most five; the last line may have no end."""
-    found = lines(tmp_path, "a redis queue", "redis", *(["the queue was dropped"] * 9), "no word")
+    """At most five of the shortest lengths of such lines are kept. The last line may have no line feed."""
+    found = lines_with_words(
+        tmp_path, "a redis queue", "redis", *(["the queue was dropped"] * 9), "no word"
+    )
     assert found.term_numbers == {0, 1, 2}
     assert found.lines == {
         frozenset({0, 1}): [13],
@@ -131,8 +133,8 @@ def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
     }
 
 
-def test_a_last_line_without_an_end_is_looked_through_in_other_letters(tmp_path: Path) -> None:
-    """A client that was killed leaves one."""
+def test_an_unfinished_last_line_is_searched_in_any_case(tmp_path: Path) -> None:
+    """A killed client leaves one."""
     path = tmp_path / "one.jsonl"
     path.write_text("nothing\n\uff52\uff45\uff44\uff49\uff53", encoding="utf-8")
     found = RawWordSearch([term.forms for term in parse_query(["redis"]).terms]).find_words_in_file(
@@ -142,29 +144,31 @@ def test_a_last_line_without_an_end_is_looked_through_in_other_letters(tmp_path:
     assert found.term_numbers == {0}
 
 
-def test_lines_are_whole_wherever_a_file_is_cut(
+def test_lines_are_complete_for_any_chunk_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However few bytes are looked through at a time.
-
-    Of a line longer than that each piece is one.
-    """
+    """A line longer than a chunk is searched piece by piece."""
     texts = ("a redis queue", "x" * 40, "the queue was dropped", "redis dropped it")
-    whole = lines(tmp_path, *texts)
+    whole = lines_with_words(tmp_path, *texts)
     for size in range(48, 120):
         monkeypatch.setattr(unindexed_files, "CHUNK_BYTES", size)
-        assert lines(tmp_path, *texts) == whole
+        assert lines_with_words(tmp_path, *texts) == whole
     monkeypatch.setattr(unindexed_files, "CHUNK_BYTES", 7)
-    assert lines(tmp_path, *texts).term_numbers == whole.term_numbers
+    assert lines_with_words(tmp_path, *texts).term_numbers == whole.term_numbers
 
 
 def test_a_file_is_as_relevant_as_its_best_line(tmp_path: Path) -> None:
     """The whole file does not count, because a large file contains most words somewhere."""
-    apart = lines(tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped")
-    together = lines(tmp_path, "a redis queue was dropped")
-    long = lines(tmp_path, f"a redis queue was {'z' * 3_000_000} dropped")
+    apart = lines_with_words(tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped")
+    together = lines_with_words(tmp_path, "a redis queue was dropped")
+    long = lines_with_words(tmp_path, f"a redis queue was {'z' * 3_000_000} dropped")
     worth = relevance_by_file(
-        {"apart": apart, "together": together, "long": long, "none": lines(tmp_path, "nothing")}
+        {
+            "apart": apart,
+            "together": together,
+            "long": long,
+            "none": lines_with_words(tmp_path, "nothing"),
+        }
     )
     assert sorted(worth, key=lambda name: -worth[name]) == ["together", "apart", "long", "none"]
     assert worth["none"] == 0
@@ -179,8 +183,8 @@ def search_unindexed(
     return search_index(words, Scope(), home.where, max_seconds=0)
 
 
-def sessions(home: ConfigHome) -> None:
-    """Four, of which the third has all the words, the second one of them."""
+def write_four_sessions(home: ConfigHome) -> None:
+    """Write four sessions, of which the third has all the words, and the second one of them."""
     texts = ("nothing of it", "the redis thing", "a redis queue was dropped", "something else")
     for number, text in enumerate(texts, 1):
         own = session_id(number)
@@ -195,8 +199,8 @@ def sessions(home: ConfigHome) -> None:
 def test_the_file_with_most_words_is_read_first(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its age does not matter; the other files are judged by their words and indexed by another process."""
-    sessions(config_home)
+    """Its age does not matter. Another process indexes the other files."""
+    write_four_sessions(config_home)
     result = search_unindexed(config_home, "redis", "queue", monkeypatch=monkeypatch)
     assert [hit.session_id for hit in result.hits] == [session_id(3)]
     assert [
@@ -210,25 +214,24 @@ def test_the_file_with_most_words_is_read_first(
     )
 
 
-def test_never_said_is_not_said_too_early(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, alone: list[bool]
+def test_a_word_without_matches_is_reported_only_when_all_is_read(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, record_other_processes: list[bool]
 ) -> None:
-    """No file has the words: all was read, index or no index.
-
-    What can't be read is counted.
-    """
-    sessions(config_home)
+    """Unreadable files are counted."""
+    write_four_sessions(config_home)
     result = search_unindexed(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.hits, result.provisional_sessions, result.is_complete) == ([], [], True)
-    assert alone == [True]
+    assert record_other_processes == [True]
     monkeypatch.setattr(RawWordSearch, "find_words_in_file", lambda *_: None)
     result = search_unindexed(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.unindexed_count > 0, result.is_complete) == (True, False)
 
 
-def test_a_misspelled_word(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files without it as it was typed may hold what was meant, which the index tells once it has them."""
-    sessions(config_home)
+def test_files_without_a_misspelled_word_may_still_match(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index corrects the word after it has them."""
+    write_four_sessions(config_home)
     with monkeypatch.context() as patch:
         patch.setattr(connect, "lock_descriptor", lambda *_: False)
         result = search_index(["quaue"], Scope(), config_home.where, max_seconds=0)
@@ -244,12 +247,11 @@ def test_a_misspelled_word(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_nothing_is_indexed_yet(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions with the words are named.
-
-    What is said of the index, which another writes, is not said of them.
-    """
-    sessions(config_home)
+def test_a_search_without_an_index_names_sessions(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They contain the words. Notes on the index do not apply to them."""
+    write_four_sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(["queue"], Scope(), config_home.where, max_seconds=0)
     assert [row.session_id for row in result.provisional_sessions] == [session_id(3)]
@@ -260,9 +262,11 @@ def test_nothing_is_indexed_yet(config_home: ConfigHome, monkeypatch: pytest.Mon
     assert "no match" not in text
 
 
-def test_the_session_that_asks(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last turn contains the question, so what it holds is counted, not told."""
-    sessions(config_home)
+def test_the_asking_session_is_only_counted(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last turn contains the question."""
+    write_four_sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(
         ["queue"], Scope(asking_session=session_id(3)), config_home.where, max_seconds=0
@@ -274,23 +278,23 @@ def test_the_session_that_asks(config_home: ConfigHome, monkeypatch: pytest.Monk
     )
 
 
-def test_another_project_is_not_meant(
+def test_only_files_of_the_scope_are_searched(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only files that the scope may lead to are looked through."""
-    sessions(config_home)
+    """Other projects are skipped."""
+    write_four_sessions(config_home)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     scope = Scope(folders=("/another/place",), root_folders=("/another/place",))
     result = search_index(["redis"], scope, config_home.where, max_seconds=0)
     assert (result.hits, result.provisional_sessions, result.unindexed_count) == ([], [], 0)
 
 
-def test_another_process_continues(
+def test_another_process_completes_the_index(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends by itself, with everything in the index."""
+    """It ends by itself."""
     monkeypatch.undo()
-    sessions(config_home)
+    write_four_sessions(config_home)
     monkeypatch.setattr(connect, "LARGE_UPDATE_BYTES", 0)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     assert search_index(["redis"], Scope(), config_home.where, max_seconds=0).provisional_sessions
