@@ -298,6 +298,9 @@ class _LaterCalls:
         self._polled_commands: set[str] = set()
         self._shown_errors: set[int] = set()
         self._changing_commands: dict[str, str] = {}  # a note on each file that a command changed
+        self._edited_paths: dict[
+            str, None
+        ] = {}  # the files that calls changed, without temporary ones
         self._is_committed = False
         self._has_switched = False
         self._has_plan = False
@@ -416,7 +419,7 @@ class _LaterCalls:
             return f"[it worked later, :{passed_number}]"
         git_verbs = _list_git_verbs(parts)
         if is_check or not git_verbs.isdisjoint(_WORK_TREE_QUERIES):
-            edited_paths = self._list_edited_paths()
+            edited_paths = list(self._edited_paths)
         else:
             edited_paths = self._list_paths_in(_list_read_files(parts))
         events = [_count_edits(edited_paths)]
@@ -427,18 +430,15 @@ class _LaterCalls:
             events.append("another branch")
         return _format_age_note(events)
 
-    def _list_edited_paths(self) -> list[str]:
-        """Return the files that later calls changed, without temporary files."""
-        edited_paths = self._edit_counts.keys() | self._changing_commands.keys()
-        return [path for path in edited_paths if TEMPORARY_PATH.search(path) is None]
+    def _add_edited_path(self, path: str) -> None:
+        if TEMPORARY_PATH.search(path) is None:
+            self._edited_paths[path] = None
 
     def _list_paths_in(self, places: Iterable[str]) -> list[str]:
         """Return the files that later calls changed and that are among some files, or in some folders."""
         names = [place.removeprefix("./").strip("/") for place in places]
         tails = [f"/{name}/" for name in names if name not in {"", "."}]
-        return [
-            path for path in self._list_edited_paths() if any(tail in f"/{path}/" for tail in tails)
-        ]
+        return [path for path in self._edited_paths if any(tail in f"/{path}/" for tail in tails)]
 
     def _register_changes(self, command: str, number: int) -> None:
         """Register the files that a command of the record ``number`` changed or removed, and a commit."""
@@ -446,6 +446,7 @@ class _LaterCalls:
             self._is_committed = True  # what was written before is in the repository
         for path, is_removed in shell.find_changed_paths(shell.parse_simple_commands(command)):
             verb = "removed" if is_removed else "changed"
+            self._add_edited_path(path)
             self._changing_commands.setdefault(
                 path, f"[a command {verb} the file later, :{number}]"
             )
@@ -467,6 +468,7 @@ class _LaterCalls:
             return None
         was_edited_later = path in self._edit_counts
         self._edit_counts[path] += 1
+        self._add_edited_path(path)
         edit_length = sum(len(get_string(edit, "new_string")) for edit in list_edits(inputs))
         self._longest_edits[path] = max(self._longest_edits.get(path, 0), edit_length)
         if tool == "Write":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
@@ -16,6 +17,8 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MAX_PRINTED_COMMANDS = 20  # the maximum number of commands that the output of a runner shows
+# the maximum number of the latest scopes of a program that are compared with another scope
+MAX_COMPARED_SCOPES = 40
 _PRINTED_COMMAND = compile_lazily(r"(?:\A|\n)(?:\[[\w:.-]{1,60}\] )?[$>] ([^\n]{1,400})")
 """A command that a runner is about to run, as mise, npm, yarn and bun print it."""
 
@@ -68,19 +71,25 @@ class _CheckScope(NamedTuple):
 
 
 class CheckPasses:
-    """The checks of a lineage that passed, with their scopes."""
+    """The checks of a lineage that passed, with the last pass of each scope."""
 
     def __init__(self, check_runs: Sequence[CheckRun]) -> None:
         self._scopes_by_key: dict[str, list[_CheckScope]] = {}
-        self._passes: list[tuple[_CheckScope, RecordPlace]] = []
+        self._passes: dict[tuple[str, bool], dict[_CheckScope, RecordPlace]] = {}
+        """The last pass of each scope, the latest last, by the program and whether it has filters."""
         for check_run in check_runs:
             printed_scopes = list(_list_printed_scopes(check_run))
             if printed_scopes:
                 self._scopes_by_key[check_run.key] = printed_scopes
         for check_run in check_runs:
             if check_run.has_passed and shell.does_status_cover_all(check_run.key):
-                place = check_run.run.result_place
-                self._passes += [(scope, place) for scope in self._list_scopes(check_run)]
+                for scope in self._list_scopes(check_run):
+                    self._add_pass(scope, check_run.run.result_place)
+
+    def _add_pass(self, scope: _CheckScope, place: RecordPlace) -> None:
+        passes = self._passes.setdefault((scope.program, bool(scope.filters)), {})
+        passes.pop(scope, None)  # the latest one must be the last one
+        passes[scope] = place
 
     def find_covering_pass(self, check_run: CheckRun) -> RecordPlace | None:
         """Return the last pass, after a run, of checks that cover everything that the run checked, or None."""
@@ -93,12 +102,18 @@ class CheckPasses:
         return min(places, key=lambda place: place.order, default=None)
 
     def _find_pass_of_scope(self, scope: _CheckScope, order: int) -> RecordPlace | None:
-        for passed_scope, place in reversed(self._passes):
-            if place.order <= order:
-                return None
-            if _covers(passed_scope, scope):
-                return place
-        return None
+        """Return the last pass after ``order`` that covers a scope, or None."""
+        places: list[RecordPlace] = []
+        for program in (scope.program, *_COMPILERS.get(scope.program, ())):
+            for has_filters in (False, True):
+                passes = self._passes.get((program, has_filters), {})
+                for passed_scope, place in islice(reversed(passes.items()), MAX_COMPARED_SCOPES):
+                    if place.order <= order:
+                        break
+                    if _covers(passed_scope, scope):
+                        places.append(place)
+                        break
+        return max(places, key=lambda place: place.order, default=None)
 
     def _list_scopes(self, check_run: CheckRun) -> list[_CheckScope]:
         """Return the scopes of the programs in a run, and of those that it prints if it is a runner."""
@@ -166,11 +181,8 @@ def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
 
 
 def _covers(wider: _CheckScope, scope: _CheckScope) -> bool:
-    """Check whether the pass of one check proves that another one passes."""
-    has_program = wider.program == scope.program or wider.program in _COMPILERS.get(
-        scope.program, ()
-    )
-    if not has_program or not _selects_all(wider.filters, scope.filters):
+    """Check whether a check covers all that another one of its program, or of a compiler, checks."""
+    if not _selects_all(wider.filters, scope.filters):
         return False
     if not scope.options <= wider.options:
         return False
