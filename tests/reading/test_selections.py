@@ -119,7 +119,7 @@ def test_failures(tmp_path: Path) -> None:
         system("api_error", uuid="f", error={"status": 529}),
     ]
     found = reading(tmp_path, lines)
-    rows = found.rows_of_turns(failed=True)
+    rows = found.rows_of_turns(only_failures=True)
     assert [row.number for row in rows] == [4, 5, 6]
     shown = found.passages_of_rows(rows, NAMES)
     assert [one.speaker for one in shown] == [
@@ -142,10 +142,10 @@ def test_a_plain_export(tmp_path: Path) -> None:
         },
     ]
     found = reading(tmp_path, lines)
-    assert [row.number for row in found.rows_of_turns(failed=True)] == [2, 3]
+    assert [row.number for row in found.rows_of_turns(only_failures=True)] == [2, 3]
     assert [(one.command, one.exit_code) for one in found.commands_of_turns()] == [("ls", 2)]
     assert (
-        found.passages_of_rows(found.rows_of_turns(failed=True), NAMES)[0].speaker
+        found.passages_of_rows(found.rows_of_turns(only_failures=True), NAMES)[0].speaker
         == "failed result of Bash ls"
     )
 

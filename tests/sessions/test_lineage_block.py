@@ -53,7 +53,7 @@ def block_of_child(ancestors: list[Ancestor], title: str = "title 1 · handoff")
         title=title,
         session_id=session_id(255),
         file="/f",
-        created="2026-02-01T08:00:00.000Z",
+        created_at="2026-02-01T08:00:00.000Z",
     )
 
 

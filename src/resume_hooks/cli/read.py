@@ -153,7 +153,9 @@ def _look_up_record(options: ReadOptions) -> OriginalRecord:
 def _print_turns(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _make_turn_reader(session, options), _parse_turns_option(options)
     names = names_of_transcript(session, options.where)
-    passages = reader.passages_of_rows(reader.rows_of_turns(turns, failed=options.errors), names)
+    passages = reader.passages_of_rows(
+        reader.rows_of_turns(turns, only_failures=options.errors), names
+    )
     rows = passage_rows(passages, names, options.max_chars)
     if options.errors:
         call_lines = []

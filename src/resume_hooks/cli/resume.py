@@ -104,7 +104,9 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
         if not continue_by_strategy(session, strategy, mode):
             raise _make_no_child_error()
         return
-    comparison = compare.compare_strategies(session, Where(), clock.now(), limit=MAX_QUICK_BYTES)
+    comparison = compare.compare_strategies(
+        session, Where(), clock.now(), max_live_bytes=MAX_QUICK_BYTES
+    )
     print_text(_comparison_card(comparison, with_table=options.whole))
     while not continue_by_strategy(session, ask_how_to_continue(session, comparison), mode):
         print_text("")  # no child was created, so the user can try another way
@@ -187,7 +189,7 @@ def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
             raise _make_no_child_error()
         return
     comparison = compare.compare_strategies(
-        session, Where(), clock.now(), limit=compare.MAX_SHELL_LIVE_BYTES
+        session, Where(), clock.now(), max_live_bytes=compare.MAX_SHELL_LIVE_BYTES
     )
     start = find_client_start(comparison.session_id, session.path, comparison.folder, options.where)
     command = loss.command_to_continue(session) if loss else start.command

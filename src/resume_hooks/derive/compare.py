@@ -262,26 +262,26 @@ class _TrimEstimate(NamedTuple):
 
 
 def compare_strategies(
-    session: SessionFile, where: Where, at: str, *, limit: int = MAX_QUICK_BYTES
+    session: SessionFile, where: Where, instant: str, *, max_live_bytes: int = MAX_QUICK_BYTES
 ) -> Comparison:
-    """Compare the strategies at the instant ``at``. Estimate a trim only if the live part has at most ``limit`` bytes.
+    """Compare the strategies at the instant ``instant``. Estimate a trim only if the live part has at most ``max_live_bytes`` bytes.
 
     Raises the same errors as ``scan_session``.
     """
-    now_ms = clock.to_milliseconds(at) or 0
+    now_ms = clock.to_milliseconds(instant) or 0
     session = Session.from_file(session, where)
     ends = session.head_tail
-    if limit == MAX_QUICK_BYTES:
+    if max_live_bytes == MAX_QUICK_BYTES:
         trim_estimated = session.is_quick_to_read
     else:
-        trim_estimated = is_live_part_within(session.file, limit)
+        trim_estimated = is_live_part_within(session.file, max_live_bytes)
     trim_estimate = _estimate_trim(session, where) if trim_estimated else None
     context = trim_estimate.context_before if trim_estimate else session.context
     traffic_so_far = traffic.read_recent_requests(session.file)
     base = traffic.read_session_base(ends, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = traffic_so_far.is_warm(now_ms)
-    has_handoff_plan = ends.size <= limit
+    has_handoff_plan = ends.size <= max_live_bytes
     if has_handoff_plan:
         handoff_plan = _plan_default_handoff(session, where)
         fresh_tokens = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
@@ -550,7 +550,7 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
 
 
 def _new_session_strategy(
-    name: str, after: int, cached_tokens: int, input_tokens: int = 0, output_tokens: int = 0
+    name: str, tokens_after: int, cached_tokens: int, input_tokens: int = 0, output_tokens: int = 0
 ) -> Strategy:
     """Return the strategy of a new session with ``cached_tokens`` in the cache.
 
@@ -559,9 +559,9 @@ def _new_session_strategy(
     """
     return Strategy(
         name,
-        after,
-        min(cached_tokens, after),
-        after - min(cached_tokens, after),
+        tokens_after,
+        min(cached_tokens, tokens_after),
+        tokens_after - min(cached_tokens, tokens_after),
         input_tokens,
         input_tokens + output_tokens * OUTPUT_RATE,
     )

@@ -302,17 +302,19 @@ def format_summary(rows: str, model: str, session_id: str, wish: str = "") -> st
     return "\n".join(_select_fitting_rows([head, *rows.split("\n")], MAX_SUMMARY_CHARACTERS))
 
 
-def format_notes(summaries: Sequence[Summary], session_id: str, shown: frozenset[int]) -> str:
+def format_notes(
+    summaries: Sequence[Summary], session_id: str, shown_records: frozenset[int]
+) -> str:
     """Return the summaries of several parts, oldest first, as text for the model that joins them."""
     parts = (
-        [f"part {number}", *format_rows(part, session_id, shown)]
+        [f"part {number}", *format_rows(part, session_id, shown_records)]
         for number, part in enumerate(summaries, 1)
     )
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def format_rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterator[str]:
-    """Yield a summary's rows, with references only to the records in ``shown``.
+def format_rows(summary: Summary, session_id: str, shown_records: frozenset[int]) -> Iterator[str]:
+    """Yield a summary's rows, with references only to the records in ``shown_records``.
 
     An empty summary has no rows.
     """
@@ -323,20 +325,20 @@ def format_rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Ite
         points = [
             row
             for point in getattr(summary, field)[:MAX_POINTS]
-            if (row := _format_point(point, session_id, shown))
+            if (row := _format_point(point, session_id, shown_records))
         ]
         if points:
             yield f"{name}:"
             yield from (f"  - {row}" for row in points)
 
 
-def _format_point(point: Point, session_id: str, shown: frozenset[int]) -> str:
+def _format_point(point: Point, session_id: str, shown_records: frozenset[int]) -> str:
     text = _clean_line(point.text, MAX_LINE_CHARACTERS)
     named_numbers = (
         _parse_record_number(record, session_id)
         for record in point.records[: 4 * MAX_POINT_REFERENCES]
     )
-    numbers = list(dict.fromkeys(number for number in named_numbers if number in shown))
+    numbers = list(dict.fromkeys(number for number in named_numbers if number in shown_records))
     references = ", ".join(f":{number}" for number in numbers[:MAX_POINT_REFERENCES])
     if text and references:
         return f"{text} ({references})"

@@ -466,14 +466,14 @@ def select_trimmed_nodes(
 
 
 def _find_restorations(
-    trimmed_session: TrimmedSession, requested: Sequence[Node], originals: Originals
+    trimmed_session: TrimmedSession, requested_nodes: Sequence[Node], originals: Originals
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
     """Return a restoration for each requested record, and the records whose originals are missing."""
     media_tokens = Counter[int]()
     for piece in trimmed_session.pieces.pieces:
         media_tokens[piece.number] += piece.tokens if piece.kind == MEDIA_PIECE else 0
     restorations, missing = [], []
-    for node in requested:
+    for node in requested_nodes:
         record = trimmed_session.transcript.read_record(node)
         try:
             original, edit = _find_edit(record, trimmed_session.session.path, originals)
@@ -554,10 +554,10 @@ def _compute_contents_digest(record: Record) -> bytes:
 
 
 def _estimate_sizes(
-    trimmed_session: TrimmedSession, restored: Sequence[Restoration], *, is_complete: bool
+    trimmed_session: TrimmedSession, restorations: Sequence[Restoration], *, is_complete: bool
 ) -> tuple[ContextSize, ContextSize]:
     """Return the context before and after. ``is_complete`` means that all trimmed records are restored."""
-    restored_tokens = max(0, round(sum(row.tokens for row in restored)))
+    restored_tokens = max(0, round(sum(row.tokens for row in restorations)))
     context = trimmed_session.context
     if trimmed_session.undone_trim_count:
         return context, context._replace(tokens=trimmed_session.whole_tokens + restored_tokens)

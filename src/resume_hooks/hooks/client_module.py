@@ -156,7 +156,7 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
     _store_data_rules(event.get("rules"))
     has_screen = event.get("screen") is True
     trigger = trigger_of_command(
-        command, hook_replies.text_field(event, "args").strip(), hooked=not has_screen
+        command, hook_replies.text_field(event, "args").strip(), is_hooked=not has_screen
     )
     verb = trigger.verb
     if verb == COMPACTION_PLAN_QUESTION:

@@ -162,11 +162,11 @@ def _read_installer_state() -> Dict[str, Any]:
     return {}
 
 
-def _elapsed_text(started: object) -> str:
+def _elapsed_text(start_time: object) -> str:
     """Return ``, for 12 s so far``, computed from the epoch time at which the installer began."""
-    if not isinstance(started, (int, float)) or not 0 < started < time.time():
+    if not isinstance(start_time, (int, float)) or not 0 < start_time < time.time():
         return ""
-    return f", for {round(time.time() - started)} s so far"
+    return f", for {round(time.time() - start_time)} s so far"
 
 
 def mark_venv_broken() -> None:

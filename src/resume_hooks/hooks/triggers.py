@@ -179,7 +179,7 @@ def trigger_named(word: str) -> str:
     return ALIASES.get(word, _VERB_OF_COMMAND.get(word, word))
 
 
-def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigger:
+def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Trigger:
     """Return the trigger of the module's question: a typed command, or a word of the module's own."""
     if command.startswith(SLASH[1:]):
         sign, verb = (SLASH, command[len(SLASH) - 1 :])
@@ -189,7 +189,7 @@ def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigg
         verb = _VERB_OF_COMMAND.get(verb, verb)
     else:
         verb = ALIASES.get(verb, verb)
-    return Trigger(verb, text, is_slash=True, is_pasted=False, is_hooked=hooked, sign=sign)
+    return Trigger(verb, text, is_slash=True, is_pasted=False, is_hooked=is_hooked, sign=sign)
 
 
 def recognise_trigger(prompt: str) -> Optional[Trigger]:

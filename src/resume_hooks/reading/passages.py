@@ -501,9 +501,9 @@ class TurnReader:
                     )
                     self._commands[call] = answered_command
 
-    def commands_of_turns(self, requested: TurnRange | None = None) -> list[ShellCall]:
-        """Return the shell commands in the order of their calls, either all or those of the ``requested`` turns."""
-        turn_range = self._find_lines_of_turns(requested)
+    def commands_of_turns(self, requested_turns: TurnRange | None = None) -> list[ShellCall]:
+        """Return the shell commands in the order of their calls, either all or those of the ``requested_turns`` turns."""
+        turn_range = self._find_lines_of_turns(requested_turns)
         commands = []
         for command in self._commands.values():
             if command.turn in turn_range:
@@ -511,19 +511,19 @@ class TurnReader:
         return commands
 
     def rows_of_turns(
-        self, requested: TurnRange | None = None, *, failed: bool = False
+        self, requested_turns: TurnRange | None = None, *, only_failures: bool = False
     ) -> list[RecordRow]:
-        """Return the records of the ``requested`` turns, or only those that report failures."""
-        turn_range = self._find_lines_of_turns(requested)
+        """Return the records of the ``requested_turns`` turns, or only those that report failures."""
+        turn_range = self._find_lines_of_turns(requested_turns)
         rows = []
         for row in self.rows:
-            if row.turn in turn_range and (row.is_failure or not failed):
+            if row.turn in turn_range and (row.is_failure or not only_failures):
                 rows.append(row)
         return rows
 
-    def _find_lines_of_turns(self, requested: TurnRange | None) -> range:
-        if requested:
-            return requested.numbers_among(self.turns)
+    def _find_lines_of_turns(self, requested_turns: TurnRange | None) -> range:
+        if requested_turns:
+            return requested_turns.numbers_among(self.turns)
         return range(self.turns + 1)
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:

@@ -155,7 +155,7 @@ class TermLookups:
             return Token((whole_stem,), known_parts)
         return None
 
-    def _add_words(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
+    def _add_words(self, lookup: Lookup, kind: str, words: Sequence[tuple[str, int]]) -> Lookup:
         """Return a lookup of a term's word, if it is indexed, and of the ``words`` that the term may stand for."""
         names = tuple(name for name, _ in words)
         known_stems: list[str] = []
@@ -164,7 +164,7 @@ class TermLookups:
         rows = lookup.record_count + sum(rows for _, rows in words)
         stems = (*known_stems, *names)
         return Lookup(
-            lookup.term, how, (Token(stems),), stems, rows, self._inverse_frequency(rows), names
+            lookup.term, kind, (Token(stems),), stems, rows, self._inverse_frequency(rows), names
         )
 
     def _inverse_frequency(self, rows: int) -> float:

@@ -99,10 +99,10 @@ class Descendant(NamedTuple):
 class LineageFinder:
     """Finds the parents and the children of sessions in one config home. Links are read once."""
 
-    def __init__(self, where: Where, known: Mapping[str, HeadTail] | None = None) -> None:
-        """``known`` maps the paths of sessions to their ends, which were already read."""
+    def __init__(self, where: Where, known_ends: Mapping[str, HeadTail] | None = None) -> None:
+        """``known_ends`` maps the paths of sessions to their ends, which were already read."""
         self._where = where
-        self._known_ends = dict(known or {})
+        self._known_ends = dict(known_ends or {})
         self._links = {link.child_id: link for link in read_links(where)}
         self._archived_by_id: dict[str, ArchivedSession | None] = {}
 

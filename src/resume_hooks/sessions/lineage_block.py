@@ -47,7 +47,7 @@ def render_block(
     title: str,
     session_id: str,
     file: str,
-    created: str,
+    created_at: str,
     has_searcher: bool = True,
 ) -> str:
     """Render the block for a child; ``ancestors`` are in order, oldest first.
@@ -70,16 +70,18 @@ def render_block(
         lines.append(f"{number}. {_describe_ancestor(ancestor)}")
         if ancestor.session_file:
             lines.append(f"{_FILE_INDENT}{_escape(ancestor.session_file)}")
-    current_row = f"{_block_title(title)} · {session_id} · {format_minute(created)} · this session"
+    current_row = (
+        f"{_block_title(title)} · {session_id} · {format_minute(created_at)} · this session"
+    )
     lines += [f"{len(ancestors) + 1}. {current_row}", f"{_FILE_INDENT}{_escape(file)}"]
     advice = _ADVICE.format(_SEARCHER_ADVICE if has_searcher else "")
     return "\n".join([*lines, advice, CLOSING_MARKER])
 
 
-def describe_move(old: str, new: str) -> str:
+def describe_move(old_home: str, new_home: str) -> str:
     """Return the note after the block of a session with a new project folder."""
     return (
-        f"Its project was {_escape(old)} and is {_escape(new)} now: paths below the one are "
+        f"Its project was {_escape(old_home)} and is {_escape(new_home)} now: paths below the one are "
         "meant below the other."
     )
 

@@ -129,11 +129,11 @@ def write_label(change: LabelChange) -> None:
 
 
 def _label_change(
-    session: SessionFile, old: str, new: str, records: list[Record], where: Where
+    session: SessionFile, old_label: str, new_label: str, records: list[Record], where: Where
 ) -> LabelChange:
     why = describe_open_session(session, where) if records else ""
     warnings = (OPEN_WARNING.format(why=why),) if why else ()
-    return LabelChange(session, old, new, tuple(records), warnings)
+    return LabelChange(session, old_label, new_label, tuple(records), warnings)
 
 
 def _ends_of_own_session(session: SessionFile, where: Where) -> HeadTail:

@@ -145,7 +145,7 @@ def linked_projects(where: Where, session_id: str = "") -> list[str]:
     return [path for path in (*linked_files, *link_files) if os.path.isfile(path)]
 
 
-def hidden_folders_remedy(folders: Sequence[str], linked: Sequence[str] = ()) -> str:
+def hidden_folders_remedy(folders: Sequence[str], linked_paths: Sequence[str] = ()) -> str:
     """Return a remedy's last sentences about folders that can't be listed or are links, or ``""``."""
     remedy = ""
     if folders:
@@ -153,16 +153,16 @@ def hidden_folders_remedy(folders: Sequence[str], linked: Sequence[str] = ()) ->
             " It may be in an unreadable folder: check the permissions of "
             f"{folders[0]}{_more_paths(folders)}."
         )
-    if linked:
-        return f"{remedy} {linked_paths_remedy(linked)}"
+    if linked_paths:
+        return f"{remedy} {linked_paths_remedy(linked_paths)}"
     return remedy
 
 
-def linked_paths_remedy(linked: Sequence[str]) -> str:
+def linked_paths_remedy(linked_paths: Sequence[str]) -> str:
     """Return a sentence about paths behind symbolic links."""
-    verb = "lie" if len(linked) > 1 else "lies"
+    verb = "lie" if len(linked_paths) > 1 else "lies"
     return (
-        f"{linked[0]}{_more_paths(linked)} {verb} behind a symbolic link, which is not followed: "
+        f"{linked_paths[0]}{_more_paths(linked_paths)} {verb} behind a symbolic link, which is not followed: "
         "name a session there by the path of its file, or move it to where the link is."
     )
 

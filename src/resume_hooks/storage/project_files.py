@@ -77,12 +77,12 @@ def read_file_and_state(
 def write_project_file(
     path: str,
     content: bytes,
-    expected: os.stat_result | None,
+    expected_state: os.stat_result | None,
     *,
     mode: int | None = None,
     dir_fd: int | None = None,
 ) -> None:
-    """Write ``content`` to ``path``: a new file, or a replacement of the file with the state ``expected``.
+    """Write ``content`` to ``path``: a new file, or a replacement of the file with the state ``expected_state``.
 
     A replacement keeps its mode.
 
@@ -97,11 +97,11 @@ def write_project_file(
         _name_for_dir_fd(dir_fd, temporary_path(folder)),
     )
     try:
-        _write_and_rename(temporary, content, expected, mode, dir_fd)
-        if expected is None:
+        _write_and_rename(temporary, content, expected_state, mode, dir_fd)
+        if expected_state is None:
             link_exclusively(temporary, name, dir_fd)
         else:
-            _require_state(name, expected, dir_fd)
+            _require_state(name, expected_state, dir_fd)
             os.replace(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         sync_folder(folder)
     except (OSError, ValueError) as error:
@@ -111,11 +111,13 @@ def write_project_file(
             removal.remove_name(temporary, dir_fd)
 
 
-def remove_project_file(path: str, expected: os.stat_result, dir_fd: int | None = None) -> None:
-    """Remove the file with the state ``expected``. After WriteFailed the file is unchanged."""
+def remove_project_file(
+    path: str, expected_state: os.stat_result, dir_fd: int | None = None
+) -> None:
+    """Remove the file with the state ``expected_state``. After WriteFailed the file is unchanged."""
     name = _name_for_dir_fd(dir_fd, path)
     try:
-        _require_state(name, expected, dir_fd)
+        _require_state(name, expected_state, dir_fd)
         removal.remove_name(name, dir_fd)
         sync_folder(os.path.dirname(path))
     except (OSError, ValueError) as error:
@@ -155,12 +157,17 @@ def write_error(path: str, error: OSError | ValueError) -> WriteFailed:
     )
 
 
-def is_same_state(current: os.stat_result | None, expected: os.stat_result | None) -> bool:
+def is_same_state(current: os.stat_result | None, expected_state: os.stat_result | None) -> bool:
     """Check whether two states show the same unchanged file."""
-    if current is None or expected is None:
-        return current is expected
+    if current is None or expected_state is None:
+        return current is expected_state
     identity = (current.st_dev, current.st_ino, current.st_size, current.st_mtime_ns)
-    return identity == (expected.st_dev, expected.st_ino, expected.st_size, expected.st_mtime_ns)
+    return identity == (
+        expected_state.st_dev,
+        expected_state.st_ino,
+        expected_state.st_size,
+        expected_state.st_mtime_ns,
+    )
 
 
 def _name_for_dir_fd(dir_fd: int | None, path: str) -> str:
@@ -171,7 +178,11 @@ def _name_for_dir_fd(dir_fd: int | None, path: str) -> str:
 
 
 def _write_and_rename(
-    path: str, content: bytes, expected: os.stat_result | None, mode: int | None, dir_fd: int | None
+    path: str,
+    content: bytes,
+    expected_state: os.stat_result | None,
+    mode: int | None,
+    dir_fd: int | None,
 ) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     # A project's file gets the mode that the user's umask allows.
@@ -179,15 +190,15 @@ def _write_and_rename(
     with os.fdopen(descriptor, "w+b") as stream:
         stream.write(content)
         stream.flush()
-        if expected is not None:
+        if expected_state is not None:
             with contextlib.suppress(
                 OSError
             ):  # fails for a colleague's file; as root it restores the owner
-                os.chown(path, expected.st_uid, expected.st_gid, dir_fd=dir_fd)
+                os.chown(path, expected_state.st_uid, expected_state.st_gid, dir_fd=dir_fd)
         if mode is not None:
             new_mode = mode
-        elif expected is not None:
-            new_mode = stat.S_IMODE(expected.st_mode)
+        elif expected_state is not None:
+            new_mode = stat.S_IMODE(expected_state.st_mode)
         else:
             new_mode = None
         if new_mode is not None:
@@ -200,6 +211,6 @@ def _write_and_rename(
             raise OSError(None, "its content differs after writing")
 
 
-def _require_state(path: str, expected: os.stat_result, dir_fd: int | None) -> None:
-    if not is_same_state(os.lstat(path, dir_fd=dir_fd), expected):
+def _require_state(path: str, expected_state: os.stat_result, dir_fd: int | None) -> None:
+    if not is_same_state(os.lstat(path, dir_fd=dir_fd), expected_state):
         raise OSError(None, "another program changed it meanwhile")

@@ -475,15 +475,15 @@ class _RestoredRegion(NamedTuple):
 class ParallelCallRecovery:
     """Restores the records of parallel calls from ``off``, the records that are not on the chain."""
 
-    def __init__(self, graph: RecordGraph, chain: list[Node], off: list[Node]) -> None:
+    def __init__(self, graph: RecordGraph, chain: list[Node], nodes_off_chain: list[Node]) -> None:
         self._graph = graph
         self._chain = chain
-        self._children = graph.group_children(off)
+        self._children = graph.group_children(nodes_off_chain)
         self._restored_ids: set[str] = set()
         self._positions = {node.uuid: place for place, node in enumerate(chain)}
-        wanted = {message_id for node in off if (message_id := self._answer_id(node))}
+        wanted = {message_id for node in nodes_off_chain if (message_id := self._answer_id(node))}
         self._answers: dict[str, list[Node]] = {}
-        for node in [*chain, *off]:
+        for node in [*chain, *nodes_off_chain]:
             if node.message_id in wanted and (
                 node.uuid in self._positions or node.message_id in self._answers
             ):

@@ -124,7 +124,7 @@ def parents(home: ConfigHome) -> Try:
         assert len(set(ids)) == len(ids)
         assert all(row.session_file.startswith(roots) for row in rows if row.status == "present")
         block = lineage_block.render_block(
-            rows, title="x", session_id=SESSION, file=path, created=""
+            rows, title="x", session_id=SESSION, file=path, created_at=""
         )
         assert (
             block.count(lineage_block.OPENING_MARKER)

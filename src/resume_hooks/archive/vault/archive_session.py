@@ -98,7 +98,7 @@ class ClientFiles:
             self._missed.append(f"{session_folder} has more than {MAX_FILES:,} files")
         return files[:MAX_FILES], self._missed
 
-    def _scan_folder(self, folder: str, place: str, depth: int) -> Iterator[ClientFile]:
+    def _scan_folder(self, folder: str, relative_path: str, depth: int) -> Iterator[ClientFile]:
         if os.path.islink(folder):
             if self._deleting:
                 return  # a symbolic link in place of a folder is not deleted
@@ -114,13 +114,13 @@ class ClientFiles:
             return
         for entry in sorted_entries:
             if not entry.is_dir(follow_symlinks=False):
-                yield from self._stat_file(entry.path, f"{place}/{entry.name}")
+                yield from self._stat_file(entry.path, f"{relative_path}/{entry.name}")
             elif depth:
-                yield from self._scan_folder(entry.path, f"{place}/{entry.name}", depth - 1)
+                yield from self._scan_folder(entry.path, f"{relative_path}/{entry.name}", depth - 1)
             else:
                 self._missed.append(f"{entry.path} is nested too deep")
 
-    def _stat_file(self, path: str, place: str) -> Iterator[ClientFile]:
+    def _stat_file(self, path: str, relative_path: str) -> Iterator[ClientFile]:
         try:
             status = os.lstat(path)
         except OSError:
@@ -128,8 +128,8 @@ class ClientFiles:
         is_wanted_kind = stat.S_ISREG(status.st_mode) or (
             self._deleting and stat.S_ISLNK(status.st_mode)
         )
-        if is_wanted_kind and place == replace_surrogates(place):
-            yield ClientFile(place, path, status)
+        if is_wanted_kind and relative_path == replace_surrogates(relative_path):
+            yield ClientFile(relative_path, path, status)
         else:
             self._missed.append(f"{replace_surrogates(path)} is not a file that can be archived")
 

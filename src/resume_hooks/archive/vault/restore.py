@@ -148,10 +148,10 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
     )
 
 
-def _find_existing(place: str) -> str:
-    """Return ``place`` if a file other than a stub has this path, else ``""``."""
-    if os.path.lexists(place) and not is_empty_file(place):
-        return place
+def _find_existing(relative_path: str) -> str:
+    """Return ``relative_path`` if a file other than a stub has this path, else ``""``."""
+    if os.path.lexists(relative_path) and not is_empty_file(relative_path):
+        return relative_path
     return ""
 
 
@@ -215,9 +215,10 @@ def _select_files_in_trash(
     return available_files, warnings
 
 
-def _make_read_error(error: OSError, place: str) -> WriteFailed:
+def _make_read_error(error: OSError, relative_path: str) -> WriteFailed:
     return WriteFailed(
-        f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
+        f"{error.filename or relative_path} can't be read: {error.strerror}",
+        "Check its permissions.",
     )
 
 

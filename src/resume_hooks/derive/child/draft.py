@@ -229,7 +229,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         title=child_title(root_title, kind),
         session_id=attributes.session_id,
         file=path,
-        created=attributes.at,
+        created_at=attributes.at,
         has_searcher=place is None,  # other agents do not have the plugin's searcher
     )
     parent_file = client_path(owner.path, where)

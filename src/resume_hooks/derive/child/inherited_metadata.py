@@ -23,11 +23,13 @@ from resume_hooks.transcripts.write_scan import Snapshot, WriteObserver
 _SEPARATORS = re.compile(r"[/\\]+")
 
 
-def plan_relocation(old: str, new: str) -> Relocation:
-    """Return the move from one home to another. If ``old`` is ``""``, no path changes."""
-    real_path = canonical_path(old) if os.path.isabs(old) else old
-    roots = tuple(dict.fromkeys(root for root in (old, real_path) if root not in {"", os.sep}))
-    return Relocation(old, new, roots, real_path == new or not os.path.isdir(real_path))
+def plan_relocation(old_home: str, new_home: str) -> Relocation:
+    """Return the move from one home to another. If ``old_home`` is ``""``, no path changes."""
+    real_path = canonical_path(old_home) if os.path.isabs(old_home) else old_home
+    roots = tuple(dict.fromkeys(root for root in (old_home, real_path) if root not in {"", os.sep}))
+    return Relocation(
+        old_home, new_home, roots, real_path == new_home or not os.path.isdir(real_path)
+    )
 
 
 class Relocation(NamedTuple):

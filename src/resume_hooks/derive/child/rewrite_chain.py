@@ -265,10 +265,10 @@ class ParentScan(NamedTuple):
             counted_tokens = min(read_session_base(self.ends, where).tokens, self.context.tokens)
         return counted_tokens + uncounted_tokens
 
-    def make_child_size(self, after: int) -> ChildSize:
-        """Return the size to record in a child whose context has ``after`` tokens."""
+    def make_child_size(self, tokens_after: int) -> ChildSize:
+        """Return the size to record in a child whose context has ``tokens_after`` tokens."""
         window = tokens.large_window(self.session.file, self.context.tokens)
-        return ChildSize(after, round(self.ratio, 2), window)
+        return ChildSize(tokens_after, round(self.ratio, 2), window)
 
 
 def scan_parent(session: SessionFile) -> ParentScan:

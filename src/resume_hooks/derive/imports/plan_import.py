@@ -197,7 +197,7 @@ def existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
     )
 
 
-def first_line(source: ImportSource, at: str) -> bytes:
+def first_line(source: ImportSource, imported_at: str) -> bytes:
     """Return the first line of an imported session, without its ending.
 
     The digest is at the start of the line, where the search for earlier imports expects it.
@@ -205,7 +205,7 @@ def first_line(source: ImportSource, at: str) -> bytes:
     facts = {
         "sha256": source.sha256,
         "imported_from": replace_surrogates(source.name),
-        "imported_at": at,
+        "imported_at": imported_at,
         "source_bytes": source.size,
     }
     return orjson.dumps({IMPORT_FIELD: facts})
@@ -259,10 +259,10 @@ def is_web_page(path: str) -> bool:
         return stream.read(WEB_PAGE_HEAD_BYTES).removeprefix(BOM).lstrip().startswith(b"<")
 
 
-def _format_introduction(source: ImportSource, at: str) -> str:
+def _format_introduction(source: ImportSource, imported_at: str) -> str:
     name = escape_reminder_tags(plain_line(source.name))
     return (
-        f"The conversation below took place elsewhere and was imported from {name} on {at[:10]}. Nobody "
+        f"The conversation below took place elsewhere and was imported from {name} on {imported_at[:10]}. Nobody "
         "verified it: its statements about files, results and instructions may be wrong here. Check before relying "
         "on it."
     )

@@ -91,13 +91,13 @@ def make_valid_id(call: str) -> str:
     return f"toolu_{hashlib.sha256(call.encode('utf-8', 'replace')).hexdigest()[:24]}"
 
 
-def _filter_blocks(blocks: list[object], allowed: frozenset[str]) -> list[Record]:
-    return [_filter_block(block, allowed) for block in blocks if isinstance(block, dict)]
+def _filter_blocks(blocks: list[object], allowed_types: frozenset[str]) -> list[Record]:
+    return [_filter_block(block, allowed_types) for block in blocks if isinstance(block, dict)]
 
 
-def _filter_block(block: Record, allowed: frozenset[str]) -> Record:
+def _filter_block(block: Record, allowed_types: frozenset[str]) -> Record:
     kind = get_string(block, "type")
-    if kind not in allowed:
+    if kind not in allowed_types:
         return _make_omission_note(
             f"A block of the kind {plain_line(kind)[:MAX_NOTE_WORD_CHARACTERS] or 'that has no name'}"
         )

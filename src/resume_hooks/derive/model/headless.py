@@ -197,11 +197,11 @@ def _client_options(name: str, schema: str) -> list[str]:
 
 
 def _parse_reply(
-    captured: CapturedOutput, form: type[AnswerType], name: str, seconds: float
+    output: CapturedOutput, form: type[AnswerType], name: str, seconds: float
 ) -> Reply[AnswerType]:
-    result = _find_result(captured, name)
+    result = _find_result(output, name)
     cost = _parse_cost(result.get("total_cost_usd"))
-    if captured.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":
+    if output.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":
         raise HeadlessFailed(
             f"{name} gave no answer: {_find_failure_reason(result)}", cost_usd=cost
         )

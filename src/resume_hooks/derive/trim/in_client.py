@@ -78,7 +78,7 @@ class ClientTrim(NamedTuple):
 
 
 def plan_in_client(
-    scanned: SessionScan,
+    session_scan: SessionScan,
     messages_shown: Sequence[ShownMessage],
     options: Options,
     where: Where,
@@ -88,14 +88,14 @@ def plan_in_client(
 
     Raises PlanOutdated and UsageError.
     """
-    nodes = {node.uuid: node for node in scanned.transcript.chain}
+    nodes = {node.uuid: node for node in session_scan.transcript.chain}
     start, end = message_range or MessageRange(0, len(messages_shown))
     rebuilt_messages = messages_shown[start:end]
     _require_same_messages(rebuilt_messages, nodes)
     rebuilt_numbers = {
         nodes[message.handle].number for message in rebuilt_messages if not message.is_user_message
     }
-    decision = _make_decision(scanned, options, where, rebuilt_numbers)
+    decision = _make_decision(session_scan, options, where, rebuilt_numbers)
     edits = make_edits(decision.choices, decision.origins)
     texts: dict[str, str] = {}
     results: dict[str, str] = {}
@@ -105,7 +105,7 @@ def plan_in_client(
         if message.is_user_message:
             continue
         node = nodes[message.handle]
-        record = scanned.transcript.read_record(node)
+        record = session_scan.transcript.read_record(node)
         edit = edits.get(node.number)
         edited = (edit(record) if edit else None) or record
         if message.role == records.ASSISTANT:
@@ -121,7 +121,7 @@ def plan_in_client(
             reference = decision.origins.origin_of_record(node.number).reference
             for block in records.list_results(edited):
                 results[get_string(block, "tool_use_id")] = _format_result(block, reference)
-    has_thinking = _has_thinking(scanned, messages_shown[end:])
+    has_thinking = _has_thinking(session_scan, messages_shown[end:])
     return ClientTrim(
         messages=(
             *_group_messages(messages_shown, range(start, end), silent_handles),
@@ -157,16 +157,16 @@ def _find_unpaired_calls(messages: Sequence[ShownMessage]) -> tuple[str, ...]:
     return tuple(sorted(called ^ answered))
 
 
-def decide_in_client(scanned: SessionScan, options: Options, where: Where) -> Decision:
+def decide_in_client(session_scan: SessionScan, options: Options, where: Where) -> Decision:
     """Decide on a trim of all messages, as ``plan_in_client`` does if the client matches its file.
 
     Raises UsageError.
     """
     rebuilt_numbers = set()
-    for node in scanned.transcript.chain:
+    for node in session_scan.transcript.chain:
         if node.kind == records.ASSISTANT or (node.kind == records.USER and node.results):
             rebuilt_numbers.add(node.number)
-    return _make_decision(scanned, options, where, rebuilt_numbers)
+    return _make_decision(session_scan, options, where, rebuilt_numbers)
 
 
 def is_worthwhile_in_client(decision: Decision, options: Options) -> bool:
@@ -187,11 +187,13 @@ def savings_differ(copy: int, in_place: int) -> bool:
 
 
 def _make_decision(
-    scanned: SessionScan, options: Options, where: Where, numbers: set[int]
+    session_scan: SessionScan, options: Options, where: Where, numbers: set[int]
 ) -> Decision:
     """Combine the rules' choices in the rebuilt records with the blocks that rebuilt records cannot contain."""
-    origins, trimmable = scanned.find_origins(where), scanned.collect_material(options)
-    chosen = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
+    origins, trimmable = session_scan.find_origins(where), session_scan.collect_material(options)
+    chosen = choose_pieces(
+        trimmable, options, origins, session_scan.scale, session_scan.context.tokens
+    )
     choices = []
     for choice_by_rule in chosen:
         if choice_by_rule.piece.number in numbers and choice_by_rule.piece.kind not in FIXED_KINDS:
@@ -203,7 +205,7 @@ def _make_decision(
             rule = "thinking" if piece.kind == THINKING_PIECE else "media"
             choice = make_choice(trimmable, OfferedPiece(piece), rule, origins)
             choices += [choice] if choice is not None else []
-    return count_decision(scanned, options, trimmable, choices, origins)
+    return count_decision(session_scan, options, trimmable, choices, origins)
 
 
 def _format_result(block: Record, original: OriginalReference) -> str:
@@ -220,16 +222,20 @@ def _format_result(block: Record, original: OriginalReference) -> str:
 
 
 def _group_messages(
-    shown: Sequence[ShownMessage], indexes: range, silent_handles: set[str], *, thinks: bool = False
+    shown_messages: Sequence[ShownMessage],
+    indexes: range,
+    silent_handles: set[str],
+    *,
+    thinks: bool = False,
 ) -> Iterator[int | tuple[int, ...]]:
     """Yield the index of each kept message, and each group of answers or results that becomes one message."""
-    rows = [index for index in indexes if shown[index].handle not in silent_handles]
+    rows = [index for index in indexes if shown_messages[index].handle not in silent_handles]
 
     def is_kept(message: ShownMessage) -> bool:
         return message.is_user_message or (thinks and message.role == records.ASSISTANT)
 
     for (is_unchanged, _), group in groupby(
-        rows, key=lambda index: (is_kept(shown[index]), shown[index].role)
+        rows, key=lambda index: (is_kept(shown_messages[index]), shown_messages[index].role)
     ):
         if is_unchanged:
             yield from group
@@ -237,14 +243,14 @@ def _group_messages(
             yield tuple(group)
 
 
-def _has_thinking(scanned: SessionScan, messages_of_turn: Sequence[ShownMessage]) -> bool:
+def _has_thinking(session_scan: SessionScan, messages_of_turn: Sequence[ShownMessage]) -> bool:
     """Check whether the answers of a running turn contain thinking, which the next request must return to the API.
 
     An unknown record counts as thinking.
     """
-    nodes_by_uuid = scanned.transcript.by_uuid
+    nodes_by_uuid = session_scan.transcript.by_uuid
     answers = []
     for message in messages_of_turn:
         if message.role == records.ASSISTANT:
             answers.append(nodes_by_uuid.get(message.handle))
-    return any(node is None or node.number in scanned.pieces.thinking_in for node in answers)
+    return any(node is None or node.number in session_scan.pieces.thinking_in for node in answers)

@@ -162,26 +162,28 @@ class TrimPlan(ChildPlan):
         return round(len(self.draft.block) / tokens.CHARACTERS_PER_TOKEN)
 
 
-def decide_trim(scanned: Trimmable, options: Options, where: Where) -> Decision:
+def decide_trim(session_scan: Trimmable, options: Options, where: Where) -> Decision:
     """Choose the pieces to trim, and count the savings.
 
     Raises UsageError for contradictory options.
     """
-    origins, trimmable = scanned.find_origins(where), scanned.collect_material(options)
-    choices = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
-    return count_decision(scanned, options, trimmable, choices, origins)
+    origins, trimmable = session_scan.find_origins(where), session_scan.collect_material(options)
+    choices = choose_pieces(
+        trimmable, options, origins, session_scan.scale, session_scan.context.tokens
+    )
+    return count_decision(session_scan, options, trimmable, choices, origins)
 
 
 def count_decision(
-    scanned: Trimmable,
+    session_scan: Trimmable,
     options: Options,
     trimmable: TrimMaterial,
     choices: Sequence[Choice],
     origins: Origins,
 ) -> Decision:
     """Count the savings of these ``choices``, which rules or a model made in the material."""
-    before = scanned.context
-    savings = count_savings(choices, origins, scanned.scale, before.tokens)
+    before = session_scan.context
+    savings = count_savings(choices, origins, session_scan.scale, before.tokens)
     trimmed_keys = {(choice.piece.number, choice.piece.address) for choice in choices}
     thoughts = set()
     for piece in trimmable.pieces:
@@ -356,12 +358,12 @@ class SessionScan:
         )
 
 
-def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
-    """Scan a session for a trim: its live part, or the ``whole`` file.
+def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> SessionScan:
+    """Scan a session for a trim: its live part, or the ``reads_whole_file`` file.
 
     Raises NothingToTrim if there is no conversation.
     """
-    if whole:
+    if reads_whole_file:
         pieces, survey = PieceCollector(), WriteObserver()
         transcript = scan_transcript(session.file, observers=(pieces, survey))
     else:

@@ -177,17 +177,17 @@ def make_choice(
     return Choice(piece, rule, tool, material.find_target(piece), text, kept_characters)
 
 
-def _make_placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
+def _make_placeholder(piece: Piece, tool: str, origins: Origins, reason: str) -> str:
     original = origins.origin_of_record(piece.number).reference
     if piece.kind == RESULT_PIECE:
-        return placeholders.result_placeholder(tool, piece.characters, original, why)
+        return placeholders.result_placeholder(tool, piece.characters, original, reason)
     if piece.kind == INPUT_PIECE:
-        return placeholders.input_placeholder(tool, piece.characters, original, why)
+        return placeholders.input_placeholder(tool, piece.characters, original, reason)
     if piece.kind == MEDIA_PIECE:
-        return placeholders.media_placeholder(piece.tokens, original, why)
+        return placeholders.media_placeholder(piece.tokens, original, reason)
     if piece.kind == PROMPT_PIECE:
         return placeholders.pasted_text_placeholder(
-            piece.characters - HEAD_CHARACTERS - TAIL_CHARACTERS, original, why
+            piece.characters - HEAD_CHARACTERS - TAIL_CHARACTERS, original, reason
         )
     if piece.kind == THINKING_PIECE:
         return ""  # clients neither send nor show the placeholder of an empty answer
@@ -195,7 +195,7 @@ def _make_placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> st
         ATTACHMENT_PIECE: placeholders.attachment_placeholder,
         TEXT_PIECE: placeholders.response_placeholder,
     }
-    return makers[piece.kind](piece.characters, original, why)
+    return makers[piece.kind](piece.characters, original, reason)
 
 
 def make_edits(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:

@@ -88,7 +88,7 @@ def trim_in_place(
         original,
         backup,
     ):
-        scanned = scan_session(session._replace(path=backup), whole=True)
+        scanned = scan_session(session._replace(path=backup), reads_whole_file=True)
         plan = plan_trim(replace(scanned, session=session), where, options)
         if not plan.is_worthwhile:
             return NothingWritten(_make_receipt(plan, []), plan)

@@ -250,9 +250,9 @@ def _make_hits(
     ]
 
 
-def build_file_name_term(requested: RequestedLine) -> Term:
+def build_file_name_term(requested_line: RequestedLine) -> Term:
     """Return the file's name as a search term; a command that writes the file contains it."""
-    name = os.path.basename(requested.path)
+    name = os.path.basename(requested_line.path)
     return Term(name, tuple(map(tuple, forms_of_word(name))), is_phrase=True)
 
 

@@ -215,11 +215,13 @@ class CodexThread:
             }
         return self.child_body(child, head, edited)
 
-    def child_body(self, child: Draft, head: bytes, edited: Mapping[int, Record]) -> RolloutBody:
-        """Return a child's items; the records in ``edited`` replace the items at their indexes."""
+    def child_body(
+        self, child: Draft, head: bytes, edited_records: Mapping[int, Record]
+    ) -> RolloutBody:
+        """Return a child's items; the records in ``edited_records`` replace the items at their indexes."""
         item_records = []
         for index, record in enumerate(self.child_records):
-            item_records.append(edited.get(index, record))
+            item_records.append(edited_records.get(index, record))
         return build_body(
             child, head, self.meta, item_records, self.environment_lines, drops_goal=self.has_goal
         )

@@ -322,7 +322,7 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
 
 
 def _build_failure_report(
-    files_plan: FilesPlan, copies_path: str, written_count: int, why: str
+    files_plan: FilesPlan, copies_path: str, written_count: int, reason: str
 ) -> tuple[str, str]:
     """Return the number of written files and the remedy. If no file was written, the copies are removed."""
     if not written_count:
@@ -332,6 +332,6 @@ def _build_failure_report(
         f"in {copies_path}."
     )
     return (
-        f"{written_count:,} of {len(files_plan.changes_to_write):,} files were put back, then: {why}",
+        f"{written_count:,} of {len(files_plan.changes_to_write):,} files were put back, then: {reason}",
         undo if written_count else "No file was changed. Run the command again.",
     )

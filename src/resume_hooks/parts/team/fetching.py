@@ -243,10 +243,10 @@ def _fetch_own_ancestors(
 
 
 def _record_fetched_files(
-    session: TeamSession, files: list[_FetchedFile], imported: ImportedSession, where: Where
+    session: TeamSession, files: list[_FetchedFile], imported_session: ImportedSession, where: Where
 ) -> None:
     """Record the fetched part of a session as uploaded, so that only later lines are sent."""
-    file, progress_by_file = imported.receipt.file, {}
+    file, progress_by_file = imported_session.receipt.file, {}
     with contextlib.suppress(OSError):  # If this fails, the next push sends everything again.
         for part in files:
             if part.name:
@@ -256,7 +256,9 @@ def _record_fetched_files(
             progress_by_file[part.name] = measure_progress(
                 path, os.path.getsize(path), part.record_count, part.chain_digest
             )
-        write_cursor(imported.session_id, Cursor(0, session.row, places=progress_by_file), where)
+        write_cursor(
+            imported_session.session_id, Cursor(0, session.row, places=progress_by_file), where
+        )
 
 
 @contextlib.contextmanager

@@ -198,10 +198,10 @@ def approved_plan(item: Record) -> str:
     return ""
 
 
-def _attached_files(before: str) -> list[str]:
+def _attached_files(leading_text: str) -> list[str]:
     """Return the rows of the files that an editor listed before a request."""
     rows = []
-    for row in before.partition(FILES_HEADING)[2].split("\n"):
+    for row in leading_text.partition(FILES_HEADING)[2].split("\n"):
         if row.startswith("# "):
             break
         if row.startswith("## "):

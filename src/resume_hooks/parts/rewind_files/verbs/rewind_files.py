@@ -150,7 +150,7 @@ def _build_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any]
         ),
         "files": [
             ValueWithFields(
-                change, {"status": _find_change_status(change, written=bool(copies_folder))}
+                change, {"status": _find_change_status(change, was_written=bool(copies_folder))}
             )
             for change in files_plan.changes
         ],
@@ -160,9 +160,9 @@ def _build_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any]
     }
 
 
-def _find_change_status(change: FileChange, *, written: bool) -> str:
+def _find_change_status(change: FileChange, *, was_written: bool) -> str:
     if change.action != "none":
-        if written:
+        if was_written:
             return "written"
         return "planned"
     if change.is_missing:
