@@ -51,7 +51,7 @@ _RESULT_NAMES = {"kept": "archived"}
 """The words for results that are shown under another name."""
 
 
-def archive(options: ArchiveOptions) -> int:
+def archive_or_list_sessions(options: ArchiveOptions) -> int:
     """Archive sessions, or show, verify or forget their copies."""
     options.refuse_combination(
         "verifying", "listing", "forgetting", "slim", remedy="Give one of them."

@@ -25,7 +25,7 @@ from resume_hooks.system.text import format_count
 _LEVEL_MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
 
-def doctor(options: DoctorOptions) -> int:
+def diagnose_installation(options: DoctorOptions) -> int:
     """Print the findings, the report, or the index's state. Return 1 if a finding is a problem."""
     if options.output is not None and not options.bundle:
         raise UsageError("-o is for the report", "Add --bundle.")

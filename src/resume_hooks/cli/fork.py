@@ -30,7 +30,7 @@ from resume_hooks.sessions.record_references import Reference
 from resume_hooks.sessions.session import Session
 
 
-def fork(options: ForkOptions) -> None:
+def fork_session(options: ForkOptions) -> None:
     """Create the copy."""
     options.refuse_combination("here", "home", "output_dir")
     folder = current_folder() if options.here else None

@@ -25,7 +25,7 @@ MAX_SHOWN_FINDINGS = 3
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def fsck(options: FsckOptions) -> int:
+def check_sessions(options: FsckOptions) -> int:
     """Check sessions, or repair a session. Return 1 if a session has errors or warnings."""
     if options.everywhere and (options.locator or options.repairing):
         raise UsageError(

@@ -44,7 +44,7 @@ REPEATED_NOTE = (
 )
 
 
-def handoff(options: HandoffOptions) -> Receipt | None:
+def hand_off_session(options: HandoffOptions) -> Receipt | None:
     """Create the child, or find an unused one of the same request, or print the child's opening."""
     _refuse_inconsistent_options(options)
     size = parse_size(options.size) if options.size else ""
@@ -256,7 +256,7 @@ def _find_editor_command() -> list[str]:
     return [editor]
 
 
-def rollover(options: RolloverOptions) -> Receipt:
+def roll_over_session(options: RolloverOptions) -> Receipt:
     """Create the child, with a summary unless ``--quick`` was given."""
     if not options.quick:
         # The modules that ask a model take 100 ms to load, and a quick rollover does not need them.

@@ -34,7 +34,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
 
-def info(options: InfoOptions) -> None:
+def print_info(options: InfoOptions) -> None:
     """Scan the session and print its facts."""
     session = options.locate_session(foreign=True)
     piece_counts = PieceCollector()

@@ -29,7 +29,7 @@ DEFAULT_SESSION_HINT = (
 )
 
 
-def lineage(options: LineageOptions) -> None:
+def print_lineage(options: LineageOptions) -> None:
     """Print the ancestors and the session itself, or the first ancestor, or the descendants.
 
     If a part's option was given, the part returns the rows and notes. It receives the options and

@@ -55,7 +55,7 @@ from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.turns import TurnRange, parse_turns
 
 
-def read(options: ReadOptions) -> None:
+def print_records(options: ReadOptions) -> None:
     """Print the requested records."""
     _refuse_combinations(options)
     if options.paged:

@@ -47,7 +47,7 @@ RESOLVERS_OF_WHOLE_NAMES = tuple(
 )
 
 
-def resume(options: ResumeOptions) -> None:
+def resume_session(options: ResumeOptions) -> None:
     """Ask which session to continue and how, and start the client.
 
     Without a terminal, compare the ways.

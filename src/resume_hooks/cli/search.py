@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _CURRENT_SESSION = "."
 
 
-def search(options: SearchOptions) -> None:
+def print_search(options: SearchOptions) -> None:
     """Print the hits."""
     refuse_unknown_options(options.words)
     for search_by_option in options.functions_for_part_options(questions.search_by_option):

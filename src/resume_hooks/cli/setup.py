@@ -53,7 +53,7 @@ OPEN_SESSIONS_NOTE = "an open session above 60,000 tokens uses the new line afte
 SESSIONS_STAY_NOTE = "Your sessions stay, including those created by handoff."
 
 
-def config(options: ConfigOptions) -> None:
+def print_or_change_settings(options: ConfigOptions) -> None:
     """Print settings. If a value is given, first change the setting."""
     if options.key in settings.FORMER_SETTINGS:
         raise UsageError(
@@ -137,7 +137,7 @@ def _vault_notes(where: Where) -> list[str]:
     ]
 
 
-def install(options: InstallOptions) -> int:
+def install_or_remove_plugin(options: InstallOptions) -> int:
     """Register the plugin, or remove it.
 
     With ``--completion``, only print a script. Return 1 if the client refused to remove the plugin.

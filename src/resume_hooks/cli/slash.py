@@ -18,7 +18,7 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_text
 
 
-def slash(options: SlashOptions) -> None:
+def answer_slash_command(options: SlashOptions) -> None:
     """Print the card."""
     trigger = recognise_trigger(f"{SLASH}{options.trigger}")
     if trigger is None or trigger.text:

@@ -264,7 +264,7 @@ class _TrimEstimate(NamedTuple):
 def compare_strategies(
     session: SessionFile, where: Where, instant: str, *, max_live_bytes: int = MAX_QUICK_BYTES
 ) -> Comparison:
-    """Compare the strategies at the instant ``instant``. Estimate a trim only if the live part has at most ``max_live_bytes`` bytes.
+    """Compare the strategies at an instant. Estimate a trim only up to ``max_live_bytes`` of the live part.
 
     Raises the same errors as ``scan_session``.
     """

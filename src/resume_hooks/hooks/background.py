@@ -68,7 +68,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
         is_over = _stop_condition(WORK_SECONDS, find_client_pid())
     expiring_sessions.archive_expiring_sessions(event, is_over, is_at_start=False)
     archive_pending(Where(), is_over)
-    claims.clean_up_after_kills(Where())
+    claims.remove_sidecars_of_killed_commands(Where())
     with contextlib.suppress(OSError):
         link_sessions.link_all_sessions(Where(), is_over)
     note, now = hook_state.read_note(_VAULT_NOTE), time.time()

@@ -502,7 +502,7 @@ class TurnReader:
                     self._commands[call] = answered_command
 
     def commands_of_turns(self, requested_turns: TurnRange | None = None) -> list[ShellCall]:
-        """Return the shell commands in the order of their calls, either all or those of the ``requested_turns`` turns."""
+        """Return the shell commands in the order of their calls, either all or those of the requested turns."""
         turn_range = self._find_lines_of_turns(requested_turns)
         commands = []
         for command in self._commands.values():

@@ -47,7 +47,7 @@ def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) ->
 
         purge.remove_scrub_leftovers(config_home.where)
     else:
-        claims.clean_up_after_kills(config_home.where)
+        claims.remove_sidecars_of_killed_commands(config_home.where)
     assert not left[0].exists()
     assert (outputs / "x.txt").exists()
     assert not (config_home.config / "resume-hooks" / "making").exists() or by != "the next child"
@@ -65,7 +65,7 @@ def test_the_cleanup_keeps_other_folders(config_home: ConfigHome) -> None:
     write_session(project, session_id(2), conversation(1))
     (folder / f"{2**22 + 1}.{session_id(3)}...").touch()
     (folder / "odd").touch()
-    claims.clean_up_after_kills(config_home.where)
+    claims.remove_sidecars_of_killed_commands(config_home.where)
     assert (project / session_id(1)).is_dir()
     assert (project / session_id(2)).is_dir()
     assert {path.name for path in folder.iterdir()} == {

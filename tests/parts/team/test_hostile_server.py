@@ -522,7 +522,7 @@ def test_a_push_has_a_limit(
             with pytest.raises(
                 TeamFailed, match=r"for 11111111-.*; pushed before it: 0 of 1 session$"
             ):
-                team_verb.push(options)
+                team_verb.push_sessions(options)
     finally:
         server.close()
     assert len(names) < 8

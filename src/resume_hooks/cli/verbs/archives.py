@@ -55,7 +55,7 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
     dry_run: bool = DRY_RUN
 
 
-class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
+class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive_or_list_sessions"):
     """Archive sessions in the vault, with all their files, for longer than the client keeps them.
 
     SESSION defaults to the latest session of this folder. A copy is compressed to about an eighth of the

@@ -42,7 +42,7 @@ class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline
     max_chars: int = MAX_CHARS
 
 
-class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
+class ReadOptions(VerbOptions, body="resume_hooks.cli.read:print_records"):
     """Print records of a session: one by its reference REF, <session>:<record>, or several of SESSION.
 
     <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> is a

@@ -20,7 +20,7 @@ class _WayChoice(click.Choice):  # type: ignore[type-arg]  # generic since click
         return super().convert(_FORMER_WAYS.get(value, value), param, ctx)
 
 
-class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
+class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume_session"):
     """Choose a session, compare what continuing it would cost, and continue.
 
     On a terminal, without an exact SESSION, you choose from a list that is searched as you type.

@@ -62,7 +62,7 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
     part_options: Any = PART_OPTIONS
 
 
-class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
+class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:print_lineage"):
     """Show a session's ancestors, oldest first, then the session itself; or its descendants.
 
     An ancestor without a file is shown as missing, or as an archived copy if the vault has one.
@@ -89,7 +89,7 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
     part_options: Any = PART_OPTIONS
 
 
-class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
+class InfoOptions(SessionOptions, body="resume_hooks.cli.info:print_info"):
     """Show a session: id, file, title, dates, turns, context tokens, records, damage.
 
     For a session that only the vault has, the file is the archived copy.

@@ -36,7 +36,7 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
 
     If the state folder is not writable, no claim is written.
     """
-    clean_up_after_kills(where)
+    remove_sidecars_of_killed_commands(where)
     folder, state_existed = os.path.join(where.state, CLAIMS_FOLDER), os.path.lexists(where.state)
     claim_path = os.path.join(folder, f"{os.getpid()}.{session_id}.{project}")
     with contextlib.suppress(OSError):
@@ -53,7 +53,7 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
                 removal.remove_empty(where.state, os.path.dirname(where.state), follow_root=True)
 
 
-def clean_up_after_kills(where: Where) -> None:
+def remove_sidecars_of_killed_commands(where: Where) -> None:
     """Remove the sidecars of children whose command was killed before it finished."""
     folder = os.path.join(where.state, CLAIMS_FOLDER)
     try:

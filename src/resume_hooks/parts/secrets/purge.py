@@ -171,7 +171,7 @@ def remove_scrub_leftovers(where: Where) -> None:
         remove_stale_temporaries(folder)
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
-    claims.clean_up_after_kills(where)
+    claims.remove_sidecars_of_killed_commands(where)
     commit.remove_leftovers(where)
     for archived in (*manifest.list_archived(where), *list_deleted(where)):
         with (

@@ -53,7 +53,7 @@ _MORE_SESSIONS_NOTES = [
 ]
 
 
-def push(options: PushOptions) -> None:
+def push_sessions(options: PushOptions) -> None:
     """Send sessions, or preview what would be sent."""
     from resume_hooks.parts.team import (
         background,
@@ -126,7 +126,7 @@ def _make_slow_push_error(session: SessionFile, done_count: int, count: int) -> 
     )
 
 
-def pull(options: PullOptions) -> None:
+def pull_session_copy(options: PullOptions) -> None:
     """Fetch a session, or remove copies that you may no longer read."""
     from resume_hooks.parts.team import fetching  # as in push
 
@@ -154,7 +154,7 @@ def pull(options: PullOptions) -> None:
     )
 
 
-def sessions(options: SessionsOptions) -> None:
+def print_sessions(options: SessionsOptions) -> None:
     """Print the sessions that you may see."""
     team = membership.get_joined_team(options.where)
     with connect_to_team(team.service) as db:
@@ -168,12 +168,12 @@ def sessions(options: SessionsOptions) -> None:
     )
 
 
-def search(options: SearchOptions) -> None:
+def print_search(options: SearchOptions) -> None:
     """Print the hits of a search in the team's sessions."""
     answer_search(options, only_own=options.mine)
 
 
-def resume(options: ResumeOptions) -> None:
+def resume_from_team(options: ResumeOptions) -> None:
     """Create a local session from one of the team's sessions, and optionally start the client."""
     from resume_hooks.cli.child import (
         refuse_start_in_other_folder,
@@ -222,7 +222,7 @@ def resume(options: ResumeOptions) -> None:
         )
 
 
-def share(options: ShareOptions) -> None:
+def share_own_session(options: ShareOptions) -> None:
     """Share a session."""
     if options.until and options.whom in {"project", "team"}:
         raise UsageError(
@@ -236,14 +236,14 @@ def share(options: ShareOptions) -> None:
     )
 
 
-def unshare(options: UnshareOptions) -> None:
+def unshare_own_session(options: UnshareOptions) -> None:
     """Make a session private again."""
     _change_own_session(
         options, lambda db, session: sharing.unshare_session(session, db), "private again"
     )
 
 
-def forget(options: ForgetOptions) -> None:
+def forget_own_session(options: ForgetOptions) -> None:
     """Ask for confirmation, then remove a session from the server."""
     is_asking = options.must_ask("Forgetting")
     team = membership.get_joined_team(options.where)

@@ -32,7 +32,7 @@ _LOCKED_SESSIONS_QUERY = (
 )
 
 
-def init(options: InitOptions) -> None:
+def create_schema(options: InitOptions) -> None:
     """Create or upgrade the database schema, or print the SQL for it."""
     service, version = validate_service(options.service), 0
     if options.upgrade:
@@ -65,7 +65,7 @@ def init(options: InitOptions) -> None:
     print_team_answer(options, data, lambda: sql if options.sql else text)
 
 
-def join(options: JoinOptions) -> None:
+def join_service(options: JoinOptions) -> None:
     """Join the team."""
     team = membership.join_team(options.service, options.where)
     print_team_answer(
@@ -75,7 +75,7 @@ def join(options: JoinOptions) -> None:
     )
 
 
-def projects(options: ProjectsOptions) -> None:
+def print_or_change_projects(options: ProjectsOptions) -> None:
     """Add or remove a project if requested, and print the pushed projects."""
     team = membership.get_joined_team(options.where)
     key, change, text = (
@@ -122,7 +122,7 @@ def projects(options: ProjectsOptions) -> None:
     )
 
 
-def member(options: MemberOptions) -> None:
+def record_member(options: MemberOptions) -> None:
     """Ask for confirmation, then record who a member is, or that the member left."""
     if (options.change == "give") is not bool(options.to) and options.change != "keep":
         raise UsageError(
@@ -177,7 +177,7 @@ def _describe_unfinished_transaction(held_sessions: _LockedSessions) -> str:
     )
 
 
-def status(options: StatusOptions) -> None:
+def print_status(options: StatusOptions) -> None:
     """Print the team, the pushed projects and the waiting sessions."""
     from resume_hooks.parts.team import background  # takes 80 ms to import
 
@@ -199,7 +199,7 @@ def status(options: StatusOptions) -> None:
     print_team_answer(options, data, lambda: facts_table(facts))
 
 
-def leave(options: LeaveOptions) -> None:
+def leave_joined_team(options: LeaveOptions) -> None:
     """Forget the team on this machine."""
     membership.get_joined_team(options.where)
     membership.leave_team(options.where)
