@@ -548,6 +548,16 @@ def test_a_command_into_a_removed_folder_is_not_listed(
     assert texts(talk.runs("cd /home/user/wt && make test").digest(config_home), "commands")
 
 
+def test_a_worktree_of_codex_is_not_a_temporary_folder(config_home: ConfigHome) -> None:
+    """The checks of a script that ran there are listed, unlike those in Codex's other folders."""
+    script = "make test\nmake lint\ngit diff --check"
+    codex = "/home/user/.codex"
+    talk = Talk().prompt("go").runs(script, "fine", cwd=f"{codex}/plugins/x")
+    assert texts(talk.digest(config_home), "commands") == []
+    talk.runs(script, "fine", cwd=f"{codex}/worktrees/98e4/proj")
+    assert texts(talk.digest(config_home), "commands") == ["make test", "make lint"]
+
+
 def test_a_removal_that_failed_removes_nothing(config_home: ConfigHome) -> None:
     """The command can be run again, because its folder is still there."""
     talk = Talk().prompt("go").runs("cd /home/user/wt && make test")

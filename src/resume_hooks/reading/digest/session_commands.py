@@ -612,7 +612,8 @@ def _find_complaint(run: ShellRun) -> str:
 
 
 TEMPORARY_PATH = compile_lazily(
-    r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad|\.codex)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
+    r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad|\.codex(?!/worktrees/))/|"
+    r"\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
 """Files that no longer exist or are useless when the work continues."""
