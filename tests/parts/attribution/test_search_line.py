@@ -362,7 +362,9 @@ def test_the_note_counts_sessions_not_indexed_yet(
         early = search_line(repo, "sums.py:2", limit=0)
     assert (early.hits, early.unindexed_count, early.is_complete) == ([], 1, False)
     assert "Nothing found in what is indexed" in result_text(early)
-    assert "1 file not indexed yet may hold more: search again in a minute." in result_text(early)
+    assert "1 file not indexed yet may contain more: search again in a minute." in result_text(
+        early
+    )
     assert [hit.session_id for hit in search_line(repo, "sums.py:2").hits] == [session_id(1)]
 
 

@@ -348,7 +348,7 @@ def test_the_lineage_of_a_fork_has_its_parent(config_home: ConfigHome, home: Pat
     assert len(scan_transcript(fork).chain) == 3
     parent.unlink()
     fork = find_thread(config_home, OTHER).path
-    assert b"What was said before is not there" in Path(fork).read_bytes()
+    assert b"The earlier conversation is missing" in Path(fork).read_bytes()
     assert len(scan_transcript(fork).chain) == 1
     assert [row.status for row in LineageFinder(config_home.where).find_lineage(fork)] == [
         "missing",

@@ -241,7 +241,9 @@ def test_files_without_a_misspelled_word_may_still_match(
         False,
     )
     assert "nothing found yet" in result_text(result)
-    assert "4 files not indexed yet may hold more: search again in a minute." in result_text(result)
+    assert "4 files not indexed yet may contain more: search again in a minute." in result_text(
+        result
+    )
     assert [hit.session_id for hit in search_index(["quaue"], Scope(), config_home.where).hits] == [
         session_id(3)
     ]

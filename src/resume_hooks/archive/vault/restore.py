@@ -55,7 +55,7 @@ MIN_DAYS_LEFT = 7
 """The minimum number of days before the client may delete a restored session for its age."""
 
 AGE_WARNING = (
-    "It is older than the {kept} for which the client keeps sessions, so its date was changed: "
+    "It is older than the {kept} for which the client keeps sessions, so it was dated later: "
     "it has {left} left."
 )
 LOST_FILE_WARNING = "{place} is neither in the trash nor in its place: it was not restored."

@@ -243,7 +243,9 @@ def test_a_shared_page_lists_the_removed_secrets_first(
     with pack_bundle(told, config_home.where) as bundle:
         (tmp_path / "shared.html").write_bytes(b"".join(bundle.chunks(told)))
     page, troubles = open_page(tmp_path / "shared.html", java_script_enabled=scripts)
-    assert page.locator("main > aside").inner_text().startswith("This file holds the session, too.")
+    assert (
+        page.locator("main > aside").inner_text().startswith("This file also contains the session.")
+    )
     assert page.locator("text=Fixed: it waits now.").is_visible()
     assert BUNDLE_START.split('"')[1] not in page.locator("body").inner_text()
     if scripts:
