@@ -57,7 +57,7 @@ class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume_session
 class ContinueOptions(SessionOptions, body="resume_hooks.cli.continue_:continue_session"):
     """Start the client on the latest session of this folder, or on SESSION, in the session's own folder.
 
-    Without a terminal, only print the command.
+    If a running client has the session open, ask first. Without a terminal, only print the command.
 
     \b
     Examples:
