@@ -9,7 +9,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from claude_agent_sdk.testing import run_session_store_conformance
 
 from resume_hooks.team import PostgresSessionStore
 from tests.parts.team.conftest import Machine
@@ -25,6 +24,8 @@ ODD = [
 
 def test_the_store_fulfills_the_sdks_contracts(alice: Machine, root: Connection) -> None:
     """Each runs on an empty store."""
+    # takes a second to import, which each worker would need
+    from claude_agent_sdk.testing import run_session_store_conformance
 
     def empty_store() -> Any:
         root.execute("truncate team.sdk_part cascade")
