@@ -1,7 +1,6 @@
-"""Small builders of records and session files, in the form that the client writes them.
+"""Builders of records and session files in the form that the client writes.
 
-Instants are given as seconds (int or float) after ``EPOCH`` or as ready ISO strings; uuids may be
-any string.
+Instants are seconds after ``EPOCH`` or ISO strings; uuids may be any string.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ VERSION = "2.1.329"
 
 
 class ConfigHome(NamedTuple):
-    """A config home of a test's own: ``where`` for functions, ``environ`` for programs."""
+    """A temporary config home: ``where`` for functions, ``environ`` for programs."""
 
     root: Path
     config: Path
@@ -43,11 +42,11 @@ class ConfigHome(NamedTuple):
 
     @property
     def where(self) -> Where:
-        """The paths and the environment for functions."""
+        """Return the paths and the environment for functions."""
         return Where(self.environ)
 
     def project(self, cwd: str = CWD) -> Path:
-        """The project folder of a working directory, made."""
+        """Make and return the project folder of a working directory."""
         folder = self.config / "projects" / project_key(cwd)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -59,7 +58,7 @@ def session_id(number: int) -> str:
 
 
 def instant(ts: float | str) -> str:
-    """The instant ``ts`` seconds after EPOCH as transcripts write it; strings pass as they are."""
+    """Return the instant ``ts`` seconds after EPOCH as in transcripts. Strings are returned unchanged."""
     if isinstance(ts, str):
         return ts
     moment = EPOCH + timedelta(seconds=ts)
@@ -69,7 +68,7 @@ def instant(ts: float | str) -> str:
 def chain_record(
     kind: str, *, uuid: str, parent: str | None, ts: float | str, session_id: str, **extra: Any
 ) -> Record:
-    """A record that is linked by uuid, with the client's envelope; ``extra`` fields are added or replaced."""
+    """Return a linked record with the client's envelope. ``extra`` fields are added or replaced."""
     return {
         "parentUuid": parent,
         "isSidechain": False,
@@ -95,7 +94,7 @@ def user(
     session_id: str = SESSION,
     **extra: Any,
 ) -> Record:
-    """A user record: a prompt, or blocks."""
+    """Return a user record: a prompt or blocks."""
     message = {"role": "user", "content": content}
     return chain_record(
         "user", uuid=uuid, parent=parent, ts=ts, session_id=session_id, message=message, **extra
@@ -114,10 +113,11 @@ def assistant(
     model: str = "claude-opus-4-5",
     **extra: Any,
 ) -> Record:
-    """An assistant record; a string becomes one text block.
+    """Return an assistant record; a string becomes one text block.
 
-    ``tokens`` is what the API counted in all (10 of them output), or a whole usage object; 0 leaves
-    the usage out. ``message_id`` is the record's own unless given: records of one answer share it.
+    ``tokens`` is the total that the API counted (10 of them output), or a whole usage object; 0
+    omits the usage. Records of one answer share a ``message_id``, which is the record's own by
+    default.
     """
     message: Record = {
         "model": model,
@@ -141,7 +141,7 @@ def assistant(
 
 
 def usage(total: int) -> Record:
-    """A usage object whose counts sum up to ``total`` tokens (10 or more)."""
+    """Return a usage object whose counts sum up to ``total`` tokens (10 or more)."""
     return {
         "input_tokens": 3,
         "cache_creation_input_tokens": 2,
@@ -151,12 +151,12 @@ def usage(total: int) -> Record:
 
 
 def call(call_id: str, name: str = "Read", **tool_input: Any) -> Record:
-    """A tool_use block."""
+    """Return a tool_use block."""
     return {"type": "tool_use", "id": call_id, "name": name, "input": tool_input}
 
 
 def result(call_id: str, content: str | list[Record] = "ok", **extra: Any) -> Record:
-    """A tool_result block."""
+    """Return a tool_result block."""
     return {"type": "tool_result", "tool_use_id": call_id, "content": content, **extra}
 
 
@@ -169,18 +169,18 @@ def tool_use(
     tool_input: Record | None = None,
     **rest: Any,
 ) -> Record:
-    """An assistant record that makes one tool call; ``rest`` as for ``assistant``."""
+    """Return an assistant record with one tool call; ``rest`` as for ``assistant``."""
     return assistant([call(call_id, name, **(tool_input or {}))], uuid=uuid, parent=parent, **rest)
 
 
 def tool_result(
     call_id: str, content: str | list[Record] = "ok", *, uuid: str, parent: str | None, **rest: Any
 ) -> Record:
-    """A user record that answers one tool call; ``rest`` as for ``user``."""
+    """Return a user record that answers one tool call; ``rest`` as for ``user``."""
     return user([result(call_id, content)], uuid=uuid, parent=parent, **rest)
 
 
-def script(
+def repl_script(
     made: Iterable[tuple[str, Record, Any]],
     *,
     uuid: str,
@@ -190,10 +190,11 @@ def script(
     ts: float | str = 0,
     session_id: str = SESSION,
 ) -> list[Record]:
-    """A script of the tool REPL and its answer, then what it called: tools, their inputs, and what each gave.
+    """Return a script of the tool REPL with its result, then the calls that it made.
 
-    What a tool gave is what the client notes next to a result; an ``Exception`` stands for an error.
-    Records are linked in order; the last one's uuid is ``{uuid}-end``.
+    Each call has a tool, its input, and the details that the client stores next to a result; an
+    ``Exception`` stands for an error. Records are linked in order; the last one's uuid is
+    ``{uuid}-end``.
     """
     at: Record = {"ts": ts, "session_id": session_id}
     given = {"code": code, "description": "Run a script"}
@@ -237,7 +238,7 @@ def system(
     session_id: str = SESSION,
     **extra: Any,
 ) -> Record:
-    """A system record."""
+    """Return a system record."""
     return chain_record(
         "system", uuid=uuid, parent=parent, ts=ts, session_id=session_id, subtype=subtype, **extra
     )
@@ -246,7 +247,7 @@ def system(
 def progress(
     *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION
 ) -> Record:
-    """A progress record of clients 2.1.7 to 2.1.72: part of the links, never of the conversation."""
+    """Return a progress record of clients 2.1.7 to 2.1.72: linked, but not part of the conversation."""
     data = {"type": "hook_progress", "hookEvent": "PostToolUse"}
     return chain_record(
         "progress", uuid=uuid, parent=parent, ts=ts, session_id=session_id, data=data
@@ -262,7 +263,7 @@ def attachment(
     session_id: str = SESSION,
     **extra: Any,
 ) -> Record:
-    """An attachment whose ``rendered`` text is sent with the conversation."""
+    """Return an attachment whose ``rendered`` text is sent with the conversation."""
     body = {"type": "hook_additional_context", "content": [rendered]}
     sent = {
         "attachment": body,
@@ -286,7 +287,10 @@ def boundary(
     preserved: Record | None = None,
     **extra: Any,
 ) -> Record:
-    """A compact_boundary after the record ``before``; ``segment``/``preserved`` are the metadata of kept messages."""
+    """Return a compact_boundary after the record ``before``.
+
+    ``segment`` and ``preserved`` are the metadata of kept messages.
+    """
     metadata: Record = {"trigger": "auto", "preTokens": 150_000}
     if segment is not None:
         metadata["preservedSegment"] = segment
@@ -308,25 +312,25 @@ def boundary(
 def summary(
     text: str, *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION
 ) -> Record:
-    """The user record that follows a boundary and carries its summary."""
+    """Return the user record with the summary that follows a boundary."""
     marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
     return user(text, uuid=uuid, parent=parent, ts=ts, session_id=session_id, **marks)
 
 
 def last_prompt(leaf: str, text: str = "go on", session_id: str = SESSION) -> Record:
-    """The metadata record that names the current branch."""
+    """Return the metadata record that names the current branch."""
     return {"type": "last-prompt", "lastPrompt": text, "leafUuid": leaf, "sessionId": session_id}
 
 
 def custom_title(title: str, session_id: str = SESSION) -> Record:
-    """The metadata record with a title from a user."""
+    """Return the metadata record with a title from a user."""
     return {"type": "custom-title", "customTitle": title, "sessionId": session_id}
 
 
 def conversation(
     turns: int, *, session_id: str = SESSION, prefix: str = "r", start: float = 0
 ) -> list[Record]:
-    """A plain chain of prompts and answers: records ``r0``, ``r1``... one second apart, tokens growing."""
+    """Return a chain of prompts and answers one second apart: records ``r0``, ``r1`` and so on."""
     records: list[Record] = []
     for number in range(2 * turns):
         ts, parent = start + number, f"{prefix}{number - 1}" if number else None
@@ -355,20 +359,20 @@ def conversation(
     return records
 
 
-def store(config: Path, **values: object) -> None:
-    """Store settings of ours, as ``resume-hooks config`` does, in a client's configuration folder."""
+def store_settings(config: Path, **values: object) -> None:
+    """Store settings of ours in a client's configuration folder, as ``resume-hooks config`` does."""
     state = config / "resume-hooks"
     state.mkdir(mode=0o700, exist_ok=True)
     (state / "settings.json").write_bytes(orjson.dumps({"version": 1, **values}))
 
 
 def line(record: Record | bytes) -> bytes:
-    """One line without its ending: compact JSON; bytes pass as they are."""
+    """Return one line without its ending as compact JSON. Bytes are returned unchanged."""
     return record if isinstance(record, bytes) else orjson.dumps(record)
 
 
 def session_bytes(records: Iterable[Record | bytes]) -> bytes:
-    """A whole file: every record on its line."""
+    """Return a whole file with one record on each line."""
     return b"".join(line(record) + b"\n" for record in records)
 
 
@@ -379,7 +383,7 @@ def write_session(
     *,
     mtime: float | None = None,
 ) -> str:
-    """Write ``<session_id>.jsonl`` into ``folder`` (made where missing) and return its path."""
+    """Write ``<session_id>.jsonl`` into ``folder``, which is made if necessary, and return its path."""
     path = Path(folder) / f"{session_id}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(session_bytes(records))

@@ -1,4 +1,4 @@
-"""Owns what every test stands on: no test can reach the real home, and a home of its own where it wants one."""
+"""Fixtures and hooks of all tests: no test can reach the real home, and each may have its own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ROOM = 4 << 30
 """Bytes that a whole run can take there."""
 
 
-def _takes_the_tests(folder: str) -> bool:
+def _has_room_for_tests(folder: str) -> bool:
     """Check whether a folder is writable, has space, and may run programs."""
     if not os.access(folder, os.W_OK):
         return False
@@ -55,7 +55,7 @@ def _takes_the_tests(folder: str) -> bool:
     return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= ROOM
 
 
-if _takes_the_tests(MEMORY):
+if _has_room_for_tests(MEMORY):
     os.environ.setdefault(ROOT, MEMORY)
 
 settings.register_profile("tests", deadline=None)  # on a busy machine any example may take its time
@@ -97,11 +97,8 @@ class RealHomeTouched(AssertionError):
     """A test reached for a real client's folder."""
 
 
-def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """Raise for any touch of the real client's folder.
-
-    An audit hook sees every path that Python opens.
-    """
+def _refuse_real_home(event: str, arguments: tuple[Any, ...]) -> None:
+    """Raise if an audit event touches the folder of a real client."""
     if event not in _EVENTS:
         return
     for path in arguments[:2]:
@@ -112,12 +109,12 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
             )
 
 
-sys.addaudithook(_watch)
+sys.addaudithook(_refuse_real_home)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Under ``-n`` run the tests of one real session in one process, so that it is read once."""
+    """With ``-n``, run the tests of one real session in one process, so that it is read once."""
     if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
         config.option.dist = "loadgroup"
 
@@ -134,7 +131,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers a core: tests wait for clients, for locks, and for limits of time to pass."""
+    """Return two workers for each core: tests wait for clients, locks and time limits."""
     return 2 * (os.cpu_count() or 1)
 
 
@@ -201,19 +198,19 @@ HERE = list(map(seam.is_installed, NAMES))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--apart``: ``make core`` runs the rest."""
+    """Add ``--apart``, which omits the tests that ``make core`` runs."""
     parser.addoption(
         "--apart", action="store_true", help="leave out what make core runs, and no part changes"
     )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import omitted tests: those that ``make core`` runs whole, and those of a missing part."""
+    """Do not import tests that ``make core`` runs whole, and tests of missing parts."""
     if not collection_path.match("test_*.py"):
         return None
     if not all(HERE):
         here_alone = not any(HERE) and _is_below_parts(collection_path)
-        return not (here_alone or _asks_for_parts(collection_path)) or None
+        return not (here_alone or _needs_parts(collection_path)) or None
     if not config.getoption("--apart") or not _is_below_parts(collection_path):
         return None
     return (
@@ -252,7 +249,7 @@ def _is_below_parts(path: Path) -> bool:
     return not BELOW_PARTS.isdisjoint({file.parts[0], str(file)})
 
 
-def _asks_for_parts(path: Path) -> bool:
+def _needs_parts(path: Path) -> bool:
     """Check whether a test file is in AT_THE_SEAM, or a core test that names parts."""
     file = path.relative_to(REPO / "tests")
     names = r"\b(parts|part_table|seam)\b"
@@ -268,7 +265,7 @@ def _is_wide(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Under REQUIRE_ALL=1 count a skipped test as failed."""
+    """With REQUIRE_ALL=1, count a skipped test as failed."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("REQUIRE_ALL") == "1":
         report.outcome = "failed"
@@ -292,10 +289,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_real_home() -> Iterator[None]:
-    """HOME leads nowhere, and nothing of a client that may run these tests is in the environment.
+    """Set HOME to a missing folder and remove the variables of an outer client.
 
-    ``resume-hooks`` is on PATH, whether the venv of these tests is activated or not: messages name
-    it as they find it.
+    ``resume-hooks`` is on PATH, whether the venv of these tests is activated or not, because
+    messages depend on it.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
@@ -311,7 +308,7 @@ def no_real_home() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
-    """The process that every run of ``cli`` is forked from."""
+    """Start the process that every run of ``cli`` is forked from."""
     server = ForkServer(str(REPO / "src"), str(REPO))
     yield server
     server.close()
@@ -319,7 +316,10 @@ def fork_server() -> Iterator[ForkServer]:
 
 @pytest.fixture
 def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """A fresh HOME with its CLAUDE_CONFIG_DIR; ``environ`` contains the same two for functions that take one."""
+    """Return a fresh HOME with its CLAUDE_CONFIG_DIR.
+
+    ``environ`` contains the same two variables for functions that take an environment.
+    """
     home = ConfigHome.at(tmp_path / "home")
     for name, value in home.environ.items():
         monkeypatch.setenv(name, value)
@@ -328,10 +328,10 @@ def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
 
 @pytest.fixture
 def git(tmp_path: Path) -> Any:
-    """Run git in a folder, without anybody's settings; what it prints."""
+    """Return a function that runs git in a folder without the user's settings, and returns its output."""
     need("git", shutil.which("git"), "install git")
 
-    def run(folder: Path, *words: str) -> str:
+    def run_git(folder: Path, *words: str) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
         env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
@@ -340,4 +340,4 @@ def git(tmp_path: Path) -> Any:
             command, cwd=folder, env=env, stderr=quiet, timeout=60, text=True
         ).strip()
 
-    return run
+    return run_git

@@ -1,6 +1,6 @@
-"""The real sessions of the corpus, one after the other: what is read of one is read once for all tests that ask.
+"""Real sessions of the corpus, each read once for all tests.
 
-``real_session`` is a fixture of the whole run, so that pytest puts the tests of one session
+``real_session`` is a fixture of the whole run, so that pytest runs the tests of one session
 together, in one process.
 """
 
@@ -33,26 +33,23 @@ class RealSession:
 
     @cached_property
     def transcript(self) -> Transcript:
-        """The file, scanned. NotATranscript for the one that is none."""
+        """Return the scanned file. NotATranscript for the foreign file."""
         return scan_transcript(str(self.path))
 
     @cached_property
     def lines(self) -> list[bytes]:
-        """Its lines, without their line feeds."""
+        """Return its lines without line feeds."""
         return self.path.read_bytes().split(b"\n")
 
     @cached_property
     def digest(self) -> Digest:
-        """The digest, as of a machine without other sessions.
-
-        An empty one of what no digest is made of.
-        """
+        """Return its digest as on a machine without other sessions; empty for the foreign file."""
         nowhere = Where({"HOME": "/nowhere", "CLAUDE_CONFIG_DIR": "/nowhere"})
         return Digest() if self.is_foreign else build_digest(self.file, nowhere)
 
     @property
     def file(self) -> SessionFile:
-        """The session as verbs take it."""
+        """Return the session as verbs take it."""
         return SessionFile(self.path.stem, str(self.path), 0, self.size)
 
     @property
@@ -65,11 +62,8 @@ class RealSession:
         """Check whether its live chain has messages; some files have none on purpose."""
         return any(node.is_message for node in self.transcript.chain)
 
-    def copied_to(self, folder: Path) -> Path:
-        """A copy in a project folder, under its own id.
-
-        Under a made-up one where its name is none.
-        """
+    def copy_to(self, folder: Path) -> Path:
+        """Copy it into a project folder under its own id, or under SESSION if its name is not an id."""
         copy = folder / f"{self.path.stem if is_session_id(self.path.stem) else SESSION}.jsonl"
         shutil.copyfile(self.path, copy)
         return copy

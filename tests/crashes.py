@@ -1,4 +1,4 @@
-"""Ways to stop a writer in the middle: killed at a step, on a full disk, without the right to write."""
+"""Ways to stop a writer halfway: a kill at a step, a full disk, missing permissions."""
 
 from __future__ import annotations
 
@@ -38,13 +38,9 @@ Beside them whatever opens a file to write.
 
 
 def crashes(prepare: Callable[[], Callable[[], object]], *, every: int = 1) -> Iterator[bool]:
-    """Kill a work before its first change of the disk, then before a later one each time, until it gets to the end.
-
-    Each try does what ``prepare`` gave just before, in a process of its own; yields whether that
-    was killed.
-    """
+    """Kill a function before its first change of the disk, then before each later one, until one run completes."""
     for count in range(1, 5_000, every):
-        status = outcome(prepare(), killed_before=count)
+        status = exit_code_of_fork(prepare(), killed_before=count)
         assert status in {0, -signal.SIGKILL}
         yield bool(status)
         if not status:
@@ -52,42 +48,42 @@ def crashes(prepare: Callable[[], Callable[[], object]], *, every: int = 1) -> I
     raise AssertionError("It has more steps than that")
 
 
-def outcome(work: Callable[[], object], *, killed_before: int = 0) -> int:
-    """The exit code of a work in a process of its own, 1 where it raised.
+def exit_code_of_fork(work: Callable[[], object], *, killed_before: int = 0) -> int:
+    """Run a function in a new process and return its exit code.
 
-    Minus the signal where one ended it.
+    The code is 1 after an exception, and minus the signal after a signal.
     """
     process = os.fork()
     if not process:
-        _do(work, killed_before)
+        _run_and_exit(work, killed_before)
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def _do(work: Callable[[], object], count: int) -> NoReturn:
+def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
     left, code = count, 1
 
-    def step() -> None:
+    def count_down() -> None:
         nonlocal left
         left -= 1
         if not left:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def seen(event: str, arguments: tuple[Any, ...]) -> None:
+    def count_event(event: str, arguments: tuple[Any, ...]) -> None:
         if event in STEPS or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
-            step()
+            count_down()
 
-    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+    def counting(call: Callable[..., Any]) -> Callable[..., Any]:
         def write(*words: Any, **named: Any) -> Any:
-            step()
+            count_down()
             return call(*words, **named)
 
         return write
 
     try:
         if count:
-            sys.addaudithook(seen)
+            sys.addaudithook(count_event)
             for name in WRITES:
-                setattr(os, name, counted(getattr(os, name)))
+                setattr(os, name, counting(getattr(os, name)))
         work()
         code = 0
     except BaseException:  # noqa: BLE001 - the end of a process: it prints its trace
@@ -96,15 +92,18 @@ def _do(work: Callable[[], object], count: int) -> NoReturn:
         os._exit(code)
 
 
-def little_room(limit: int) -> None:
+def limit_file_size(limit: int) -> None:
     """Limit every file of this process to ``limit`` bytes, which has the effect of a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 @contextlib.contextmanager
-def an_ordinary_user(root: Path | None = None) -> Iterator[None]:
-    """Run without root's rights, which ignore read-only folders; the user owns everything below ``root``."""
+def without_root_rights(root: Path | None = None) -> Iterator[None]:
+    """Run without root's rights, which ignore read-only folders.
+
+    The user owns everything below ``root``.
+    """
     was = os.geteuid()
     if was == 0:
         for path in [root, *root.rglob("*")] if root else ():

@@ -1,4 +1,4 @@
-"""Owns the rule for what a test needs from outside: absent means skipped by name, or failed if required."""
+"""Requirements of tests: without one, a test is skipped by name, or fails if it is required."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ REPO = Path(__file__).resolve().parent.parent
 
 
 def need(what: str, present: object, how: str) -> None:
-    """Return when `present` is true; else skip the test naming `what` and `how` to get it.
+    """Return if ``present`` is true, else skip the test.
 
-    Under REQUIRE_ALL=1 (what the CI sets) the same absence fails, so that nothing goes untested
-    unseen.
+    The message names the requirement. With REQUIRE_ALL=1, which CI sets, the test fails
+    instead.
     """
     if present:
         return
@@ -35,7 +35,7 @@ def need(what: str, present: object, how: str) -> None:
 
 
 def one_in(step: int, values: Iterable[Any]) -> list[Any]:
-    """The values as parameters of a test: every ``step``-th in every run, the others with RUN_ALL=1 alone."""
+    """Return the values as parameters: every ``step``-th runs always, the others with RUN_ALL=1."""
     return [
         value if not at % step else pytest.param(value, marks=pytest.mark.wide)
         for at, value in enumerate(values)
@@ -43,16 +43,16 @@ def one_in(step: int, values: Iterable[Any]) -> list[Any]:
 
 
 def every_python() -> list[Path]:
-    """The Pythons that pyenv keeps for this user, sorted; HOME leads nowhere in the tests."""
+    """Return the Pythons that pyenv has for this user, sorted.
+
+    It does not use HOME, which is a missing folder in the tests.
+    """
     home = pwd.getpwuid(os.getuid()).pw_dir
     return sorted(Path(home, ".pyenv", "versions").glob("3.*/bin/python3"))
 
 
 def python39() -> str:
-    """A Python 3.9, the oldest that the hooks' own scripts run on.
-
-    Skips or fails the test where there is none.
-    """
+    """Return a Python 3.9, the oldest for scripts of hooks; skip or fail the test without it."""
     known = (str(path) for path in every_python() if path.parent.parent.name.startswith("3.9."))
     found = next(known, "") or shutil.which("python3.9")
     need("Python 3.9", found, "install it with pyenv, or as python3.9 on PATH")
@@ -74,30 +74,26 @@ def corpus() -> Path:
 
 
 def corpus_sessions() -> list[Path]:
-    """Every conversation file of the corpus, sorted.
+    """Return every conversation file of the corpus, sorted; empty without a corpus.
 
-    Empty where there is no corpus (usable to parametrise).
-
-    Left out: sub-agent files, the client's 0-byte stubs, and whatever is in a session's own
-    folder.
+    Sub-agent files, empty files and files in a session's own folder are omitted.
     """
     files = sorted(corpus_folder().rglob("*.jsonl"))
     return [file for file in files if _is_conversation(file)]
 
 
 def _is_conversation(file: Path) -> bool:
-    """Whether a .jsonl is a session of its own.
-
-    Companions are under a folder named like a session.
-    """
+    """Check whether a .jsonl file is a session. Its companions are in a folder named after a session."""
     if file.name.startswith("agent-") or file.stat().st_size == 0:
         return False
     inside = file.relative_to(corpus_folder()).parts[:-1]
     return not any(re.fullmatch(UUID, part) for part in inside)
 
 
-def here(names: dict[str, Value], brought: Mapping[str, Sequence[Any]]) -> dict[str, Value]:
-    """Return the pinned rows of the core and of installed parts: ``brought`` has a row per name."""
+def rows_of_installed_parts(
+    names: dict[str, Value], brought: Mapping[str, Sequence[Any]]
+) -> dict[str, Value]:
+    """Return the pinned rows of the core and of installed parts. ``brought`` has a row for each name."""
     return {
         name: value
         for name, value in names.items()

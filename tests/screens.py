@@ -1,4 +1,4 @@
-"""Owns a program of ours on a pseudo terminal: what it shows, what is typed, and how it left the terminal."""
+"""A program of ours on a pseudo-terminal: its screen, its input, and the terminal after its end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ stty -g > "$LEFT/after"
 
 
 class Screen:
-    """``resume-hooks`` with some words, run by a shell that notes the terminal's settings before and after it."""
+    """``resume-hooks`` on a terminal, started by a shell that stores the settings before and after."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Screen:
         columns: int = 120,
         rows: int = 40,
     ) -> None:
-        """It starts at once; ``notes`` is a folder of the test's own."""
+        """Start the program. ``notes`` is a folder for the shell's files."""
         notes.mkdir(exist_ok=True)
         self._notes = notes
         env = {
@@ -68,18 +68,18 @@ class Screen:
         self._emulator = Emulator(columns, rows, self._answer)
 
     def __enter__(self) -> Self:
-        """The running program."""
+        """Return the running program."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what still runs."""
+        """End every process that still runs."""
         for pid in [*self._children(), *([self._child.pid] if self._child.pid else [])]:
             end(pid)
         self._child.close(force=True)
 
     @property
     def raw(self) -> bytes:
-        """All that was printed so far."""
+        """Return everything printed so far."""
         return bytes(self._emulator.raw)
 
     def _answer(self, data: bytes) -> None:
@@ -90,7 +90,7 @@ class Screen:
         self._child.send(text.encode())
 
     def key(self, name: str) -> None:
-        """Press a key, in tmux's names."""
+        """Press a key, by tmux's names."""
         self._child.send(sequence(name))
 
     def resize(self, columns: int, rows: int) -> None:
@@ -106,7 +106,7 @@ class Screen:
     def wait_for(self, pattern: str, timeout: float = TIMEOUT) -> re.Match[str]:
         """Wait for ``pattern`` (MULTILINE) on the screen.
 
-        AssertionError with the screen where it never comes.
+        AssertionError with the screen if it does not appear.
         """
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -120,8 +120,8 @@ class Screen:
         for pid in self._children():
             os.kill(pid, number)
 
-    def ended(self) -> int:
-        """Wait for the end; the exit code as the shell saw it."""
+    def wait_for_end(self) -> int:
+        """Wait for the end and return the exit code."""
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             self._drain()
@@ -130,24 +130,22 @@ class Screen:
                 return int((self._notes / "code").read_text())
         raise AssertionError(f"it never ended; the screen:\n{self.text()}")
 
-    def closed(self) -> int:
-        """Close the terminal, as a window is closed, and wait for the end.
+    def close_terminal(self) -> int:
+        """Close the terminal, wait for the end, and return the exit code or 0.
 
-        The exit code that the shell noted, else 0.
-
-        The shell that is hung up, too, seldom lives to note one.
+        The shell also gets the hang-up and seldom stores a code.
         """
         pids = self._children()
         self._child.ptyproc.fileobj.close()  # type: ignore[attr-defined]  # pexpect declares no type
         deadline = time.monotonic() + TIMEOUT
-        while time.monotonic() < deadline and any(_runs(pid) for pid in pids):
+        while time.monotonic() < deadline and any(_is_running(pid) for pid in pids):
             time.sleep(0.01)
-        assert not any(_runs(pid) for pid in pids), "it still runs without its terminal"
+        assert not any(_is_running(pid) for pid in pids), "it still runs without its terminal"
         code = self._notes / "code"
         return int(code.read_text() or 0) if code.is_file() else 0
 
-    def left_as_it_was(self) -> bool:
-        """Whether the terminal's settings, its screen and its cursor are as before."""
+    def is_terminal_restored(self) -> bool:
+        """Check whether the terminal's settings, screen and cursor are as before."""
         settings = [(self._notes / name).read_text() for name in ("before", "after")]
         screen = self.raw.rfind(USUAL) > self.raw.rfind(ALTERNATE) or ALTERNATE not in self.raw
         return (
@@ -163,7 +161,7 @@ class Screen:
             time.sleep(0.01)
 
     def _children(self) -> list[int]:
-        """The processes that the shell runs."""
+        """Return the processes that the shell runs."""
         pid = self._child.pid
         try:
             return [
@@ -173,8 +171,8 @@ class Screen:
             return []
 
 
-def _runs(pid: int) -> bool:
-    """Whether a process runs; one that ended and was not waited for does not."""
+def _is_running(pid: int) -> bool:
+    """Check whether a process runs. A zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -1,7 +1,6 @@
-"""Owns the stand-in for the client where a headless model is asked: a ``claude`` on PATH that does as a test says.
+"""A stand-in for the client that answers for a headless model: a scripted ``claude`` on PATH.
 
-It keeps what it was given (arguments, environment, folder, text) and then runs a few lines of
-Python of the test's own.
+It stores its arguments, environment, folder and input, and then runs a few lines of Python.
 """
 
 from __future__ import annotations
@@ -34,24 +33,27 @@ def result(answer=None, **fields):
 
 
 class StandIn(NamedTuple):
-    """A stand-in: ``folder`` is to be on PATH; ``calls_folder`` contains what each call was given."""
+    """A stand-in: ``folder`` belongs on PATH, and ``calls_folder`` has the input of each call."""
 
     folder: Path
     calls_folder: Path
 
     def calls(self) -> list[dict[str, Any]]:
-        """Return its input, one row per call: argv, environ, folder, files in it, text."""
+        """Return one row for each call: argv, environ, folder, files in it, text."""
         paths = sorted(self.calls_folder.iterdir(), key=lambda path: int(path.stem))
         return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
     @property
     def path(self) -> str:
-        """A PATH on which it is first."""
+        """Return a PATH on which the stand-in is first."""
         return f"{self.folder}:/usr/bin:/bin"
 
 
-def stand_in(root: Path, body: str) -> StandIn:
-    """A ``claude`` below ``root`` that runs ``body``, in which ``text``, ``call`` and ``result(answer)`` are known."""
+def write_stand_in(root: Path, body: str) -> StandIn:
+    """Write a ``claude`` below ``root`` that runs ``body``.
+
+    ``body`` may use ``text``, ``call`` and ``result(answer)``.
+    """
     made = StandIn(root / "stand-in" / "bin", root / "stand-in" / "calls")
     for folder in made:
         folder.mkdir(parents=True, exist_ok=True)

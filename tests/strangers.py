@@ -1,4 +1,4 @@
-"""Owns the transcript of a hostile stranger: an ordinary talk, and next to it all that could steer a client."""
+"""The transcript of a hostile stranger: a conversation with every field that could steer a client."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SAID = ("please fix the parser", "the parser is fixed", "also the lexer", "the l
 _BACKUP = {"backupFileName": EVIL, "version": 1, "backupTime": "2026-01-31T09:30:00.000Z"}
 
 
-def hostile() -> list[Record]:
-    """The records, in the order of the file."""
+def hostile_records() -> list[Record]:
+    """Return the records in the order of the file."""
     return [
         {"type": "permission-mode", "permissionMode": "bypassPermissions", "sessionId": "../../x"},
         {"type": "mode", "mode": EVIL, "sessionId": "x"},
@@ -42,13 +42,13 @@ def hostile() -> list[Record]:
         {"type": "queue-operation", "operation": "enqueue", "content": EVIL, "sessionId": "x"},
         {"type": "continued-in", "sessionId": EVIL},
         {"type": "cost-state", "cost": 10**6, "sessionId": EVIL},
-        _snapshot(),
+        _hostile_snapshot(),
         {
             "type": "content-replacement",
             "replacements": [{"toolUseId": "c1", "replacement": EVIL}],
             "sessionId": "x",
         },
-        *_talk(),
+        *_hostile_chain(),
         {"type": "tag", "tag": "parser", "sessionId": "x"},
         {"type": "pr-link", "prNumber": 1, "prUrl": f"https://{EVIL}", "sessionId": "x"},
         last_prompt("a3"),
@@ -56,13 +56,15 @@ def hostile() -> list[Record]:
     ]
 
 
-def _talk() -> list[Record]:
-    """The chain."""
+def _hostile_chain() -> list[Record]:
+    """Return the chain."""
     first = user(
-        SAID[0], uuid="u1", **_wishes(), toolUseResult={"agentId": EVIL, "outputFile": EVIL}
+        SAID[0], uuid="u1", **_hostile_fields(), toolUseResult={"agentId": EVIL, "outputFile": EVIL}
     )
     edit = {"file_path": "/x", "old_string": "a", "new_string": "b"}
-    calls = tool_use("c1", uuid="a1", parent="h5", name="Edit", tool_input=edit, ts=7, **_wishes())
+    calls = tool_use(
+        "c1", uuid="a1", parent="h5", name="Edit", tool_input=edit, ts=7, **_hostile_fields()
+    )
     # The diff has no form that a screen could show, on which client 2.1.42 ends.
     answer = {
         "agentId": EVIL,
@@ -71,10 +73,15 @@ def _talk() -> list[Record]:
         "structuredPatch": [{"lines": EVIL}],
     }
     ran = user(
-        [result("c1", "ok")], uuid="r1", parent="a1", ts=8, toolUseResult=answer, **_wishes()
+        [result("c1", "ok")],
+        uuid="r1",
+        parent="a1",
+        ts=8,
+        toolUseResult=answer,
+        **_hostile_fields(),
     )
     done = assistant(
-        SAID[1], uuid="a2", parent="r1", ts=9, model=MODEL, **_wishes(), tokens=900_000
+        SAID[1], uuid="a2", parent="r1", ts=9, model=MODEL, **_hostile_fields(), tokens=900_000
     )
     queued = attachment(EVIL, uuid="q1", parent="a2", ts=10)
     queued["attachment"] = {
@@ -84,13 +91,18 @@ def _talk() -> list[Record]:
         "origin": EVIL,
     }
     last = assistant(
-        SAID[3], uuid="a3", parent="q1", ts="2099-01-01T00:00:00.000Z", model=MODEL, tokens=_bill()
+        SAID[3],
+        uuid="a3",
+        parent="q1",
+        ts="2099-01-01T00:00:00.000Z",
+        model=MODEL,
+        tokens=_hostile_usage(),
     )
-    return [first, *_instructions("u1"), calls, ran, done, queued, last]
+    return [first, *_hostile_attachments("u1"), calls, ran, done, queued, last]
 
 
-def _wishes() -> Record:
-    """Fields of a record by which a client continues otherwise, or is led elsewhere."""
+def _hostile_fields() -> Record:
+    """Return fields of a record that would lead a client elsewhere."""
     return {
         "cwd": f"/home/{EVIL}",
         "gitBranch": EVIL,
@@ -111,8 +123,8 @@ def _wishes() -> Record:
     }
 
 
-def _instructions(above: str) -> list[Record]:
-    """Attachments that speak with the authority of the client, one after the other below ``above``."""
+def _hostile_attachments(above: str) -> list[Record]:
+    """Return attachments that speak with the client's authority, linked below ``above``."""
     kinds: list[dict[str, Any]] = [
         {"type": "prompt_snapshot", "systemPrompt": [EVIL]},
         {
@@ -137,11 +149,11 @@ def _instructions(above: str) -> list[Record]:
     return rows
 
 
-def _bill() -> Record:
+def _hostile_usage() -> Record:
     return {**usage(900_000), "service_tier": EVIL}
 
 
-def _snapshot() -> Record:
+def _hostile_snapshot() -> Record:
     files = {f"/home/{EVIL}/x.py": _BACKUP}
     inner = {
         "messageId": "u1",

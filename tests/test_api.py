@@ -58,21 +58,21 @@ def lineage_finder(config_home: ConfigHome) -> list[Path]:
     return paths
 
 
-def test_parent_info(lineage_finder: list[Path]) -> None:
-    """The parent's file, how the session was derived, what it was exported to."""
+def test_parent_info_has_the_parent_the_kind_and_the_export(lineage_finder: list[Path]) -> None:
+    """An original has none of them."""
     assert get_parent_info(lineage_finder[0]) == (None, None, None)
     assert get_parent_info(lineage_finder[1]) == (lineage_finder[0], "trimmed", Path("/x/log.txt"))
     assert get_parent_info(str(lineage_finder[2])) == (lineage_finder[1], "continued", None)
 
 
-def test_parent_info_of_a_lost_parent(lineage_finder: list[Path]) -> None:
-    """A parent that is gone is told by the path that it had."""
+def test_parent_info_names_a_deleted_parent(lineage_finder: list[Path]) -> None:
+    """The path is the one that the parent had."""
     lineage_finder[1].unlink()
     assert get_parent_info(lineage_finder[2]) == (lineage_finder[1], "continued", None)
 
 
-def test_continuation_lineage_leaves_trims_out(lineage_finder: list[Path]) -> None:
-    """Oldest first, each node linked to the one before it."""
+def test_the_continuation_lineage_omits_trims(lineage_finder: list[Path]) -> None:
+    """It is ordered from the oldest, each node linked to the previous one."""
     first = SessionNode(lineage_finder[0], session_id(1), None, None)
     assert get_continuation_lineage(lineage_finder[2]) == [
         first,
@@ -80,8 +80,8 @@ def test_continuation_lineage_leaves_trims_out(lineage_finder: list[Path]) -> No
     ]
 
 
-def test_full_chain(lineage_finder: list[Path]) -> None:
-    """Newest first, ending with the original."""
+def test_the_full_lineage_ends_with_the_original(lineage_finder: list[Path]) -> None:
+    """It is ordered from the newest."""
     assert get_full_lineage_chain(lineage_finder[2]) == [
         (lineage_finder[2], "continued"),
         (lineage_finder[1], "trimmed"),
@@ -89,8 +89,8 @@ def test_full_chain(lineage_finder: list[Path]) -> None:
     ]
 
 
-def test_a_parent_known_by_id_alone(config_home: ConfigHome) -> None:
-    """It still has the name that its file had."""
+def test_a_parent_without_a_file_is_named_by_its_id(config_home: ConfigHome) -> None:
+    """The lineage has the name that its file would have."""
     path = write_session(config_home.project(), session_id(2), conversation(1))
     record_link(Link(session_id(2), session_id(1), "clear", "2026"), Where())
     assert get_full_lineage_chain(path)[-1] == (Path(f"{session_id(1)}.jsonl"), "unknown")
@@ -98,8 +98,8 @@ def test_a_parent_known_by_id_alone(config_home: ConfigHome) -> None:
     assert get_parent_info(path) == (None, "continued", None)
 
 
-def test_rollover_makes_a_child(lineage_finder: list[Path]) -> None:
-    """With a next step it is a handoff, without one a rollover; a dry run makes nothing."""
+def test_rollover_writes_a_child(lineage_finder: list[Path]) -> None:
+    """With a next step it is a handoff, without one a rollover. A dry run writes nothing."""
     before = set(lineage_finder[0].parent.iterdir())
     assert rollover(lineage_finder[0], dry_run=True).written is False
     assert set(lineage_finder[0].parent.iterdir()) == before
@@ -110,8 +110,8 @@ def test_rollover_makes_a_child(lineage_finder: list[Path]) -> None:
         rollover(lineage_finder[0], next_step="go on", size="all")
 
 
-def test_failures_are_of_one_family(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A missing file, a folder, an empty path, an empty session: expected failures, never a trace of ours."""
+def test_invalid_sessions_raise_documented_errors(config_home: ConfigHome, tmp_path: Path) -> None:
+    """This applies to missing files, folders, empty paths and empty sessions."""
     empty = write_session(tmp_path, session_id(1), [custom_title("x", session_id(1))])
     for bad in (tmp_path / "x.jsonl", tmp_path):
         with pytest.raises(SessionNotFound):
@@ -125,16 +125,16 @@ def test_failures_are_of_one_family(config_home: ConfigHome, tmp_path: Path) -> 
             ask(tmp_path / f"{session_id(9)}.jsonl")
 
 
-def test_the_package_shows_its_names() -> None:
-    """Every documented name resolves; others are not attributes."""
+def test_every_documented_name_is_an_attribute() -> None:
+    """Other names are not attributes."""
     for name in resume_hooks.__all__:
         assert getattr(resume_hooks, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         resume_hooks.nothing  # noqa: B018
 
 
-def test_trim(config_home: ConfigHome) -> None:
-    """A child without its bulk; where it would not pay, nothing is written and no file is named."""
+def test_trim_writes_a_child_only_if_it_pays(config_home: ConfigHome) -> None:
+    """Otherwise the receipt names no file."""
     long = [
         *conversation(1),
         tool_use("t1", uuid="c", parent="r1", name="Bash", ts=5),
@@ -154,7 +154,7 @@ def test_trim(config_home: ConfigHome) -> None:
 
 @pytest.fixture
 def talks(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """A session of the current folder with a sub-agent and a child, and one of another project."""
+    """Write a session of the current folder with a sub-agent and a child, and one of another project."""
     monkeypatch.chdir(tmp_path)
     folder, elsewhere = config_home.project(str(tmp_path)), config_home.project(CWD)
     paths = [(elsewhere if n == 3 else folder) / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]
@@ -188,11 +188,8 @@ def talks(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return paths
 
 
-def test_search(talks: list[Path], tmp_path: Path) -> None:
-    """The current folder's project by default.
-
-    Hits with paths, frozen, and references that name the record.
-    """
+def test_search_returns_frozen_hits(talks: list[Path], tmp_path: Path) -> None:
+    """By default it searches the current project. Hits have paths and references to records."""
     hits = search_sessions("linter -agent")
     assert {hit.session_id for hit in hits} == {session_id(1), session_id(2)}
     (hit,) = search_sessions('"linter 1"')
@@ -220,11 +217,8 @@ def test_search(talks: list[Path], tmp_path: Path) -> None:
         hit.turn = 2  # type: ignore[misc]
 
 
-def test_where_search_looks(talks: list[Path]) -> None:
-    """Another project, everywhere, a session or one of its sub-agents, a lineage.
-
-    Words apart or as one text.
-    """
+def test_search_has_several_scopes(talks: list[Path]) -> None:
+    """A project, all projects, a session, one of its sub-agents, or a lineage."""
     everything = {f"{session_id(n)}:{n == 2:d}" for n in (1, 2, 3)} | {
         f"{session_id(1)}/agent-a1:0"
     }
@@ -242,11 +236,8 @@ def test_where_search_looks(talks: list[Path]) -> None:
     assert search_sessions("quux") == []
 
 
-def test_search_refuses(talks: list[Path]) -> None:
-    """No word, two places, no hit wanted: each a UsageError.
-
-    A session that is none is not found.
-    """
+def test_search_refuses_invalid_arguments(talks: list[Path]) -> None:
+    """An unknown session is not found."""
     for query, options in [
         ("", {}),
         ([], {}),
@@ -260,8 +251,8 @@ def test_search_refuses(talks: list[Path]) -> None:
         search_sessions("linter", session=session_id(9))
 
 
-def test_fork(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A copy, whole, at a record or a turn, or at home elsewhere; a dry run writes nothing."""
+def test_fork_writes_a_child_whole_cut_or_moved(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A dry run writes nothing."""
     path = write_session(config_home.project(), session_id(7), conversation(2))
     assert not fork_session(path, dry_run=True).written
     assert Path(fork_session(path).file).read_bytes().count(b"forkedFrom") == 4

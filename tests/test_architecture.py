@@ -1,4 +1,4 @@
-"""Rules that import-linter cannot check: modules imported by name, and rights of the two outermost functions."""
+"""Rules that import-linter cannot check: modules imported by name, and what only outer layers may do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GROUND = {
 
 
 def modules() -> dict[str, Path]:
-    """Every module by its name below ``resume_hooks``; the package itself is ``""``."""
+    """Return every module by its name below ``resume_hooks``; the package itself is ``""``."""
     return {
         ".".join(path.relative_to(SOURCE).with_suffix("").parts)
         .removesuffix("__init__")
@@ -48,8 +48,8 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
-def test_the_root_contains_thirteen_packages_and_the_ground() -> None:
-    """A new module goes into a package; the root is read in one glance."""
+def test_the_root_contains_only_listed_packages_and_modules() -> None:
+    """A new module belongs in a package, so that the root stays short."""
     here = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
     assert here == PACKAGES
     assert {path.stem for path in SOURCE.glob("*.py")} == GROUND
@@ -72,21 +72,21 @@ def test_every_verb_is_declared(verb: str) -> None:
     assert re.match(r"[A-Z][a-z]+[ :]", load_command(verb).help or "")
 
 
-def test_every_verb_has_its_body() -> None:
-    """A declared verb's function is also found by name."""
+def test_every_verb_has_a_function() -> None:
+    """The function is found by name, too."""
     for verb in VERBS:
         load_command(verb)
     bodies = [
         options._function_path.split(":")
-        for options in _below(VerbOptions)
+        for options in _subclasses_of(VerbOptions)
         if options._function_path and options.__module__ in sys.modules
     ]
     assert len(bodies) > len(VERBS)
     assert all(callable(getattr(import_module(module), function)) for module, function in bodies)
 
 
-def _below(declared: type[VerbOptions]) -> list[type[VerbOptions]]:
-    return [each for one in declared.__subclasses__() for each in (one, *_below(one))]
+def _subclasses_of(declared: type[VerbOptions]) -> list[type[VerbOptions]]:
+    return [each for one in declared.__subclasses__() for each in (one, *_subclasses_of(one))]
 
 
 @pytest.mark.parametrize("name", sorted({row.module for row in ROWS.values() if row.module}))
@@ -113,7 +113,7 @@ def test_every_function_of_a_part_exists(part: str, function: str) -> None:
 
 
 def test_every_question_is_asked_and_answered() -> None:
-    """One that nobody asks, or that no part answers, would be dead code, and nobody would know."""
+    """A question without a caller or an answer would be dead code."""
     texts = [
         path.read_text(encoding="utf-8")
         for path in (*MODULES.values(), *(REPO / "hooks").glob("*.py"))
@@ -127,16 +127,16 @@ def test_every_question_is_asked_and_answered() -> None:
     assert there <= asked or not all(seam.is_installed(part) for part in NAMES)  # a part asks, too
 
 
-def test_the_questions_import_types_alone() -> None:
-    """lint-imports leaves them out, since nothing of what they name is loaded."""
+def test_the_questions_import_only_types() -> None:
+    """lint-imports omits them, because nothing that they name is loaded."""
     for node in _tree("questions").body:
         if isinstance(node, ast.ImportFrom):
             assert node.module in {"__future__", "typing", "collections.abc", "resume_hooks.seam"}
         assert not isinstance(node, ast.Import)
 
 
-def test_the_package_opens_one_door() -> None:
-    """``resume_hooks`` itself, which every module loads, imports the API alone, and only when asked for a name."""
+def test_the_package_imports_the_api_only_on_request() -> None:
+    """Every module loads ``resume_hooks`` itself, so it must import little."""
     imports = [node for node in _tree("").body if isinstance(node, (ast.Import, ast.ImportFrom))]
     assert {ast.unparse(node) for node in imports} == {
         "from __future__ import annotations",
@@ -152,8 +152,8 @@ def test_the_package_opens_one_door() -> None:
         if name.partition(".")[0] not in {"cli", "hooks"} and ".verbs" not in name
     ],
 )
-def test_printing_and_leaving_are_for_the_edges(module: str) -> None:
-    """Below the hooks nothing prints, and nothing ends the process (a forked child aside)."""
+def test_only_cli_and_hooks_print_or_exit(module: str) -> None:
+    """Only a forked child may end its process elsewhere."""
     if module == "__main__":
         return
     called = {
@@ -162,10 +162,11 @@ def test_printing_and_leaving_are_for_the_edges(module: str) -> None:
     assert called.isdisjoint({"print", "exit", "sys.exit", "quit", "input"})
 
 
-def test_broad_excepts_are_at_the_rims() -> None:
-    """Three rims turn a bug into a sentence: the prompt hook, the command line, and a push that nobody looks at.
+def test_only_listed_modules_catch_every_exception() -> None:
+    """They turn a bug into a message.
 
-    A plain search is at the second one. Rust's panics have no other class.
+    They are the prompt hook, the command line and a push in the background. Panics of Rust have
+    no other class.
     """
     broad = {
         module

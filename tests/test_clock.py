@@ -1,4 +1,4 @@
-"""Clock: what a person types for an instant."""
+"""The clock parses dates, times and durations that users type."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ EXACT = {
 
 
 @pytest.mark.parametrize("text", EXACT)
-def test_a_date_or_an_instant(text: str) -> None:
-    """In UTC where it does not say another zone."""
+def test_a_date_or_a_time_is_parsed(text: str) -> None:
+    """It is in UTC unless it has another zone."""
     assert clock.parse_user_time(text) == EXACT[text]
 
 
@@ -34,21 +34,21 @@ AGO = {
 
 
 @pytest.mark.parametrize("text", AGO)
-def test_so_long_ago(text: str) -> None:
-    """Minutes, hours, days, weeks, months, years."""
+def test_a_duration_is_parsed_as_time_ago(text: str) -> None:
+    """The units are minutes, hours, days, weeks, months and years."""
     found = clock.parse_user_time(text)
     assert found is not None
     assert abs((datetime.now(UTC) - found) - timedelta(seconds=AGO[text])) < timedelta(seconds=60)
 
 
-def test_before_all_time() -> None:
-    """Ages that reach back past the epoch end there."""
+def test_a_very_long_duration_ends_at_the_epoch() -> None:
+    """No earlier time can be represented."""
     assert clock.parse_user_time("9999y") == datetime.fromtimestamp(1, UTC)
 
 
 @pytest.mark.parametrize(
     "text", ["", "h", "soon", "-1h", "1.5h", "12345h", "²h", "1x", "2026-13-01"]
 )
-def test_no_instant(text: str) -> None:
-    """None for anything else."""
+def test_other_text_is_not_a_time(text: str) -> None:
+    """The result is None."""
     assert clock.parse_user_time(text) is None

@@ -1,4 +1,4 @@
-"""A clock that jumps, back a year or forward a decade, between any two steps: nothing is mistaken, nothing is stuck."""
+"""The clock may jump by minutes or years between any two steps, without errors or hangs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ JUMPS = {
 NEW = session_id(2)
 
 
-class Clock:
-    """The machine's clock as everything of ours reads it, ahead of the true one by ``ahead`` seconds."""
+class ShiftedClock:
+    """The clock of our code, ahead of the true one by ``ahead`` seconds."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.ahead = 0.0
@@ -50,54 +50,66 @@ class Clock:
 
 
 @pytest.fixture
-def hands(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A clock that can be set."""
-    return Clock(monkeypatch)
+def shifted_clock(monkeypatch: pytest.MonkeyPatch) -> ShiftedClock:
+    """Return a clock that can be set."""
+    return ShiftedClock(monkeypatch)
 
 
 @pytest.fixture
-def path(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A session, in a client."""
+def session_in_client(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write a session that a client has open."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     monkeypatch.setenv("CLAUDE_PID", "4711")
     return str(write_session(config_home.project(), SESSION, conversation(6)))
 
 
-def send(main: Any, path: str, number: str = SESSION, **event: str) -> dict[str, Any]:
-    """Return a hook's answer, ``{}`` for none."""
+def hook_answer(
+    main: Any, session_in_client: str, number: str = SESSION, **event: str
+) -> dict[str, Any]:
+    """Return a hook's answer, or ``{}`` for none."""
     out = hook_output(
         main,
-        json.dumps({"session_id": number, "transcript_path": path, "cwd": CWD, **event}).encode(),
+        json.dumps(
+            {"session_id": number, "transcript_path": session_in_client, "cwd": CWD, **event}
+        ).encode(),
     )
     return dict(json.loads(out)) if out else {}
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_between_the_end_of_a_session_and_the_next_one(
-    config_home: ConfigHome, hands: Clock, path: str, jump: float
+def test_a_clock_jump_between_the_end_and_the_start_of_a_session(
+    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """Too far apart they are not pair; the mark is used up, and the next pair is one again."""
-    send(session.main, path, hook_event_name="SessionEnd", reason="clear")
-    hands.ahead = jump
-    send(session.main, path, NEW, hook_event_name="SessionStart", source="clear")
+    """Too far apart they are not linked. The mark is used up, and the next pair is linked again."""
+    hook_answer(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
+    shifted_clock.ahead = jump
+    hook_answer(
+        session.main, session_in_client, NEW, hook_event_name="SessionStart", source="clear"
+    )
     linked = [(link.parent_id, link.child_id) for link in read_links(config_home.where)]
     assert (
         linked == ([(SESSION, NEW)] if abs(jump) <= session.MAX_PAIR_SECONDS - 5 else [])
         or abs(jump) == 60
     )
     assert not hook_state.note_names("clear-")
-    send(session.main, path, hook_event_name="SessionEnd", reason="clear")
-    send(session.main, path, session_id(3), hook_event_name="SessionStart", source="clear")
+    hook_answer(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
+    hook_answer(
+        session.main,
+        session_in_client,
+        session_id(3),
+        hook_event_name="SessionStart",
+        source="clear",
+    )
     assert read_links(config_home.where)[-1].child_id == session_id(3)
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_between_a_question_and_its_yes(
-    config_home: ConfigHome, hands: Clock, path: str, jump: float
+def test_a_clock_jump_between_a_question_and_its_answer(
+    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """It is not taken for an answer in time, and asking again works."""
+    """The question is no longer open, and asking again works."""
     confirmations.store_question(StoredQuestion(SESSION, "", time.time()))
-    hands.ahead = jump
+    shifted_clock.ahead = jump
     found = confirmations.find_question(SESSION)
     assert found is not None
     assert not found.is_open
@@ -108,77 +120,80 @@ def test_between_a_question_and_its_yes(
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_between_a_handoff_and_its_clear(
-    config_home: ConfigHome, hands: Clock, path: str, jump: float
+def test_a_clock_jump_between_a_handoff_and_a_clear(
+    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """A handoff of another time does not open the next session; the child is there all the same."""
-    said = send(prompt.main, path, prompt=">handoff go on")["reason"]
+    """A handoff of another time does not open the next session, but its child exists."""
+    said = hook_answer(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
     assert "handed off" in said
-    hands.ahead = jump
-    started = send(session.main, path, NEW, hook_event_name="SessionStart", source="startup")
+    shifted_clock.ahead = jump
+    started = hook_answer(
+        session.main, session_in_client, NEW, hook_event_name="SessionStart", source="startup"
+    )
     assert "waits here" not in str(started) or 0 <= jump <= pending_handoff.ANNOUNCED_SECONDS
-    again = send(prompt.main, path, prompt=">handoff go on")["reason"]
+    again = hook_answer(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
     assert "handed off" in again
     (link, *_) = read_links(config_home.where)
     assert (config_home.project() / f"{link.child_id}.jsonl").is_file()
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_work_that_a_note_asks_for_is_never_stuck(
-    config_home: ConfigHome, hands: Clock, jump: float
+def test_a_clock_jump_releases_a_claimed_note(
+    config_home: ConfigHome, shifted_clock: ShiftedClock, jump: float
 ) -> None:
-    """A claim of another time is one of a hook that was ended."""
+    """A claim of another time counts as one of a hook that has ended."""
     hook_state.write_note("x", {})
     assert hook_state.claim_note("x")
     assert not hook_state.claim_note("x")
-    hands.ahead = jump
+    shifted_clock.ahead = jump
     assert hook_state.claim_note("x")
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
-    """A listing has no days left below zero, a search finds, and a session is open or not by now."""
-    os.utime(path, (time.time() - 3_600,) * 2)
-    hands.ahead = jump
+def test_a_clock_jump_does_not_break_lists_and_search(
+    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
+) -> None:
+    """A list shows no negative days, and the index is complete."""
+    os.utime(session_in_client, (time.time() - 3_600,) * 2)
+    shifted_clock.ahead = jump
     (row,) = listing.list_project(CWD, config_home.where)
     assert row.expires_days is None or row.expires_days >= 0
     assert clock.parse_timestamp(row.ended) is not None
-    assert ("clock" in describe_open_session(session_file(path), config_home.where)) == (
-        jump == -YEAR
-    ), "unknown counts as open"
+    assert (
+        "clock" in describe_open_session(session_file(session_in_client), config_home.where)
+    ) == (jump == -YEAR), "unknown counts as open"
     with opened_index(config_home.where) as index:
         assert index.words.record_count == 12
-    hands.ahead = 0
+    shifted_clock.ahead = 0
     with opened_index(config_home.where) as index:
         assert index.outcome.remaining_files == 0
 
 
-def test_instants_in_the_trash_and_in_backups(
-    config_home: ConfigHome, hands: Clock, path: str
+def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(
+    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str
 ) -> None:
-    """Two of the same moment get in each other's way nowhere that matters.
-
-    The older stays as it was.
-    """
+    """Each entry has a place of its own, and older ones stay unchanged."""
     folders = []
     for ahead in (0, -YEAR, 10 * YEAR):
-        hands.ahead = ahead
+        shifted_clock.ahead = ahead
         with commit.lock_trash(config_home.where):
             folders.append(trash.create_trash_folder(SESSION, clock.now(), config_home.where))
-        with backups.open_for_rewrite(SESSION, path, config_home.where, keep_copy=True) as (
+        with backups.open_for_rewrite(
+            SESSION, session_in_client, config_home.where, keep_copy=True
+        ) as (
             _,
             kept,
         ):
-            assert Path(kept).read_bytes() == Path(path).read_bytes()
+            assert Path(kept).read_bytes() == Path(session_in_client).read_bytes()
         assert backups.backup_time(kept)[:4] == clock.now()[:4]
     assert len(set(folders)) == 3
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_an_install_is_tried_again(
+def test_a_clock_jump_does_not_block_an_install(
     tmp_path: Path, jump: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failure waits an hour, and not the year by which a clock was wrong."""
+    """A failed install waits an hour, even if the clock was wrong by a year."""
     import sys
 
     from tests.needs import REPO

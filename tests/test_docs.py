@@ -1,4 +1,4 @@
-"""Docs that can't rot: what is made from the code is up to date, what is promised exists."""
+"""Documentation agrees with the code: generated pages are current, and named things exist."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OF_OTHERS = ("autocompact", "clear", "compact", "goal", "plugin", "rename", "res
 def test_generated_pages_are_up_to_date() -> None:
     """``make docs`` would change nothing.
 
-    In a process of its own: click remembers how a help was asked for.
+    It runs in its own process, because click remembers how a help was requested.
     """
     checked = [sys.executable, "-m", "tools.make_docs", "--check"]
     assert (
@@ -52,12 +52,12 @@ def test_generated_pages_are_up_to_date() -> None:
 
 
 def test_every_verb_has_a_schema() -> None:
-    """A verb for people has a documented JSON form."""
+    """Each verb for users has a documented JSON form."""
     assert all(schema_of_verb(verb).__doc__ for verb in VERBS)
 
 
-def test_every_verb_command_and_trigger_is_named() -> None:
-    """docs/cli.md has every verb, the guide every command, docs/older-clients.md every trigger in both forms."""
+def test_every_verb_command_and_trigger_is_documented() -> None:
+    """docs/cli.md has every verb, the guide every command, and docs/older-clients.md every trigger."""
     verbs, commands, triggers, readme = (
         (REPO / page).read_text("utf-8")
         for page in ("docs/cli.md", "docs/guide.md", "docs/older-clients.md", "README.md")
@@ -78,8 +78,8 @@ def test_every_verb_command_and_trigger_is_named() -> None:
     ]
 
 
-def test_new_users_are_told_what_runs_automatically() -> None:
-    """README's first screen and the manifests name what it reads, keeps, allows and downloads."""
+def test_the_first_screen_describes_automatic_actions() -> None:
+    """README and manifests describe what is read, kept, allowed and downloaded."""
     first_screen = "\n".join((REPO / "README.md").read_text("utf-8").split("\n")[:40])
     for words in (
         "every prompt",
@@ -100,8 +100,8 @@ def test_new_users_are_told_what_runs_automatically() -> None:
             assert words in text
 
 
-def test_each_file_of_the_state_folder_is_reported() -> None:
-    """docs/files.md has a row of each name that may be there."""
+def test_each_file_of_the_state_folder_is_documented() -> None:
+    """docs/files.md has a row for each name."""
     page = (REPO / "docs" / "files.md").read_text("utf-8")
     table = page.partition("## In the state folder")[2].partition("\n## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
@@ -112,7 +112,7 @@ def test_each_file_of_the_state_folder_is_reported() -> None:
 
 
 def test_the_demo_runs(tmp_path: Path) -> None:
-    """``make demo`` shows every step, and the child's opening with the words that were typed, in an empty home."""
+    """``make demo`` shows every step and the child's opening, and uses no real home."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     demo = [sys.executable, str(REPO / "demo" / "run.py")]
     shown = subprocess.run(
@@ -124,8 +124,8 @@ def test_the_demo_runs(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_links_between_the_pages_lead_somewhere() -> None:
-    """Every relative link of the README and docs/ names a file that exists."""
+def test_relative_links_of_the_pages_lead_to_files() -> None:
+    """This applies to the README and to docs/."""
     for page in (REPO / "README.md", *(REPO / "docs").glob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
             part = re.match(r"\.\./src/resume_hooks/parts/(\w+)/", target)
@@ -135,10 +135,7 @@ def test_links_between_the_pages_lead_somewhere() -> None:
 
 
 def test_every_name_in_architecture_exists() -> None:
-    """Each file, module and name between backticks in docs/architecture.md exists.
-
-    Generated tables are correct anyway.
-    """
+    """Each file, module and name in backticks in docs/architecture.md exists."""
     text = (REPO / "docs" / "architecture.md").read_text("utf-8")
     text = re.sub(r"<!-- made by.*?<!-- end -->", "", text, flags=re.DOTALL)
     spans = re.findall(r"`([^`\n]+)`", text)
@@ -152,7 +149,7 @@ def test_every_name_in_architecture_exists() -> None:
     )
     assert not any(map(is_resolved, nowhere))
     missing = [span for span in spans if not is_resolved(span)]
-    assert not missing or any_is_away()
+    assert not missing or is_any_part_missing()
 
 
 OURS = [
@@ -166,7 +163,7 @@ DEFINED = re.compile(r"^ *(?:def|class) (\w+)|^ *(\w+)(?:: [^=\n]+)? = |^    (\w
 
 
 def is_resolved(span: str) -> bool:
-    """Whether a file, a module or a name of ours exists; true for all else, as for a word."""
+    """Check whether a span names an existing file, module or name. Other words count as resolved."""
     name = span.split(maxsplit=1)[0].rstrip("/")
     if not re.fullmatch(r"\w[\w./*-]*", name) or re.fullmatch(r"[a-z-]+", name):
         return True
@@ -189,8 +186,8 @@ def is_resolved(span: str) -> bool:
     return False
 
 
-def test_one_version_everywhere() -> None:
-    """Package, plugin and changelog agree."""
+def test_the_version_is_the_same_everywhere() -> None:
+    """Package, plugins and changelog agree."""
     for client in (".claude-plugin", ".codex-plugin"):
         manifest = json.loads((REPO / client / "plugin.json").read_text("utf-8"))
         assert manifest["version"] == resume_hooks.__version__
@@ -198,7 +195,7 @@ def test_one_version_everywhere() -> None:
 
 
 def test_the_lock_pins_every_dependency() -> None:
-    """Each runtime dependency of the project is pinned by hash in requirements.lock."""
+    """Each runtime dependency has a hash in requirements.lock."""
     project = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]
     lock = (REPO / "requirements.lock").read_text("utf-8")
     for requirement in project["dependencies"]:
@@ -208,8 +205,8 @@ def test_the_lock_pins_every_dependency() -> None:
     assert "http" not in lock
 
 
-def test_every_message_of_troubleshooting_is_one_of_this_program() -> None:
-    """Quotes there are in the source; an ellipsis marks a variable part."""
+def test_every_message_in_troubleshooting_is_in_the_source() -> None:
+    """An ellipsis stands for a variable part."""
     paths = [*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*")]
     source = "\n".join(path.read_text("utf-8") for path in paths if path.is_file())
     source = re.sub(r'"\s*\n\s*f?"', "", source)  # literals that stand on several lines
@@ -230,11 +227,11 @@ def test_every_message_of_troubleshooting_is_one_of_this_program() -> None:
     assert missing == [] or not all(seam.is_installed(part) for part in NAMES)
 
 
-def test_every_command_that_is_shown_is_one() -> None:
-    """Commands in the pages are valid, and the settings that they name exist."""
+def test_every_command_in_the_pages_is_valid() -> None:
+    """Settings that the commands name exist."""
     failed = []
     for page in PAGES:
-        for shown in shown_on(page):
+        for shown in code_of_page(page):
             line = re.sub(
                 r"<[a-z ]+>|\[[a-z ]+\]|FILE", "5e12a303", re.split(r" +(?:#|>>?|\|) ", shown)[0]
             )
@@ -242,14 +239,14 @@ def test_every_command_that_is_shown_is_one() -> None:
             if (
                 found
                 and (found[1] or found[2].partition(" ")[0] in BEGIN)
-                and not parses(shlex.split(found[2]))
+                and not is_valid_command(shlex.split(found[2]))
             ):
                 failed.append(f"{page.name}: {shown}")
-    assert not failed or any_is_away()
+    assert not failed or is_any_part_missing()
 
 
-def shown_on(page: Path) -> list[str]:
-    """The lines of a page's blocks, and what stands between backticks, also where a line ends within."""
+def code_of_page(page: Path) -> list[str]:
+    """Return the lines of a page's code blocks, and its spans in backticks, also over several lines."""
     text = re.sub(r"<!-- made by.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.DOTALL)
     block = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     lines = "\n".join(block.findall(text)).split("\n")
@@ -259,8 +256,8 @@ def shown_on(page: Path) -> list[str]:
     ]
 
 
-def parses(words: list[str]) -> bool:
-    """Whether the command line takes these words; a verb alone is only named."""
+def is_valid_command(words: list[str]) -> bool:
+    """Check whether the command line accepts these words. A verb without options is only named."""
     if words[0] == "config" and words[1:] and words[1] not in {*KEYS, "KEY", "--help"}:
         return False
     try:
@@ -272,13 +269,13 @@ def parses(words: list[str]) -> bool:
     return verb is not None
 
 
-def any_is_away() -> bool:
-    """Whether a part is: what it brings to the command line is then no more than text."""
+def is_any_part_missing() -> bool:
+    """Check whether a part is missing, whose commands are then only text."""
     return not all(seam.is_installed(part) for part in NAMES)
 
 
-def test_every_trigger_that_is_shown_is_one() -> None:
-    """Nowhere a name that nothing answers to."""
+def test_every_trigger_in_the_pages_exists() -> None:
+    """No page names a trigger that nothing answers."""
     rows = triggers_table.ROWS.values()
     bare = {row.command for row in rows if row.command}
     long = {*triggers_table.ROWS, *(name for row in rows for name in row.aliases)}
@@ -290,4 +287,4 @@ def test_every_trigger_that_is_shown_is_one() -> None:
             name = shown[1:].removeprefix("resume-hooks:")
             known = {*bare, *OF_OTHERS} if shown == f"/{name}" else long
             failed += [f"{page.name}: {shown}"] if name not in known else []
-    assert not failed or any_is_away()
+    assert not failed or is_any_part_missing()

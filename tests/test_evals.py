@@ -1,4 +1,4 @@
-"""The trigger set: 20 requests that should look into earlier sessions, 20 that should not, run by the client itself."""
+"""The evals: 20 requests that should search earlier sessions, and 20 that should not, run by the client."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SELECTION = [] if os.environ.get("RUN_ALL") == "1" else ["--tag", "smoke"]
 
 
 def case_files(kind: str) -> list[Path]:
-    """The cases of one kind."""
+    """Return the cases of one kind."""
     return sorted((EVALS / kind).glob("*/case.yaml"))
 
 
@@ -48,8 +48,8 @@ def prompt_of(case: Path) -> str:
     return found[1].strip() if found else ""
 
 
-def test_there_are_twenty_of_each_and_they_differ() -> None:
-    """Every request is there once, with a grader of its kind, and all graders look for the same calls."""
+def test_there_are_twenty_different_cases_of_each_kind() -> None:
+    """Each has a grader of its kind, and all graders look for the same calls."""
     kinds = {"fires": "contains", "passes": "not_contains"}
     texts = {
         kind: [case.read_text(encoding="utf-8") for case in case_files(kind)] for kind in kinds
@@ -67,8 +67,8 @@ def test_there_are_twenty_of_each_and_they_differ() -> None:
         ]
 
 
-def always(reply: Reply) -> Callable[[Request], Reply]:
-    """A model that answers every request with ``reply`` first, then has done."""
+def model_with_reply(reply: Reply) -> Callable[[Request], Reply]:
+    """Return a model that gives ``reply`` to the first request and then ends the turn."""
 
     def script(request: Request) -> Reply:
         said = any(message["role"] == "assistant" for message in request["messages"])
@@ -81,8 +81,8 @@ def always(reply: Reply) -> Callable[[Request], Reply]:
     return script
 
 
-class Suite:
-    """The plugin with its cases, in a home of its own."""
+class EvalSuite:
+    """The plugin with its cases, in a temporary home."""
 
     def __init__(self, folder: Path) -> None:
         self.home = ClientHome(folder / "home")
@@ -90,11 +90,11 @@ class Suite:
         self.report = folder / "report.json"
         shutil.copytree(EVALS, self.plugin / "evals")
 
-    def run(self, reply: Reply, *options: str) -> tuple[str, dict[str, float]]:
-        """``claude plugin eval`` with such a model: what it printed, and each case's score."""
+    def run_eval(self, reply: Reply, *options: str) -> tuple[str, dict[str, float]]:
+        """Run ``claude plugin eval`` with such a model. Return its output and the score of each case."""
         fixed = ["--trust-plugin", "--no-publish", "--runs", "1", "--ablation", "none", "-j", "2"]
         command = [*find_client(NEWEST).command, "plugin", "eval", str(self.plugin), *fixed]
-        with MockApi(always(reply)) as api:
+        with MockApi(model_with_reply(reply)) as api:
             done = subprocess.run(
                 [
                     *command,
@@ -118,27 +118,26 @@ class Suite:
 
 
 @pytest.fixture
-def suite(tmp_path: Path) -> Iterator[Suite]:
-    """The suite; what its clients leave running is ended."""
-    made = Suite(tmp_path)
+def eval_suite(tmp_path: Path) -> Iterator[EvalSuite]:
+    """Return the suite, and end its clients after the test."""
+    made = EvalSuite(tmp_path)
     yield made
     made.home.reap()
 
 
 @pytest.mark.e2e
-def test_all_cases_load(suite: Suite) -> None:
-    """The client reads all of them before the first run (a cost ceiling stops it there).
-
-    A broken one it names.
-    """
-    said, scores = suite.run("done", "--max-cost-usd", "0.00001", "-j", "1")
+def test_all_cases_load(eval_suite: EvalSuite) -> None:
+    """The client loads all cases before the first run. A broken case is named."""
+    said, scores = eval_suite.run_eval("done", "--max-cost-usd", "0.00001", "-j", "1")
     assert "case file" not in said
     assert len(scores) == 1
-    broken = suite.plugin / "evals" / "fires" / "why-dropped" / "case.yaml"
+    broken = eval_suite.plugin / "evals" / "fires" / "why-dropped" / "case.yaml"
     broken.write_text(
         broken.read_text(encoding="utf-8").replace("type: regex", "type: rgx"), encoding="utf-8"
     )
-    assert "Couldn't load 1 case file" in suite.run("done", "--case", "fires-why-dropped")[0]
+    assert (
+        "Couldn't load 1 case file" in eval_suite.run_eval("done", "--case", "fires-why-dropped")[0]
+    )
 
 
 @pytest.mark.wide
@@ -152,12 +151,14 @@ def test_all_cases_load(suite: Suite) -> None:
     ],
     ids=["skill", "agent", "other"],
 )
-def test_cases_grade_the_calls(suite: Suite, reply: Reply, fires: float, passes: float) -> None:
-    """A model that always calls ours passes the 20 and fails the near misses.
+def test_cases_grade_the_calls(
+    eval_suite: EvalSuite, reply: Reply, fires: float, passes: float
+) -> None:
+    """A model that always makes our call passes the 20 cases and fails the others.
 
-    One that calls another, the other way.
+    A model that makes another call does the reverse.
     """
-    _, scores = suite.run(reply, *SELECTION)
+    _, scores = eval_suite.run_eval(reply, *SELECTION)
     assert len(scores) == (4 if SELECTION else 40)
     for name, score in scores.items():
         assert score == (fires if name.startswith("fires-") else passes), name

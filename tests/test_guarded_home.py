@@ -1,4 +1,4 @@
-"""The guard in conftest.py itself: a touch of the real ~/.claude or ~/.codex is an error, not a quiet read or write."""
+"""The guard in conftest.py turns any access to the real ~/.claude or ~/.codex into an error."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ TOUCHES: list[Callable[[], object]] = [
 
 
 @pytest.mark.parametrize("touch", TOUCHES)
-def test_a_touch_of_the_real_home_raises(touch: Callable[[], object]) -> None:
-    """Opening, listing, making, moving and removing are stopped before they happen, by any spelling of the path."""
+def test_access_to_the_real_home_raises_an_error(touch: Callable[[], object]) -> None:
+    """Opening, listing, making, moving and removing fail beforehand, for any spelling of the path."""
     with pytest.raises(AssertionError, match=r"never touch the real ~/\.claude"):
         touch()
 
 
-def test_home_leads_nowhere_unless_a_test_makes_one() -> None:
-    """Our code's home folder of the user does not exist and cannot be created."""
+def test_the_home_does_not_exist_by_default() -> None:
+    """It cannot be created either."""
     home = paths.Where().config
     assert not os.path.exists(home)
     with pytest.raises(NotADirectoryError):
@@ -51,5 +51,5 @@ def test_home_leads_nowhere_unless_a_test_makes_one() -> None:
 
 
 def test_our_code_finds_the_home_of_a_test(config_home: ConfigHome) -> None:
-    """The fixture's home is used with and without the environment as an argument."""
+    """The fixture's home is used with and without an environment as an argument."""
     assert paths.Where().config == config_home.where.config == str(config_home.config)

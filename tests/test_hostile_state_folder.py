@@ -1,4 +1,4 @@
-"""Links, second names, pipes and folders in the place of what is in the state folder: nothing outside is touched."""
+"""Links, pipes and folders in place of files of the state folder never lead to changes outside it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ OLD = 1_000_000_000.0
 Snapshot = dict[str, tuple[int, int, bytes]]
 
 
-def state_of(home: ConfigHome) -> Path:
-    """The state folder, made as we make it."""
+def state_folder(home: ConfigHome) -> Path:
+    """Make and return the state folder."""
     return Path(make_private_folder(home.where.state, home.where))
 
 
-def outside(home: ConfigHome) -> Path:
-    """A folder of somebody else's, with what looks like ours in it."""
+def outside_folder(home: ConfigHome) -> Path:
+    """Write a foreign folder with files that are named like ours."""
     folder = home.root / "outside"
     folder.mkdir()
     names = [
@@ -64,23 +64,23 @@ def outside(home: ConfigHome) -> Path:
     return folder
 
 
-def snapshot(folder: Path) -> Snapshot:
-    """Every file of a folder with its mode, its inode and its bytes."""
+def folder_snapshot(folder: Path) -> Snapshot:
+    """Return every file of a folder with its mode, inode and bytes."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
         path.name: (path.stat().st_mode, path.stat().st_ino, path.read_bytes()) for path in files
     }
 
 
-def _record(home: ConfigHome) -> None:
+def _record_link(home: ConfigHome) -> None:
     link_log.record_link(LINK, home.where)
 
 
-def _store(home: ConfigHome) -> None:
+def _store_setting(home: ConfigHome) -> None:
     stored_settings.store_setting("notice_percent", "70", home.where)
 
 
-def _ask(home: ConfigHome) -> None:
+def _write_notes(home: ConfigHome) -> None:
     confirmations.store_question(StoredQuestion(SESSION, "", 2e9))
     hook_state.delete_old_notes("", 0.0)
     hook_state.consume_note(f"mark-{SESSION}.json")
@@ -88,19 +88,19 @@ def _ask(home: ConfigHome) -> None:
     hook_state.release_note("x")
 
 
-def _index(home: ConfigHome) -> None:
+def _update_index(home: ConfigHome) -> None:
     for rebuild in (False, True):
         with opened_index(home.where, rebuild=rebuild) as index:
             assert index.words.record_count == 6
     index_status(home.where)
 
 
-def _trash(home: ConfigHome) -> None:
+def _create_trash_entry(home: ConfigHome) -> None:
     with commit.lock_trash(home.where):
         trash.create_trash_folder(SESSION, clock.now(), home.where)
 
 
-def _back_up(home: ConfigHome) -> None:
+def _back_up_session(home: ConfigHome) -> None:
     with backups.open_for_rewrite(
         SESSION, str(home.project() / f"{SESSION}.jsonl"), home.where, keep_copy=True
     ):
@@ -108,45 +108,47 @@ def _back_up(home: ConfigHome) -> None:
 
 
 ACTS: dict[str, Callable[[ConfigHome], None]] = {
-    "link": _record,
-    "setting": _store,
-    "note": _ask,
-    "index": _index,
-    "trash": _trash,
-    "backup": _back_up,
+    "link": _record_link,
+    "setting": _store_setting,
+    "note": _write_notes,
+    "index": _update_index,
+    "trash": _create_trash_entry,
+    "backup": _back_up_session,
 }
 
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("name", ["", "pending", "trash", "backups", "log"])
-def test_a_folder_that_is_a_link_is_not_followed(
+def test_a_linked_state_folder_is_not_followed(
     config_home: ConfigHome, name: str, act: str
 ) -> None:
-    """Of the state folder itself, and of each in it: it works without, or says what it can't do."""
+    """This applies to the state folder and to each folder in it. The function works without or fails."""
     write_session(config_home.project(), SESSION, conversation(3))
-    there = outside(config_home)
-    before = snapshot(there)
+    there = outside_folder(config_home)
+    before = folder_snapshot(there)
     state = config_home.config / "resume-hooks"
     if name:
-        (state_of(config_home) / name).symlink_to(there)
+        (state_folder(config_home) / name).symlink_to(there)
     else:
         state.symlink_to(there)
     try:
         ACTS[act](config_home)
     except (ResumeHooksError, OSError) as error:
         told(error)
-    assert snapshot(there) == before
+    assert folder_snapshot(there) == before
     assert sorted(path.name for path in there.iterdir()) == sorted(before), "nothing was added"
 
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("kind", ["link", "dangling link", "second name", "pipe", "folder"])
-def test_a_link_or_pipe_in_place_of_a_file(config_home: ConfigHome, kind: str, act: str) -> None:
-    """The target of the name is unchanged, and a pipe does not block."""
+def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
+    config_home: ConfigHome, kind: str, act: str
+) -> None:
+    """Its target is unchanged, and a pipe does not block."""
     write_session(config_home.project(), SESSION, conversation(3))
-    there = outside(config_home)
-    before = snapshot(there)
-    state = state_of(config_home)
+    there = outside_folder(config_home)
+    before = folder_snapshot(there)
+    state = state_folder(config_home)
     (state / "pending").mkdir(mode=0o700)
     (state / "trash").mkdir(mode=0o700)
     (state / "backups" / SESSION).mkdir(parents=True, mode=0o700)
@@ -164,15 +166,15 @@ def test_a_link_or_pipe_in_place_of_a_file(config_home: ConfigHome, kind: str, a
         state / "pending" / f"mark-{SESSION}.json",
     ]
     for place in places:
-        _put(kind, place, there / place.name)
+        _put_in_place(kind, place, there / place.name)
     try:
         ACTS[act](config_home)
     except (ResumeHooksError, OSError) as error:
         told(error)
-    assert snapshot(there) == before
+    assert folder_snapshot(there) == before
 
 
-def _put(kind: str, place: Path, target: Path) -> None:
+def _put_in_place(kind: str, place: Path, target: Path) -> None:
     if kind == "link":
         place.symlink_to(target)
     elif kind == "dangling link":
@@ -185,24 +187,24 @@ def _put(kind: str, place: Path, target: Path) -> None:
         place.mkdir()
 
 
-def test_a_link_next_to_the_index_leads_nowhere(config_home: ConfigHome) -> None:
-    """SQLite writes into its log in place: neither a link nor a second name of another file is written."""
+def test_a_linked_log_of_the_index_is_not_written(config_home: ConfigHome) -> None:
+    """SQLite writes its log in place, so symbolic and hard links are replaced."""
     write_session(config_home.project(), SESSION, conversation(3))
-    _index(config_home)
-    there = outside(config_home)
-    before = snapshot(there)
-    state = state_of(config_home)
+    _update_index(config_home)
+    there = outside_folder(config_home)
+    before = folder_snapshot(there)
+    state = state_folder(config_home)
     for ending in ("-wal", "-shm", "-journal"):
         for make in (Path.symlink_to, Path.hardlink_to):
             place = state / f"{TABLE_FILE}{ending}"
             place.unlink(missing_ok=True)
             make(place, there / "index.db-wal")
-            _index(config_home)
-            assert snapshot(there) == before
+            _update_index(config_home)
+            assert folder_snapshot(there) == before
 
 
 def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome) -> None:
-    """Under its other name it is byte for byte what it was; ours is made again."""
+    """Its other name keeps the same bytes, and our index is built again."""
     import sqlite3
 
     write_session(config_home.project(), SESSION, conversation(3))
@@ -212,15 +214,15 @@ def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome
     db.commit()
     db.close()
     before = other.read_bytes()
-    (state_of(config_home) / TABLE_FILE).hardlink_to(other)
-    _index(config_home)
+    (state_folder(config_home) / TABLE_FILE).hardlink_to(other)
+    _update_index(config_home)
     assert other.read_bytes() == before
     assert index_status(config_home.where).state == "ready"
 
 
-def test_links_with_a_second_name_continue_in_a_copy(config_home: ConfigHome) -> None:
-    """All rows are there, the other name has what it had, and nothing temporary is left."""
-    state = state_of(config_home)
+def test_a_hard_linked_log_of_links_is_replaced_by_a_copy(config_home: ConfigHome) -> None:
+    """The new file has all rows, and the other name keeps the old ones."""
+    state = state_folder(config_home)
     link_log.record_link(LINK, config_home.where)
     (config_home.root / "copy").hardlink_to(state / "links.jsonl")
     before = (config_home.root / "copy").read_bytes()
@@ -232,11 +234,11 @@ def test_links_with_a_second_name_continue_in_a_copy(config_home: ConfigHome) ->
     assert stat.S_IMODE((state / "links.jsonl").stat().st_mode) == 0o600
 
 
-def test_a_folder_of_another_user_is_not_ours(
+def test_a_folder_of_another_user_is_not_used(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another user could read our files there."""
-    state = state_of(config_home)
+    """The other user could read our files there."""
+    state = state_folder(config_home)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 4_711)
     assert not is_private_folder(str(state), config_home.where)
     with pytest.raises(PermissionError, match="another user"):
@@ -247,8 +249,8 @@ def test_a_folder_of_another_user_is_not_ours(
     )
 
 
-def test_a_state_folder_of_another_home_is_not_a_way_out_either(config_home: ConfigHome) -> None:
-    """Whose environment it is does not matter: what is written for a home is checked from that home's folder on."""
+def test_a_linked_state_folder_of_another_home_is_not_followed(config_home: ConfigHome) -> None:
+    """Each path is checked from the folder of its own home."""
     other = Where({"CLAUDE_CONFIG_DIR": str(config_home.root / "other")})
     os.mkdir(other.config)
     elsewhere = config_home.root / "elsewhere"
@@ -259,8 +261,8 @@ def test_a_state_folder_of_another_home_is_not_a_way_out_either(config_home: Con
     assert not list(elsewhere.iterdir())
 
 
-def test_every_folder_on_the_way_is_private(config_home: ConfigHome) -> None:
-    """Whatever the umask; what is there already keeps its mode, which doctor tells."""
+def test_new_folders_are_private(config_home: ConfigHome) -> None:
+    """The umask does not matter."""
     old = os.umask(0)
     try:
         made = Path(
@@ -274,11 +276,11 @@ def test_every_folder_on_the_way_is_private(config_home: ConfigHome) -> None:
 
 
 def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
-    """Each kind has a command that repairs it. Our own files are never reported."""
+    """Each has a command that repairs it. Our own files are never reported."""
     write_session(config_home.project(), SESSION, conversation(3))
     for act in ACTS.values():
         act(config_home)
-    state = state_of(config_home)
+    state = state_folder(config_home)
     assert problems_in_state(str(state)) == []
     (state / "a-link").symlink_to("/etc/passwd")
     os.mkfifo(state / "b-pipe")
@@ -295,13 +297,13 @@ def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
     assert all(remedy.startswith("Run: ") for remedy in found.values())
 
 
-def test_remedies_mend(config_home: ConfigHome) -> None:
-    """After them nothing is odd."""
+def test_suggested_commands_repair_the_state_folder(config_home: ConfigHome) -> None:
+    """Afterwards doctor reports no problem."""
     import subprocess
 
-    state = state_of(config_home)
-    _record(config_home)
-    _store(config_home)
+    state = state_folder(config_home)
+    _record_link(config_home)
+    _store_setting(config_home)
     os.chmod(state / "links.jsonl", 0o644)
     (config_home.root / "copy").hardlink_to(state / "settings.json")
     (state / "a link").symlink_to("/etc/passwd")

@@ -1,4 +1,4 @@
-"""The allowed imports of each lane: a prompt waits for every module that its answer loads."""
+"""Imports of each lane are limited, because a prompt waits for every module that its answer loads."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SLOW = {
 
 
 def loaded_modules(home: ConfigHome, lane: str, event: object = None, *words: str) -> set[str]:
-    """The modules that are there when a lane has ended, beyond those of an empty Python with json."""
+    """Return the modules that a lane loads, beyond those of a Python with json."""
     script = (
         f"import sys; sys.path.insert(0, {str(REPO / 'src')!r}); before = set(sys.modules)\n"
         f"{LANES[lane]}\nprint(*(set(sys.modules) - before), file=sys.stderr)"
@@ -72,21 +72,21 @@ def loaded_modules(home: ConfigHome, lane: str, event: object = None, *words: st
     return set(done.stderr.decode().split())
 
 
-def roots(modules: set[str]) -> set[str]:
-    """The modules and every package that they belong to."""
+def with_packages(modules: set[str]) -> set[str]:
+    """Return the modules and all packages that contain them."""
     return {name.rsplit(".", cut)[0] for name in modules for cut in range(name.count(".") + 1)}
 
 
-def prompted(home: ConfigHome, prompt: str) -> set[str]:
+def modules_of_prompt(home: ConfigHome, prompt: str) -> set[str]:
     """Return the modules that the answer to a trigger loads."""
     write_session(home.project(), SESSION, conversation(2))
-    return roots(loaded_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt}))
+    return with_packages(loaded_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt}))
 
 
 @pytest.mark.parametrize("prompt", [">session", ">help", "/resume-hooks:session"])
-def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
-    """An id or a fixed text needs no parser, no transcript, no command line."""
-    found = prompted(config_home, prompt)
+def test_the_shortest_lane_loads_little(config_home: ConfigHome, prompt: str) -> None:
+    """An id or a fixed text needs no parser, no transcript and no command line."""
+    found = modules_of_prompt(config_home, prompt)
     assert found.isdisjoint(
         HEAVY | SLOW | {"click", "orjson", "subprocess", "signal", "dataclasses", "uuid"}
     )
@@ -102,14 +102,14 @@ def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
 
 
 @pytest.mark.parametrize("prompt", [">resume", ">handoff go on", ">lineage", ">trim", ">trim yes"])
-def test_the_lanes_that_read_a_transcript(config_home: ConfigHome, prompt: str) -> None:
-    """Of all dependencies at most orjson, and nothing of a trim where nobody asks what one would leave."""
-    reads_a_transcript(config_home, prompt)
+def test_lanes_that_read_a_transcript_load_little(config_home: ConfigHome, prompt: str) -> None:
+    """Of the dependencies they load only orjson. A trim is loaded only for triggers that estimate it."""
+    assert_transcript_budget(config_home, prompt)
 
 
-def reads_a_transcript(config_home: ConfigHome, prompt: str) -> None:
-    """The budget of such a lane."""
-    found = prompted(config_home, prompt)
+def assert_transcript_budget(config_home: ConfigHome, prompt: str) -> None:
+    """Check the budget of such a lane."""
+    found = modules_of_prompt(config_home, prompt)
     trims = {
         name
         for name in found
@@ -119,19 +119,19 @@ def reads_a_transcript(config_home: ConfigHome, prompt: str) -> None:
     assert found.isdisjoint(HEAVY | {"click", "pathlib", "argparse", "pyperclip", "ctypes"})
 
 
-def test_the_lane_that_searches(config_home: ConfigHome) -> None:
-    """Next to the index, of dependencies still orjson alone, and no processes for a little to be read."""
-    found = prompted(config_home, ">search prompt")
+def test_the_search_lane_loads_only_the_index_and_orjson(config_home: ConfigHome) -> None:
+    """It starts no processes for a small index."""
+    found = modules_of_prompt(config_home, ">search prompt")
     assert {"orjson", *INDEX} <= found
     assert found.isdisjoint(
         (HEAVY - INDEX) | {"click", "argparse", "pyperclip", "ctypes", "multiprocessing"}
     )
 
 
-def test_the_end_of_a_turn(config_home: ConfigHome) -> None:
-    """The client waits for it: until the context is as full as that, nothing of what would fit best is loaded."""
+def test_the_end_of_a_turn_loads_little(config_home: ConfigHome) -> None:
+    """The client waits for it. Advice is loaded only if the context is nearly full."""
     write_session(config_home.project(), SESSION, conversation(2))
-    found = roots(
+    found = with_packages(
         loaded_modules(config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"})
     )
     assert "orjson" in found
@@ -147,8 +147,10 @@ def test_the_end_of_a_turn(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("lane", ["session", "fallback"])
-def test_the_lanes_before_the_engine(config_home: ConfigHome, lane: str) -> None:
-    """The standard library alone, and of ours only what runs on Python 3.9."""
+def test_lanes_before_the_engine_load_only_the_standard_library(
+    config_home: ConfigHome, lane: str
+) -> None:
+    """Our own modules among them run on Python 3.9."""
     event = {
         "session_id": SESSION,
         "prompt": ">session",
@@ -160,7 +162,7 @@ def test_the_lanes_before_the_engine(config_home: ConfigHome, lane: str) -> None
         {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
     )
     assert foreign == set()
-    assert roots(found).isdisjoint(
+    assert with_packages(found).isdisjoint(
         {
             "resume_hooks.settings",
             "resume_hooks.sessions.locate",
@@ -170,10 +172,10 @@ def test_the_lanes_before_the_engine(config_home: ConfigHome, lane: str) -> None
 
 
 @pytest.mark.parametrize("verb", ["lineage", "find-original", "find-derived"])
-def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
-    """People wait for click and orjson, not for what checks documents or draws trees."""
+def test_quick_verbs_do_not_load_pydantic_or_rich(config_home: ConfigHome, verb: str) -> None:
+    """Text output needs only click and orjson."""
     write_session(config_home.project(), SESSION, conversation(2))
-    found = roots(loaded_modules(config_home, "cli", None, verb, SESSION))
+    found = with_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
     assert "click" in found
     assert found.isdisjoint(
         {"pydantic", "rich", "importlib.metadata", "asyncio", "pyperclip", *INDEX}
@@ -187,10 +189,10 @@ def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
     )
 
 
-def test_a_listing_as_text(config_home: ConfigHome) -> None:
+def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHome) -> None:
     """The index is opened only for a session that is longer than its ends."""
     write_session(config_home.project(), SESSION, conversation(2))
-    found = roots(loaded_modules(config_home, "cli", None, "sessions", "--all"))
+    found = with_packages(loaded_modules(config_home, "cli", None, "sessions", "--all"))
     assert found.isdisjoint(
         HEAVY
         | {
@@ -203,11 +205,11 @@ def test_a_listing_as_text(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
-def test_a_search(config_home: ConfigHome, form: list[str]) -> None:
-    """Where nothing changed since the last one: no command line, no checker of documents, no bar, no processes."""
+def test_a_repeated_search_loads_no_click(config_home: ConfigHome, form: list[str]) -> None:
+    """An unchanged index needs no command line, no validation and no processes."""
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
-        found = roots(
+        found = with_packages(
             loaded_modules(config_home, "search", None, "search", "--all", "prompt", *form)
         )
         assert found >= INDEX
@@ -228,19 +230,19 @@ def test_a_search(config_home: ConfigHome, form: list[str]) -> None:
     ],
     ids=lambda words: str(words[0]),
 )
-def test_verbs_that_do_not_search(config_home: ConfigHome, words: list[str]) -> None:
-    """As text or as a document, they wait for no index."""
+def test_other_verbs_do_not_load_the_index(config_home: ConfigHome, words: list[str]) -> None:
+    """This applies to text and documents."""
     write_session(config_home.project(), SESSION, conversation(2))
     for asked in (words, [*words, "--json"])[: len(words)]:
-        assert roots(loaded_modules(config_home, "cli", None, *asked)).isdisjoint(INDEX)
+        assert with_packages(loaded_modules(config_home, "cli", None, *asked)).isdisjoint(INDEX)
 
 
-def test_the_comparison_of_a_long_session(config_home: ConfigHome) -> None:
-    """It is told by sizes alone: neither a handoff nor a trim is planned for it, and neither is loaded."""
+def test_the_comparison_of_a_long_session_plans_nothing(config_home: ConfigHome) -> None:
+    """It uses only sizes, so neither a handoff nor a trim is loaded."""
     first, *rest = conversation(2)
     filling = user("x" * (MAX_QUICK_BYTES + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
     write_session(config_home.project(), SESSION, [first, *rest, filling])
-    found = roots(
+    found = with_packages(
         loaded_modules(config_home, "prompt", {"session_id": SESSION, "prompt": ">resume"})
     )
     assert "resume_hooks.derive.compare" in found
@@ -255,20 +257,20 @@ def test_the_comparison_of_a_long_session(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("verb", ["resume", "continue"])
-def test_a_session_that_is_named(config_home: ConfigHome, verb: str) -> None:
-    """Nothing is chosen, so no screen is loaded."""
+def test_a_named_session_does_not_load_the_chooser(config_home: ConfigHome, verb: str) -> None:
+    """Nothing has to be chosen."""
     here = {"cwd": str(config_home.root)}
     write_session(
         config_home.project(str(config_home.root)),
         SESSION,
         [{**row, **here} for row in conversation(2)],
     )
-    found = roots(loaded_modules(config_home, "cli", None, verb, SESSION))
+    found = with_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
     assert found.isdisjoint({"prompt_toolkit", "asyncio", "pydantic", "resume_hooks.cli.picker"})
 
 
-def test_the_first_paint_of_the_chooser(config_home: ConfigHome) -> None:
-    """Messages are searched after the screen is drawn. Until then nothing of the index is loaded."""
+def test_the_chooser_does_not_load_the_index_at_first(config_home: ConfigHome) -> None:
+    """Messages are searched after the screen is drawn."""
     found = loaded_modules(config_home, "chooser")
     assert "resume_hooks.cli.picker.screen" in found
     assert found.isdisjoint(
@@ -276,9 +278,9 @@ def test_the_first_paint_of_the_chooser(config_home: ConfigHome) -> None:
     )
 
 
-def test_the_help_of_a_verb(config_home: ConfigHome) -> None:
-    """It waits for the declaration alone: nothing that makes, reads or redacts."""
-    found = roots(loaded_modules(config_home, "helps", None, *VERBS))
+def test_the_help_of_a_verb_loads_only_its_declaration(config_home: ConfigHome) -> None:
+    """No module that makes, reads or redacts is loaded."""
+    found = with_packages(loaded_modules(config_home, "helps", None, *VERBS))
     assert found.isdisjoint(
         HEAVY | {"resume_hooks.redaction", "resume_hooks.archive", "resume_hooks.hooks"}
     )

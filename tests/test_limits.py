@@ -1,7 +1,4 @@
-"""Sizes without end: files, lines, texts, nesting, folders of many entries.
-
-Each is bounded, by memory and by time.
-"""
+"""Large files, lines, texts, nesting and folders are processed within limits of memory and time."""
 
 from __future__ import annotations
 
@@ -64,8 +61,8 @@ UNITS = (
 """What patterns begin with: repeated without an end, each beginning is a place to search from."""
 
 
-def sparse(path: Path, size: int, start: bytes = b"") -> None:
-    """A file of that many bytes, most of them zeros that take no room."""
+def write_sparse_file(path: Path, size: int, start: bytes = b"") -> None:
+    """Write a file of that many bytes, most of them zeros that take no space."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with open(path, "wb") as stream:
         stream.write(start)
@@ -73,11 +70,11 @@ def sparse(path: Path, size: int, start: bytes = b"") -> None:
 
 
 def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> None:
-    """None is read whole; what is there stays."""
+    """No such file is read whole, and each one stays."""
     state = config_home.config / "resume-hooks"
-    sparse(state / "links.jsonl", GIGABYTE)
-    sparse(state / "settings.json", GIGABYTE, b"{")
-    sparse(state / "pending" / f"trim-{SESSION}.json", GIGABYTE, b"{")
+    write_sparse_file(state / "links.jsonl", GIGABYTE)
+    write_sparse_file(state / "settings.json", GIGABYTE, b"{")
+    write_sparse_file(state / "pending" / f"trim-{SESSION}.json", GIGABYTE, b"{")
     began = time.process_time()
     assert link_log.read_links(config_home.where) == []
     assert settings.load_settings(config_home.where)["notice_percent"].source == "default"
@@ -87,8 +84,8 @@ def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> 
     assert (state / "links.jsonl").stat().st_size == GIGABYTE
 
 
-def test_many_notes(config_home: ConfigHome) -> None:
-    """Ten thousand of them slow a look at one down by little."""
+def test_ten_thousand_notes_are_read_quickly(config_home: ConfigHome) -> None:
+    """They slow the lookup of a single note only a little."""
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     for number in range(10_000):
@@ -101,8 +98,8 @@ def test_many_notes(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) -> None:
-    """As a prompt, a command, an output, an answer, a title: what reads them takes a time that grows with the size."""
+def test_repeated_text_is_processed_in_linear_time(config_home: ConfigHome, unit: str) -> None:
+    """This applies to prompts, commands, outputs, answers and titles."""
     text = unit * (60_000 // len(unit)) + "!"
     rows = [
         user(text, uuid="u"),
@@ -114,14 +111,14 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
     ]
     session = session_file(write_session(config_home.project(), SESSION, rows))
 
-    def indexed() -> None:
+    def update_index() -> None:
         with opened_index(config_home.where):
             pass
 
     acts: dict[str, Callable[[], Any]] = {
         "plain": lambda: plain_text(text),
         "trigger": lambda: triggers.recognise_trigger(f">{text}"),
-        "query": lambda: _asked(text),
+        "query": lambda: _parse_query(text),
         "title": lambda: child_titles.root_title_of(text),
         "trim": lambda: plan.plan_trim(
             plan.scan_session(session), config_home.where, Options(threshold=80, keep_recent=0)
@@ -130,7 +127,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "outline": lambda: make_outline(session),
         "reading": lambda: TurnReader(session),
         "fsck": lambda: examine_session(session, config_home.where),
-        "index": indexed,
+        "index": update_index,
     }
     for name, act in acts.items():
         began = time.process_time()
@@ -138,15 +135,15 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         assert time.process_time() - began < MOST_SECONDS, name
 
 
-def _asked(text: str) -> None:
+def _parse_query(text: str) -> None:
     try:
         query.parse_query([text])
     except ResumeHooksError as error:
         told(error)
 
 
-def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHome) -> None:
-    """A title of ten megabytes is a line of eighty characters."""
+def test_long_titles_are_cut_everywhere(config_home: ConfigHome) -> None:
+    """A title of ten megabytes becomes a line of eighty characters."""
     path = write_session(
         config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)]
     )
@@ -162,10 +159,10 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     assert HeadTail(path).title is not None
 
 
-def test_a_line_of_a_hundred_megabytes_takes_its_size_and_not_many_times_that(
+def test_a_line_of_a_hundred_megabytes_needs_limited_memory(
     config_home: ConfigHome,
 ) -> None:
-    """A process of 1.6 GB, of which a thread reserves 70 MB, answers every trigger on it."""
+    """A process of 1.6 GB answers every trigger."""
     rows = [*conversation(2), user("x" * 100_000_000, uuid="big", parent="r3", ts=9)]
     path = write_session(config_home.project(), SESSION, rows)
     program = """
@@ -192,8 +189,8 @@ for text in (">resume", ">handoff go on", ">lineage"):
     assert (done.returncode, done.stderr[-2_000:]) == (0, "")
 
 
-def test_endless_nesting() -> None:
-    """It is not a record, or it can be read and not written again: no recursion ends the program."""
+def test_deep_nesting_does_not_crash() -> None:
+    """Such a value is not a record, or it can be read but not written."""
     assert records.parse_record(b'{"a":' * 100_000 + b"1" + b"}" * 100_000) is None
     assert hook_replies.parse_event(b"[" * 1_000_000) is None
     value: Any = "x"
@@ -205,8 +202,8 @@ def test_endless_nesting() -> None:
 
 
 @pytest.mark.parametrize("odd", [{}, [], {"a": 1}, [1], None, 5, True, 1.5])
-def test_a_type_that_is_not_text(config_home: ConfigHome, odd: object) -> None:
-    """Of a record and of a block: everything reads on, as if it were an unknown one."""
+def test_a_type_that_is_not_text_counts_as_unknown(config_home: ConfigHome, odd: object) -> None:
+    """This applies to records and blocks; the rest is read."""
     rows: list[Any] = [
         {"type": odd, "uuid": "x", "sessionId": SESSION},
         user(
@@ -231,11 +228,8 @@ def test_a_type_that_is_not_text(config_home: ConfigHome, odd: object) -> None:
 
 
 @pytest.mark.parametrize("count", [2**64, 10**30, -(2**70), 1e308, float("nan"), True, "5"])
-def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> None:
-    """Numbers beyond any window are cut, whatever they add up to.
-
-    A child of such a session can be written.
-    """
+def test_impossible_token_counts_are_limited(config_home: ConfigHome, count: object) -> None:
+    """A child of such a session can be written."""
     usage = {"input_tokens": count, "output_tokens": count, "cache_read_input_tokens": count}
     answer = json.dumps(assistant("done", uuid="a", parent="u", tokens=usage)).encode()
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
@@ -246,8 +240,8 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
     plan.plan_trim(plan.scan_session(session), config_home.where, Options(threshold=80))
 
 
-def test_a_parent_that_is_a_number_beyond_64_bits() -> None:
-    """A field is written as what it is, and the rest of the line stays."""
+def test_a_number_beyond_64_bits_is_kept() -> None:
+    """Setting another field leaves the rest of the line unchanged."""
     body = b'{"parentUuid":18446744073709551616,"uuid":"a"}'
     record = records.parse_record(body)
     assert record is not None

@@ -1,4 +1,4 @@
-"""Names and sentences in the field's terms, as CONTRIBUTING's style asks for: what a test can tell of that."""
+"""Names and sentences follow CONTRIBUTING's style as far as a test can check it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DECLARATION = re.compile(r"\b(?:const|let|var|function|class)\s+(\w+)")
 
 
 def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Every function, but a method that answers yes or no: ``node.said`` is a sentence."""
+    """Yield every function except methods that return a bool: ``node.said`` is a sentence."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -124,8 +124,8 @@ def test_a_name_in_the_client_includes_its_object(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
-def test_a_sentence_is_read_once(path: Path) -> None:
-    """In docstrings and messages; a pattern that looks for such words in a text is none."""
+def test_no_sentence_has_an_awkward_phrase(path: Path) -> None:
+    """This applies to docstrings and messages, but not to patterns that look for such words."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     texts = [
         node.value

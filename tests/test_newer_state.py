@@ -1,4 +1,4 @@
-"""The state of a newer engine is read at most, and never changed."""
+"""The state of a newer engine may be read, and is never changed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
 
-def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> None:
-    """Settings are read; an index, and an entry of the trash are neither used nor changed."""
+def test_the_state_of_a_newer_engine_is_not_changed(config_home: ConfigHome) -> None:
+    """Settings are read. An index and an entry of the trash are not used."""
     write_session(config_home.project(), SESSION, conversation(2))
     with opened_index(config_home.where):
         pass

@@ -1,4 +1,4 @@
-"""There is one way to start a program in Python, ``system.programs``, and one in shell scripts, ``hooks/programs``."""
+"""Python starts programs only through ``system.programs``, and shell scripts through ``hooks/programs``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ALLOWED = {
 
 
 def without_annotations(tree: ast.AST) -> ast.AST:
-    """A source whose types, which call nothing, are omitted."""
+    """Return a source without its type annotations, which call nothing."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign):
             node.annotation = ast.Constant(None)
@@ -44,8 +44,8 @@ def without_annotations(tree: ast.AST) -> ast.AST:
     return tree
 
 
-def uses(source: str) -> Iterator[str]:
-    """Every dotted name in a source but in annotations, under the names that its imports stand for."""
+def dotted_names(source: str) -> Iterator[str]:
+    """Yield every dotted name in a source except annotations, with imports resolved."""
     tree = without_annotations(ast.parse(source))
     meant = {}
     for node in ast.walk(tree):
@@ -64,10 +64,12 @@ def uses(source: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(REPO)))
 def test_python_starts_programs_in_one_place(path: Path) -> None:
-    """No other module calls what starts a program, under whatever name it is imported."""
+    """No other module calls a function that starts a program, whatever name it is imported under."""
     if path == OWNER:
         return
-    found = {name for name in uses(path.read_text(encoding="utf-8")) if FORBIDDEN.fullmatch(name)}
+    found = {
+        name for name in dotted_names(path.read_text(encoding="utf-8")) if FORBIDDEN.fullmatch(name)
+    }
     assert found <= ALLOWED.get(str(path.relative_to(REPO)), set())
 
 
@@ -83,9 +85,9 @@ def test_python_starts_programs_in_one_place(path: Path) -> None:
         "import click\nclick.edit()",
     ],
 )
-def test_another_way_is_seen(source: str) -> None:
-    """The test's own check."""
-    assert any(FORBIDDEN.fullmatch(name) for name in uses(source))
+def test_the_check_finds_other_ways_in_python(source: str) -> None:
+    """Each example starts a program in a forbidden way."""
+    assert any(FORBIDDEN.fullmatch(name) for name in dotted_names(source))
 
 
 SOURCED = {"claim", "near-end", "new-folder", "programs", "where"}
@@ -100,16 +102,16 @@ FOREIGN = re.compile(
 """A program that looks for files in its working folder, as a command, but behind ``apart``."""
 
 
-def code_of(script: str) -> list[str]:
-    """The lines of a shell script without comments."""
+def code_lines(script: str) -> list[str]:
+    """Return the lines of a shell script without comments."""
     lines = (re.sub(r"(?:^|\s)#.*", "", line).strip() for line in script.splitlines())
     return [line for line in lines if line]
 
 
-def started_otherwise(script: str) -> list[str]:
-    """The lines that start a Python without ``-I`` and a script of ours, or what looks into its working folder."""
+def forbidden_starts(script: str) -> list[str]:
+    """Return the lines that start Python without ``-I``, or a program that reads its working folder."""
     found = []
-    for line in code_of(script):
+    for line in code_lines(script):
         behind = [line[ours.end() :] for ours in OURS.finditer(line)]
         if not all(re.match(r' -I (?:"\$here/|"\$@"|-c )', words) for words in behind):
             found.append(line)
@@ -120,16 +122,15 @@ def started_otherwise(script: str) -> list[str]:
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_start_programs_in_one_way(path: Path) -> None:
-    """They read hooks/programs before they start anything.
-
-    A Python gets ``-I``, others run behind ``apart``.
-    """
+    """Scripts read hooks/programs first. Python gets ``-I``, and other programs run through ``apart``."""
     script = path.read_text(encoding="utf-8")
     if path.name != "programs":
-        assert started_otherwise(script) == []
+        assert forbidden_starts(script) == []
     if path.name not in SOURCED:
         before = script.partition('/programs"\n')[0]
-        assert [line for line in code_of(before) if not line.startswith(("case $0 in", ". "))] == []
+        assert [
+            line for line in code_lines(before) if not line.startswith(("case $0 in", ". "))
+        ] == []
 
 
 @pytest.mark.parametrize(
@@ -143,12 +144,12 @@ def test_scripts_start_programs_in_one_way(path: Path) -> None:
         "if PATH=x uv; then",
     ],
 )
-def test_another_way_is_seen_in_a_script(line: str) -> None:
-    """The test's own check."""
-    assert started_otherwise(line)
+def test_the_check_finds_other_ways_in_a_script(line: str) -> None:
+    """Each example starts a program in a forbidden way."""
+    assert forbidden_starts(line)
 
 
-def test_hooks_start_with_our_scripts_alone() -> None:
+def test_hooks_start_only_our_scripts() -> None:
     """The client's shell sources a script of the plugin. The module calls it in the same way."""
     for name in ("hooks.json", "codex.json"):
         for command in re.findall(

@@ -1,4 +1,4 @@
-"""The number of times that a verb opens its session, because the file may be large."""
+"""A verb opens its session only a few times, because the file may be large."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.builders import SESSION, ConfigHome, write_session
 from tests.hooks.test_rollover import GOOD
 from tests.hooks.test_trim import turns_with_large_files
 from tests.needs import REPO
-from tests.stand_in import stand_in
+from tests.stand_in import write_stand_in
 
 SHELL = "from resume_hooks.cli.main import run; run(sys.argv[2:])"
 PROMPT = "from resume_hooks.hooks.prompt import main; main()"
@@ -54,16 +54,16 @@ Of ``untrim`` it is the trimmed session, of the others the one that they make a 
 """
 
 
-class Opens:
-    """A home with one session that is worth trimming, in which a verb's opens are counted."""
+class OpenCounter:
+    """A home with one session that is worth trimming, where opens of its file are counted."""
 
     def __init__(self, home: ConfigHome) -> None:
         self._home = home
-        self._path = stand_in(home.root, GOOD).path
+        self._path = write_stand_in(home.root, GOOD).path
         write_session(home.project(), SESSION, turns_with_large_files())
 
-    def of(self, verb: str, session_id: str = SESSION) -> int:
-        """Return how often a verb, or a prompt, opens the file of its session."""
+    def count_opens(self, verb: str, session_id: str = SESSION) -> int:
+        """Return how often a verb or a prompt opens the file of its session."""
         is_prompt = verb.startswith(">")
         event = {
             "hook_event_name": "UserPromptSubmit",
@@ -85,27 +85,27 @@ class Opens:
         assert done.stdout
         return int(done.stderr.split()[-1])
 
-    def child(self) -> str:
-        """The id of the one session that was made."""
+    def child_id(self) -> str:
+        """Return the id of the only child."""
         (child,) = [path.stem for path in self._home.project().iterdir() if path.stem != SESSION]
         return child
 
 
 @pytest.fixture
-def opens(config_home: ConfigHome) -> Opens:
-    """Counts a verb's opens."""
-    return Opens(config_home)
+def open_counter(config_home: ConfigHome) -> OpenCounter:
+    """Return a counter of a verb's opens."""
+    return OpenCounter(config_home)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_opens_its_session_three_times_at_most(opens: Opens, verb: str) -> None:
-    """Every open is counted: by the engine, by what it loads, by name or in a folder that is open."""
+def test_a_verb_opens_its_session_at_most_three_times(open_counter: OpenCounter, verb: str) -> None:
+    """Every open by the engine and its libraries is counted."""
     session_id = SESSION
     if verb == ">trim yes":
-        opens.of(">trim")
+        open_counter.count_opens(">trim")
     if verb == "untrim":
-        opens.of("trim")
-        session_id = opens.child()
-    count = opens.of("untrim --all" if verb == "untrim" else verb, session_id)
+        open_counter.count_opens("trim")
+        session_id = open_counter.child_id()
+    count = open_counter.count_opens("untrim --all" if verb == "untrim" else verb, session_id)
     print(f"{verb}: {count} opens")
     assert 1 <= count <= MOST

@@ -1,4 +1,4 @@
-"""Parts: the table is what they say of themselves, one that is not here is mentioned, one made by the recipe works."""
+"""Parts: the table agrees with them, a missing one is named, and a new one by the recipe works."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class GreetSchema(StrictModel):
 
 
 @pytest.fixture
-def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A part by the recipe of docs/architecture.md, in a folder of its own, and its rows in the table."""
+def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Add a part by the recipe of docs/architecture.md to the table."""
     part = tmp_path / "example"
     (part / "verbs").mkdir(parents=True)
     for name, text in {
@@ -85,13 +85,13 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_each_folder_is_a_part() -> None:
-    """``parts.NAMES`` names what is there; one may be taken away."""
+    """``parts.NAMES`` has every folder, but a folder may be missing."""
     folders = {path.parent.name for path in Path(seam.FOLDER).glob("*/__init__.py")}
     assert folders <= set(parts.NAMES)
 
 
-def test_each_file_that_runs_without_a_part_is_there() -> None:
-    """Unless its own part was taken away: a name that leads nowhere would be a test that never runs."""
+def test_each_listed_test_file_exists() -> None:
+    """Files of missing parts are excepted. A wrong name would be a test that never runs."""
     named = (Path(name) for name in conftest.AT_THE_SEAM | conftest.BELOW_PARTS)
     here = (
         name
@@ -101,9 +101,9 @@ def test_each_file_that_runs_without_a_part_is_there() -> None:
     assert [str(name) for name in here if not (REPO / "tests" / name).exists()] == []
 
 
-def test_a_part_by_the_recipe(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its verb runs and fits its form, and its answer is heard."""
-    assert example.is_dir()
+def test_a_part_by_the_recipe_works(example_part: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its verb runs and fits its schema, and its answer is used."""
+    assert example_part.is_dir()
     assert run(["greet"]) == 0
     assert capsys.readouterr().out == "hello\n"
     assert run(["greet", "--loud", "--json"]) == 0
@@ -113,8 +113,10 @@ def test_a_part_by_the_recipe(example: Path, capsys: pytest.CaptureFixture[str])
     ]
 
 
-def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its verb names it; it answers nothing."""
+def test_the_verb_of_a_missing_part_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The error names the part, which gives no answers."""
     monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
     verb, (part, _, _) = next(iter(part_table.VERBS.items()))
     with pytest.raises(
@@ -125,8 +127,8 @@ def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert list(seam.insert_part_names(["untrim"], part_table.VERBS)) == ["untrim"]
 
 
-def test_a_part_that_does_not_load(example: Path) -> None:
-    """It is an error, never silence."""
-    (example / "notes.py").write_text("import nowhere\n")
+def test_a_part_that_does_not_load_raises_an_error(example_part: Path) -> None:
+    """The error is not hidden."""
+    (example_part / "notes.py").write_text("import nowhere\n")
     with pytest.raises(ModuleNotFoundError):
         list(seam.find_answers(questions.note_on_session))

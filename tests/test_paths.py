@@ -1,4 +1,4 @@
-"""Paths: project keys as the client makes them, and session files that nothing hostile can imitate."""
+"""Project keys equal those of the client, and session files cannot be imitated."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ def key_of_sdk(folder: str) -> str:
 
 
 @given(BMP)
-def test_key_equals_the_official_sdk(name: str) -> None:
-    """Short and long paths, accents composed or not: the same key as the SDK's.
+def test_a_project_key_equals_that_of_the_sdk(name: str) -> None:
+    """Long paths and composed accents are included.
 
-    The SDK counts a character beyond the BMP as one, the client as two; a few of the BMP are
-    composed to such.
+    The SDK counts a character beyond the BMP as one, the client as two, so those are excluded.
     """
     assume(
         ".." not in name
@@ -66,19 +65,19 @@ def test_key_equals_the_official_sdk(name: str) -> None:
         ("/x/ a", "-x--a"),
     ],
 )
-def test_key(folder: str, key: str) -> None:
-    """Each UTF-16 unit that is no ASCII letter or digit is a dash: an emoji gives two."""
+def test_a_project_key_has_only_letters_digits_and_dashes(folder: str, key: str) -> None:
+    """Each other UTF-16 unit is a dash, so an emoji gives two."""
     assert project_key(folder) == key
 
 
-def test_emoji_differ_from_the_sdk() -> None:
-    """The SDK counts code points where the client counts UTF-16 units; the client decides."""
+def test_the_key_of_an_emoji_differs_from_that_of_the_sdk() -> None:
+    """The client counts UTF-16 units, and its key is the relevant one."""
     assert project_key("/x/\U0001f680") == "-x---"
     assert key_of_sdk("/x/\U0001f680") == "-x--"
 
 
 def test_long_keys_are_cut_and_hashed() -> None:
-    """Over 200 characters: the first 200, a dash, a hash of the whole path."""
+    """A key over 200 characters has the first 200, a dash and a hash of the whole path."""
     assert len(LONG) > 200
     key = project_key(LONG)
     assert key == key_of_sdk(LONG)
@@ -88,8 +87,8 @@ def test_long_keys_are_cut_and_hashed() -> None:
     assert project_key(LONG + "x") != key
 
 
-def test_a_link_leads_to_the_real_folder(tmp_path: Path) -> None:
-    """The key is that of the real path."""
+def test_the_key_of_a_link_is_that_of_its_target(tmp_path: Path) -> None:
+    """The real path determines the key."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert project_key(str(tmp_path / "link")) == project_key(str(tmp_path / "real"))
@@ -102,7 +101,7 @@ def test_an_invalid_path_has_a_key() -> None:
 
 
 def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None:
-    """Clients hash differently: every folder with the same first 200 characters may contain the sessions."""
+    """Clients use different hashes, so every folder with the same first 200 characters counts."""
     key = project_key(LONG)
     projects = config_home.config / "projects"
     for name in (key, key[:201] + "other", key[:200] + "x", "-unrelated"):
@@ -129,17 +128,14 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
         ("Mine", "", False),
     ],
 )
-def test_a_folder_named_by_a_variable(name: str, config: str, *, named: bool) -> None:
-    """A plain name next to a config folder, as 2.1.329 has it (tests/e2e/test_sessions.py).
-
-    Then the path's own.
-    """
+def test_a_variable_may_name_the_project_folder(name: str, config: str, *, named: bool) -> None:
+    """It must be a plain name next to a config folder. The path's own key is used as well."""
     environ = {paths.PROJECT_FOLDER_VARIABLE: name, "CLAUDE_CONFIG_DIR": config, "HOME": "/h"}
     assert paths.project_folder_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
 
 
-def test_a_long_key_without_any_folder(config_home: ConfigHome) -> None:
-    """Where there is none yet, our own hash names the folder; without a projects folder too."""
+def test_a_long_key_without_a_folder_uses_our_hash(config_home: ConfigHome) -> None:
+    """This also works without a projects folder."""
     expected = [str(config_home.config / "projects" / project_key(LONG))]
     assert project_folders(LONG, config_home.where) == expected
     (config_home.config / "projects").rmdir()
@@ -155,8 +151,8 @@ def test_a_long_key_without_any_folder(config_home: ConfigHome) -> None:
         ({"CLAUDE_CONFIG_DIR": unicodedata.normalize("NFD", "/caf\u00e9")}, "/caf\u00e9"),
     ],
 )
-def test_where(environ: dict[str, str], expected: str) -> None:
-    """The variable wins over the home folder; NFC as the client has it."""
+def test_a_variable_overrides_the_home_folder(environ: dict[str, str], expected: str) -> None:
+    """The path is in NFC, as in the client. A relative state folder is ignored."""
     where = Where(environ)
     assert where.config == expected
     assert where.projects == f"{expected}/projects"
@@ -182,13 +178,13 @@ def test_invalid_session_ids(text: object) -> None:
 
 @given(st.uuids())
 def test_uuids_are_session_ids(number: object) -> None:
-    """Every UUID is one, and names its file."""
+    """Every UUID is valid, and names its file."""
     assert is_session_id(str(number))
     assert session_id_from_path(f"/any/{number}.jsonl") == str(number)
 
 
-def test_session_files(tmp_path: Path) -> None:
-    """Regular, not empty, named as a session: stubs, links, folders, backups and odd names are none."""
+def test_only_regular_named_files_are_sessions(tmp_path: Path) -> None:
+    """Empty files, links, folders, backups and other names are not."""
     real = write_session(tmp_path, SESSION, conversation(1))
     assert is_session_file(real)
     (tmp_path / f"{session_id(1)}.jsonl").touch()
@@ -207,11 +203,8 @@ def test_session_files(tmp_path: Path) -> None:
     assert [name for name in names if is_session_file(str(tmp_path / name))] == []
 
 
-def test_find_session(config_home: ConfigHome) -> None:
-    """Found in any project, the newest of copies.
-
-    Links, stubs and linked folders are skipped.
-    """
+def test_the_newest_copy_of_a_session_is_found(config_home: ConfigHome) -> None:
+    """It may be in any project. Links, empty files and linked folders are skipped."""
     assert find_session(SESSION, config_home.where) is None
     old = write_session(config_home.project("/a"), SESSION, conversation(1), mtime=1_000)
     assert find_session(SESSION, config_home.where) == old
@@ -229,20 +222,20 @@ def test_find_session(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "hostile", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36]
 )
-def test_find_session_takes_ids_only(config_home: ConfigHome, hostile: str) -> None:
+def test_find_session_accepts_only_ids(config_home: ConfigHome, hostile: str) -> None:
     """An invalid id finds nothing, and is not used in a path."""
     assert find_session(hostile, config_home.where) is None
 
 
-def test_private_folder(tmp_path: Path) -> None:
-    """Made for the owner alone; an existing one is taken."""
+def test_a_private_folder_is_made_or_reused(tmp_path: Path) -> None:
+    """Only the owner can read a new one."""
     folder = paths.make_private_folder(str(tmp_path / "a" / "b"), paths.Where())
     assert os.stat(folder).st_mode & 0o777 == 0o700
     assert paths.make_private_folder(folder, paths.Where()) == folder
 
 
-def lay_special(path: Path, kind: str) -> None:
-    """Put something at ``path`` that has no end, or no beginning."""
+def write_special_file(path: Path, kind: str) -> None:
+    """Write a pipe, a folder, a device or a dangling link at ``path``."""
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
@@ -253,12 +246,9 @@ def lay_special(path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "dangling"])
 def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
-    """A pipe is not waited for, a device without an end not read.
-
-    An object there is an empty one.
-    """
+    """A pipe does not block, and a device is not read. As a JSON file it counts as empty."""
     path = tmp_path / "settings.json"
-    lay_special(path, kind)
+    write_special_file(path, kind)
     assert paths.read_json_object(str(path)) == {}
     with pytest.raises(OSError, match=r"regular|No such file|directory"):
         paths.read_regular(str(path), 10)
@@ -267,7 +257,7 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_link_to_a_regular_file_is_read(tmp_path: Path) -> None:
-    """Settings may lie with the user's dotfiles; where links are not followed they are refused."""
+    """Settings may be among the user's dotfiles. With ``follow=False`` the link is refused."""
     (tmp_path / "dotfiles.json").write_text('{"a": 1}')
     (tmp_path / "link.json").symlink_to(tmp_path / "dotfiles.json")
     assert paths.read_json_object(str(tmp_path / "link.json")) == {"a": 1}
@@ -276,7 +266,7 @@ def test_a_link_to_a_regular_file_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
-    """A small file that is not small is something else."""
+    """A settings file that is too large counts as empty."""
     path = tmp_path / "x.json"
     path.write_text('{"a": 1}')
     assert paths.read_regular(str(path), 8) == b'{"a": 1}'
@@ -286,10 +276,10 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
     assert paths.read_json_object(str(path)) == {}
 
 
-def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
-    """A repository's settings can name any; what is in ours is replaced and removed.
+def test_a_foreign_folder_does_not_become_the_state_folder(tmp_path: Path) -> None:
+    """A repository may name any folder, whose files we would replace.
 
-    Once it was ours it stays so.
+    A new or empty folder can become ours.
     """
     site = tmp_path / "site"
     (site / "index").mkdir(parents=True)
@@ -314,10 +304,13 @@ def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
         assert settings.describe_invalid_settings(Where(own)) == []
 
 
-def test_no_folder_of_the_project_becomes_our_state(
+def test_a_folder_of_the_project_does_not_become_the_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where it is all like ours, and by a path that is another in each process: it says who is sent sessions."""
+    """Its settings would decide who gets sessions.
+
+    Neither the contents nor an indirect path matters.
+    """
     project, other = tmp_path / "unpacked", tmp_path / "clone"
     for folder in (project, other):
         (folder / ".rh" / "pending").mkdir(parents=True)
@@ -333,13 +326,10 @@ def test_no_folder_of_the_project_becomes_our_state(
     assert Where(home | {"RESUME_HOOKS_HOME": str(tmp_path / "own")}).state == str(tmp_path / "own")
 
 
-def test_a_configuration_folder_of_the_projects_names_no_team(
+def test_settings_in_a_config_folder_of_the_project_name_no_team(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``CLAUDE_CONFIG_DIR`` and ``HOME`` may be a repository's word, too.
-
-    What is stored there alone does not count.
-    """
+    """A repository may set ``CLAUDE_CONFIG_DIR`` and ``HOME``. Team settings stored there are ignored."""
     project = tmp_path / "project"
     state = project / ".cc" / "resume-hooks"
     state.mkdir(parents=True)

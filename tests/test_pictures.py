@@ -1,4 +1,4 @@
-"""The pictures of the README and the guide: there, plain, and in the words that the cards and verbs say today."""
+"""Pictures of the README and the guide are plain, and show the present texts of cards and verbs."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ HELD = {
 COPIED = re.compile(r"copied|Copied|Type the /resume")
 
 
-def text_of(name: str) -> str:
-    """The words of a picture."""
+def text_of_picture(name: str) -> str:
+    """Return the text of a picture."""
     return "\n".join(lines_of((FOLDER / f"{name}.svg").read_text("utf-8")))
 
 
-def flat(text: str, home: str = "~") -> str:
-    """Words without numbers, ids, homes and white space, so that only wording is compared."""
+def without_variable_parts(text: str, home: str = "~") -> str:
+    """Return a text without numbers, ids, homes and white space, to compare only wording."""
     text = text.replace(home, "~")
     text = re.sub(
         r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{8}\b", "#", text
@@ -60,8 +60,8 @@ def flat(text: str, home: str = "~") -> str:
 
 
 @pytest.fixture
-def desk(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """A home with the sessions of the pictures, seen from their folder."""
+def uploader_home(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
+    """Return a home with the sessions of the pictures, in their folder."""
     cwd = config_home.root / "uploader"
     cwd.mkdir()
     pictured.write_sessions(config_home.project(str(cwd)), str(cwd))
@@ -80,8 +80,8 @@ def pictures_of_pages() -> dict[str, str]:
     return {name: words for words, name in found}
 
 
-def test_every_picture_is_shown_and_every_one_shown_is_there() -> None:
-    """Each with words of its own for those who don't see it."""
+def test_pictures_and_pages_agree() -> None:
+    """Each picture is shown, and each one that is shown exists and has an alternative text."""
     named = pictures_of_pages()
     assert sorted(named) == sorted(path.stem for path in FOLDER.glob("*.svg"))
     assert sorted({*CARDS, *VERBS, *HELD}) == sorted(named)
@@ -89,11 +89,8 @@ def test_every_picture_is_shown_and_every_one_shown_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*CARDS, *VERBS, *HELD}))
-def test_a_picture_is_plain(name: str) -> None:
-    """Sound XML of texts and shapes: no script, no link, no font or image from elsewhere.
-
-    What it says is drawn.
-    """
+def test_a_picture_has_only_text_and_shapes(name: str) -> None:
+    """It has no script, link, font or foreign image, and draws its text."""
     source = (FOLDER / f"{name}.svg").read_text("utf-8")
     tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(source).iter()}
     assert tags <= {
@@ -107,46 +104,45 @@ def test_a_picture_is_plain(name: str) -> None:
     }
     assert "href" not in source
     assert source.count("http") == 1  # the name of the format
-    assert "".join(text_of(name).split()) in drawn(source)
+    assert "".join(text_of_picture(name).split()) in drawn(source)
     assert max(map(len, lines_of(source))) <= 104
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_a_card_matches_its_picture(desk: ConfigHome, name: str) -> None:
+def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> None:
     """Each line is equal except for numbers, ids and the copy's result. If not: python -m tools.make_pictures."""
     trigger = recognise_trigger(f"/resume-hooks:{CARDS[name]}")
     assert trigger is not None
     said = card_of_trigger(trigger, {"session_id": pictured.SESSION, "prompt": ""})
-    shown = flat(text_of(name))
+    shown = without_variable_parts(text_of_picture(name))
     for line in said.split("\n"):
         if not COPIED.search(line) and "…" not in line:  # a path that is cut depends on its length
-            assert flat(line, str(desk.root)) in shown, line
+            assert without_variable_parts(line, str(uploader_home.root)) in shown, line
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_matches_its_picture(
-    desk: ConfigHome, name: str, capsys: pytest.CaptureFixture[str]
+    uploader_home: ConfigHome, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Line by line, but for numbers, ids and the folder that it ran in.
-
-    If not: python -m tools.make_pictures.
-    """
+    """Each line is equal except for numbers, ids and the folder. If not: python -m tools.make_pictures."""
     assert run(VERBS[name]) == 0
-    shown = flat(text_of(name).replace("-home-ann-uploader", "<key>"))
-    key = re.sub(r"[^A-Za-z0-9]", "-", os.fspath(desk.root / "uploader"))
+    shown = without_variable_parts(text_of_picture(name).replace("-home-ann-uploader", "<key>"))
+    key = re.sub(r"[^A-Za-z0-9]", "-", os.fspath(uploader_home.root / "uploader"))
     for line in capsys.readouterr().out.split("\n"):
-        assert flat(line.replace(key, "<key>"), str(desk.root)) in shown, line
+        assert (
+            without_variable_parts(line.replace(key, "<key>"), str(uploader_home.root)) in shown
+        ), line
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_a_screen_contains_its_words(name: str) -> None:
-    """The screen of the client or of the chooser."""
+def test_the_picture_of_a_screen_has_its_words(name: str) -> None:
+    """It shows a screen of the client or of the chooser."""
     for words in HELD[name]:
-        assert flat(words) in flat(text_of(name))
+        assert without_variable_parts(words) in without_variable_parts(text_of_picture(name))
 
 
-def test_cells_become_a_picture() -> None:
-    """Words at their places, markup as text, colours by name or number."""
+def test_cells_are_drawn_as_svg() -> None:
+    """Text is in its place and escaped. Colours have names or numbers."""
     rows = [
         [
             *(Cell(c, "green", bold=True) for c in "a<b"),
@@ -161,8 +157,8 @@ def test_cells_become_a_picture() -> None:
     assert 'fill="#98c379" font-weight="700">a&lt;b</text>' in source
 
 
-def test_screens_follow_each_other() -> None:
-    """Each has its turn in a round; where nothing moves the second alone is seen."""
+def test_screens_are_animated_in_turn() -> None:
+    """Without animation only the second screen is visible."""
     source = animation([[[Cell("a")]], [[Cell("b")], [Cell("c")]]], "T")
     assert lines_of(source) == ["a", "b", "c"]
     assert re.findall(r'<g opacity="(\d)">', source) == ["0", "1"]
@@ -170,7 +166,7 @@ def test_screens_follow_each_other() -> None:
     assert re.findall(r"animation-delay:(-\d)s", source) == ["-6", "-3"]
 
 
-def test_nothing_of_this_machine_is_in_them() -> None:
-    """The home is shown as people write it."""
+def test_pictures_have_no_paths_of_this_machine() -> None:
+    """The home is shown as ``~``."""
     for path in Path(FOLDER).glob("*.svg"):
         assert not re.search(r"/root|/work/|/tmp", path.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Code that runs before the installation must run on Python 3.9, which macOS has."""
+"""Code that runs before the installation works on Python 3.9, which macOS has."""
 
 from __future__ import annotations
 
@@ -50,17 +50,14 @@ FILES = [
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(REPO)))
-def test_the_syntax_is_that_of_3_9(path: Path) -> None:
-    """No match, no ``except*``, no type statement."""
+def test_the_syntax_is_valid_in_python_3_9(path: Path) -> None:
+    """There is no match, ``except*`` or type statement."""
     ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_each_module_loads_on_3_9(module: str) -> None:
-    """Names and annotations that are evaluated are there in 3.9.
-
-    Nothing but the standard library is asked for.
-    """
+def test_each_module_loads_in_python_3_9(module: str) -> None:
+    """Evaluated names exist there, and only the standard library is imported."""
     python = python39()
     name = f"resume_hooks.{module}".removesuffix(".__init__")
     script = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); import {name}; assert sys.version_info < (3, 10)"

@@ -1,4 +1,4 @@
-"""The recorder of ``tools``: the same bytes from the same tree, and each difference of two records named once."""
+"""The recorder of ``tools`` gives the same bytes for the same tree, and groups differences."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tools.recorder.compare import compare, kind_of_texts
 from tools.recorder.sessions import CLAUDE, DAMAGES, Session, choose_sizes, make_damaged_copies
 
 
-def session(number: int, content: bytes = b"") -> Session:
-    """A session whose name tells its number."""
+def session_with_number(number: int, content: bytes = b"") -> Session:
+    """Return a session whose name has its number."""
     return Session(CLAUDE, f"repository/{number}", SESSION, f"{number}.jsonl", content, {})
 
 
-def record(path: Path, *rows: Record) -> Path:
-    """A record with these rows."""
+def write_recording(path: Path, *rows: Record) -> Path:
+    """Write a recording with these rows."""
     whole = [{"exit": 0, "stdout": "", "stderr": "", "files": [], **row} for row in rows]
     path.write_text("".join(json.dumps(row) + "\n" for row in whole), encoding="utf-8")
     return path
 
 
-def test_the_same_mutants_are_drawn_every_time() -> None:
-    """Of each kind of damage as many, and none is its session as it was unless there was nothing to damage."""
+def test_mutants_are_reproducible() -> None:
+    """There are as many of each kind of damage, and most differ from their session."""
     parents = [
-        session(number, session_bytes(turns_with_large_files(turns=3 + number)))
+        session_with_number(number, session_bytes(turns_with_large_files(turns=3 + number)))
         for number in range(3)
     ]
     first = make_damaged_copies(parents, 2 * len(DAMAGES))
@@ -44,8 +44,8 @@ def test_the_same_mutants_are_drawn_every_time() -> None:
 
 
 def test_sessions_of_every_size_are_chosen() -> None:
-    """The smallest and the largest of those that are not too large are among them."""
-    sessions = [session(number, b"x" * 1_000 * number) for number in range(1, 51)]
+    """The smallest and the largest allowed session are among them."""
+    sessions = [session_with_number(number, b"x" * 1_000 * number) for number in range(1, 51)]
     sizes = [len(each.content) for each in choose_sizes(sessions, 5)]
     assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)
 
@@ -53,7 +53,7 @@ def test_sessions_of_every_size_are_chosen() -> None:
 def test_differences_of_one_kind_are_one_entry(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With a count and an example; another part, another word and a missing step are other kinds."""
+    """The entry has a count and an example. Another part or word is another kind."""
     before = [
         {"case": f"claude/{number}/00.0 cli info", "stdout": f"{number} tokens left"}
         for number in range(9)
@@ -62,8 +62,8 @@ def test_differences_of_one_kind_are_one_entry(
     forks = [{"case": "claude/9/00.0 cli fork", "exit": status} for status in (0, 1)]
     before.append({"case": "claude/9/00.0 cli trim"})
     paths = (
-        record(tmp_path / "a.jsonl", *before, forks[0]),
-        record(tmp_path / "b.jsonl", *after, forks[1]),
+        write_recording(tmp_path / "a.jsonl", *before, forks[0]),
+        write_recording(tmp_path / "b.jsonl", *after, forks[1]),
     )
     assert compare(*paths) == 11
     printed = capsys.readouterr().out
@@ -75,15 +75,15 @@ def test_differences_of_one_kind_are_one_entry(
     assert compare(paths[0], paths[0]) == 0
 
 
-def test_json_is_compared_by_its_places() -> None:
-    """Whatever the values are, the kind names the field; so does another order of the same fields."""
+def test_json_is_compared_by_field() -> None:
+    """The kind names the field, whatever the values are. Another order is a kind, too."""
     assert kind_of_texts('{"a": [{"b": 1}]}', '{"a": [{"b": 2}]}')[0] == "JSON .a[].b"
     assert kind_of_texts('{"a": 1}', '{"a": 1, "b": 2}')[0] == "JSON .b is new"
     assert kind_of_texts('{"a": 1, "b": 2}', '{"b": 2, "a": 1}')[0] == "JSON  in another order"
 
 
-def test_two_runs_on_one_tree_are_the_same(tmp_path: Path) -> None:
-    """Byte for byte, whatever the clock says by then; every step of a session ends, and its children are recorded."""
+def test_two_recordings_of_one_tree_are_equal(tmp_path: Path) -> None:
+    """The clock does not matter. Each step of a session ends, and its children are recorded."""
     corpus = tmp_path / "corpus" / "repository"
     corpus.mkdir(parents=True)
     (corpus / f"{SESSION}.jsonl").write_bytes(session_bytes(turns_with_large_files()))

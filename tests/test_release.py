@@ -1,4 +1,4 @@
-"""The output of ``make release`` is complete, small, with checksums, and needs a changed version."""
+"""The output of ``make release`` is complete and small, has checksums, and needs a new version."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ PINNED = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Everything that is published."""
+def release_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build everything that is published."""
     folder = tmp_path_factory.mktemp("release") / "dist"
     release.build_release(folder)
     return folder
 
 
-def test_each_file_is_there_by_its_sum(dist: Path) -> None:
-    """Two packages, two archives that unpack to what is next to them, two lists of parts, their sums, the changes."""
-    sums = dict(line.split("  ")[::-1] for line in (dist / "SHA256SUMS").read_text().splitlines())
+def test_each_published_file_has_a_checksum(release_folder: Path) -> None:
+    """Two packages, two archives with their unpacked contents, and two lists of components."""
+    sums = dict(
+        line.split("  ")[::-1] for line in (release_folder / "SHA256SUMS").read_text().splitlines()
+    )
     assert sorted(sums) == [
         "resume-hooks-edition.tar.gz",
         "resume-hooks-plugin.tar.gz",
@@ -42,15 +44,16 @@ def test_each_file_is_there_by_its_sum(dist: Path) -> None:
         f"resume_hooks-{__version__}.tar.gz",
     ]
     assert sorted(sums) == sorted(
-        path.name for path in dist.iterdir() if path.suffix in {".whl", ".gz", ".json"}
+        path.name for path in release_folder.iterdir() if path.suffix in {".whl", ".gz", ".json"}
     )
     for name, digest in sums.items():
-        assert hashlib.sha256((dist / name).read_bytes()).hexdigest() == digest
+        assert hashlib.sha256((release_folder / name).read_bytes()).hexdigest() == digest
     for kind in ("plugin", "edition"):
-        with tarfile.open(dist / f"resume-hooks-{kind}.tar.gz") as archive:
+        with tarfile.open(release_folder / f"resume-hooks-{kind}.tar.gz") as archive:
             packed = {Path(each.name): each.size for each in archive if each.isfile()}
         files = {
-            path.relative_to(dist / kind): path.stat().st_size for path in files_of(dist / kind)
+            path.relative_to(release_folder / kind): path.stat().st_size
+            for path in files_below(release_folder / kind)
         }
         assert packed == files
 
@@ -58,14 +61,16 @@ def test_each_file_is_there_by_its_sum(dist: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "lock"), [("resume-hooks", "requirements"), ("resume-hooks-team", "requirements-team")]
 )
-def test_each_package_of_a_lock_is_in_its_list_of_parts(dist: Path, name: str, lock: str) -> None:
-    """CycloneDX, of this very version: every package by its version and by all the hashes that the lock accepts."""
-    document = json.loads((dist / f"{name}.cdx.json").read_text(encoding="utf-8"))
+def test_each_package_of_a_lock_is_in_the_component_list(
+    release_folder: Path, name: str, lock: str
+) -> None:
+    """The CycloneDX list has its version and every hash that the lock accepts."""
+    document = json.loads((release_folder / f"{name}.cdx.json").read_text(encoding="utf-8"))
     assert (document["bomFormat"], document["metadata"]["component"]["version"]) == (
         "CycloneDX",
         __version__,
     )
-    text = (dist / "plugin" / f"{lock}.lock").read_text(encoding="utf-8")
+    text = (release_folder / "plugin" / f"{lock}.lock").read_text(encoding="utf-8")
     assert {(each["name"], each["version"]) for each in document["components"]} == set(
         PINNED.findall(text)
     )
@@ -74,35 +79,32 @@ def test_each_package_of_a_lock_is_in_its_list_of_parts(dist: Path, name: str, l
 
 
 @pytest.mark.parametrize("kind", ["plugin", "edition"])
-def test_a_client_copies_a_small_plugin(dist: Path, kind: str) -> None:
+def test_the_plugin_is_small(release_folder: Path, kind: str) -> None:
     """The directory rejects a large file, and a client copies every file."""
-    sizes = [path.stat().st_size for path in files_of(dist / kind)]
+    sizes = [path.stat().st_size for path in files_below(release_folder / kind)]
     assert len(sizes) <= MOST_FILES
     assert sum(sizes) <= MOST_BYTES
     assert max(sizes) <= 256 * 1024
 
 
-def test_no_hook_of_the_edition_looks_at_a_prompt(dist: Path) -> None:
-    """Nor at a command of the model's.
-
-    All else of the plugin's hooks is there, and its manifests say the same.
-    """
+def test_the_edition_has_no_hooks_on_prompts_or_commands(release_folder: Path) -> None:
+    """It has all other hooks of the plugin, and its manifests agree."""
     ours, whole = (
-        json.loads((dist / kind / "hooks" / "hooks.json").read_text())
+        json.loads((release_folder / kind / "hooks" / "hooks.json").read_text())
         for kind in ("edition", "plugin")
     )
     assert set(whole["hooks"]) - set(ours["hooks"]) == {"UserPromptSubmit", "PreToolUse"}
     assert ours["modules"] == whole["modules"]
     plugin, market = (
-        json.loads((dist / "edition" / ".claude-plugin" / f"{name}.json").read_text())
+        json.loads((release_folder / "edition" / ".claude-plugin" / f"{name}.json").read_text())
         for name in ("plugin", "marketplace")
     )
     assert plugin["description"] == market["plugins"][0]["description"] == release.ABOUT
     assert market["plugins"][0]["source"] == "./"
 
 
-def test_the_changes_of_a_version() -> None:
-    """Its section of the changelog, without its heading; without one nothing is released."""
+def test_the_changes_of_a_version_come_from_the_changelog() -> None:
+    """Without a section for the version nothing is released."""
     said = release.changelog_section(__version__)
     assert said.startswith("### Added\n")
     assert "\n## [" not in said
@@ -111,8 +113,10 @@ def test_the_changes_of_a_version() -> None:
 
 
 @pytest.mark.e2e
-def test_the_tag(client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client would make it: the manifests agree, and nothing is left to be committed."""
+def test_the_client_would_create_the_tag(
+    client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifests agree, and everything is committed."""
     clone = clone_at(tmp_path / "clone")
     commit = (
         "git",
@@ -133,12 +137,12 @@ def test_the_tag(client: ClientVersion, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def hashes_of(component: dict[str, Any]) -> list[dict[str, str]]:
-    """The digests of a package's files, each as its algorithm and content."""
+    """Return the digests of a package's files, each with its algorithm and content."""
     (source,) = component["externalReferences"]
     found: list[dict[str, str]] = source["hashes"]
     return found
 
 
-def files_of(folder: Path) -> list[Path]:
-    """Every file below a folder."""
+def files_below(folder: Path) -> list[Path]:
+    """Return every file below a folder."""
     return [path for path in folder.rglob("*") if path.is_file()]

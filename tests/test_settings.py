@@ -1,4 +1,4 @@
-"""Settings: one table, three sources, later wins."""
+"""Settings come from one table and three sources; a later source has precedence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resume_hooks.paths import Where
 from resume_hooks.settings import Setting, load_settings, settings_file
 from resume_hooks.storage.stored_settings import store_setting
 from tests.builders import ConfigHome
-from tests.needs import here
+from tests.needs import rows_of_installed_parts
 
 
 def write_settings(home: ConfigHome, content: object) -> None:
@@ -25,9 +25,9 @@ def write_settings(home: ConfigHome, content: object) -> None:
         stream.write(content if isinstance(content, bytes) else json.dumps(content).encode())
 
 
-def test_defaults(config_home: ConfigHome) -> None:
-    """Without any source every key has its default."""
-    assert load_settings(config_home.where) == here(
+def test_every_setting_has_a_default(config_home: ConfigHome) -> None:
+    """Without any source each key has its default."""
+    assert load_settings(config_home.where) == rows_of_installed_parts(
         {
             "context_window": Setting(0, "default"),
             "clipboard": Setting("auto", "default"),
@@ -46,8 +46,8 @@ def test_defaults(config_home: ConfigHome) -> None:
     )
 
 
-def test_later_sources_win(config_home: ConfigHome) -> None:
-    """File, then environment, then the plugin's options."""
+def test_later_sources_have_precedence(config_home: ConfigHome) -> None:
+    """The order is file, environment, options of the plugin."""
     write_settings(
         config_home, {"context_window": 1000, "clipboard": "tmux", "triggers_off": ["help"]}
     )
@@ -103,19 +103,16 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
         b"[" * 100_000,
     ],
 )
-def test_an_unreadable_setting_has_its_default(config_home: ConfigHome, bad: Any) -> None:
-    """A wrong value, a wrong type, a damaged file: a trigger never fails because of its settings."""
+def test_an_invalid_setting_has_its_default(config_home: ConfigHome, bad: Any) -> None:
+    """A wrong value or a damaged file never makes a trigger fail."""
     write_settings(config_home, bad)
     assert load_settings(config_home.where) == {
         name: Setting(key.default, "default") for name, key in settings.KEYS.items()
     }
 
 
-def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
-    """It tells hooks of them, by variables.
-
-    Elsewhere they are read where it stores them, whatever is there.
-    """
+def test_options_stored_by_the_client_are_read(config_home: ConfigHome) -> None:
+    """Hooks get them as variables. Elsewhere the client's settings are read, even damaged ones."""
     path = os.path.join(config_home.where.config, "settings.json")
     options = {"vault": "off", "handoff_sends": True, "handoff_tool": False, "notice_percent": 30}
     others = {
@@ -123,11 +120,11 @@ def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
         "resume-hooks@mine": {"options": 5},
     }
 
-    def put(plugins: object) -> None:
+    def write_plugin_configs(plugins: object) -> None:
         with open(path, "w", encoding="utf-8") as stream:
             json.dump({"pluginConfigs": plugins}, stream)
 
-    put({**others, "resume-hooks@resume-hooks": {"options": options}})
+    write_plugin_configs({**others, "resume-hooks@resume-hooks": {"options": options}})
     found = load_settings(config_home.where)
     values = {name: row.value for name, row in found.items() if row.source == "plugin"}
     assert values == {
@@ -157,13 +154,13 @@ def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
     )
     damaged: list[object] = [None, [], others, {"resume-hooks@x": {"options": {"vault": {}}}}]
     for each in damaged:
-        put(each)
+        write_plugin_configs(each)
         assert load_settings(config_home.where)["vault"].source == "default"
 
 
 @pytest.mark.parametrize("variable", ["RESUME_HOOKS_COMPACTION", "CLAUDE_PLUGIN_OPTION_COMPACTION"])
 def test_an_overridden_setting_is_not_stored(config_home: ConfigHome, variable: str) -> None:
-    """A variable or plugin option sets another value, and the error explains that."""
+    """A variable or an option of the plugin sets another value, and the error explains that."""
     where = Where({**config_home.environ, variable: "trim"})
     with pytest.raises(UsageError, match="compaction stays trim") as caught:
         store_setting("compaction", "handoff", where)
@@ -175,17 +172,17 @@ def test_an_overridden_setting_is_not_stored(config_home: ConfigHome, variable: 
     ("given", "kept"),
     [("handoff", "12k"), ("handoff@150k", "12k@150k"), ("24k@90k", "24k@90k"), ("trim", "trim")],
 )
-def test_a_compaction_of_0_2_0_is_the_usual_size(
+def test_a_compaction_setting_of_0_2_0_is_converted(
     config_home: ConfigHome, given: str, kept: str
 ) -> None:
-    """The stored value of an old version is read under its present name."""
+    """``handoff`` becomes the default size."""
     assert store_setting("compaction", given, config_home.where) == kept
     write_settings(config_home, {"compaction": given})
     assert load_settings(config_home.where)["compaction"] == Setting(kept, "file")
 
 
 @pytest.mark.parametrize("value", ["49k", "0k", "handoffs", "handoff@59k", "trim handoff", "all"])
-def test_no_way_to_compact(config_home: ConfigHome, value: str) -> None:
+def test_an_invalid_compaction_is_refused(config_home: ConfigHome, value: str) -> None:
     """The error names the sizes."""
     with pytest.raises(UsageError, match="client, trim, or a size such as 24k, up to 48k"):
         store_setting("compaction", value, config_home.where)
@@ -194,14 +191,14 @@ def test_no_way_to_compact(config_home: ConfigHome, value: str) -> None:
 @pytest.mark.parametrize(
     "text", ["help, Session", ">help >session", "help session", "help,session,"]
 )
-def test_words_are_read_however_they_are_separated(config_home: ConfigHome, text: str) -> None:
+def test_a_list_of_triggers_may_have_any_separator(config_home: ConfigHome, text: str) -> None:
     """Triggers are named with or without their sign, in any case."""
     found = load_settings(Where({**config_home.environ, "RESUME_HOOKS_TRIGGERS_OFF": text}))
     assert found["triggers_off"].value == ("help", "session")
 
 
 def test_storing_keeps_unknown_settings(config_home: ConfigHome) -> None:
-    """One key changes; keys of other versions are kept. The file is private, and no temporary file is left."""
+    """Only one key changes. The file is private, and no temporary file is left."""
     write_settings(config_home, {"later": {"x": 1}, "clipboard": "tmux"})
     assert store_setting("context_window", "500000", config_home.where) == 500_000
     path = settings_file(config_home.where)
@@ -230,8 +227,8 @@ def test_storing_refuses_an_unknown_setting(config_home: ConfigHome, key: str, v
     "content",
     [b'{"clipboard": "tmux"', {"version": 2, "clipboard": {"mac": "x"}}, {"version": "x"}],
 )
-def test_store_never_throws_a_file_away(config_home: ConfigHome, content: Any) -> None:
-    """A file that is damaged, or of a newer version, is left as it is."""
+def test_storing_never_replaces_a_damaged_file(config_home: ConfigHome, content: Any) -> None:
+    """A file of a newer version stays, too."""
     write_settings(config_home, content)
     path = settings_file(config_home.where)
     with open(path, "rb") as stream:
@@ -242,8 +239,8 @@ def test_store_never_throws_a_file_away(config_home: ConfigHome, content: Any) -
         assert stream.read() == before
 
 
-def test_store_states_where_it_could_not_write(config_home: ConfigHome) -> None:
-    """A state folder that can't be made is a failure with the path in it; the disk may be full."""
+def test_a_failed_store_names_the_file(config_home: ConfigHome) -> None:
+    """The remedy mentions space and permissions."""
     (config_home.root / "file").write_text("")
     environ = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
     with pytest.raises(WriteFailed, match=r"settings\.json") as failure:
@@ -252,8 +249,10 @@ def test_store_states_where_it_could_not_write(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "too large", "no object"])
-def test_a_settings_file_of_another_kind(config_home: ConfigHome, kind: str) -> None:
-    """It counts as missing, doctor reports it, and it is never overwritten."""
+def test_a_settings_file_that_is_not_a_regular_file_is_ignored(
+    config_home: ConfigHome, kind: str
+) -> None:
+    """Doctor reports it, and it is never overwritten."""
     path = settings_file(config_home.where)
     os.makedirs(os.path.dirname(path))
     if kind == "pipe":
@@ -278,8 +277,8 @@ def test_a_settings_file_of_another_kind(config_home: ConfigHome, kind: str) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b" \n", b"{}\n", b"{ }"])
-def test_an_empty_file_of_settings_is_fine(config_home: ConfigHome, content: bytes) -> None:
-    """Nothing in it is nothing wrong."""
+def test_an_empty_settings_file_is_valid(config_home: ConfigHome, content: bytes) -> None:
+    """Blank text and an empty object are not errors."""
     write_settings(config_home, content)
     assert settings.describe_invalid_settings(config_home.where) == []
     assert store_setting("clipboard", "none", config_home.where) == "none"

@@ -1,4 +1,4 @@
-"""A state folder that is full, read-only, gone, elsewhere or none: what works continues, what is not saved is said."""
+"""With a full, read-only, missing or linked state folder everything else works, and losses are reported."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from resume_hooks.paths import Where, session_id_from_path
 from resume_hooks.sessions.link_log import read_links
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.targets.hooks import hook_output
-from tests.test_clock_jumps import path
+from tests.test_clock_jumps import session_in_client
 
-__all__ = ["path"]
+__all__ = ["session_in_client"]
 
 TRIGGERS = (
     ">session", ">help", ">lineage", ">resume", ">search prompt", ">trim",
@@ -40,59 +40,61 @@ WRITING = os.O_CREAT | os.O_WRONLY | os.O_RDWR
 Trouble = Callable[[Path], contextlib.AbstractContextManager[None]]
 
 
-def refusing(number: int) -> Trouble:
-    """Nothing in the folder can be made or opened to be written, as the system says it by this number."""
+def failing_writes(number: int) -> Trouble:
+    """Return a context in which no file of the folder can be made or opened for writing."""
 
     @contextlib.contextmanager
-    def trouble(state: Path) -> Iterator[None]:
+    def fail_writes(state: Path) -> Iterator[None]:
         state.mkdir(mode=0o700, exist_ok=True)
         with pytest.MonkeyPatch.context() as patch:
-            _refuse(patch, state, lambda: OSError(number, os.strerror(number)))
+            _patch_writes(patch, state, lambda: OSError(number, os.strerror(number)))
             yield
 
-    return trouble
+    return fail_writes
 
 
 @contextlib.contextmanager
-def vanishing(state: Path) -> Iterator[None]:
-    """Somebody removes the whole folder each time that something is to be made in it."""
+def folder_removed_repeatedly(state: Path) -> Iterator[None]:
+    """Remove the whole folder each time that a file is to be made in it."""
 
-    def gone() -> None:
+    def remove_folder() -> None:
         shutil.rmtree(state, ignore_errors=True)
 
     with pytest.MonkeyPatch.context() as patch:
-        _refuse(patch, state, gone)
+        _patch_writes(patch, state, remove_folder)
         yield
 
 
-def _refuse(patch: pytest.MonkeyPatch, state: Path, act: Callable[[], OSError | None]) -> None:
+def _patch_writes(
+    patch: pytest.MonkeyPatch, state: Path, act: Callable[[], OSError | None]
+) -> None:
     real_open, real_mkdir = os.open, os.mkdir
 
-    def opened(path: Any, flags: int, *rest: Any, **named: Any) -> int:
-        if str(path).startswith(str(state)) and flags & WRITING and (error := act()):
+    def open_or_fail(session_in_client: Any, flags: int, *rest: Any, **named: Any) -> int:
+        if str(session_in_client).startswith(str(state)) and flags & WRITING and (error := act()):
             raise error
-        return real_open(path, flags, *rest, **named)
+        return real_open(session_in_client, flags, *rest, **named)
 
-    def made(path: Any, *rest: Any, **named: Any) -> None:
-        if str(path).startswith(f"{state}/") and (error := act()):
+    def mkdir_or_fail(session_in_client: Any, *rest: Any, **named: Any) -> None:
+        if str(session_in_client).startswith(f"{state}/") and (error := act()):
             raise error
-        real_mkdir(path, *rest, **named)
+        real_mkdir(session_in_client, *rest, **named)
 
-    patch.setattr(os, "open", opened)
-    patch.setattr(os, "mkdir", made)
+    patch.setattr(os, "open", open_or_fail)
+    patch.setattr(os, "mkdir", mkdir_or_fail)
 
 
 @contextlib.contextmanager
-def a_file(state: Path) -> Iterator[None]:
-    """A file stands where the folder should."""
+def file_in_place(state: Path) -> Iterator[None]:
+    """Put a file in place of the folder."""
     state.write_text("in the way")
     yield
     assert state.read_text() == "in the way"
 
 
 @contextlib.contextmanager
-def a_link(state: Path) -> Iterator[None]:
-    """A link does, to a folder of somebody's."""
+def link_in_place(state: Path) -> Iterator[None]:
+    """Put a link to a foreign folder in place of the folder."""
     there = state.parent / "elsewhere"
     there.mkdir()
     state.symlink_to(there)
@@ -101,46 +103,50 @@ def a_link(state: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def nowhere(_: Path) -> Iterator[None]:
-    """The folder is named where none can be."""
+def impossible_folder(_: Path) -> Iterator[None]:
+    """Name a folder that cannot exist."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RESUME_HOOKS_HOME", "/dev/null/state")
         yield
 
 
 TROUBLES: dict[str, Trouble] = {
-    "full": refusing(errno.ENOSPC),
-    "over quota": refusing(errno.EDQUOT),
-    "read-only": refusing(errno.EROFS),
-    "broken disk": refusing(errno.EIO),
-    "not allowed": refusing(errno.EACCES),
-    "vanishing": vanishing,
-    "a file": a_file,
-    "a link": a_link,
-    "nowhere": nowhere,
+    "full": failing_writes(errno.ENOSPC),
+    "over quota": failing_writes(errno.EDQUOT),
+    "read-only": failing_writes(errno.EROFS),
+    "broken disk": failing_writes(errno.EIO),
+    "not allowed": failing_writes(errno.EACCES),
+    "vanishing": folder_removed_repeatedly,
+    "a file": file_in_place,
+    "a link": link_in_place,
+    "nowhere": impossible_folder,
 }
 
 
-def prompt_answer(path: str, text: str) -> str:
-    """Return the answer to a prompt, ``""`` if it passes."""
-    event = {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text}
+def prompt_answer(session_in_client: str, text: str) -> str:
+    """Return the answer to a prompt, or ``""`` if it passes."""
+    event = {
+        "session_id": SESSION,
+        "transcript_path": session_in_client,
+        "cwd": CWD,
+        "prompt": text,
+    }
     out = hook_output(prompt.main, json.dumps(event).encode())
     return str(json.loads(out)["reason"]) if out else ""
 
 
 @pytest.mark.parametrize("name", TROUBLES)
-def test_every_trigger_ends_in_a_sentence(config_home: ConfigHome, path: str, name: str) -> None:
-    """A prompt that is not ours passes.
-
-    A handoff is made whatever its link came to, and nothing is claimed.
-    """
-    before = Path(path).read_bytes()
+def test_every_trigger_answers_without_a_state_folder(
+    config_home: ConfigHome, session_in_client: str, name: str
+) -> None:
+    """Other prompts pass. A handoff is written, and its answer reports the missing link."""
+    before = Path(session_in_client).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
-        assert prompt_answer(path, "fix it") == ""
-        answers = {text: prompt_answer(path, text) for text in TRIGGERS}
+        assert prompt_answer(session_in_client, "fix it") == ""
+        answers = {text: prompt_answer(session_in_client, text) for text in TRIGGERS}
         for event in EVENTS:
             sent = json.dumps(
-                {"session_id": SESSION, "transcript_path": path, "cwd": CWD, **event}
+                {"session_id": SESSION, "transcript_path": session_in_client, "cwd": CWD, **event}
             ).encode()
             for main in (session.main, context_notice.main):
                 out = hook_output(main, sent)
@@ -149,7 +155,7 @@ def test_every_trigger_ends_in_a_sentence(config_home: ConfigHome, path: str, na
         assert answer, text
         assert "resume-hooks failed" not in answer, answer
         assert "Traceback" not in answer
-    assert Path(path).read_bytes() == before
+    assert Path(session_in_client).read_bytes() == before
     children = [
         file
         for file in config_home.project().glob("*.jsonl")
@@ -163,10 +169,10 @@ def test_every_trigger_ends_in_a_sentence(config_home: ConfigHome, path: str, na
         assert "temporary index" in answers[">search prompt"]
 
 
-def test_a_state_folder_on_another_file_system(
-    config_home: ConfigHome, path: str, monkeypatch: pytest.MonkeyPatch
+def test_a_state_folder_may_be_on_another_file_system(
+    config_home: ConfigHome, session_in_client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Named by RESUME_HOOKS_HOME: everything is kept there, nothing in the config home."""
+    """All of the state is there, and none in the config home."""
     own = config_home.config.stat().st_dev
     others = [
         place
@@ -177,7 +183,7 @@ def test_a_state_folder_on_another_file_system(
     monkeypatch.setenv("RESUME_HOOKS_HOME", f"{state}/")
     try:
         for text in TRIGGERS:
-            answer = prompt_answer(path, text)
+            answer = prompt_answer(session_in_client, text)
             assert "resume-hooks failed" not in answer
             assert "note: The link" not in answer
         assert len(read_links(Where())) >= 1

@@ -1,4 +1,4 @@
-"""Ten clients at once over one home, round after round: nothing is lost, doubled or damaged, nobody is stuck."""
+"""Ten clients work in one home at the same time without losing or damaging anything."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ print("done", flush=True)
 """
 
 
-def test_ten_clients_at_once(config_home: ConfigHome) -> None:
-    """Each hands off its own session and a shared one, searches, asks, marks, starts and ends.
+def test_ten_simultaneous_clients_lose_nothing(config_home: ConfigHome) -> None:
+    """Each hands off its own session and a shared one, searches, asks, starts and ends.
 
-    Then all is counted.
+    Then children, links, titles and the index are checked.
     """
     folder = config_home.project()
     shared = write_session(folder, session_id(99), conversation(5))
     own = [write_session(folder, session_id(n), conversation(5)) for n in range(1, CLIENTS + 1)]
     before = {path: Path(path).read_bytes() for path in (*own, shared)}
-    clients = [_client(config_home, path, number) for number, path in enumerate(own)]
+    clients = [_start_client(config_home, path, number) for number, path in enumerate(own)]
     for client in clients:
         assert client.stdout is not None
         assert client.stdout.readline() == "ready\n"
@@ -69,10 +69,10 @@ def test_ten_clients_at_once(config_home: ConfigHome) -> None:
         out, err = client.communicate(timeout=120)
         assert (out, err, client.returncode) == ("done\n", "", 0)
     assert {path: Path(path).read_bytes() for path in before} == before, "sources stay as they were"
-    _all_is_counted(config_home, folder, set(before))
+    _check_children_and_index(config_home, folder, set(before))
 
 
-def _client(home: ConfigHome, path: str, number: int) -> subprocess.Popen[str]:
+def _start_client(home: ConfigHome, path: str, number: int) -> subprocess.Popen[str]:
     more = {
         "RESUME_HOOKS_CLIPBOARD": "none",
         "CLAUDE_PID": str(900_000 + number),
@@ -89,14 +89,14 @@ def _client(home: ConfigHome, path: str, number: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environ, **pipes)  # type: ignore[call-overload, no-any-return]
 
 
-def _all_is_counted(home: ConfigHome, folder: Path, sources: set[str]) -> None:
+def _check_children_and_index(home: ConfigHome, folder: Path, sources: set[str]) -> None:
     children = [path for path in folder.glob("*.jsonl") if str(path) not in sources]
     assert len(children) == 2 * CLIENTS * ROUNDS
     links = Counter(link.child_id for link in read_links(home.where) if link.kind == "handoff")
     assert set(links) >= {path.stem for path in children}, "no link is lost"
     for row in Path(links_file(home.where)).read_bytes().splitlines():
         assert isinstance(json.loads(row), dict)
-    titles = Counter(_title(path) for path in children)
+    titles = Counter(_title_of(path) for path in children)
     assert max(titles.values()) == 1, "every number was given once"
     with opened_index(home.where) as index:
         assert index.notes == []
@@ -115,6 +115,6 @@ def _all_is_counted(home: ConfigHome, folder: Path, sources: set[str]) -> None:
     assert not [path.name for path in folder.iterdir() if path.name.startswith(".resume-hooks")]
 
 
-def _title(path: Path) -> str:
+def _title_of(path: Path) -> str:
     rows = [json.loads(line) for line in path.read_bytes().split(b"\n") if b"customTitle" in line]
     return str(rows[-1]["customTitle"])

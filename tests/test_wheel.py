@@ -1,4 +1,4 @@
-"""The built wheel: it carries the whole plugin, and puts it together where no checkout is near."""
+"""The built wheel contains the whole plugin and installs it without a checkout."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from this checkout with the build backend that is installed."""
+def built_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel from this checkout with the installed backend."""
     folder = tmp_path_factory.mktemp("wheel")
     program = f"import hatchling.build as b; print(b.build_wheel({str(folder)!r}))"
     done = subprocess.run(
@@ -30,9 +30,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / done.stdout.strip().split("\n")[-1]
 
 
-def test_it_carries_every_part_of_the_plugin(wheel: Path) -> None:
-    """Each file of each part is in the wheel, under the package."""
-    carried = set(zipfile.ZipFile(wheel).namelist())
+def test_the_wheel_contains_every_file_of_the_plugin(built_wheel: Path) -> None:
+    """The files are in a folder of the package."""
+    carried = set(zipfile.ZipFile(built_wheel).namelist())
     for part in plugin_files.PLUGIN_FILES:
         found = sorted(path for path in (REPO / part).rglob("*") if path.is_file()) or [REPO / part]
         for path in found:
@@ -40,9 +40,9 @@ def test_it_carries_every_part_of_the_plugin(wheel: Path) -> None:
                 assert f"resume_hooks/_plugin/{path.relative_to(REPO)}" in carried
 
 
-def test_it_carries_the_package_whole(wheel: Path) -> None:
-    """Each file of the package, also those that are not Python."""
-    carried = set(zipfile.ZipFile(wheel).namelist())
+def test_the_wheel_contains_the_whole_package(built_wheel: Path) -> None:
+    """This includes files that are not Python."""
+    carried = set(zipfile.ZipFile(built_wheel).namelist())
     source = REPO / "src"
     files = {
         path.relative_to(source) for path in (source / "resume_hooks").rglob("*") if path.is_file()
@@ -50,10 +50,10 @@ def test_it_carries_the_package_whole(wheel: Path) -> None:
     assert {str(path) for path in files if "__pycache__" not in path.parts} <= carried
 
 
-def test_install_puts_the_plugin_together_from_it(wheel: Path, tmp_path: Path) -> None:
-    """Unpacked far from any checkout, ``install`` without a client assembles a plugin whose engine runs."""
+def test_install_assembles_the_plugin_from_the_wheel(built_wheel: Path, tmp_path: Path) -> None:
+    """Without a checkout or a client the assembled plugin has a working engine."""
     site = tmp_path / "site"
-    zipfile.ZipFile(wheel).extractall(site)
+    zipfile.ZipFile(built_wheel).extractall(site)
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(site)}
     command = [sys.executable, "-m", "resume_hooks", "install"]
     done = subprocess.run(
@@ -75,16 +75,16 @@ def test_install_puts_the_plugin_together_from_it(wheel: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_from_a_package_in_one_line(
-    wheel: Path, client: ClientVersion, home: ClientHome, api: MockApi
+def test_the_plugin_installs_from_the_package(
+    built_wheel: Path, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """As pipx installs it, then ``resume-hooks install``: the plugin loads that command's packages, no second venv.
+    """The plugin uses the packages of the tool, without a second venv.
 
-    Removed again, a trigger says what is missing, and the engine's own packages are fetched.
+    After the tool is removed, a trigger names the missing engine, whose packages are fetched.
     """
     tool, data = home.root / "tool", home.config / "plugins" / "data" / "resume-hooks-resume-hooks"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tool)], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", str(tool), "install", "-q", str(wheel)]
+    pip = [sys.executable, "-m", "pip", "--python", str(tool), "install", "-q", str(built_wheel)]
     fetched = subprocess.run(pip, capture_output=True, check=False)
     need("the package index", fetched.returncode == 0, fetched.stderr.decode())
     (home.root / "bin").mkdir()
@@ -92,16 +92,16 @@ def test_from_a_package_in_one_line(
     env = home.env(api.client_env())
     env["PATH"] = f"{tool / 'bin'}:{home.root / 'bin'}:{env['PATH']}"
 
-    def run(*words: str) -> str:
+    def run_in_home(*words: str) -> str:
         done = subprocess.run(
             words, cwd=home.cwd, env=env, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "Installed." in run("resume-hooks", "install")
+    assert "Installed." in run_in_home("resume-hooks", "install")
     assert sum(path.lstat().st_size for path in data.rglob("*")) < 1_000_000
-    assert f"the packages of {tool}" in run("resume-hooks", "doctor")
+    assert f"the packages of {tool}" in run_in_home("resume-hooks", "doctor")
     run_print(client, home, api, "hello", extra_args=["--session-id", PARENT])
     run_print(client, home, api, ">handoff fix the tests", resume=PARENT)
     assert len(children(home, home.project_folder / f"{PARENT}.jsonl")) == 1

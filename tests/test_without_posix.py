@@ -1,4 +1,4 @@
-"""The engine without POSIX: every verb that writes, and the substitutes for locks, alarms and signals."""
+"""The engine without POSIX: verbs that write, and substitutes for locks, alarms and signals."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PROGRAM = "tests.without_posix"
 
 
 @pytest.fixture
-def session(config_home: ConfigHome) -> Path:
-    """A session with something to trim."""
+def session_to_trim(config_home: ConfigHome) -> Path:
+    """Write a session with something to trim."""
     rows = conversation(3)
     parent = rows[-1]["uuid"]
     long = "a line of output that nobody needs any more\n" * 2000
@@ -41,8 +41,8 @@ def session(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, rows))
 
 
-def run(home: ConfigHome, *words: str, text: str = "") -> str:
-    """The stdout of a program without POSIX, ended well."""
+def run_without_posix(home: ConfigHome, *words: str, text: str = "") -> str:
+    """Run a program without POSIX and return its stdout after exit code 0."""
     environ = {**home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
     command = [sys.executable, "-m", PROGRAM, *words]
     done = subprocess.run(
@@ -59,70 +59,80 @@ def run(home: ConfigHome, *words: str, text: str = "") -> str:
     return done.stdout
 
 
-def spin() -> None:
-    """Work for a minute, as far as one can be stopped in Python."""
+def work_for_a_minute() -> None:
+    """Work for a minute in small steps that Python can interrupt."""
     for _ in range(6_000):
         time.sleep(0.01)
 
 
-def test_writing_sessions_without_posix(config_home: ConfigHome, session: Path) -> None:
-    """Children are written and checked, and the parent is unchanged.
-
-    Deleted and archived sessions are restored. Search works.
-    """
-    before = session.read_bytes()
+def test_verbs_write_sessions_without_posix(config_home: ConfigHome, session_to_trim: Path) -> None:
+    """Children are checked, the parent is unchanged, and deleted sessions can be restored."""
+    before = session_to_trim.read_bytes()
     ways = ["handoff", "-n", "go on"], ["fork"], ["trim"], ["rollover", "--quick"]
-    made = [json.loads(run(config_home, *words, SESSION, "--json"))["data"] for words in ways]
+    made = [
+        json.loads(run_without_posix(config_home, *words, SESSION, "--json"))["data"]
+        for words in ways
+    ]
     for child in made:
-        assert (session.parent / f"{child['session_id']}.jsonl").is_file()
-    run(config_home, "untrim", made[2]["session_id"], "--all")
-    run(config_home, "archive", SESSION)
-    assert session.read_bytes() == before
-    run(config_home, "delete", made[1]["session_id"], "--yes")
-    run(config_home, "restore", made[1]["session_id"])
-    assert (session.parent / f"{made[1]['session_id']}.jsonl").is_file()
-    assert made[0]["session_id"] in run(config_home, "lineage", made[0]["session_id"])
-    assert SESSION[:8] in run(config_home, "search", "--all", "output", "nobody", "needs")
+        assert (session_to_trim.parent / f"{child['session_id']}.jsonl").is_file()
+    run_without_posix(config_home, "untrim", made[2]["session_id"], "--all")
+    run_without_posix(config_home, "archive", SESSION)
+    assert session_to_trim.read_bytes() == before
+    run_without_posix(config_home, "delete", made[1]["session_id"], "--yes")
+    run_without_posix(config_home, "restore", made[1]["session_id"])
+    assert (session_to_trim.parent / f"{made[1]['session_id']}.jsonl").is_file()
+    assert made[0]["session_id"] in run_without_posix(config_home, "lineage", made[0]["session_id"])
+    assert SESSION[:8] in run_without_posix(
+        config_home, "search", "--all", "output", "nobody", "needs"
+    )
 
 
-def test_a_trigger_is_answered(config_home: ConfigHome, session: Path) -> None:
-    """A handoff is made within a prompt, although no alarm can be set."""
-    event = {"session_id": SESSION, "transcript_path": str(session), "prompt": ">handoff go on"}
+def test_a_trigger_is_answered_without_posix(
+    config_home: ConfigHome, session_to_trim: Path
+) -> None:
+    """A handoff is written within a prompt, although no alarm can be set."""
+    event = {
+        "session_id": SESSION,
+        "transcript_path": str(session_to_trim),
+        "prompt": ">handoff go on",
+    }
     answer = json.loads(
-        run(
+        run_without_posix(
             config_home, "prompt", text=json.dumps({"hook_event_name": "UserPromptSubmit", **event})
         )
     )
     assert answer["decision"] == "block"
-    assert len(list(session.parent.glob("*.jsonl"))) == 2
+    assert len(list(session_to_trim.parent.glob("*.jsonl"))) == 2
 
 
-def test_no_two_write_at_once(config_home: ConfigHome, session: Path) -> None:
-    """Forks made at once have names of their own: the lock of Windows' kind holds."""
+def test_simultaneous_forks_get_different_titles_without_posix(
+    config_home: ConfigHome, session_to_trim: Path
+) -> None:
+    """The lock of Windows works as a lock."""
     environ = {**config_home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
     command = [sys.executable, "-m", PROGRAM, "fork", SESSION, "--json"]
     runs = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE) for _ in range(4)]
     titles = [json.loads(process.communicate(timeout=120)[0])["data"]["title"] for process in runs]
     assert len(set(titles)) == len(runs)
-    assert session.is_file()
+    assert session_to_trim.is_file()
 
 
-def test_an_alarm_that_another_thread_rings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slow work is stopped, fast work is not, and Ctrl+C keeps its meaning."""
+def test_a_thread_enforces_the_time_limit_without_posix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow work is stopped, fast work is not, and Ctrl+C still works."""
     monkeypatch.delattr(signal, "setitimer")
     with (
         pytest.raises(TimeLimitExceeded, match=r"It took longer than 0\.05 s"),
         time_limit(seconds=0.05),
     ):
-        spin()
+        work_for_a_minute()
     with time_limit(seconds=60):
         pass
     with pytest.raises(KeyboardInterrupt), time_limit(seconds=60):
         signal.raise_signal(signal.SIGINT)
 
 
-def test_no_process_is_left_where_groups_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program of ours is ended alone; one that starts others is refused."""
+def test_only_single_processes_are_ended_without_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that starts others is refused."""
     monkeypatch.delattr(os, "killpg")
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     subprocesses.kill_group(process.pid)
@@ -135,10 +145,10 @@ def test_no_process_is_left_where_groups_are_unknown(monkeypatch: pytest.MonkeyP
     ("handle", "error", "waited", "runs"),
     [(7, 0, 0x102, True), (7, 0, 0, False), (0, 5, 0, True), (0, 87, 0, False)],
 )
-def test_a_process_of_windows(
+def test_a_process_of_windows_is_checked_by_its_handle(
     handle: int, error: int, waited: int, runs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is read by a handle, which is closed, and never signalled."""
+    """The handle is closed, and the process gets no signal."""
     closed: list[Any] = []
     kernel = SimpleNamespace(
         OpenProcess=lambda _rights, _inherited, _process: handle,

@@ -1,7 +1,7 @@
-"""Run our command line as if without POSIX: ``python -m tests.without_posix ARGUMENTS`` hides what Windows lacks.
+"""Run our command line without POSIX: ``python -m tests.without_posix ARGUMENTS``.
 
-What only Windows itself shows (open files that can't be replaced, its paths, its consoles) stays
-unproved.
+Details of Windows itself (open files that cannot be replaced, its paths, its consoles) are not
+simulated.
 """
 
 from __future__ import annotations
@@ -38,12 +38,9 @@ ONE_BYTE = (2, 1)
 """How a lock is tried for on Windows: LK_NBLCK, and for how many bytes."""
 
 
-def hide() -> None:
-    """Take away what Windows lacks, from this process on.
-
-    What was imported before keeps what it has.
-    """
-    windows: Any = _msvcrt()
+def hide_posix() -> None:
+    """Remove from this process what Windows lacks. Imported modules keep what they have."""
+    windows: Any = _windows_locks()
     sys.modules["msvcrt"] = windows
     for name in MODULES:
         sys.modules[name] = None  # type: ignore[assignment]
@@ -52,14 +49,14 @@ def hide() -> None:
             if hasattr(owner, name):
                 delattr(owner, name)
     for name in RELATIVE:
-        setattr(os, name, _from_here(getattr(os, name)))
+        setattr(os, name, _without_dir_fd(getattr(os, name)))
     for kind in ("supports_dir_fd", "supports_fd", "supports_effective_ids"):
         setattr(os, kind, set())
     shutil._use_fd_functions = False  # type: ignore[attr-defined] # what it found when it was imported
 
 
-def _msvcrt() -> SimpleNamespace:
-    """Windows' own locks, made of those that are here: of one byte behind the end, and refused as there."""
+def _windows_locks() -> SimpleNamespace:
+    """Return locks like those of Windows: one byte after the end of the file."""
     import fcntl
 
     def locking(descriptor: int, mode: int, length: int) -> None:
@@ -75,7 +72,7 @@ def _msvcrt() -> SimpleNamespace:
     return SimpleNamespace(LK_NBLCK=ONE_BYTE[0], locking=locking)
 
 
-def _from_here(call: Callable[..., Any]) -> Callable[..., Any]:
+def _without_dir_fd(call: Callable[..., Any]) -> Callable[..., Any]:
     def absolute(*words: Any, **named: Any) -> Any:
         if any(named.pop(key, None) is not None for key in ("dir_fd", "src_dir_fd", "dst_dir_fd")):
             raise NotImplementedError("dir_fd unavailable on this platform")
@@ -85,7 +82,7 @@ def _from_here(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 if __name__ == "__main__":
-    hide()
+    hide_posix()
     if sys.argv[1:] == ["prompt"]:
         from resume_hooks.hooks.prompt import main
 

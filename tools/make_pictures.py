@@ -153,7 +153,7 @@ class Desk:
                 screen.key(key)
                 screen.wait_for(then)
             else:
-                screen.ended()
+                screen.wait_for_end()
             shown = rows_of(screen._emulator, str(self.home.root))  # noqa: SLF001 - as above
         line = [
             Cell("$", "green", bold=True),

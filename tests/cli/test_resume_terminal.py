@@ -40,8 +40,8 @@ def test_resume_starts_the_client_with_the_chosen_session(desk: Desk) -> None:
     assert "Nothing needed" in screen.text()
     screen.key("Enter")
     screen.wait_for(client_output(3, desk.project))
-    assert screen.ended() == 0
-    assert screen.left_as_it_was()
+    assert screen.wait_for_end() == 0
+    assert screen.is_terminal_restored()
 
 
 def test_the_chooser_shows_matching_turns_while_typing(desk: Desk) -> None:
@@ -69,8 +69,8 @@ def test_the_chooser_shows_matching_turns_while_typing(desk: Desk) -> None:
     screen.wait_for(r"(strong|fair|weak) · the model · turn 1")
     screen.key("Enter")
     screen.wait_for(client_output(7, desk.project))
-    assert screen.ended() == 0
-    assert screen.left_as_it_was()
+    assert screen.wait_for_end() == 0
+    assert screen.is_terminal_restored()
 
 
 def test_keys_move_the_selection_and_change_the_preview(desk: Desk) -> None:
@@ -120,9 +120,9 @@ def test_the_chooser_works_in_a_window_of_any_size(desk: Desk, columns: int, row
     screen.key("Down")
     screen.wait_for("^> Writ" if columns > 10 else "^> W")
     screen.key("Enter")
-    assert screen.ended() == 0
+    assert screen.wait_for_end() == 0
     assert b"STARTED --resume " + session_id(2).encode() in screen.raw
-    assert screen.left_as_it_was()
+    assert screen.is_terminal_restored()
 
 
 def test_the_chooser_follows_a_change_of_the_window(desk: Desk) -> None:
@@ -141,7 +141,7 @@ def test_the_chooser_without_colour(desk: Desk) -> None:
     screen = desk.run("resume", NO_COLOR="1")
     screen.wait_for("2 turns, newest first")
     screen.key("Escape")
-    assert screen.ended() == 130
+    assert screen.wait_for_end() == 130
     assert not re.search(rb"\x1b\[[0-9;]*(?<![0-9])(3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]", screen.raw)
 
 
@@ -153,7 +153,7 @@ def test_a_dumb_terminal_gets_a_numbered_list(desk: Desk) -> None:
     screen.wait_for(r"How do you want to continue\?")
     screen.key("Enter")
     screen.wait_for(client_output(2, desk.project))
-    assert screen.ended() == 0
+    assert screen.wait_for_end() == 0
     assert b"\x1b" not in screen.raw
 
 
@@ -164,8 +164,8 @@ def test_leaving_the_chooser_changes_nothing(desk: Desk, key: str) -> None:
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.key(key)
-    assert screen.ended() == 130
-    assert screen.left_as_it_was()
+    assert screen.wait_for_end() == 130
+    assert screen.is_terminal_restored()
     assert desk.session_ids() == before
     assert b"STARTED" not in screen.raw
 
@@ -176,15 +176,15 @@ def test_a_signal_ends_the_chooser(desk: Desk, number: signal.Signals) -> None:
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.signal(number)
-    assert screen.ended() == (130 if number is signal.SIGINT else 128 + number)
-    assert screen.left_as_it_was()
+    assert screen.wait_for_end() == (130 if number is signal.SIGINT else 128 + number)
+    assert screen.is_terminal_restored()
 
 
 def test_closing_the_terminal_ends_the_chooser(desk: Desk) -> None:
     """It is not logged as a bug."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
-    assert screen.closed() in {0, 128 + signal.SIGHUP}
+    assert screen.close_terminal() in {0, 128 + signal.SIGHUP}
     assert not list(desk.home.config.rglob("errors.log"))
 
 
@@ -216,7 +216,7 @@ def test_resume_offers_all_sessions_with_an_exact_match(desk: Desk, words: str) 
 def test_resume_of_an_unmatched_form_exits_with_1(desk: Desk, words: str) -> None:
     """A tag, pull request or ``title:`` without a match is not searched as text."""
     screen = desk.run("resume", words, columns=200)
-    assert screen.ended() == 1
+    assert screen.wait_for_end() == 1
     assert b"No session" in screen.raw
     assert b"search:" not in screen.raw
 
@@ -235,8 +235,8 @@ def test_leaving_the_choice_of_a_way(desk: Desk) -> None:
         screen.key(answer)
         if answer == "q":
             screen.key("Enter")
-        assert screen.ended() == 130
-        assert screen.left_as_it_was()
+        assert screen.wait_for_end() == 130
+        assert screen.is_terminal_restored()
 
 
 def test_esc_returns_to_the_list(desk: Desk) -> None:
@@ -257,8 +257,8 @@ def test_esc_returns_to_the_list(desk: Desk) -> None:
     screen.wait_for(r"q to leave \[1\]:")
     screen.key("Enter")
     screen.wait_for(client_output(2, desk.project))
-    assert screen.ended() == 0
-    assert screen.left_as_it_was()
+    assert screen.wait_for_end() == 0
+    assert screen.is_terminal_restored()
 
 
 def test_resume_searches_other_text(desk: Desk) -> None:
@@ -276,7 +276,7 @@ def test_resume_true_is_not_searched(desk: Desk) -> None:
     screen = desk.run("resume", "true")
     screen.wait_for("^  Write the docs")
     screen.key("Escape")
-    screen.ended()
+    screen.wait_for_end()
     desk.write_session(4, "true")
     screen = desk.run("resume", "true", "--way", "go on")
     screen.wait_for(client_output(4, desk.project))
@@ -292,7 +292,7 @@ def test_an_exact_title_skips_the_list(desk: Desk) -> None:
 def test_resume_of_an_unknown_id_exits_with_1(desk: Desk) -> None:
     """An unknown id is not searched as text."""
     screen = desk.run("resume", session_id(99))
-    assert screen.ended() == 1
+    assert screen.wait_for_end() == 1
     assert b"No session" in screen.raw
 
 
@@ -424,7 +424,7 @@ def test_resume_without_a_client_prints_the_command(desk: Desk) -> None:
     screen = desk.run("resume", session_id(1), "--way", "go on", columns=200)
     screen.wait_for("claude is not installed, or not on PATH")
     assert f"cd {desk.project} && claude --resume {session_id(1)}" in screen.text()
-    assert screen.ended() == 1
+    assert screen.wait_for_end() == 1
 
 
 class TestContinue:
@@ -434,7 +434,7 @@ class TestContinue:
         """It is the latest session of the current folder."""
         screen = desk.run("continue")
         screen.wait_for(client_output(1, desk.project))
-        assert screen.ended() == 0
+        assert screen.wait_for_end() == 0
 
     def test_continue_forks_a_named_session(self, desk: Desk) -> None:
         """This works from any folder."""
@@ -457,7 +457,7 @@ class TestContinue:
         screen.wait_for(r"^note: The running client \d+ has it open\. Quit it first")
         screen.wait_for(r"Start a second client in it\? \[y/N\]")
         screen.key("Enter")
-        assert screen.ended() == 130
+        assert screen.wait_for_end() == 130
         assert b"STARTED" not in screen.raw
         screen = desk.run("continue")
         screen.wait_for(r"\[y/N\]")

@@ -16,7 +16,7 @@ from resume_hooks.derive.fresh_child import OPENING_LINE
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
-from tests.stand_in import StandIn, stand_in
+from tests.stand_in import StandIn, write_stand_in
 
 VERBS = [("handoff",), ("rollover", "--quick")]
 
@@ -160,7 +160,7 @@ def test_the_receipt_of_a_rollover_describes_the_summary(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
     """It names the model and its cost. The model got the user's instruction."""
-    made = stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD)
     found = document("rollover", SESSION, "-p", "focus on tabs", environ=environment_with(made))
     data = found["data"]
     assert (data["kind"], data["written"], data["title"]) == (
@@ -224,7 +224,7 @@ def test_a_failed_summary_leaves_a_child_with_the_digest(
     said: str,
 ) -> None:
     """The exit code is 0, and a warning gives the reason."""
-    environ = environment_with(stand_in(config_home.root, body)) if body else {}
+    environ = environment_with(write_stand_in(config_home.root, body)) if body else {}
     found = document("rollover", SESSION, *words, environ=environ)
     assert said in found["data"]["summary"]["failure"]
     assert found["data"]["summary"]["included"] is False
@@ -241,7 +241,7 @@ def test_a_dry_run_of_a_rollover_asks_no_model(
     config_home: ConfigHome, document: Document, cli: Cli, parent: Path
 ) -> None:
     """It shows the amount to read and the number of calls, and writes nothing."""
-    made = stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD)
     before = sorted(config_home.root.rglob("*"))
     data = document("rollover", SESSION, "--dry-run", environ=environment_with(made))["data"]
     assert data["written"] is False
@@ -264,7 +264,7 @@ def test_the_model_of_a_rollover_comes_from_the_settings(
     config_home: ConfigHome, document: Document, parent: Path
 ) -> None:
     """``--model`` overrides the setting. A value that looks like an option is refused."""
-    made = stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD)
     environ = environment_with(made) | {"RESUME_HOOKS_SUMMARY_MODEL": "sonnet"}
     document("rollover", SESSION, environ=environ)
     document("rollover", SESSION, "--model", "opus[1m]", environ=environ)
@@ -282,7 +282,10 @@ def test_start_runs_the_client_on_a_child_with_a_summary(
     """The same program first writes the summary and is then started."""
     body = f"print('started', sys.argv[1:]) if '--resume' in sys.argv else {GOOD}"
     done = cli(
-        "rollover", SESSION, "--start", environ=environment_with(stand_in(config_home.root, body))
+        "rollover",
+        SESSION,
+        "--start",
+        environ=environment_with(write_stand_in(config_home.root, body)),
     )
     (child,) = children(parent)
     assert done.stdout.decode().strip().split("\n")[-1] == f"started ['--resume', '{child.stem}']"
@@ -292,7 +295,7 @@ def test_ctrl_c_during_a_rollover_leaves_a_child_with_the_digest(
     config_home: ConfigHome, parent: Path
 ) -> None:
     """The exit code is 130. The model's process ends, and the child is named."""
-    made = stand_in(config_home.root, "time.sleep(300)")
+    made = write_stand_in(config_home.root, "time.sleep(300)")
     env = {**config_home.environ, **environment_with(made), "PYTHONPATH": str(REPO / "src")}
     command = [sys.executable, "-m", "resume_hooks", "rollover", SESSION]
     with subprocess.Popen(

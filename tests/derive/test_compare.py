@@ -368,7 +368,7 @@ def test_a_receipt_matches_the_card(config_home: ConfigHome, real_session: RealS
     if real_session.is_foreign:
         return
     where = config_home.where
-    session = locate.session_file(str(real_session.copied_to(config_home.project())))
+    session = locate.session_file(str(real_session.copy_to(config_home.project())))
     found = compare_strategies(session, where, clock.now())
     if found.tokens_after_strategy(HANDOFF):
         contents = ChildContents(build_digest(session, where))

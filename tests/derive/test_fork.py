@@ -488,7 +488,7 @@ def test_every_session_of_the_corpus_can_be_forked(
     """Whole forks, cuts at random records and forks of forks have no new defects."""
     if real_session.size > LIMIT:
         return
-    path = real_session.copied_to(config_home.project())
+    path = real_session.copy_to(config_home.project())
     before = hashlib.sha256(path.read_bytes()).digest()
     row = linearize_chain(real_session.transcript.chain)
     if not any(node.is_message for node in row.nodes):

@@ -510,7 +510,7 @@ def test_every_real_session_can_be_handed_off(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
     """All checks pass, and the SDK lists the child and reads its two messages."""
-    copy = real_session.copied_to(config_home.project("/work/real"))
+    copy = real_session.copy_to(config_home.project("/work/real"))
     parent, whole = locate.session_file(str(copy)), real_session.transcript
     if not whole.models and not any(node.prompt for node in whole.nodes):
         with pytest.raises(NothingToHandOff):

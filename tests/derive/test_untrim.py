@@ -466,7 +466,7 @@ def test_every_real_session_is_restored(
     """The grandchild has exactly the messages of the parent's live conversation."""
     if options is AGGRESSIVE and real_session.size <= LARGE:
         return
-    parent = str(real_session.copied_to(config_home.project()))
+    parent = str(real_session.copy_to(config_home.project()))
     try:
         decided = plan.plan_trim(
             plan.scan_session(session_file(parent)), config_home.where, options

@@ -15,7 +15,7 @@ from tests.e2e.test_inside import begin
 from tests.e2e.test_plugin import claude
 from tests.e2e.test_skills import bash, denials, results
 from tests.e2e.test_surface import open_marked_list
-from tests.test_release import MOST_BYTES, MOST_FILES, files_of
+from tests.test_release import MOST_BYTES, MOST_FILES, files_below
 from tools import release
 
 
@@ -35,7 +35,7 @@ def test_it_installs_by_the_line_of_its_readme(
     )
     line = lines_of("tools/edition.md", "claude plugin install")
     follow(line, edition, "claude", client.command, home.env(api.client_env()))
-    copied = files_of(home.config / "plugins" / "cache")
+    copied = files_below(home.config / "plugins" / "cache")
     assert 0 < len(copied) <= MOST_FILES
     assert sum(path.stat().st_size for path in copied) <= MOST_BYTES
     run_print(client, home, api, ">handoff fix the tests", extra_env=ENGINE)

@@ -21,7 +21,7 @@ from tests.builders import (
     custom_title,
     session_bytes,
     session_id,
-    store,
+    store_settings,
     summary,
 )
 from tests.e2e.harness.client import NEWEST, PREVIOUS, ClientHome, Tui, find_client
@@ -642,7 +642,7 @@ def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, pa
 
     Its words are never sent.
     """
-    store(tui.home.config, handoff_sends="on")
+    store_settings(tui.home.config, handoff_sends="on")
     begin(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on"})
     offer_tool(tui)
     for key, told in (("Enter", "The user said no"), ("2", "The user agreed")):
@@ -671,7 +671,7 @@ def test_a_next_step_is_sent_where_that_was_chosen(
 
     The tool that was not switched on is not there.
     """
-    store(modern.home.config, handoff_sends="on")
+    store_settings(modern.home.config, handoff_sends="on")
     begin(modern, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     modern.submit(f"/handoff {STEP}")
     modern.type("a draft of mine")

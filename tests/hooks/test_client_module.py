@@ -24,7 +24,7 @@ from tests.hooks.conftest import Run, children_of
 from tests.hooks.test_compaction import module_messages, session_with_thinking
 from tests.hooks.test_rollover import GOOD
 from tests.hooks.test_trim import turns_with_large_files
-from tests.stand_in import stand_in
+from tests.stand_in import write_stand_in
 
 EVENT = {"session_id": SESSION, "screen": True}
 
@@ -260,11 +260,12 @@ def test_a_rollover_announces_the_wait(
     assert set(ask_module("rollover")) == {"wait"}
     assert children_of(parent) == []
     monkeypatch.setenv(
-        "PATH", stand_in(config_home.root, "result(is_error=True, result='Not logged in')").path
+        "PATH",
+        write_stand_in(config_home.root, "result(is_error=True, result='Not logged in')").path,
     )
     failed = ask_module("rollover", waiting=True)
     assert "No summary: haiku gave no answer: Not logged in" in failed["remark"]
-    stand_in(config_home.root, GOOD)
+    write_stand_in(config_home.root, GOOD)
     made = ask_module("rollover", waiting=True)
     assert made["remark"] == ""
     assert {failed["open"], made["open"]} == {child.stem for child in children_of(parent)}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks.client_module import MAX_STEP_CHARACTERS, QUESTION_CHOICES, answer_module
-from tests.builders import SESSION, ConfigHome, conversation, store, write_session
+from tests.builders import SESSION, ConfigHome, conversation, store_settings, write_session
 
 EVENT = {"screen": True, "session_id": SESSION}
 
@@ -72,7 +72,7 @@ def test_the_step_of_the_model_is_never_sent(
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_SENDS", "on")
     monkeypatch.setenv("CLAUDE_PLUGIN_OPTION_HANDOFF_SENDS", "true")
     assert answer_module("handoff", {**EVENT, "args": "go"})["send"] is False
-    store(config_home.config, handoff_sends="on")
+    store_settings(config_home.config, handoff_sends="on")
     assert answer_module("handoff", {**EVENT, "args": "go"})["send"] is True
     assert answer_module("handoff", {**EVENT, "args": ""})["send"] is False
     assert answer_module("handoff", {**EVENT, "args": "go", "by_model": True})["send"] is False

@@ -19,7 +19,7 @@ from resume_hooks.hooks.client_module import answer_module
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, user, write_session
 from tests.hooks.conftest import Run, Say, children_of
 from tests.needs import REPO
-from tests.stand_in import StandIn, stand_in
+from tests.stand_in import StandIn, write_stand_in
 
 GOOD = "result({'goal': 'Mend it.', 'state': 'Half done.'})"
 
@@ -43,7 +43,7 @@ def card_of_prompt(say: Say, made: StandIn, prompt: str = ">rollover", **environ
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
 def test_the_card_of_a_rollover(config_home: ConfigHome, say: Say, parent: Path, sign: str) -> None:
     """It names the model, the costs and how to continue. The last line fits next to a running turn."""
-    made = stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD)
     text = card_of_prompt(say, made, f"{sign}rollover focus on tabs")
     (child,) = children_of(parent)
     assert text.startswith("rolled over · the /resume line not copied\n")
@@ -58,7 +58,7 @@ def test_the_card_of_a_rollover(config_home: ConfigHome, say: Say, parent: Path,
 
 def test_a_repeated_rollover_costs_nothing(config_home: ConfigHome, say: Say, parent: Path) -> None:
     """The same words name the same child. Other words make another one."""
-    made = stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD)
     first = card_of_prompt(say, made, ">rollover tabs")
     again = card_of_prompt(say, made, ">rollover tabs")
     assert again.startswith("already rolled over")
@@ -75,7 +75,7 @@ def test_a_rollover_after_another_prompt_is_new(
     config_home: ConfigHome, say: Say, parent: Path
 ) -> None:
     """The old child lacks the new prompt."""
-    made = stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD)
     card_of_prompt(say, made)
     with parent.open("ab") as stream:
         stream.write(
@@ -97,7 +97,7 @@ def test_a_failed_summary_is_reported(
     config_home: ConfigHome, say: Say, parent: Path, body: str, said: str
 ) -> None:
     """The child has only the digest, and the card names the command to try again."""
-    made = stand_in(config_home.root, body)
+    made = write_stand_in(config_home.root, body)
     text = card_of_prompt(say, made)
     (child,) = children_of(parent)
     assert text.startswith("rolled over without a summary · ")
@@ -144,7 +144,7 @@ def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> N
 
     The child exists, the model's process has ended, and a later answer mentions the child.
     """
-    made = stand_in(config_home.root, "time.sleep(300)")
+    made = write_stand_in(config_home.root, "time.sleep(300)")
     with start_and_wait_for_model(config_home, made) as hook:
         hook.send_signal(signal.SIGTERM)
     (child,) = children_of(parent)
@@ -164,9 +164,11 @@ def test_a_failed_summary_is_tried_again(
 ) -> None:
     """After a failed model or Esc, the same words complete the existing child."""
     run_hook(
-        "prompt", prompt_event(">rollover"), environ={"PATH": stand_in(config_home.root, body).path}
+        "prompt",
+        prompt_event(">rollover"),
+        environ={"PATH": write_stand_in(config_home.root, body).path},
     )
-    assert card_of_prompt(say, stand_in(config_home.root, GOOD)).startswith("rolled over · ")
+    assert card_of_prompt(say, write_stand_in(config_home.root, GOOD)).startswith("rolled over · ")
     (child,) = children_of(parent)
     assert b"summary by" in child.read_bytes()
 
@@ -175,7 +177,7 @@ def test_a_parallel_rollover_names_the_child(
     config_home: ConfigHome, say: Say, parent: Path
 ) -> None:
     """The same words do not ask the model again meanwhile."""
-    made = stand_in(config_home.root, "time.sleep(300)")
+    made = write_stand_in(config_home.root, "time.sleep(300)")
     with start_and_wait_for_model(config_home, made) as hook:
         text = card_of_prompt(say, made)
         hook.terminate()
@@ -273,7 +275,7 @@ def test_the_headless_model_is_asked_after_the_own_model(
     said: str,
 ) -> None:
     """It completes the same child with the whole session. Both costs are reported."""
-    made = stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD)
     monkeypatch.setenv("PATH", made.path)
     assert ask_module()["fork"]
     done = ask_module(**told)
@@ -288,7 +290,7 @@ def test_no_second_model_is_asked_after_the_time_limit(
     warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same words later ask again for the same child."""
-    made = stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD)
     monkeypatch.setenv("PATH", made.path)
     ask_module()
     late = ask_module(reason="late")
@@ -304,7 +306,7 @@ def test_the_own_model_is_not_asked_if_it_costs_more(
     warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     """The user named or chose another model, or the cache expired."""
-    monkeypatch.setenv("PATH", stand_in(config_home.root, GOOD).path)
+    monkeypatch.setenv("PATH", write_stand_in(config_home.root, GOOD).path)
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
     if why == "cold":

@@ -30,7 +30,7 @@ from tests.builders import (
 from tests.fuzz.targets.hooks import hook_output
 from tests.hooks.conftest import Run
 from tests.needs import REPO, python39
-from tests.test_state_failures import refusing
+from tests.test_state_failures import failing_writes
 
 OLD, NEW, CHILD = session_id(1), session_id(2), session_id(1_000)
 Send = Callable[..., None]
@@ -287,7 +287,7 @@ def test_a_full_disk_is_reported_after_clear(
     """It was full at the session's end, when the mark is written, or only at the start."""
     if has_mark:
         reply_to_event(end_event())
-    with refusing(errno.ENOSPC)(config_home.config / "resume-hooks"):
+    with failing_writes(errno.ENOSPC)(config_home.config / "resume-hooks"):
         line = reply_to_event(start_event())["systemMessage"]
     assert "(No space left on device)" in line
     assert linked_pairs(config_home) == []

@@ -29,7 +29,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import here
+from tests.needs import rows_of_installed_parts
 
 NAME = "aliceplanted"
 PLANTED = {
@@ -148,7 +148,9 @@ def test_the_report_has_the_necessary_facts(laden: Path) -> None:
     assert codes["settings-refused"]["detail"] == ""
     assert found["versions"]["plugin"] == ["other", "1.2.3"]
     values = {row["key"]: row["value"] for row in found["settings"]}
-    expected = here({"handoff_dir": "set", "summary_model": "<user>-model"}, part_table.SETTINGS)
+    expected = rows_of_installed_parts(
+        {"handoff_dir": "set", "summary_model": "<user>-model"}, part_table.SETTINGS
+    )
     assert {key: values[key] for key in expected} == expected
     assert [entry.split()[2:4] for entry in found["log"]] == [["search", "KeyError"]] * 2
 

@@ -20,8 +20,8 @@ from tests.builders import (
     Record,
     assistant,
     call,
+    repl_script,
     result,
-    script,
     user,
     write_session,
 )
@@ -59,12 +59,12 @@ def talk_of(rows: list[Record]) -> Talk:
 
 def scripted(*more: Record) -> Talk:
     """A script that reads, runs two commands of which one fails, and edits."""
-    return talk_of([*script(MADE, uuid="s", parent="r0"), *more])
+    return talk_of([*repl_script(MADE, uuid="s", parent="r0"), *more])
 
 
 def kept_alone() -> Talk:
     """The same as a client up to 2.1.112 kept it: without the script, as any other messages."""
-    rows = script(MADE, uuid="s", parent="r0")[2:]
+    rows = repl_script(MADE, uuid="s", parent="r0")[2:]
     return talk_of(
         [{key: value for key, value in row.items() if key != "isVirtual"} for row in rows]
     )
@@ -121,7 +121,7 @@ def test_nothing_is_trimmed_that_is_never_sent(tmp_path: Path) -> None:
     made = [
         ("Write", {"file_path": NOTES, "content": long}, {"type": "create", "structuredPatch": []})
     ]
-    rows = script(made, uuid="s", parent="r0", output=long)
+    rows = repl_script(made, uuid="s", parent="r0", output=long)
     pieces = PieceCollector()
     path = write_session(tmp_path, "1" * 8, [user("go", uuid="r0"), *rows])
     nodes = scan_transcript(path, observers=[pieces]).nodes

@@ -18,7 +18,7 @@ import pytest
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.storage.atomic import append_line, create_session, replace_session
 from tests.builders import SESSION, session_id
-from tests.crashes import an_ordinary_user, crashes
+from tests.crashes import crashes, without_root_rights
 from tests.needs import REPO
 
 NAME = f"{SESSION}.jsonl"
@@ -124,7 +124,7 @@ def test_a_write_to_a_read_only_folder_fails() -> None:
     """Without write permission no file is created, and the error states the reason."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o555)
-        with an_ordinary_user(), pytest.raises(WriteFailed, match="Permission denied"):
+        with without_root_rights(), pytest.raises(WriteFailed, match="Permission denied"):
             create_session(os.path.join(folder, NAME), CHUNKS, accept_any_file)
         assert os.listdir(folder) == []
         os.chmod(folder, 0o700)

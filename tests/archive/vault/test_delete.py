@@ -42,7 +42,7 @@ from tests.builders import (
     session_id,
     write_session,
 )
-from tests.crashes import crashes, outcome
+from tests.crashes import crashes, exit_code_of_fork
 from tests.needs import corpus, corpus_sessions
 from tests.storage.test_hard_links import forbid_moves_between_folders, run_after_digest
 
@@ -559,7 +559,9 @@ def test_a_killed_delete_is_restored_after_its_session_was_recreated(
     path = str(config_home.project() / f"{SESSION}.jsonl")
     with monkeypatch.context() as patch:
         patch.setattr(deletion, "sync_folder", exit_once_removed)
-        assert outcome(lambda: delete_session(locate.session_file(path), config_home)) == 9
+        assert (
+            exit_code_of_fork(lambda: delete_session(locate.session_file(path), config_home)) == 9
+        )
     (first,) = trash.list_deleted(config_home.where)
     anew = recreate_session(config_home)
     with pytest.raises(PlaceTaken) as told:
@@ -578,7 +580,7 @@ def test_a_session_that_continued_after_a_killed_delete_stays(
     forbid_moves_between_folders(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(deletion, "remove_links", lambda *_: os._exit(9))
-        assert outcome(lambda: delete_session(session, config_home)) == 9
+        assert exit_code_of_fork(lambda: delete_session(session, config_home)) == 9
     with open(session.path, "ab") as stream:
         stream.write(b"{}\n")
     went_on = client_files_with_times(config_home)
@@ -659,7 +661,7 @@ def test_a_delete_killed_before_its_first_move_changes_nothing(
     before = client_files_with_times(config_home)
     with monkeypatch.context() as patch:
         patch.setattr(deletion, "link_or_copy", lambda *_: os._exit(9))
-        assert outcome(lambda: delete_session(session, config_home)) == 9
+        assert exit_code_of_fork(lambda: delete_session(session, config_home)) == 9
     assert client_files_with_times(config_home) == before
     assert trash.list_deleted(config_home.where) == []
     (stray,) = trash.list_stray_folders(config_home.where)

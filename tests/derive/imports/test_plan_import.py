@@ -127,7 +127,7 @@ def test_an_import_names_its_source_in_the_first_line(
     config_home: ConfigHome, target_folder: str
 ) -> None:
     """The source is not a parent."""
-    receipt = import_records(config_home, target_folder, strangers.hostile())
+    receipt = import_records(config_home, target_folder, strangers.hostile_records())
     first = written_records(receipt)[0]
     assert list(first) == ["import_metadata"]
     assert list(first["import_metadata"]) == [
@@ -147,7 +147,7 @@ def test_an_imported_session_is_found_by_title_and_tag(
     config_home: ConfigHome, target_folder: str
 ) -> None:
     """The SDK lists it, too."""
-    receipt = import_records(config_home, target_folder, strangers.hostile())
+    receipt = import_records(config_home, target_folder, strangers.hostile_records())
     assert (
         locate.resolve_locator(
             "Fix the parser · import", target_folder, config_home.where
@@ -167,7 +167,7 @@ def test_an_imported_session_is_found_by_title_and_tag(
 
 def test_an_import_drops_every_hostile_field(config_home: ConfigHome, target_folder: str) -> None:
     """Apart from the conversation only three kinds of records are written."""
-    receipt = import_records(config_home, target_folder, strangers.hostile())
+    receipt = import_records(config_home, target_folder, strangers.hostile_records())
     content = Path(receipt.file).read_bytes()
     assert strangers.EVIL.encode() not in content
     assert strangers.MODEL.encode() not in content
@@ -225,7 +225,7 @@ def test_an_import_begins_at_the_last_compaction(
 
 def test_future_timestamps_are_dropped(config_home: ConfigHome, target_folder: str) -> None:
     """Client 2.1.42 resumes at the latest record, which must be a new message."""
-    rows = written_records(import_records(config_home, target_folder, strangers.hostile()))
+    rows = written_records(import_records(config_home, target_folder, strangers.hostile_records()))
     stamps = [r["timestamp"] for r in rows if "timestamp" in r]
     assert stamps == sorted(stamps)
     assert stamps[-1] < "2027"

@@ -15,7 +15,7 @@ from resume_hooks.derive.model.port import CallCosts, ModelCalls, Reply, fenced_
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.system import capture_output
-from tests.stand_in import StandIn, stand_in
+from tests.stand_in import StandIn, write_stand_in
 from tests.system.test_capture_output import ends_soon
 
 
@@ -44,7 +44,7 @@ def stand_in_failure(made: StandIn, limit: float = 30.0) -> HeadlessFailed:
 
 def test_a_reply_has_the_answer_and_its_cost(tmp_path: Path) -> None:
     """Tokens include those from a cache."""
-    reply = ask_stand_in(stand_in(tmp_path, "result({'word': 'x', 'numbers': [1]})"))
+    reply = ask_stand_in(write_stand_in(tmp_path, "result({'word': 'x', 'numbers': [1]})"))
     assert reply.data == WordAnswer(word="x", numbers=[1])
     assert (reply.cost_usd, reply.tokens_in, reply.tokens_out) == (0.0125, 1_200, 50)
     assert reply.model == "haiku-of-the-day"
@@ -55,7 +55,7 @@ def test_the_client_gets_only_safe_arguments(tmp_path: Path) -> None:
 
     Neither the text nor the task is in the arguments.
     """
-    made = stand_in(tmp_path, "result({'word': 'x'})")
+    made = write_stand_in(tmp_path, "result({'word': 'x'})")
     ask_stand_in(made, "SECRET of the session")
     (call,) = made.calls()
     options = call["argv"]
@@ -89,7 +89,7 @@ def test_the_client_gets_only_safe_arguments(tmp_path: Path) -> None:
 
 def test_the_client_runs_in_an_empty_temporary_folder(tmp_path: Path) -> None:
     """The folder and its temporary files are removed afterwards."""
-    made = stand_in(
+    made = write_stand_in(
         tmp_path, "open(os.environ['TMPDIR'] + '/litter', 'w').close()\nresult({'word': 'x'})"
     )
     ask_stand_in(made)
@@ -118,7 +118,7 @@ def test_the_client_gets_only_needed_variables() -> None:
 
 def test_hooks_recognise_a_headless_run(tmp_path: Path) -> None:
     """A variable marks the run, and a nested run asks no model."""
-    made = stand_in(tmp_path, "result({'word': 'x'})")
+    made = write_stand_in(tmp_path, "result({'word': 'x'})")
     ask_stand_in(made)
     assert made.calls()[0]["environ"]["RESUME_HOOKS_CHILD"] == "1"
     with pytest.raises(HeadlessFailed, match="start another one"):
@@ -149,7 +149,7 @@ HOSTILE = (
 def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
     """The lines around it are random. It mentions no file and has no control characters."""
     assert fenced_prompt("a", "b") != fenced_prompt("a", "b")
-    made = stand_in(tmp_path, "result({'word': 'x'})")
+    made = write_stand_in(tmp_path, "result({'word': 'x'})")
     ask_stand_in(made, text)
     said = made.calls()[0]["text"]
     nonce = re.findall(r"^<material ([0-9a-f]{32})>$", said, re.MULTILINE)
@@ -166,7 +166,8 @@ def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
 def test_an_at_sign_is_restored_in_the_answer(tmp_path: Path) -> None:
     """In the input another character replaces it."""
     reply = ask_stand_in(
-        stand_in(tmp_path, "result({'word': text[text.index('\\uff20'):][:3]})"), "see @a for it"
+        write_stand_in(tmp_path, "result({'word': text[text.index('\\uff20'):][:3]})"),
+        "see @a for it",
     )
     assert reply.data.word == "@a "
 
@@ -179,7 +180,7 @@ ALONE = ['{"word": "x"}', '```json\n{"word": "x"}\n```', '  \n{"word": "x"}\n ']
 @pytest.mark.parametrize("body", [VERBOSE, *(f"result(result={said!r})" for said in ALONE)])
 def test_an_answer_may_be_plain_json(tmp_path: Path, body: str) -> None:
     """Without the schema's tool, a text that is exactly the object counts."""
-    assert ask_stand_in(stand_in(tmp_path, body)).data.word == "x"
+    assert ask_stand_in(write_stand_in(tmp_path, body)).data.word == "x"
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,7 @@ def test_an_answer_may_be_plain_json(tmp_path: Path, body: str) -> None:
 )
 def test_json_within_prose_is_not_an_answer(tmp_path: Path, said: str) -> None:
     """No object is searched inside a text."""
-    failed = stand_in_failure(stand_in(tmp_path, f"result(result={said!r})"))
+    failed = stand_in_failure(write_stand_in(tmp_path, f"result(result={said!r})"))
     assert failed.message == "haiku answered in prose where JSON was asked for"
 
 
@@ -210,7 +211,7 @@ DEEP = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + ']' * 400 + '}')
 )
 def test_an_answer_in_another_form_is_an_error(tmp_path: Path, answer: str) -> None:
     """The error names the field without quoting it, and has the cost."""
-    found = stand_in_failure(stand_in(tmp_path, f"result({answer})"))
+    found = stand_in_failure(write_stand_in(tmp_path, f"result({answer})"))
     assert found.message.startswith("the answer of haiku does not fit: ")
     assert "many" not in found.message
     assert found.cost_usd == 0.0125
@@ -252,20 +253,20 @@ def test_an_answer_in_another_form_is_an_error(tmp_path: Path, answer: str) -> N
 )
 def test_each_failure_of_the_client_is_one_sentence(tmp_path: Path, body: str, said: str) -> None:
     """The sentence states the reason that the client gave."""
-    assert stand_in_failure(stand_in(tmp_path, body)).message == said
+    assert stand_in_failure(write_stand_in(tmp_path, body)).message == said
 
 
 def test_implausible_costs_are_ignored(tmp_path: Path) -> None:
     """Cost and tokens are used only if they are plausible numbers."""
     body = "result({'word': 'x'}, usage={'input_tokens': '9', 'output_tokens': -1}, total_cost_usd='1', modelUsage=[1])"
-    reply = ask_stand_in(stand_in(tmp_path, body))
+    reply = ask_stand_in(write_stand_in(tmp_path, body))
     assert (reply.cost_usd, reply.tokens_in, reply.tokens_out, reply.model) == (None, 0, 0, "haiku")
 
 
 def test_a_slow_client_is_ended(tmp_path: Path) -> None:
     """Its children are ended, too. The error names the option for a longer limit."""
     found = stand_in_failure(
-        stand_in(tmp_path, hanging_child(tmp_path) + "time.sleep(300)"), limit=2
+        write_stand_in(tmp_path, hanging_child(tmp_path) + "time.sleep(300)"), limit=2
     )
     assert found.message == "haiku did not answer within 2 s"
     assert "--timeout" in found.remedy
@@ -276,7 +277,7 @@ def test_a_hanging_child_of_the_client_is_ended(tmp_path: Path) -> None:
     """The answer counts."""
     assert (
         ask_stand_in(
-            stand_in(tmp_path, hanging_child(tmp_path) + "result({'word': 'x'})")
+            write_stand_in(tmp_path, hanging_child(tmp_path) + "result({'word': 'x'})")
         ).data.word
         == "x"
     )
@@ -285,7 +286,7 @@ def test_a_hanging_child_of_the_client_is_ended(tmp_path: Path) -> None:
 
 def test_the_client_is_found_on_path_or_in_its_usual_folder(tmp_path: Path) -> None:
     """One in the current folder does not count."""
-    made = stand_in(tmp_path, "result({'word': 'x'})")
+    made = write_stand_in(tmp_path, "result({'word': 'x'})")
     environ = {"PATH": "/nowhere:.", "HOME": str(tmp_path / "home")}
     with pytest.raises(HeadlessFailed, match="not installed"):
         ClaudeHeadless(Where(environ), "haiku").ask("a", "b", WordAnswer, limit=1)
@@ -308,7 +309,7 @@ def test_a_client_that_cannot_start_is_an_error(tmp_path: Path) -> None:
 
 def test_costs_of_several_calls_are_added(tmp_path: Path) -> None:
     """A failed call that cost something is included."""
-    made = stand_in(tmp_path, "result({'word': 'x'} if call else {})")
+    made = write_stand_in(tmp_path, "result({'word': 'x'} if call else {})")
     meter = ModelCalls(ClaudeHeadless(Where({"PATH": made.path}), "haiku"), 60, lambda *_: None)
     assert meter.spent.description == ""
     with pytest.raises(HeadlessFailed):

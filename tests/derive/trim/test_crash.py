@@ -16,7 +16,7 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import WriteFailed
 from tests.builders import SESSION, ConfigHome
-from tests.crashes import an_ordinary_user, crashes, little_room, outcome
+from tests.crashes import crashes, exit_code_of_fork, limit_file_size, without_root_rights
 from tests.derive.trim.sessions import Chain, plan_trim_of_file, write_project_session
 
 REFUSED = 7
@@ -133,10 +133,12 @@ def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None
                 if name.endswith(".jsonl") and name not in before
             ]
         )
-        assert not copies[-1] or not outcome(
+        assert not copies[-1] or not exit_code_of_fork(
             lambda: run_command_line(config_home, "archive", "--verify", SESSION)
         )
-        assert not outcome(lambda: run_command_line(config_home, "archive", "--slim", SESSION))
+        assert not exit_code_of_fork(
+            lambda: run_command_line(config_home, "archive", "--slim", SESSION)
+        )
     assert len(copies[-1]) == 1
     assert all(found in ([], copies[-1]) for found in copies)
     assert len(copies) > 5
@@ -155,15 +157,15 @@ def test_a_trim_fails_on_a_full_disk_or_in_a_read_only_folder(room: int | None) 
             try:
                 if room is None:
                     home.project().chmod(0o555)
-                    with an_ordinary_user(home.root):
+                    with without_root_rights(home.root):
                         write_child(decided, home.where)
                 else:
-                    little_room(room)
+                    limit_file_size(room)
                     write_child(decided, home.where)
             except WriteFailed:
                 os._exit(REFUSED)
 
-        assert outcome(write_with_error_code) == REFUSED
+        assert exit_code_of_fork(write_with_error_code) == REFUSED
         found = files_after_attempt(home, decided)
         assert (found["child"], found["companions"], found["temporary"]) == (False, [], [])
         assert not Path(decided.draft.path).with_suffix("").exists()

@@ -55,7 +55,7 @@ from tests.builders import (
     user,
 )
 from tests.cli.conftest import Cli, Document, cli, document
-from tests.crashes import an_ordinary_user, crashes, little_room, outcome
+from tests.crashes import crashes, exit_code_of_fork, limit_file_size, without_root_rights
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 
@@ -452,7 +452,7 @@ def test_a_trim_in_place_fails_in_a_read_only_folder() -> None:
         home = ConfigHome(Path(folder), Path(folder), {"HOME": folder, "CLAUDE_CONFIG_DIR": folder})
         path = write_old_session(home, turns_with_reads(6))
         before = path.read_bytes()
-        with an_ordinary_user(Path(folder)):
+        with without_root_rights(Path(folder)):
             path.parent.chmod(0o555)
             with pytest.raises(WriteFailed, match=r"Could not rewrite .*Permission denied"):
                 trim(home, path)
@@ -472,13 +472,13 @@ def test_a_full_disk_keeps_the_session(config_home: ConfigHome) -> None:
     before = path.read_bytes()
 
     def trim_with_error_code() -> None:
-        little_room(10_000)
+        limit_file_size(10_000)
         try:
             trim(config_home, path)
         except WriteFailed as error:
             os._exit(7 if "Nothing was changed" in error.remedy else 8)
 
-    assert outcome(trim_with_error_code) == 7
+    assert exit_code_of_fork(trim_with_error_code) == 7
     assert path.read_bytes() == before
     assert all_backups(config_home) == []
 

@@ -14,7 +14,7 @@ from resume_hooks.search.index import connect
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import result_text
 from resume_hooks.search.scope import Scope
-from tests.builders import conversation, script, session_id
+from tests.builders import conversation, repl_script, session_id
 from tests.cli.conftest import Cli, Document
 from tests.parts.attribution.conftest import Ask
 from tests.parts.attribution.edited import ONE, Repository
@@ -77,7 +77,7 @@ def test_search_finds_a_line_that_a_repl_script_wrote(repo: Repository, ask: Ask
         "structuredPatch": [],
     }
     ran = {"command": "make zeppelin"}, {"stdout": "built the quagga", "stderr": ""}
-    rows = script([("Edit", edit, noted), ("Bash", *ran)], uuid="s", parent=None)
+    rows = repl_script([("Edit", edit, noted), ("Bash", *ran)], uuid="s", parent=None)
     own = repo.session(1, [{**row, **around} for row in rows])
     repo.put("src/sums.py", ONE.replace(PRICE, TAXED))
     assert ask("src/sums.py:2") == f"{own}:3"

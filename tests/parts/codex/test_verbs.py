@@ -341,8 +341,8 @@ def test_the_picker_lists_codex_sessions(desk: Desk) -> None:
     screen.wait_for(r"How do you want to continue\?")
     screen.type("1\r")
     screen.wait_for(f"STARTED resume {rollouts.THREAD} IN {desk.project.name}$")
-    assert screen.ended() == 0
-    assert screen.left_as_it_was()
+    assert screen.wait_for_end() == 0
+    assert screen.is_terminal_restored()
     shell = f"cd {desk.project} && codex resume {rollouts.THREAD}"
     screen = desk.run(
         "resume",
@@ -353,7 +353,7 @@ def test_the_picker_lists_codex_sessions(desk: Desk) -> None:
         columns=200,
         HOME=str(desk.home.root),
     )
-    assert screen.ended() == 0
+    assert screen.wait_for_end() == 0
     assert shell.encode() in screen.raw
     screen = desk.run("continue", rollouts.THREAD, "--fork", columns=200, HOME=str(desk.home.root))
     screen.wait_for(rf"STARTED resume (?!{rollouts.THREAD})\S+ IN {desk.project.name}$")

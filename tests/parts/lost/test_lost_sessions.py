@@ -247,7 +247,7 @@ def test_a_lost_session_can_be_chosen_in_the_picker(desk: Desk) -> None:
     screen.wait_for(
         "handoff " + r"\s*".join(session_id(7))
     )  # wherever the terminal breaks a long line
-    assert screen.ended() == 2
+    assert screen.wait_for_end() == 2
     named = desk.run("resume", session_id(7))
     named.wait_for("Only its prompts are left")
-    assert named.ended() == 2
+    assert named.wait_for_end() == 2

@@ -16,12 +16,12 @@ from tests.cli.conftest import Cli
 from tests.hooks.test_prompt import OTHER, assert_paste_is_reported, prompt_event
 from tests.hooks.test_triggers import ID, assert_paste, assert_trigger
 from tests.sessions.archived.test_verbs import assert_refused
-from tests.test_clock_jumps import YEAR, Clock, hands, path, send
-from tests.test_import_budget import reads_a_transcript
+from tests.test_clock_jumps import YEAR, ShiftedClock, hook_answer, session_in_client, shifted_clock
+from tests.test_import_budget import assert_transcript_budget
 from tests.test_state_failures import TROUBLES, prompt_answer
-from tests.test_without_posix import run, session
+from tests.test_without_posix import run_without_posix, session_to_trim
 
-__all__ = ["hands", "path", "session"]
+__all__ = ["session_in_client", "session_to_trim", "shifted_clock"]
 
 
 def test_a_lost_working_folder_is_refused(config_home: ConfigHome, cli: Cli) -> None:
@@ -31,15 +31,15 @@ def test_a_lost_working_folder_is_refused(config_home: ConfigHome, cli: Cli) -> 
 
 @pytest.mark.parametrize("jump", [-YEAR, -60, 0, 86_400])
 def test_a_mark_survives_changes_of_the_clock(
-    config_home: ConfigHome, hands: Clock, path: str, jump: float
+    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
     """A mark survives it, because a record and not a time identifies the position."""
-    assert "mark" in send(prompt.main, path, prompt=">mark goal")["reason"]
-    hands.ahead = jump
+    assert "mark" in hook_answer(prompt.main, session_in_client, prompt=">mark goal")["reason"]
+    shifted_clock.ahead = jump
     assert mark_state.find_mark(SESSION) is not None
-    with open(path, "ab") as stream:
+    with open(session_in_client, "ab") as stream:
         stream.writelines(json.dumps(record).encode() + b"\n" for record in conversation(8)[12:])
-    said = send(prompt.main, path, prompt=">back what came of it")["reason"]
+    said = hook_answer(prompt.main, session_in_client, prompt=">back what came of it")["reason"]
     assert "resume-hooks failed" not in said
     assert len(list(config_home.project().glob("*.jsonl"))) == 2, said
 
@@ -47,30 +47,37 @@ def test_a_mark_survives_changes_of_the_clock(
 @pytest.mark.parametrize("prompt", [">mark x", ">back x"])
 def test_mark_triggers_import_few_modules(config_home: ConfigHome, prompt: str) -> None:
     """They import no more than other triggers that read a transcript."""
-    reads_a_transcript(config_home, prompt)
+    assert_transcript_budget(config_home, prompt)
 
 
 @pytest.mark.parametrize("name", TROUBLES)
-def test_an_unsaved_mark_is_reported(config_home: ConfigHome, path: str, name: str) -> None:
+def test_an_unsaved_mark_is_reported(
+    config_home: ConfigHome, session_in_client: str, name: str
+) -> None:
     """No mark is claimed, and ``back`` finds none."""
-    before = Path(path).read_bytes()
+    before = Path(session_in_client).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
-        answers = [prompt_answer(path, ">mark goal"), prompt_answer(path, ">back report")]
+        answers = [
+            prompt_answer(session_in_client, ">mark goal"),
+            prompt_answer(session_in_client, ">back report"),
+        ]
     for answer in answers:
         assert answer
         assert "resume-hooks failed" not in answer
     if name != "vanishing":  # there some writes succeed
         assert "could not be saved" in answers[0]
-    assert Path(path).read_bytes() == before
+    assert Path(session_in_client).read_bytes() == before
 
 
-def test_mark_and_back_work_in_a_hostile_folder(config_home: ConfigHome, session: Path) -> None:
+def test_mark_and_back_work_in_a_hostile_folder(
+    config_home: ConfigHome, session_to_trim: Path
+) -> None:
     """Both are made, and the parent stays."""
-    before = session.read_bytes()
-    run(config_home, "mark", SESSION)
-    run(config_home, "back", SESSION, "--report", "nothing was there")
-    assert session.read_bytes() == before
-    assert len(list(session.parent.glob("*.jsonl"))) == 2
+    before = session_to_trim.read_bytes()
+    run_without_posix(config_home, "mark", SESSION)
+    run_without_posix(config_home, "back", SESSION, "--report", "nothing was there")
+    assert session_to_trim.read_bytes() == before
+    assert len(list(session_to_trim.parent.glob("*.jsonl"))) == 2
 
 
 @pytest.mark.parametrize(

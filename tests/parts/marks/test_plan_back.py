@@ -364,7 +364,7 @@ def test_rewinds_of_real_sessions_pass_all_checks(
     """Each session is rewound to its first, its last and random messages, and keeps the records before them."""
     if real_session.size > LIMIT:
         return
-    path = real_session.copied_to(config_home.project())
+    path = real_session.copy_to(config_home.project())
     before = hashlib.sha256(path.read_bytes()).digest()
     session = locate.session_file(str(path))
     row = linearize_chain(real_session.transcript.chain)

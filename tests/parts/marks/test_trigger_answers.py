@@ -36,7 +36,7 @@ from tests.builders import (
 )
 from tests.hooks.conftest import Run, Say, children_of, reason_of_process
 from tests.hooks.test_child_cards import handoff_receipt
-from tests.test_state_failures import refusing
+from tests.test_state_failures import failing_writes
 
 LATER = "2999-01-01T00:00:00.000Z"
 
@@ -361,7 +361,7 @@ def test_a_failed_second_mark_keeps_the_first(
 ) -> None:
     """The error names the mark, the place, the reason and the remedy."""
     say(">mark one")
-    with refusing(errno.ENOSPC)(config_home.config / "resume-hooks"):
+    with failing_writes(errno.ENOSPC)(config_home.config / "resume-hooks"):
         text = say(">mark two")
     assert f"could not be stored in {config_home.config}/resume-hooks (No space left" in text
     assert "Check free space" in text

@@ -155,5 +155,5 @@ class TestGoneOnATerminal:
         screen = desk.run("resume", "Lost", "--way", "go on")
         screen.wait_for("q to leave")
         screen.type("q\r")
-        assert screen.ended() == 130
+        assert screen.wait_for_end() == 130
         assert desk.session_ids() == before

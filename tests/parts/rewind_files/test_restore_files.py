@@ -26,9 +26,9 @@ from tests.builders import ConfigHome
 from tests.cli.conftest import Cli
 from tests.parts.rewind_files.project import SESSION, Project, deny_writing, read_manifest
 from tests.sessions.archived.test_verbs import assert_refused
-from tests.test_clock_jumps import YEAR, Clock, hands
+from tests.test_clock_jumps import YEAR, ShiftedClock, shifted_clock
 
-__all__ = ["hands"]
+__all__ = ["shifted_clock"]
 
 
 NAMES = ("a", "b", "sub/c", "sub/deep/d")
@@ -395,12 +395,14 @@ def test_a_lost_working_folder_is_refused(config_home: ConfigHome, cli: Cli) -> 
     assert_refused(config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes"))
 
 
-def test_undo_reverts_the_last_run(tmp_path: Path, config_home: ConfigHome, hands: Clock) -> None:
+def test_undo_reverts_the_last_run(
+    tmp_path: Path, config_home: ConfigHome, shifted_clock: ShiftedClock
+) -> None:
     """Runs are sorted by number, because the clock may go back between two runs."""
     project = Project(config_home, tmp_path / "work" / "proj")
     names: list[str] = []
     for ahead in (0, -YEAR, -2 * YEAR, -YEAR, 10):
-        hands.ahead = ahead
+        shifted_clock.ahead = ahead
         project.write_file("a", f"new {len(names)}")
         decided = project.plan_restore(
             project.session_with_backups({"a": project.write_backup("a", "old")})

@@ -243,7 +243,7 @@ def test_import_refuses_a_session_of_this_machine(
 def test_import_can_start_the_client(cli: Cli, tmp_path: Path) -> None:
     """The client starts with the new session in its folder. Without a client no session is made."""
     path = tmp_path / "x.jsonl"
-    path.write_bytes(session_bytes(strangers.hostile()))
+    path.write_bytes(session_bytes(strangers.hostile_records()))
     assert cli("import", str(path), "--start").returncode == 1
     client = tmp_path / "bin" / "claude"
     client.parent.mkdir()
@@ -324,12 +324,12 @@ def test_import_a_page_after_a_question(desk: Desk, tmp_path: Path) -> None:
     screen = desk.run(*words)
     screen.wait_for(r"Y/n")
     screen.type("n\r")
-    assert (screen.ended(), desk.session_ids()) == (130, known)
+    assert (screen.wait_for_end(), desk.session_ids()) == (130, known)
     screen = desk.run(*words)
     screen.wait_for(r"Y/n")
     screen.type("\r")
     screen.wait_for(r"STARTED --resume \S+ IN proj")
-    assert screen.ended() == 0
+    assert screen.wait_for_end() == 0
     (made,) = desk.session_ids() - known
     assert f"STARTED --resume {made}".encode() in screen.raw
     assert b"unverified" in screen.raw

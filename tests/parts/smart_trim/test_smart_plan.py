@@ -305,7 +305,7 @@ def test_smart_trims_of_real_sessions(config_home: ConfigHome, real_session: Rea
     """Each session of the corpus is trimmed with all candidates and with random ones."""
     if not real_session.has_talk:
         return
-    copy = real_session.copied_to(config_home.project())
+    copy = real_session.copy_to(config_home.project())
     check_smart_trim(config_home, copy, model_that_drops_everything(), UNJUDGED_RULES)
     check_smart_trim(config_home, copy, model_with_random_choices(real_session.size))
 

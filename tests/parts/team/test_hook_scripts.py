@@ -20,7 +20,7 @@ from tests.hook_scripts.test_install import count_attempts, read_install_state, 
 from tests.hook_scripts.test_notice import reaches_python, stop_event, write_transcript
 from tests.hook_scripts.test_session import STARTUP, appears_in_time, make_ready
 from tests.hooks.conftest import Run
-from tests.test_import_budget import HEAVY, loaded_modules, roots
+from tests.test_import_budget import HEAVY, loaded_modules, with_packages
 
 
 def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) -> None:
@@ -162,7 +162,7 @@ def test_a_start_and_a_prompt_never_contact_the_server(
 
 def test_the_help_of_team_imports_few_modules(config_home: ConfigHome) -> None:
     """It loads no module that reads, sends or imports sessions."""
-    found = roots(loaded_modules(config_home, "helps", None, "team"))
+    found = with_packages(loaded_modules(config_home, "helps", None, "team"))
     engine = {
         f"resume_hooks.{name}"
         for name in (

@@ -169,7 +169,7 @@ def test_resume_restores_an_archived_session_on_a_terminal(
     screen.wait_for("Restore it and continue")
     screen.type("n")
     screen.key("Enter")
-    assert screen.ended() == 130
+    assert screen.wait_for_end() == 130
     assert not path.exists()
     screen = desk.run(verb, session_id(2), *words)
     screen.wait_for("Restore it and continue")

@@ -71,7 +71,7 @@ def test_a_hostile_transcript_sets_no_client_state(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """It sets no mode, model, permission, system prompt, plan or worktree. Its talk is unchanged."""
-    session_id = import_session(session_bytes(strangers.hostile()), home)
+    session_id = import_session(session_bytes(strangers.hostile_records()), home)
     done = run_print(every_client, home, api, "go on now", resume=session_id)
     assert done.returncode == 0, done.stderr
     request = api.main_requests()[-1]
@@ -89,7 +89,7 @@ def test_the_client_picker_lists_an_imported_session(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """``claude --resume`` lists it by its title and shows the talk, and the session can continue."""
-    import_session(session_bytes(strangers.hostile()), home)
+    import_session(session_bytes(strangers.hostile_records()), home)
     with Tui(every_client, home, api) as tui:
         tui.start(["--resume"], ready=False)
         tui.wait_for("Fix the parser · import")

@@ -24,7 +24,7 @@ from tests.builders import (
     assistant,
     call,
     custom_title,
-    script,
+    repl_script,
     tool_result,
     user,
     write_session,
@@ -41,7 +41,7 @@ def test_calls_of_a_script_have_their_output(tmp_path: Path, export_text: Export
     """The client stores the output next to an empty result."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     made = [("Bash", {"command": "make test"}, {"stdout": f"5 passed {secret}", "stderr": ""})]
-    rows = [user("go", uuid="r0"), *script(made, uuid="s", parent="r0")]
+    rows = [user("go", uuid="r0"), *repl_script(made, uuid="s", parent="r0")]
     text = export_text(Path(write_session(tmp_path, SESSION, rows)), MARKDOWN)
     assert "```sh\nmake test\n```\n\n```\n5 passed " in text
     assert secret not in text
@@ -57,7 +57,7 @@ def test_edits_of_one_call_are_one_difference(tmp_path: Path, export_text: Expor
     inputs = {"file_path": "/home/user/proj/pool.py", "edits": edits}
     rows = [
         user("go", uuid="r0"),
-        *script([("MultiEdit", inputs, {})], uuid="s", parent="r0"),
+        *repl_script([("MultiEdit", inputs, {})], uuid="s", parent="r0"),
     ]
     text = export_text(Path(write_session(tmp_path, SESSION, rows)), MARKDOWN)
     assert "```diff\n-a\n+b\n@@\n+c\n@@\n-d\n```" in text
