@@ -23,6 +23,9 @@ _SEPARATOR_BYTES = b"\"'`\\ \t=:>,?|]"
 _AUTH_SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
 """The last word before the credentials in an ``Authorization`` header."""
 
+_SCHEME_SEPARATOR = b" \t:\"'`\\"
+"""The characters between the scheme and the credentials in such a header."""
+
 _SET_COMMAND = compile_lazily(rb"(?:env|setx|setenv|configure set) +[\w.-]+\Z")
 """Commands, including a Dockerfile's, in which a space separates a name from its value."""
 
@@ -72,7 +75,7 @@ _ENV_VARIABLE_SUFFIXES = (
 less significant."""
 
 _CALL_WITH_KEY = compile_lazily(
-    rb"(?:new (?!\w{0,12}(?:number|integer|buffer|big))[\w.]{4,40}"
+    rb"(?:new [\w.]{0,30}(?:api|sdk|key|token)[\w.]{0,20}|new (?:stripe|pusher|octokit)[\w.]{0,20}"
     rb"|[\w.]{0,30}(?:client|credentials?|auth\w{0,12}|login|connect\w{0,8}"
     rb"|fernet|cipher|bot\w{0,8}|resend|openai|anthropic|jwt\.\w{3,8}))"
     rb"\((?:\w{1,20} ?= ?)?(?:b?[\"'][^\"'\n]{1,60}[\"'], ?){0,2}b?[\"']\Z"
@@ -165,7 +168,7 @@ def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
     if not separator:
         return []
     if not _is_assignment(name, separator):
-        return [] if b"|" in separator else _authorization_spans(raw, start, name)
+        return [] if separator.strip(_SCHEME_SEPARATOR) else _authorization_spans(raw, start, name)
     vendor_numbers, generic_kind = _vendors_and_generic_kind(name)
     generic_kind = generic_kind or _kind_of_random_value(raw, start, name)
     for number in vendor_numbers:

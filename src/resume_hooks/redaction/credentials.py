@@ -18,7 +18,9 @@ from resume_hooks.redaction.false_positives import (
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
-_USERINFO = compile_lazily(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/\"'`@\\<>]{3,200})@[\w.\[$-]")
+_USERINFO = compile_lazily(
+    rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:(?!pserver:)([^\s/\"'`@\\<>]{3,200})@[\w.\[$-]"
+)
 _PLACEHOLDER_LAST_WORD = compile_lazily(rb"[._-](?:key|pass|password|pwd|secret|token)\Z")
 """The last word of a placeholder that describes a secret: ``application_key``."""
 

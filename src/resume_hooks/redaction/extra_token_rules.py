@@ -30,13 +30,15 @@ _KEY_BODY_LINES = (
 """The continuation of a key body, possibly with a line number from a tool."""
 
 
-def _rule(kind: str, keywords: str, regex: str, entropy: float = 3.0) -> dict[str, Any]:
+def _rule(
+    kind: str, keywords: str, regex: str, entropy: float = 3.0, allowed: str = ""
+) -> dict[str, Any]:
     return {
         "kind": kind,
         "keywords": keywords.split(),
         "regex": regex,
         "entropy": entropy,
-        "allowed": [],
+        "allowed": [allowed] if allowed else [],
     }
 
 
@@ -67,13 +69,13 @@ TOKEN_RULES: list[dict[str, Any]] = [
     _rule("dropbox-token", "sl.", r"(?<![\w.-])sl\.(?:u\.)?[\w-]{60,1500}", 4.0),
     _rule("mapbox-secret-token", "sk.eyj tk.eyj", r"\b[st]k\.eyJ[\w-]{20,300}\.[\w-]{16,64}"),
     _rule("nuget-api-key", "oy2", r"\boy2[a-z0-9]{43}" + _WORD_END),
-    _rule("vault-service-token", "s. b.", _OLD_VAULT, 3.8),
+    _rule("vault-service-token", "s. b.", _OLD_VAULT, 3.8, r"(?:[A-Z][a-z]{3,}){2}"),
     _rule("telegram-bot-token", "/bot", r"/bot(\d{6,12}:[\w-]{30,40})"),
     _rule("flutterwave-key", "flwseck", r"\bFLWSECK(?:_TEST)?-[a-f0-9A-Z]{12,64}-X\b"),
     _rule("honeycomb-key", "hcaik_ hcxik_ hcxlk_", r"\bhc[ax][il]k_[a-z0-9]{58}" + _WORD_END),
     _rule("typeform-token", "tfp_", r"\btfp_[\w-]{40,70}"),
     _rule("adafruit-key", "aio_", r"\baio_[A-Za-z0-9]{28}" + _WORD_END),
-    _rule("x-bearer-token", "aaaaaaaaaaaaaaaaaaaa", r"\bA{20,22}[\w%]{60,100}"),
+    _rule("x-bearer-token", "aaaaaaaaaaaaaaaaaaaa", r"\bA{20,22}[\w%]{60,100}", 4.3),
     _rule("encoded-registry-auth", "eyjhdxrocyi6", r"\beyJhdXRocyI6[A-Za-z0-9+/]{40,4000}={0,2}"),
     _rule("minisign-key", "rwrty0iy rwrcsw", r"\bRWR(?:TY0Iy|CSw)[A-Za-z0-9+/]{80,300}={0,2}"),
     _rule("onion-key", ":descriptor:x25519:", r":descriptor:x25519:([A-Z2-7]{52})\b"),

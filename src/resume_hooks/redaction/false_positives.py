@@ -38,11 +38,19 @@ _CODE_REFERENCE = compile_lazily(
     rb"|^%\([\w.]+\)|^_[a-z]+(?:_[a-z0-9]+)+$|^\d{1,3}\.\d{1,3}-[0-9a-f]{32}$|^[a-z][a-z0-9_]{2,20}=$|^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?:\?\.)?\[$|^[\d.]+\*\*[a-z]"
     rb"|\.env\.[A-Za-z_]\w*!$|^[A-Za-z_]\w*=(?:[Tt]rue|[Ff]alse|None|null)$"
     rb"|/\.\./|^[A-Za-z][\w-]*/[A-Z][A-Za-z]*[\d.]*(?:-[A-Za-z]*\d{0,2}(?:\.\d{1,2})?[A-Za-z]*)+$"
+    rb"|^[A-Za-z][\w.\[\],-]*(?:[<>~!]=|==)\d|^[A-Za-z][\w./-]*:(?:[\w.-]+:)?v?\d+(?:\.\d+)+[\w.+-]*$"
+    rb"|^(?:localhost|[a-z][a-z0-9-]*(?:\.[a-z][a-z0-9-]*)+):\d{2,5}$|^[a-z]{2,20}=[a-z]{2,20}(?:,[a-z]{2,20}=[\w./-]*)*$"
+    rb"|^(?!(?:.{4})+$)[A-Za-z][A-Za-z-]{2,30}=$|^\d+(?:\.\d+)?[kKMGT]i?[Bb]$|^[A-Za-z]+#\d{4,}$"
+    rb"|^[0-9A-Fa-f]{2}(?:(?::[0-9A-Fa-f]{2}){19}|(?::[0-9A-Fa-f]{2}){31})$"
+    rb"|^[\w.+-]+@[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)*\.[a-z]{2,6}$|^[\w./-]*\*\.[a-z]{1,5}$"
+    rb"|^[+!-][A-Z][A-Z0-9-]+(?::[+!-]?[A-Z][A-Z0-9-]+)+$|^(?:[a-z]+:)?(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}$"
+    rb"|^\w+(?:[:,;][A-Za-z]\w*=\w+)+$|^:\w+:?\[|^:+\w+\]$"
 )
 """Text that refers to a secret, or to something public, instead of containing a secret.
 
 It is code of a program or a shell, a template, a port, a commit of another repository, the name of
-a migration, an instant, or the next setting.
+a migration, an instant, the next setting, a required version, an endpoint, a mail address, a size,
+a fingerprint, or a list of ciphers or settings.
 """
 
 _KEY_WITH_SLASH = compile_lazily(
@@ -66,6 +74,14 @@ _COMMON_WORDS = compile_lazily(
 )
 _COMMON_WORD_SEARCH_BYTES = 64
 """The number of bytes of a value to compare with such words."""
+
+_SLUG = compile_lazily(
+    rb"(?:\d{0,4}[A-Za-z]+\d{0,4}|\d{1,4})(?:[-_.](?:\d{0,4}[A-Za-z]+\d{0,4}|\d{1,4})){2,}"
+)
+"""Words and short numbers with separators, as in an identifier: ``apache-license-2.0-2004-01``."""
+
+_JOINED_WORDS = compile_lazily(rb"[A-Za-z-]+(?:[/,:|+&][A-Za-z-]+)+")
+"""Words with a sign between them, as in a sentence or a list: ``and/or``, ``lib,link``."""
 
 _DIGIT = compile_lazily(rb"[0-9]")
 _LETTER = compile_lazily(rb"[A-Za-z]")
@@ -145,6 +161,15 @@ def consists_of_words(value: bytes) -> bool:
     return number_count <= 1 and sum(word_lengths) * 4 >= letter_count * 3
 
 
+def _is_slug(value: bytes) -> bool:
+    """Check whether a value is an identifier made of words and any number of short numbers."""
+    if not _SLUG.fullmatch(value):
+        return False
+    words = [word for word in _WORD.findall(value) if len(word) >= 3 and _VOWEL.search(word)]
+    letter_count = len(value.translate(None, _NON_LETTERS))
+    return sum(map(len, words)) * 10 >= letter_count * 7
+
+
 def _is_reference(value: bytes) -> bool:
     return _CODE_REFERENCE.search(value) is not None and not _KEY_WITH_SLASH.fullmatch(value)
 
@@ -157,7 +182,9 @@ def is_random_key(value: bytes) -> bool:
         or is_placeholder(value)
     ):
         return False
-    return not _is_reference(value) and entropy(value) >= 3.2 and not consists_of_words(value)
+    if _is_reference(value) or _is_slug(value):
+        return False
+    return entropy(value) >= 3.2 and not consists_of_words(value)
 
 
 def has_random_case(value: bytes) -> bool:
@@ -184,6 +211,8 @@ def is_likely_password(value: bytes) -> bool:
     ):
         return False
     if (b"/" in value or b"%2F" in value) and consists_of_words(value):
+        return False
+    if _JOINED_WORDS.fullmatch(value) and not has_unusual_letter_pairs(value):
         return False
     return (
         not is_placeholder(value)

@@ -47,6 +47,11 @@ _SECRET_NAME = compile_lazily(
 _MAX_KEYWORD_OFFSET = 96
 """The maximum number of bytes from the start of a token to its keyword."""
 
+_BASE64_BEFORE_TOKEN = compile_lazily(
+    rb"(?:[A-Za-z0-9+/]{3}\+|(?=\S{0,12}\d)(?=\S{0,12}[A-Z])[A-Za-z0-9+/]{12}/)\Z"
+)
+"""The text before a match that is by chance a part of base64."""
+
 _TOKEN_TAIL = compile_lazily(rb"(?:\.?[\w-]){0,300}")
 """Characters that may follow a match and still belong to the token: newer tokens can be longer."""
 
@@ -139,7 +144,13 @@ def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> It
                 contains_keyword = (
                     keyword_number < len(positions) and positions[keyword_number] < match.end()
                 )
-                if contains_keyword and _is_token_of_rule(rule, match[group]):
+                if (
+                    contains_keyword
+                    and _is_token_of_rule(rule, match[group])
+                    and not _BASE64_BEFORE_TOKEN.search(
+                        raw, max(0, match.start() - 24), match.start()
+                    )
+                ):
                     tail = _TOKEN_TAIL.match(raw, match.end(group))
                     yield Span(
                         rule.kind,

@@ -44,6 +44,12 @@ _ASSIGNMENT_SIGN = (
 VALUE_FIELD = rb"(?:[a-z]{0,12}value|default|content|secretstring|plaintext|body)"
 """The name of the value's field if an earlier field contains the name."""
 
+_AUTHORIZATION_SCHEME = (
+    rb"(?i:bearer|basic|token|oauth2?|api-?key|key|digest|ssws|splunk|bot|genie-?key|sso-key|jwt|hmac"
+    rb"|negotiate|ntlm)"
+)
+"""The first word of an ``Authorization`` header's value."""
+
 _CALL_START = rb"[\w.:$]{0,40}[(\[]"
 """The beginning of a call."""
 
@@ -223,7 +229,9 @@ NOTATIONS = [
         compile_lazily(
             _CLOSING_QUOTE
             + _ASSIGNMENT_SIGN
-            + rb"[\"'\\]{0,3}[A-Za-z][\w-]{2,16}[ \t]+(?:\w{2,8}=)?"
+            + rb"[\"'\\]{0,3}"
+            + _AUTHORIZATION_SCHEME
+            + rb"[ \t]+(?:\w{2,8}=)?"
             + VALUE
         ),
         None,

@@ -96,7 +96,7 @@ _CHOSEN_KEY_WORDS = compile_lazily(
 
 _PUBLIC_KEY_WORDS = tuple(
     b"pub public recv site s3 fips property pair bucket config setting field column item state route attr param meta "
-    b"flag data dict cert bind derencoded".split()
+    b"form resource flag data dict cert bind derencoded".split()
 )
 """Words before ``key`` in the name of a public key or an identifier."""
 
@@ -176,8 +176,8 @@ _STANDARD_OR_VERSION = compile_lazily(
 
 _ASCII_RUN = compile_lazily(rb"[!-~]+")
 _STANDARD_NAME = compile_lazily(
-    rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf)(?![a-z0-9])"
-    rb"|\A(?:id-)?(?:pbes2|base-?\d\d|x\d{3,5}|md5|ieee-?\d{3,5}x?|aes-?\d{3}-\w{3}|\d{1,2}-(?:bit|byte))\Z"
+    rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf|argon2(?:id?|d)?)(?![a-z0-9])"
+    rb"|\A(?:id-)?(?:pbes2|base-?\d\d(?:-encoded)?|aes-?\d{3}|pkcs-?#?\d{1,2}|x\d{3,5}|md5|ieee-?\d{3,5}x?|aes-?\d{3}-\w{3}|\d{1,2}-(?:bit|byte))\Z"
 )
 _DIGIT = compile_lazily(rb"\d")
 _TOPIC_WORD = compile_lazily(
@@ -197,6 +197,22 @@ _CONSTANT_NAME = compile_lazily(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(
 _TYPE_NAME = compile_lazily(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z]+[a-z]*\d{0,3})+")
 """The name of a type in a program: capitalised words and numbers."""
 
+_NUMBERED_TYPE_NAME = compile_lazily(rb"(?=[A-Za-z]*\d)(?:[A-Z]+\d{0,2}[a-z]*){2,}[A-Z][a-z]{3,}")
+"""The name of a type with a number before its last word: ``V1SecretVolumeSource``."""
+
+_CODE_NAME = compile_lazily(rb"[a-z]+(?:[A-Z][a-z]*\d{0,2})+")
+_TEXT_AFTER_CODE_NAME = compile_lazily(rb"[ \t]*[;,)]")
+_OPERATOR_AFTER_NAME = compile_lazily(rb"[ \t]+(?:\?|[=!]=|\+|\|\||&&)[ \t]")
+"""The text after a variable in an expression: ``expect_failure ? "XPASS" : "PASS"``."""
+
+_PROSE_AFTER_VALUE = compile_lazily(rb"[ \t]+[a-z]{2,}[ \t]+[a-z]{2,}")
+_OPENPGP_ID = compile_lazily(rb"(?=[0-9]*[A-F])(?:[0-9A-F]{8}|[0-9A-F]{40})")
+"""The number of an OpenPGP key, short or whole."""
+
+_AMAZON_NAME = compile_lazily(rb"\barn:[^\s\"'<>]{1,90}:\Z")
+_COMPARISON = compile_lazily(rb"\\?\"[ \t]+!?=[ \t]")
+"""The text after the last variable in a string that a shell compares: ``"$mode,$pass" = ``."""
+
 _TEXT_AFTER_TYPE = compile_lazily(rb"[ \t]*[,;)|\[}=]")
 _COLON_WORDS_BEFORE_NAME = compile_lazily(rb"(?:[A-Za-z-]+:)+\Z")
 _COLON_WORDS = compile_lazily(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
@@ -205,7 +221,7 @@ _COLON_WORDS = compile_lazily(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
 _FORMAT = compile_lazily(rb"[A-Za-z_-]+(?::[A-Za-z_-]+)+:?")
 """Words separated by colons, as in names of settings and in formats: ``user:password_hash:``."""
 
-_COLON_FIELDS = compile_lazily(rb"[a-z]+\d?(?::[a-z]+\d?)+")
+_COLON_FIELDS = compile_lazily(rb"[A-Za-z_+-]+\d?(?::[A-Za-z_+-]+\d?)+")
 """The further fields of a format: ``name:password:gid:member1``."""
 
 _CONDITION_OR_FAILURE = compile_lazily(
@@ -225,6 +241,12 @@ _OTHER_SETTING = compile_lazily(rb"[a-z_]{2,20}=[\w.:]+")
 
 _FURTHER_WORDS = compile_lazily(rb"[ \t]+(?!#|//)\S")
 """Further words after a value on the same line."""
+
+_MIN_SEPARATORS = 4
+"""The minimum number of underscores in a name that is too long for a password."""
+
+_MIN_WORDS_IN_LIST = 3
+"""The minimum number of words before a name in a line that lists names of settings."""
 
 _BADGE_ADDRESS = compile_lazily(rb"\.(?:svg|png)\?\Z")
 """The end of an image's address, in which the token is public."""
@@ -260,7 +282,7 @@ _PROMPT = compile_lazily(rb"[\w.@()-]+[#>$%]")
 """A shell's or a device's prompt, which follows the prompt for a password."""
 
 _SHORTEST_NAME = 2
-_NOISE_BEFORE_NAME = frozenset(bytes([sign]) for sign in b")!}~`^%+<=*#")
+_NOISE_BEFORE_NAME = frozenset(bytes([sign]) for sign in b")!}~`^%+<=*#/")
 """Characters before a name of two letters, such as ``pw``, that occur in encoded data only."""
 
 _SETTING_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
@@ -459,22 +481,34 @@ def _is_about_something_else(
         text_before_value = match[0][: match_start - match.start()]
         return _CONDITION_OR_FAILURE.search(text_before_value) is not None
     if notation.text_between is VALUE_SET_BY_COMMAND:
-        return value.isalpha() and _FURTHER_WORDS.match(raw, match.end()) is not None
-    return notation.requirement == PROSE_PASSWORD and _is_sentence_about_something_else(match)
+        return _is_emphasised_word(value) or (
+            value.isalpha() and _FURTHER_WORDS.match(raw, match.end()) is not None
+        )
+    return notation.requirement == PROSE_PASSWORD and (
+        (notation.before is WORDS_BEFORE_NAME and _is_word_in_line(raw, start, match))
+        or _is_sentence_about_something_else(match)
+    )
+
+
+def _is_word_in_line(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
+    """Check whether a value after a blank is one of many words in its line, rather than a setting's value."""
+    _, value = value_of_match(match)
+    line_start = raw.rfind(b"\n", max(0, start - CONTEXT_BYTES), start) + 1
+    if _FURTHER_WORDS.match(raw, match.end()):
+        return consists_of_words(value) or value.isupper() or _is_emphasised_word(value)
+    words_before = raw[line_start:start].split()
+    return len(words_before) >= _MIN_WORDS_IN_LIST and b"-" in value and consists_of_words(value)
 
 
 def _is_program_text(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     """Check whether an unquoted value is a type, a variable, or the next word of a longer name."""
     value = match["bare"]
-    if is_variable(raw, match) or b"===" in match[0]:
+    if is_variable(raw, match) or _is_name_in_expression(raw, start, match):
         return True
     if b":" in value and _EXPRESSION.fullmatch(value):
         return True
-    if match[0].lstrip()[:1] == b":":
-        if value.endswith(b":") or _OTHER_SETTING.fullmatch(value) is not None:
-            return True
-        if raw[start - 1 : start] == b"/" and _FURTHER_WORDS.match(raw, match.end()):
-            return True
+    if match[0].lstrip()[:1] == b":" and _is_word_after_colon(raw, start, match):
+        return True
     if b"=" in match[0]:
         return False
     if (
@@ -486,11 +520,42 @@ def _is_program_text(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     return _is_word_of_longer_name(raw, start, match)
 
 
+def _is_word_after_colon(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
+    """Check whether a value after a colon begins another setting or a sentence."""
+    value = match["bare"]
+    if value.endswith(b":") or _OTHER_SETTING.fullmatch(value) is not None:
+        return True
+    if raw[start - 1 : start] == b"/" and _FURTHER_WORDS.match(raw, match.end()):
+        return True
+    return _PROSE_AFTER_VALUE.match(raw, match.end()) is not None and consists_of_words(value)
+
+
+def _is_name_in_expression(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
+    """Check whether an unquoted value is a variable, or a statement, according to the text around it."""
+    value = match["bare"]
+    if b"===" in match[0] or raw[start - 5 : start] == b"case ":
+        return True
+    if PROGRAM_NAME.fullmatch(value):
+        is_long = value.count(b"_") >= _MIN_SEPARATORS and consists_of_words(value)
+        if _OPERATOR_AFTER_NAME.match(raw, match.end()) or (
+            is_long and _FURTHER_WORDS.match(raw, match.end())
+        ):
+            return True
+    return (
+        _CODE_NAME.fullmatch(value) is not None
+        and _TOPIC_WORD.search(value.lower()) is not None
+        and consists_of_words(value)
+        and _TEXT_AFTER_CODE_NAME.match(raw, match.end()) is not None
+    )
+
+
 def _is_word_of_longer_name(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     """Check whether a name and its value are between colons, as in command names and file formats."""
-    words_before = _COLON_WORDS_BEFORE_NAME.search(raw, max(0, start - _MAX_NAME_BYTES), start)
-    if words_before and match[0][:1] == b":" and _COLON_FIELDS.fullmatch(match["bare"]):
+    if match[0].startswith((b":" + match["bare"], b"::")) and _COLON_FIELDS.fullmatch(
+        match["bare"].lstrip(b":")
+    ):
         return True
+    words_before = _COLON_WORDS_BEFORE_NAME.search(raw, max(0, start - _MAX_NAME_BYTES), start)
     joined_words = (words_before[0] if words_before else b"") + b"name" + match[0]
     return joined_words.count(b":") > 1 and _COLON_WORDS.fullmatch(joined_words) is not None
 
@@ -526,7 +591,12 @@ def _names_something_else(raw: bytes, line_start: int, start: int, end: int) -> 
     """Check whether a name is part of a type, the user in an address, or a test runner's output."""
     if raw[start - 3 : start] == b"://" or _TYPE_PREFIX.search(raw, max(0, start - 8), start):
         return True
-    if end - start == _SHORTEST_NAME and raw[start - 1 : start] in _NOISE_BEFORE_NAME:
+    name_size = len(raw[start:end].strip(b"_"))
+    if name_size == _SHORTEST_NAME and raw[start - 1 : start] in _NOISE_BEFORE_NAME:
+        return True
+    if raw[start - 1 : start] == b"$" and _COMPARISON.match(raw, end):
+        return True
+    if _AMAZON_NAME.search(raw, max(0, start - 100), start):
         return True
     if _BADGE_ADDRESS.search(raw, max(0, start - 8), start):
         return True
@@ -631,9 +701,7 @@ def _password_after_user(start: int, value: bytes, separators: bytes) -> tuple[i
 
 def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes = b"") -> bool:
     """Check whether a value is a secret for a name with this meaning."""
-    if meaning == NONE or _STANDARD_NAME.search(value) or _is_form_of_own_name(value, name):
-        return False
-    if meaning == PASSWORD and _ADDRESS.match(value):
+    if meaning == NONE or _is_name_or_number(meaning, value, name):
         return False
     if is_uuid(value):
         return _SECRET_UUID_NAME.search(name) is not None and not is_placeholder(value)
@@ -662,12 +730,25 @@ def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes =
     )
 
 
+def _is_name_or_number(meaning: int, value: bytes, name: bytes) -> bool:
+    """Check whether a value is the name of a standard, a type, a place or itself, or the number of a public key."""
+    if _STANDARD_NAME.search(value) or _is_form_of_own_name(value, name):
+        return True
+    if meaning == PASSWORD and _ADDRESS.match(value):
+        return True
+    if _OPENPGP_ID.fullmatch(value) and name.lower().endswith(b"key"):
+        return True
+    may_be_names = _NUMBERED_TYPE_NAME.fullmatch(value) or (meaning == LOGIN and b":" in value)
+    return bool(may_be_names) and consists_of_words(value)
+
+
 def _is_form_of_own_name(value: bytes, name: bytes) -> bool:
     """Check whether a value is a form of its own name: ``client_secret_arn``, ``settings:clientSecret``."""
     if b":" in value and _FORMAT.fullmatch(value) and _shares_word_with_name(value, name):
         return True
+    name = name.rpartition(b".")[2] or name
     value, name = (
-        value.lower().translate(_UNDERSCORE_TABLE),
+        value.lower().rstrip(b"]").translate(_UNDERSCORE_TABLE),
         name.lower().translate(_UNDERSCORE_TABLE),
     )
     if value.startswith(name + b":"):

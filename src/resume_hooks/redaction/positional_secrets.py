@@ -33,8 +33,10 @@ _LOGIN_CALL = compile_lazily(rb"(?i)[\w.>-]{2,20}" + LOGIN_ARGUMENTS)
 _LOGIN_CALL_STARTS = (
     b"mysqli( pdo( connect( connection( hmac( user( algoliasearch( wifi.begin(".split()
 )
-_PREPOSITION = compile_lazily(rb"(?i)(?:for|by|of|from|to)_?\Z")
-"""A word before ``user(`` in the name of a function that logs nobody in: ``roles_for_user(name, domain)``."""
+_USER_VERB = compile_lazily(
+    rb"(?i)(?:add|create|new|make|register|insert|login|auth(?:enticate)?|super)_?\Z"
+)
+"""A word before ``user(`` in the name of a function that takes a password. Others take any values."""
 
 _EXPECT_SCRIPT = compile_lazily(
     rb"(?i)expect\b[^\n]{0,20}(?:ass(?:word|phrase|code)|secret)[^\n]{0,20}[\n{;][^\n]{0,30}send(?:line)?[ \t(]{1,3}"
@@ -105,6 +107,7 @@ _AMBIGUOUS_WORDS = frozenset(
         b"<<<",
         b"snmp",
         b"user create",
+        b"--plaintext ",
     ]
 )
 """Words that values other than passwords may follow, so that ordinary words after them do not count."""
@@ -125,8 +128,8 @@ COMMAND_PATTERNS = {
     ),
     **dict.fromkeys([b"password " + name for name in _ELASTIC_USERS], _ELASTIC_PASSWORD),
     b"net use": compile_lazily(
-        rb"(?i)net use(?:[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}|r[ \t]+[^\s/]{1,60})"
-        rb"[ \t]+(?!/)" + VALUE
+        rb"(?i)(?<![a-z])net use(?:[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}"
+        rb"|r[ \t]+[^\s/]{1,60})[ \t]+(?!/)" + VALUE
     ),
     b"rabbitmqctl": compile_lazily(
         rb"rabbitmqctl(?:[ \t]+-\S{1,60}){0,4}[ \t]+(?:add_user|change_password"
@@ -324,7 +327,10 @@ def command_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, Non
         return
     if match and word in _LOGIN_CALL_STARTS:
         is_mail_address = _MAIL_ADDRESS.fullmatch(match["quoted"]) is not None
-        if is_mail_address or _PREPOSITION.search(raw, max(0, position - 5), position):
+        takes_no_password = word == b"user(" and not _USER_VERB.search(
+            raw, max(0, position - 14), position
+        )
+        if is_mail_address or takes_no_password:
             return
     if match and word in _FIXED_FORMAT_WORDS and not is_placeholder(match["bare"]):
         yield Span("token", *match.span("bare"), GENERIC)
