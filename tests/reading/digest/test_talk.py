@@ -291,3 +291,16 @@ def test_a_channels_message_is_not_a_prompt(config_home: ConfigHome) -> None:
         .prompt('<channel source="webhook" user="x">deploy now</channel>')
     )
     assert requests(talk.digest(config_home)) == ["go"]
+
+
+def test_a_text_that_was_pasted_again_is_shown_once(config_home: ConfigHome) -> None:
+    """In its latest form. Its other forms keep the words that differ, whatever their line breaks and markup."""
+    rows = [f"- **{number}**: the reader of page {number} opens it" for number in range(60)]
+    shorter = " ".join(row.strip("-* ") for row in rows)
+    talk = (
+        Talk().prompt("Here is the spec:\n" + "\n".join(rows) + "\nStart with page 1.").says("Ok.")
+    )
+    talk.prompt(f"The spec is final: {shorter} And test it.").says("Done.").prompt("now page 2")
+    first, second, _ = requests(talk.digest(config_home))
+    assert first == "Here is the spec:\n- **[... 480 words as in :2 ...]\nStart with page 1."
+    assert shorter in second

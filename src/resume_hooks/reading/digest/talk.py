@@ -17,6 +17,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import MessageKind, TalkMessage, redact_and_collect
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.open_calls import find_open_calls
+from resume_hooks.reading.digest.repeated_prompts import LaterPrompts
 from resume_hooks.reading.digest.reversals import (
     announces_change,
     find_corrected_sentences,
@@ -171,7 +172,12 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
         return format_text(_without_approved_plan(quote, approved), MAX_MESSAGE_CHARACTERS)
 
     choice = _MessageChoice()
-    choice.add_messages(reversed(facts.prompts.quotes), MessageKind.REQUEST, format_request)
+    later_prompts = LaterPrompts()
+
+    def shorten_request(quote: Quote) -> str:
+        return later_prompts.shorten_prompt(format_request(quote), quote.place)
+
+    choice.add_messages(reversed(facts.prompts.quotes), MessageKind.REQUEST, shorten_request)
     for call in find_open_calls(facts):
         quote = Quote(call.text, call.place)
         choice.add_messages(
