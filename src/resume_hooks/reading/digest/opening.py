@@ -166,6 +166,8 @@ def format_opening(
         else remaining,
     )
     remaining -= sum(_count_characters(rows) for rows in sections.values())
+    if _has_open_work(sections):
+        remaining -= len(OPEN_HEADING) + 1
     quoted_messages: dict[TalkMessage, list[str]] = {}
     for message, heading, fraction in last_messages:
         rows = _quote_message(
@@ -226,6 +228,11 @@ def format_opening(
         )
     omitted_count = len(other_messages) - formatted_talk.message_count
     return Opening("\n".join(rows), len(digest.talk) - omitted_count, omitted_count)
+
+
+def _has_open_work(sections: Mapping[str, list[str]]) -> bool:
+    """Check whether a section has a row under the heading of the open work."""
+    return any(one.group is SectionGroup.OPEN and one.name in sections for one in SECTIONS)
 
 
 def _group_rows(sections: Mapping[str, Sequence[str]]) -> dict[SectionGroup, list[str]]:
