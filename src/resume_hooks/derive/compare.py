@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
@@ -474,13 +474,14 @@ def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
 
 def _estimate_lineage_tokens(session: Session) -> int:
     """Return the approximate number of tokens of a child's lineage block."""
-    row: dict[str, Any] = {
-        "title": session.head_tail.title,
-        "session_id": "-" * 36,
-        "file": session.path,
-        "created": clock.now(),
-    }
-    return round(len(lineage_block.render_block(session.lineage, **row)) / CHARACTERS_PER_TOKEN)
+    block = lineage_block.render_block(
+        session.lineage,
+        title=session.head_tail.title,
+        session_id="-" * 36,
+        file=session.path,
+        created_at=clock.now(),
+    )
+    return round(len(block) / CHARACTERS_PER_TOKEN)
 
 
 def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | None:
