@@ -30,7 +30,7 @@ from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes
 from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import suspect_positions
 from tests.needs import corpus_folder
-from tests.redaction.hostile import hostile
+from tests.redaction.hostile import hostile_texts
 from tests.redaction.planted import Planted, plant_secrets
 
 SAMPLES = 2
@@ -150,7 +150,7 @@ WAYS: dict[str, Callable[[str], object]] = {
 def hostile_times(size: int = 60_000) -> None:
     """Print the seconds per MB of each hostile text for each way of scanning, the slowest last."""
     rows = []
-    for text in hostile(size):
+    for text in hostile_texts(size):
         spent = [_spent(work, text) / len(text.encode()) * 1e6 for work in WAYS.values()]
         rows.append((max(spent[:2]), text[:24], spent))
     for _, text, spent in sorted(rows):

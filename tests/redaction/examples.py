@@ -1,4 +1,4 @@
-"""An example of every rule, made from the rule itself, so that no rule goes without one."""
+"""Examples of every rule, made from the rule itself, so that no rule lacks one."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ TRIES = 400
 
 
 class Example(NamedTuple):
-    """A text that ends with a secret.
-
-    ``worded``: what it may hold is not letters of ASCII alone.
-    """
+    """A text that ends with a secret. With ``worded`` the secret has more than ASCII letters."""
 
     name: str
     text: str
@@ -35,17 +32,18 @@ class Example(NamedTuple):
 
 @cache
 def examples() -> tuple[Example, ...]:
-    """One or more of each rule of ``rules.json``, of our own token rules, and of the words."""
+    """Return one or more examples of each rule of ``rules.json``, of our token rules, and of the words."""
     return tuple(_examples())
 
 
 def _examples() -> Iterator[Example]:
     for group in token_rules().by_keyword.values():
-        yield from (Example(rule.kind, _found(rule, "{}"), worded=False) for rule in group)
+        yield from (Example(rule.kind, _matching_text(rule, "{}"), worded=False) for rule in group)
     for words, group in token_rules().by_name.items():
-        name = _drawn(words, random.Random(words))
+        name = _random_match(words, random.Random(words))
         yield from (
-            Example(rule.kind, _found(rule, name + "_token={}"), worded=False) for rule in group
+            Example(rule.kind, _matching_text(rule, name + "_token={}"), worded=False)
+            for rule in group
         )
     for form in [*FORMS, *PLACED_FORMS]:
         secret = form.make(random.Random(form.name))
@@ -55,17 +53,17 @@ def _examples() -> Iterator[Example]:
                 yield Example(form.name, text, worded=True)
 
 
-def _found(rule: Rule, words: str) -> str:
-    """A text with a secret that the rule matches, and that is not a placeholder."""
+def _matching_text(rule: Rule, words: str) -> str:
+    """Return a text with a secret that the rule matches and that is not a placeholder."""
     for seed in range(TRIES):
-        text = words.format(_drawn(rule.text, random.Random(f"{rule.kind} {seed}")))
+        text = words.format(_random_match(rule.text, random.Random(f"{rule.kind} {seed}")))
         if redact(text)[1]:
             return text
     raise AssertionError(f"no example of {rule.kind}")
 
 
-def _drawn(pattern: str, rng: random.Random) -> str:
-    """A text that an expression matches, of random letters; what it only looks at is omitted."""
+def _random_match(pattern: str, rng: random.Random) -> str:
+    """Return a text of random letters that an expression matches, without lookarounds."""
     return "".join(_parts(parser.parse(pattern), rng))
 
 

@@ -1,4 +1,4 @@
-"""Texts that are there to take time: what each rule begins to look at, over and over."""
+"""Texts that could take much time: the repeated beginnings of each rule's matches."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ LINES = [
 ]
 
 
-def hostile(size: int) -> Iterator[str]:
-    """Each text, of about ``size`` characters."""
+def hostile_texts(size: int) -> Iterator[str]:
+    """Yield each text, of about ``size`` characters."""
     for unit in (*(f" {each}" for each in SPACED), *SOLID, *CONTROL, *LINES):
         yield unit * (size // len(unit))

@@ -1,6 +1,6 @@
-"""Made-up secrets of many kinds, and the ways in which they get into a transcript.
+"""Invented secrets of many kinds, and their ways into a transcript.
 
-Half of the forms are held out: the rules were never tuned on what the measure says of them.
+Half of the forms are held out: the rules were never tuned on their results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANY_ID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 
 
 class Form(NamedTuple):
-    """A form of secret: what makes one, and the words that it stands in (``{}`` is the secret)."""
+    """A form of secret: its generator, and the words around it (``{}`` is the secret)."""
 
     name: str
     make: Callable[[random.Random], str]
@@ -39,13 +39,13 @@ def chars(rng: random.Random, count: int, letters: str = ALNUM) -> str:
     return made[:place] + rng.choice(string.digits) + made[place:]
 
 
-def encoded(rng: random.Random, count: int) -> str:
-    """Random bytes in base64 without padding, as in addresses."""
+def random_base64(rng: random.Random, count: int) -> str:
+    """Return random bytes in base64 without padding, as in addresses."""
     return base64.urlsafe_b64encode(rng.randbytes(count)).decode().rstrip("=")
 
 
 def private_key(rng: random.Random, kind: str = "RSA ") -> str:
-    """A private key of nobody's."""
+    """Return an unused private key."""
     body = base64.b64encode(rng.randbytes(900)).decode()
     lines = [body[at : at + 64] for at in range(0, len(body), 64)]
     return "\n".join(
@@ -54,7 +54,7 @@ def private_key(rng: random.Random, kind: str = "RSA ") -> str:
 
 
 def web_token(rng: random.Random) -> str:
-    """A signed JSON web token."""
+    """Return a signed JSON web token."""
     head, body = (
         {"alg": "HS256", "typ": "JWT"},
         {"sub": chars(rng, 12), "iat": rng.randrange(10**9)},
@@ -63,31 +63,31 @@ def web_token(rng: random.Random) -> str:
         base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
         for part in (head, body)
     ]
-    return ".".join([*parts, encoded(rng, 32)])
+    return ".".join([*parts, random_base64(rng, 32)])
 
 
-def password(rng: random.Random, count: int = 12) -> str:
-    """A password of letters, digits and a sign."""
+def random_password(rng: random.Random, count: int = 12) -> str:
+    """Return a password of letters, digits and a sign."""
     return chars(rng, count - 1) + rng.choice("!%^*_-+")
 
 
-def basic(rng: random.Random) -> str:
-    """Credentials as basic authentication has them."""
+def basic_credentials(rng: random.Random) -> str:
+    """Return credentials for basic authentication."""
     return base64.b64encode(f"svc-deploy:{chars(rng, 14)}".encode()).decode()
 
 
 def in_base64(secret: str | bytes) -> str:
-    """Something in base64, with its padding."""
+    """Return a text in base64 with padding."""
     return base64.b64encode(secret.encode() if isinstance(secret, str) else secret).decode()
 
 
-def body(rng: random.Random) -> str:
-    """The lines of a private key between its first and its last."""
+def key_lines(rng: random.Random) -> str:
+    """Return the lines of a private key between its first and its last."""
     return private_key(rng).split("\n", 1)[1].rsplit("\n", 1)[0]
 
 
-def uuid(rng: random.Random) -> str:
-    """A random id, as some tokens are."""
+def random_uuid(rng: random.Random) -> str:
+    """Return a random id, as some tokens are."""
     return "-".join(chars(rng, count, HEX) for count in (8, 4, 4, 4, 12))
 
 
@@ -96,7 +96,7 @@ FORMS = [
     Form("github-assigned", lambda r: "ghp_" + chars(r, 36), "export GITHUB_TOKEN={} && gh pr list"),
     Form("gitlab", lambda r: "glpat-" + chars(r, 20), "glab auth login --token {}"),
     Form("npm", lambda r: "npm_" + chars(r, 36), "//registry.npmjs.org/:_authToken={}"),
-    Form("pypi", lambda r: "pypi-AgEIcHlwaS5vcmc" + encoded(r, 90), "password = {}"),
+    Form("pypi", lambda r: "pypi-AgEIcHlwaS5vcmc" + random_base64(r, 90), "password = {}"),
     Form("slack", lambda r: f"xoxb-{chars(r, 12, string.digits)}-{chars(r, 12, string.digits)}-{chars(r, 24)}"),
     Form("aws-id", lambda r: "AKIA" + chars(r, 16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"), "aws_access_key_id = {}"),
     Form("aws-secret", lambda r: chars(r, 40, ALNUM + "/+"), "AWS_SECRET_ACCESS_KEY={}"),
@@ -105,15 +105,15 @@ FORMS = [
     Form("stripe", lambda r: "sk_live_" + chars(r, 24), "curl https://api.stripe.com/v1/charges -u {}:"),
     Form("jwt", web_token, "Authorization: Bearer {}"),
     Form("rsa", private_key),
-    Form("password-env", password, "DB_HOST=db.internal\nDB_PASSWORD={}\nDB_PORT=5432"),
-    Form("password-json", password, '{{"user": "svc", "password": "{}", "port": 5432}}'),
+    Form("password-env", random_password, "DB_HOST=db.internal\nDB_PASSWORD={}\nDB_PORT=5432"),
+    Form("password-json", random_password, '{{"user": "svc", "password": "{}", "port": 5432}}'),
     Form("postgres", lambda r: chars(r, 14), "postgresql://svc:{}@db.internal:5432/main"),
     Form("bearer", lambda r: chars(r, 40), "curl -H 'Authorization: Bearer {}' https://api.internal/v2"),
-    Form("basic", basic, "Authorization: Basic {}"),
+    Form("basic", basic_credentials, "Authorization: Basic {}"),
     Form("google", lambda r: "AIza" + chars(r, 35, ALNUM + "-_"), "const key = '{}';"),
     Form("azure-storage", lambda r: base64.b64encode(r.randbytes(64)).decode(), "AccountName=x;AccountKey={};Suffix=y"),
     Form("huggingface", lambda r: "hf_" + chars(r, 34), "HF_TOKEN={}", held_out=True),
-    Form("sendgrid", lambda r: f"SG.{encoded(r, 16)}.{encoded(r, 32)}", "apikey: {}", held_out=True),
+    Form("sendgrid", lambda r: f"SG.{random_base64(r, 16)}.{random_base64(r, 32)}", "apikey: {}", held_out=True),
     Form("slack-hook", lambda r: f"T{chars(r, 10, UPPER)}/B{chars(r, 10, UPPER)}/{chars(r, 24)}",
          "https://hooks.slack.com/services/{}", held_out=True),
     Form("digitalocean", lambda r: "dop_v1_" + chars(r, 64, HEX), "doctl auth init -t {}", held_out=True),
@@ -127,7 +127,7 @@ FORMS = [
     Form("client-secret", lambda r: chars(r, 40), 'client_secret: "{}"', held_out=True),
     Form("mysql", lambda r: chars(r, 12), "mysql --user=root --password={} shop", held_out=True),
     Form("redis", lambda r: chars(r, 24), "REDIS_URL=redis://:{}@cache:6379/0", held_out=True),
-    Form("said", password, "The password is {} and the user is svc.", held_out=True),
+    Form("said", random_password, "The password is {} and the user is svc.", held_out=True),
     Form("yaml-secret", lambda r: chars(r, 20), "  smtp:\n    user: svc\n    password: {}\n", held_out=True),
     Form("ec-key", lambda r: private_key(r, "EC "), held_out=True),
     Form("openssh-key", lambda r: private_key(r, "OPENSSH "), held_out=True),
@@ -136,32 +136,36 @@ FORMS = [
          held_out=True),
     Form("django", lambda r: chars(r, 50, ALNUM + "-_"), 'SECRET_KEY = "{}"', held_out=True),
     Form("cookie", lambda r: chars(r, 32, HEX), "Cookie: _gitlab_session={}", held_out=True),
-    Form("netrc", password, "machine api.internal login deploy password {}"),
-    Form("netrc-lines", password, "machine api.internal\n  login deploy\n  password {}\n"),
-    Form("mysql-p", password, "mysql -h db -u root -p{} shop < dump.sql"),
-    Form("mysqldump-p", password, "mysqldump -uroot -p'{}' shop"),
-    Form("mariadb-p", password, "mariadb --host=db -p{} shop"),
-    Form("docker-login", password, "docker login -u svc -p {} registry.internal"),
-    Form("podman-login", password, "podman login registry.internal --username svc -p '{}'"),
-    Form("sshpass", password, "sshpass -p {} ssh root@host"),
-    Form("sshpass-quoted", password, "sshpass -p'{}' scp a host:"),
-    Form("passphrase", password, "gpg --batch --passphrase {} -d x.gpg"),
-    Form("passphrase-set", password, "gpg --passphrase='{}' -d x.gpg"),
-    Form("openssl-pass", password, "openssl enc -aes-256-cbc -in a -pass pass:{}"),
-    Form("openssl-passin", password, "openssl rsa -in key.pem -passin pass:{} -out key"),
-    Form("ldapsearch", password, "ldapsearch -x -H ldaps://ldap -D cn=admin,dc=x -w {} -b dc=x"),
-    Form("ldapmodify", password, "ldapmodify -D 'cn=admin,dc=x' -w '{}' -f x.ldif"),
-    Form("redis-a", password, "redis-cli -h cache -a {} ping"),
-    Form("redis-pass", password, "redis-cli --pass {} ping"),
-    Form("net-use", password, r"net use Z: \\server\share {} /user:CORP\deploy"),
-    Form("net-use-user", password, r"net use \\server\share /user:deploy {}"),
-    Form("secure-string", password, "$p = ConvertTo-SecureString '{}' -AsPlainText -Force"),
-    Form("secure-string-named", password, 'ConvertTo-SecureString -String "{}" -AsPlainText -Force'),
+    Form("netrc", random_password, "machine api.internal login deploy password {}"),
+    Form("netrc-lines", random_password, "machine api.internal\n  login deploy\n  password {}\n"),
+    Form("mysql-p", random_password, "mysql -h db -u root -p{} shop < dump.sql"),
+    Form("mysqldump-p", random_password, "mysqldump -uroot -p'{}' shop"),
+    Form("mariadb-p", random_password, "mariadb --host=db -p{} shop"),
+    Form("docker-login", random_password, "docker login -u svc -p {} registry.internal"),
+    Form("podman-login", random_password, "podman login registry.internal --username svc -p '{}'"),
+    Form("sshpass", random_password, "sshpass -p {} ssh root@host"),
+    Form("sshpass-quoted", random_password, "sshpass -p'{}' scp a host:"),
+    Form("passphrase", random_password, "gpg --batch --passphrase {} -d x.gpg"),
+    Form("passphrase-set", random_password, "gpg --passphrase='{}' -d x.gpg"),
+    Form("openssl-pass", random_password, "openssl enc -aes-256-cbc -in a -pass pass:{}"),
+    Form("openssl-passin", random_password, "openssl rsa -in key.pem -passin pass:{} -out key"),
+    Form("ldapsearch", random_password, "ldapsearch -x -H ldaps://ldap -D cn=admin,dc=x -w {} -b dc=x"),
+    Form("ldapmodify", random_password, "ldapmodify -D 'cn=admin,dc=x' -w '{}' -f x.ldif"),
+    Form("redis-a", random_password, "redis-cli -h cache -a {} ping"),
+    Form("redis-pass", random_password, "redis-cli --pass {} ping"),
+    Form("net-use", random_password, r"net use Z: \\server\share {} /user:CORP\deploy"),
+    Form("net-use-user", random_password, r"net use \\server\share /user:deploy {}"),
+    Form("secure-string", random_password, "$p = ConvertTo-SecureString '{}' -AsPlainText -Force"),
+    Form("secure-string-named", random_password, 'ConvertTo-SecureString -String "{}" -AsPlainText -Force'),
     Form("npm-auth", lambda r: in_base64(f"ci:{chars(r, 10)}"), "//registry.internal/:_auth={}"),
     Form("npm-auth-set", lambda r: in_base64(f"ci:{chars(r, 20)}"), '_auth = "{}"\nalways-auth=true'),
     Form("npm-password", lambda r: in_base64(chars(r, 14)), "//registry.internal/:_password={}"),
-    Form("npm-uuid", uuid, "//registry.npmjs.org/:_authToken={}"),
-    Form("putty", body, "Public-Lines: 1\nAAAAB3NzaC1yc2EAAAADAQAB\nPrivate-Lines: 12\n{}\nPrivate-MAC: " + "0a" * 20),
+    Form("npm-uuid", random_uuid, "//registry.npmjs.org/:_authToken={}"),
+    Form(
+        "putty",
+        key_lines,
+        "Public-Lines: 1\nAAAAB3NzaC1yc2EAAAADAQAB\nPrivate-Lines: 12\n{}\nPrivate-MAC: " + "0a" * 20,
+    ),
     Form("bcrypt", lambda r: "$2b$12$" + chars(r, 53, HASHED), "hash: {}"),
     Form("crypt-512", lambda r: f"$6${chars(r, 16, HASHED)}${chars(r, 86, HASHED)}", "root:{}:19000:0:99999:7:::"),
     Form("crypt-256", lambda r: f"$5$rounds=5000${chars(r, 16, HASHED)}${chars(r, 43, HASHED)}", "root:{}:19000:0:::"),
@@ -169,45 +173,45 @@ FORMS = [
     Form("htpasswd", lambda r: f"$apr1${chars(r, 8, HASHED)}${chars(r, 22, HASHED)}", "deploy:{}"),
     Form("argon2", lambda r: f"$argon2id$v=19$m=65536,t=3,p=4${chars(r, 22)}${chars(r, 43)}"),
     Form("django-hash", lambda r: f"pbkdf2_sha256$260000${chars(r, 22)}${in_base64(r.randbytes(32))}"),
-    Form("maven", password, "<server><id>x</id><username>svc</username><password>{}</password></server>"),
-    Form("xml-lines", password, "<db.password>\n  {}\n</db.password>"),
+    Form("maven", random_password, "<server><id>x</id><username>svc</username><password>{}</password></server>"),
+    Form("xml-lines", random_password, "<db.password>\n  {}\n</db.password>"),
     Form("cookie-php", lambda r: chars(r, 26), "Cookie: lang=en; PHPSESSID={}; theme=dark"),
     Form("set-cookie", lambda r: chars(r, 40), "Set-Cookie: connect.sid={}; Path=/; HttpOnly"),
     Form("curl-cookie", lambda r: chars(r, 32), "curl --cookie 'session={}' https://x.internal"),
     Form("discord", lambda r: f"{in_base64('1' + chars(r, 17, string.digits))}.{chars(r, 6)}.{chars(r, 38)}"),
     Form("discord-old", lambda r: f"{in_base64('9' + chars(r, 17, string.digits))}.{chars(r, 6)}.{chars(r, 27)}"),
-    Form("teams", lambda r: f"{chars(r, 32, HEX)}/{uuid(r)}",
+    Form("teams", lambda r: f"{chars(r, 32, HEX)}/{random_uuid(r)}",
          f"https://x.webhook.office.com/webhookb2/{ANY_ID}@{ANY_ID}/IncomingWebhook/{{}}"),
-    Form("teams-workflow", lambda r: encoded(r, 32),
+    Form("teams-workflow", lambda r: random_base64(r, 32),
          "https://prod-01.westus.logic.azure.com/workflows/01/triggers/manual/paths/invoke?sp=%2Frun&sv=1.0&sig={}"),
     Form("okta", lambda r: "00" + chars(r, 40, ALNUM + "-_"), "curl -H 'Authorization: SSWS {}' https://x.okta.com/api"),
-    Form("curl-user", password, "curl -s -u deploy:{} https://api.internal/v1"),
-    Form("key-tail", body, "{}\n-----END RSA PRIVATE KEY-----"),
-    Form("key-head", lambda r: "MIIEpAIBAAKCAQEA" + body(r)),
+    Form("curl-user", random_password, "curl -s -u deploy:{} https://api.internal/v1"),
+    Form("key-tail", key_lines, "{}\n-----END RSA PRIVATE KEY-----"),
+    Form("key-head", lambda r: "MIIEpAIBAAKCAQEA" + key_lines(r)),
     Form("key-one-line", lambda r: "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" + chars(r, 900, ALNUM + "+/"), "KEY={}"),
-    Form("openssh-head", lambda r: "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUA" + body(r)),
+    Form("openssh-head", lambda r: "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUA" + key_lines(r)),
 ]  # fmt: skip
 
 
 def plain(text: str) -> str:
-    """A prompt."""
+    """Return a prompt."""
     return f"Use this for the deploy, please:\n{text}\nand then run the tests"
 
 
 def in_json(text: str) -> str:
-    """A tool's input that is a file of JSON, which is one more layer of escapes."""
+    """Return a tool's input that is a JSON file, with one more layer of escapes."""
     return json.dumps(
         {"file": "config.json", "content": f"first line\n{text}\nlast line", "n": 12}, indent=2
     )
 
 
 def twice(text: str) -> str:
-    """JSON inside a string of JSON."""
+    """Return JSON inside a string of JSON."""
     return json.dumps({"stdout": in_json(text), "code": 0})
 
 
 def by_code(text: str) -> str:
-    """JSON in which some characters are written by their code."""
+    """Return JSON in which some characters are escaped by code."""
     inner = json.dumps(text)[1:-1]
     coded, after = "", False
     for number, sign in enumerate(inner):
@@ -217,7 +221,7 @@ def by_code(text: str) -> str:
 
 
 def numbered(text: str) -> str:
-    """A file as the client's tool prints it."""
+    """Return a file as the client's tool prints it."""
     return "\n".join(f"{number:6}→{line}" for number, line in enumerate(text.split("\n"), 1))
 
 
@@ -226,14 +230,21 @@ def shell_quoted(text: str) -> str:
     return "ssh host 'cat > .env <<EOF\n" + text + "\nEOF'"
 
 
-WAYS: list[Callable[[str], str]] = [plain, in_json, twice, by_code, numbered, shell_quoted]
+WAYS: list[Callable[[str], str]] = [
+    plain,
+    in_json,
+    twice,
+    by_code,
+    numbered,
+    shell_quoted,
+]
 
 
 PLACED = ("prompt", "input", "result", "tool use result", "attachment", "tool-results file")
 
 
 class Planted(NamedTuple):
-    """A secret in a line or, in a file of its own, a text."""
+    """A secret in a line, or in the text of a separate file."""
 
     form: Form
     way: str
@@ -243,7 +254,7 @@ class Planted(NamedTuple):
 
 
 def assigned_forms() -> list[Form]:
-    """A form for each rule that wants a vendor's name before a value of so many letters."""
+    """Return a form for each rule that needs a vendor's name before a value of a certain length."""
     with open(RULES_FILE, encoding="utf-8") as stream:
         rules = json.load(stream)["assigned"]
     forms = []
@@ -271,7 +282,7 @@ def plant_secrets(
     places: int = 5 * len(FORMS),
     forms: Sequence[Form] = tuple(FORMS),
 ) -> Iterator[Planted]:
-    """Secrets of all forms in turn, each in a copy of a real record or in a text, every way and place in turn."""
+    """Yield secrets of all forms in turn, each in a copy of a real record or in a text. Ways and places alternate."""
     rng = random.Random(seed)
     records = [
         record
@@ -287,13 +298,15 @@ def plant_secrets(
         raw = (
             text.encode()
             if place == "tool-results file"
-            else _line(rng.choice(records), place, text, rng)
+            else _record_with_text(rng.choice(records), place, text, rng)
         )
         yield Planted(form, way.__name__, place, secret, raw)
 
 
-def _line(record: dict[str, object], place: str, text: str, rng: random.Random) -> bytes:
-    """A copy of a record with a text in one of its places."""
+def _record_with_text(
+    record: dict[str, object], place: str, text: str, rng: random.Random
+) -> bytes:
+    """Return a copy of a record with a text in one of its places."""
     made = json.loads(json.dumps(record))
     if place == "prompt":
         made.update(type="user", message={"role": "user", "content": text})

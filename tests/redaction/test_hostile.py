@@ -1,4 +1,4 @@
-"""Texts that are there to take time get no more work than others: counted in calls, not in seconds."""
+"""Tests that hostile texts need no more work than others, counted in calls."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from types import FrameType
 import pytest
 
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
-from tests.redaction.hostile import hostile
+from tests.redaction.hostile import hostile_texts
 
 MOST = 17
 """Calls for a byte. ``python -m benchmarks.redaction --hostile`` has seconds."""
 
 
-def in_line(text: str) -> bytes:
-    """A record that says a text."""
+def record_of_text(text: str) -> bytes:
+    """Return a record with a text."""
     return json.dumps({"message": {"content": text}}, ensure_ascii=False).encode()
 
 
-def calls(work: Callable[[], object]) -> int:
+def count_calls(work: Callable[[], object]) -> int:
     """Return the number of called functions, including C functions."""
     count = 0
 
@@ -39,10 +39,10 @@ def calls(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize(
-    "text", list(hostile(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
+    "text", list(hostile_texts(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
 )
-def test_no_text_takes_more_than_its_share(text: str) -> None:
-    """As a text and as a line of a transcript."""
-    raw, line = text.encode(), in_line(text)
-    assert calls(lambda: redact_bytes(raw)) <= MOST * len(raw)
-    assert calls(lambda: redact_line(line)) <= MOST * len(line)
+def test_the_work_for_any_text_is_limited(text: str) -> None:
+    """It is redacted as a text and as a line of a transcript."""
+    raw, line = text.encode(), record_of_text(text)
+    assert count_calls(lambda: redact_bytes(raw)) <= MOST * len(raw)
+    assert count_calls(lambda: redact_line(line)) <= MOST * len(line)

@@ -1,4 +1,4 @@
-"""Lines of transcripts without secrets: only the strings that hold one change, and never what the chain needs."""
+"""Tests of redacted lines of transcripts: only strings with a secret change, and never fields that the chain needs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ GITHUB = "ghp_" + chars(RNG, 36)
 GONE = "[secret removed: github-pat]"
 
 
-def line(record: dict[str, Any]) -> bytes:
-    """A record as a line."""
+def encode_line(record: dict[str, Any]) -> bytes:
+    """Return a record as a line."""
     return json.dumps(record).encode() + b"\n"
 
 
-def user(content: object, **more: object) -> dict[str, Any]:
-    """A user's record."""
+def user_record(content: object, **more: object) -> dict[str, Any]:
+    """Return a user's record."""
     ids = {
         "uuid": "62e0bdc0-a1e4-4d5c-8509-3b9d0d57cc67",
         "sessionId": "11111111-1111-4111-8111-111111111111",
@@ -34,14 +34,14 @@ def user(content: object, **more: object) -> dict[str, Any]:
     return {"type": "user", **ids, "message": {"role": "user", "content": content}, **more}
 
 
-def test_a_line_without_any_is_the_same_object() -> None:
-    """Nothing is copied, nothing parsed."""
-    clean = line(user("nothing to see here"))
+def test_a_line_without_secrets_is_the_same_object() -> None:
+    """It is neither copied nor parsed."""
+    clean = encode_line(user_record("nothing to see here"))
     assert redact_line(clean)[0] is clean
 
 
-def test_only_the_string_changes() -> None:
-    """Odd spacing, numbers beyond 64 bits, escapes and keys stay byte for byte."""
+def test_only_the_string_with_a_secret_changes() -> None:
+    """Unusual spaces, large numbers, escapes and keys keep their bytes."""
     odd = b'{ "type":"user" ,"n":123456789012345678901234567890.10, "\\u0078":"\\ud83d",'
     raw = odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % GITHUB.encode()
     clean, found = redact_line(raw)
@@ -74,8 +74,8 @@ def test_only_the_string_changes() -> None:
     ],
 )
 def test_ids_and_signatures_are_never_changed(record: dict[str, Any]) -> None:
-    """Ids, links, signatures, thinking and images are kept, even if they look like secrets."""
-    raw = line(record)
+    """Links, thinking and images stay too, even if they look like secrets."""
+    raw = encode_line(record)
     assert redact_line(raw) == (raw, [])
 
 
@@ -103,9 +103,9 @@ def test_ids_and_signatures_are_never_changed(record: dict[str, Any]) -> None:
         {"type": "last-prompt", "lastPrompt": f"use {GITHUB}"},
     ],
 )
-def test_fields_of_the_same_name_elsewhere_are_text(record: dict[str, Any]) -> None:
-    """A tool's input or result may call anything an id."""
-    raw = line(record)
+def test_nested_fields_with_names_of_ids_are_text(record: dict[str, Any]) -> None:
+    """A tool's input or result may use any name."""
+    raw = encode_line(record)
     clean, found = redact_line(raw)
     assert [secret.kind for secret in found] == ["github-pat"]
     assert clean == raw.replace(GITHUB.encode(), GONE.encode())
@@ -114,34 +114,34 @@ def test_fields_of_the_same_name_elsewhere_are_text(record: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     "key", ["password", "db_password", "apiKey", "client_secret", "ACCESS_TOKEN"]
 )
-def test_a_field_of_an_input_is_reported_by_its_name(key: str) -> None:
-    """The name and the value of a JSON object are in two strings."""
+def test_a_secret_in_an_input_is_found_by_its_field_name(key: str) -> None:
+    """The name and the value of a JSON object are two strings."""
     value = chars(RNG, 24)
     record = {
         "type": "assistant",
         "message": {"content": [{"type": "tool_use", "input": {key: value, "path": "/x"}}]},
     }
-    clean, found = redact_line(line(record))
+    clean, found = redact_line(encode_line(record))
     assert len(found) == 1
     assert value.encode() not in clean
 
 
-def test_plain_lines_are_text() -> None:
-    """A tool's output in a file of its own is no JSON."""
+def test_a_line_that_is_not_json_is_text() -> None:
+    """A tool's output may be in a separate file."""
     raw = b"TOKEN=%s\r\n" % GITHUB.encode()
     assert redact_line(raw)[0] == b"TOKEN=%s\r\n" % GONE.encode()
 
 
 def test_a_key_over_several_lines_of_a_text() -> None:
-    """Text files are read as a whole."""
+    """Text files are read completely."""
     key = private_key(RNG)
     assert redact_bytes(f"a\n{key}\nb\n".encode())[0] == b"a\n[secret removed: private-key]\nb\n"
 
 
 @pytest.mark.parametrize("seed", [11, 12])
-def test_planted_secrets_are_gone_and_lines_still_parse(seed: int) -> None:
-    """Every form, place and way: the record is the same but for its text, and a second look finds nothing."""
-    lines = [line(user("hello"))]
+def test_planted_secrets_are_removed_from_lines(seed: int) -> None:
+    """For every form, place and way, the record is the same except for its text, and a second search finds nothing."""
+    lines = [encode_line(user_record("hello"))]
     for one in plant_secrets(lines, seed=seed, places=2 * len(FORMS)):
         if one.place == "tool-results file":
             continue
@@ -165,8 +165,10 @@ JSON = st.recursive(
 
 @given(st.dictionaries(NAMES, JSON, max_size=5), st.booleans(), st.sampled_from(FORMS))
 @settings(max_examples=80)
-def test_any_record_around_a_secret(record: dict[str, Any], ascii_only: bool, form: Any) -> None:
-    """All other values of a record are as they were."""
+def test_all_other_values_of_a_record_stay(
+    record: dict[str, Any], ascii_only: bool, form: Any
+) -> None:
+    """This is true for any record."""
     given_text = form.words.format(form.make(random.Random(1)))
     raw = json.dumps(
         {**record, "message": {"content": f" {given_text}\n"}}, ensure_ascii=ascii_only
@@ -183,7 +185,7 @@ def test_any_record_around_a_secret(record: dict[str, Any], ascii_only: bool, fo
 
 
 @pytest.mark.parametrize("path", corpus_sessions()[:8], ids=lambda path: path.name[:8])
-def test_real_sessions_hold_none(path: Any) -> None:
-    """Nothing in real, published transcripts is taken for a secret."""
+def test_real_sessions_contain_no_secret(path: Any) -> None:
+    """No text of published transcripts is mistaken for one."""
     with path.open("rb") as stream:
         assert [secret for raw in stream for secret in find_secrets_in_line(raw)] == []

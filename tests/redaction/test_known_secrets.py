@@ -1,4 +1,4 @@
-"""A value that a rule found once is gone everywhere, and words that only look like one stay."""
+"""Tests that a value found once is removed everywhere, and that similar words stay."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ GONE = "[secret removed: password]"
         f"{'YWFh' * 15}b2YgeGhvOXlw\namF4dGJ3LCBhbmQgc28g",
     ],
 )
-def test_a_value_is_gone_in_every_form(text: str) -> None:
-    """On one line, in a path, escaped, folded, in quotes, coloured, cut."""
+def test_a_known_value_is_removed_in_every_form(text: str) -> None:
+    """It is on one line, in a path, escaped, folded, in quotes, colored or cut."""
     clean = Redactor([RAW]).redact(text)
     assert GONE in clean
     assert not any(
@@ -48,8 +48,8 @@ def test_a_value_is_gone_in_every_form(text: str) -> None:
     )
 
 
-def test_a_value_is_learned_as_it_is_seen() -> None:
-    """Characters without a picture in the place where a rule finds it are not part of it."""
+def test_a_value_is_learned_without_invisible_characters() -> None:
+    """The text where a rule finds it may contain them."""
     redactor = Redactor(["password: xho9\u200byp\u2060jaxtbw"])
     assert redactor.redact(f"the value {VALUE} is old") == f"the value {GONE} is old"
     line = json.dumps({"message": {"content": "it is " + "\u200b".join(VALUE)}}).encode()
@@ -59,8 +59,8 @@ def test_a_value_is_learned_as_it_is_seen() -> None:
         }
 
 
-def test_percent_encoding_is_looked_through() -> None:
-    """An address contains the value in its own form."""
+def test_a_percent_encoded_value_is_removed() -> None:
+    """An address contains it in this form."""
     redactor = Redactor(['password = "Xk9&q+zz/Wd"'])
     assert (
         redactor.redact("see https://host/?q=Xk9%26q%2Bzz%2FWd now")
@@ -68,8 +68,8 @@ def test_percent_encoding_is_looked_through() -> None:
     )
 
 
-def test_a_private_key_is_gone_line_by_line() -> None:
-    """A patch shows single lines of a key."""
+def test_each_line_of_a_private_key_is_removed() -> None:
+    """A patch may show single lines of a key."""
     body = [
         "MIIEpAIBAAKCAQEAx7dJq0m1Zs8yV2bTnRkLw3cHfGp5uE9o",
         "Jd8sKqPzXv6bYtR4nWm2cLf7hGa9eTk3uIo5yQx1ZrBwVsNj",
@@ -78,8 +78,8 @@ def test_a_private_key_is_gone_line_by_line() -> None:
     assert body[1] not in Redactor([key]).redact(f"+ {body[1]}")
 
 
-def test_a_word_goes_only_next_to_a_word_that_tells() -> None:
-    """``sunshine`` is a password where it is called so, and weather elsewhere."""
+def test_a_common_word_is_removed_only_next_to_an_indicator() -> None:
+    """``sunshine`` is a password only near such a word."""
     redactor = Redactor(["DB_PASSWORD=sunshine"])
     assert redactor.redact("A day of sunshine.") == "A day of sunshine."
     assert redactor.redact("sunshines are no passwords") == "sunshines are no passwords"
@@ -89,15 +89,15 @@ def test_a_word_goes_only_next_to_a_word_that_tells() -> None:
     )
 
 
-def test_a_value_that_everybody_uses_goes_only_where_a_rule_finds_it() -> None:
-    """Else a document would lose the names of its programs."""
+def test_a_common_value_is_removed_only_where_a_rule_matches() -> None:
+    """Otherwise a document would lose names of programs."""
     redactor = Redactor(["POSTGRES_PASSWORD=postgres", "https://a:b2x@h/", "password: changeme"])
     text = "postgres password and b2x"
     assert redactor.redact(text) is text
 
 
-def test_an_id_that_is_spared_stays() -> None:
-    """A lineage names sessions by their ids, even where a rule takes one for a token."""
+def test_a_session_id_is_never_removed() -> None:
+    """A lineage needs it, even if a rule takes it for a token."""
     session = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
     redactor = Redactor()
     redactor.exclude_names([session])
@@ -106,14 +106,14 @@ def test_an_id_that_is_spared_stays() -> None:
     assert session not in Redactor([f"API_TOKEN={session}"]).redact(f"1. a · {session}")
 
 
-def test_nothing_learned_changes_nothing() -> None:
-    """The rules alone then decide."""
+def test_without_known_secrets_only_the_rules_apply() -> None:
+    """The text is unchanged."""
     text = "nothing to see"
     assert Redactor(["no secret"]).redact(text) is text
 
 
 def test_a_line_of_a_transcript_stays_json() -> None:
-    """Values go from patches, folders, names of files and keys; ids stay."""
+    """Values are removed from patches, folders, file names and keys. Ids stay."""
     record = {
         "type": "user",
         "uuid": VALUE,
@@ -136,24 +136,21 @@ def test_a_line_of_a_transcript_stays_json() -> None:
     assert len(found) == 5
 
 
-def test_a_torn_line_is_text() -> None:
-    """A line that a crash cut is read, too."""
+def test_a_torn_line_is_redacted_as_text() -> None:
+    """A crash cut it."""
     redactor = Redactor([RAW])
     assert VALUE.encode() not in redactor.redact_line(b'{"a": "' + VALUE.encode())[0]
 
 
-def test_places_count_characters() -> None:
-    """As those of ``find_secrets`` do."""
+def test_offsets_count_characters() -> None:
+    """``find_secrets`` does the same."""
     text = f"é {VALUE} ü"
     secrets = Redactor([RAW]).redact_and_list_secrets(text)[1]
     assert [text[secret.start : secret.end] for secret in secrets] == [VALUE]
 
 
-def test_a_token_in_the_name_of_a_folder_is_gone() -> None:
-    """No rule looks at a record's folder.
-
-    A token in it is known once the record was learned, from every field.
-    """
+def test_a_token_in_a_folder_name_is_removed() -> None:
+    """No rule applies to a record's folder, but after learning the record the token is known in every field."""
     token = "glpat-Ab3dE7gH1jK9mN2pQ4rS"
     line = json.dumps(
         {"type": "user", "cwd": f"/w/{token}", "message": {"content": f"in {token[6:]}"}}

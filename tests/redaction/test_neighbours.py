@@ -1,4 +1,4 @@
-"""What a rule takes out begins and ends at characters, and what stands next to it is as it was."""
+"""Tests that a redaction starts and ends at characters, and keeps the text next to it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PARTS = 8
 """Tests that share the examples, for as many workers."""
 
 
-def in_line(text: str, clean: Callable[[bytes], bytes], *, ascii_only: bool) -> str:
-    """A text as it is in a record that was cleaned."""
+def clean_in_record(text: str, clean: Callable[[bytes], bytes], *, ascii_only: bool) -> str:
+    """Return a text from a cleaned record."""
     line = json.dumps({"message": {"content": text}}, ensure_ascii=ascii_only).encode()
     content = json.loads(clean(line).decode())["message"]["content"]
     assert isinstance(content, str)
@@ -32,13 +32,13 @@ Clean = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
-def ways() -> list[Clean]:
-    """The kinds of redaction: of texts, of files, of lines with and without escapes, in escapes."""
+def ways_to_clean() -> list[Clean]:
+    """Return the kinds of redaction: of texts, of files, of lines with and without escapes, in escapes."""
     return [
         lambda text: redact(text)[0],
         lambda text: redact_bytes(text.encode())[0].decode(),
-        lambda text: in_line(text, lambda line: redact_line(line)[0], ascii_only=True),
-        lambda text: in_line(text, lambda line: redact_line(line)[0], ascii_only=False),
+        lambda text: clean_in_record(text, lambda line: redact_line(line)[0], ascii_only=True),
+        lambda text: clean_in_record(text, lambda line: redact_line(line)[0], ascii_only=False),
         lambda text: json.loads(redact(json.dumps(text))[0]),
     ]
 
@@ -49,11 +49,11 @@ OF_VALUES = "é\u0301"
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_every_rule_leaves_its_neighbours(ways: list[Clean], part: int) -> None:
-    """Characters of two, three and four bytes, directly before and behind, in each way."""
+def test_every_rule_keeps_neighbouring_characters(ways_to_clean: list[Clean], part: int) -> None:
+    """They have two, three and four bytes, directly before and after, in each way."""
     for one in examples()[part::PARTS]:
         letters = "".join(sign for sign in NEIGHBOURS if not (one.worded and sign in OF_VALUES))
-        for clean in ways:
+        for clean in ways_to_clean:
             alone = clean(one.text)
             assert alone != one.text, one.name
             for sign in letters:
@@ -66,9 +66,11 @@ def test_every_rule_leaves_its_neighbours(ways: list[Clean], part: int) -> None:
     st.text(st.characters(codec="utf-8", min_codepoint=0x2000), min_size=1, max_size=3),
 )
 @settings(max_examples=300)
-def test_any_neighbours(ways: list[Clean], one: Example, before: str, after: str) -> None:
-    """Whatever the characters are."""
-    for clean in ways:
+def test_any_neighbouring_characters_are_kept(
+    ways_to_clean: list[Clean], one: Example, before: str, after: str
+) -> None:
+    """They are random."""
+    for clean in ways_to_clean:
         text = clean(f"{before} {one.text}{after}")
         assert text.startswith(before)
         assert text.endswith(after)
@@ -95,11 +97,8 @@ def test_every_word_has_an_example() -> None:
         st.sampled_from([*indicator_words.HANDLERS_BY_WORD, b"=", b" ", b"s", b"1234"]), max_size=12
     ).map(b"".join)
 )
-def test_words_are_found_within_and_over_one_another(lower: bytes) -> None:
-    """One look over a text finds what a look for each word by itself does, in the same order.
-
-    Also within itself.
-    """
+def test_overlapping_words_are_all_found(lower: bytes) -> None:
+    """One search finds the same as a search for each word, in the same order, also inside the same word."""
     alone = [
         place
         for text, word in indicator_words.HANDLERS_BY_WORD.items()

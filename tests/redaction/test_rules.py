@@ -1,6 +1,6 @@
-"""The rules as data: whole, of a known origin, and none that a long text could hold up.
+"""Tests of the rules as data: they are complete, have a known origin, and are fast on any text.
 
-Their revision.
+Their revision is checked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HOSTILE = [
 
 
 def test_the_data_names_its_origin_and_licence() -> None:
-    """Rules of others are reported as theirs, with the version that they are of."""
+    """Foreign rules are marked, with their version."""
     with open(RULES_FILE, encoding="utf-8") as stream:
         data = json.load(stream)
     assert data["origin"]["licence"].startswith("MIT License")
@@ -48,8 +48,8 @@ def test_the_data_names_its_origin_and_licence() -> None:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_no_rule_blows_up(part: int) -> None:
-    """Each expression passes over hostile text of its whole reach, and none goes back and forth in it for ever."""
+def test_no_rule_backtracks_without_limit(part: int) -> None:
+    """Each expression reads hostile text of its maximum length."""
     for rule in EVERY[part::4]:
         keywords = [word for word, group in token_rules().by_keyword.items() if rule in group] or [
             b""
@@ -70,15 +70,15 @@ def test_keywords_are_lower_case() -> None:
 
 
 def test_kinds_fit_into_a_placeholder() -> None:
-    """A placeholder is told by its form."""
+    """A placeholder is recognized by its form."""
     assert all(rule.kind.replace("-", "").isalnum() and len(rule.kind) <= 60 for rule in EVERY)
 
 
 RECORD = Path(__file__).with_name("revisions.txt")
 
 
-def code(text: str) -> str:
-    """A module's text without comments, docstrings and layout, which find nothing."""
+def code_without_comments(text: str) -> str:
+    """Return a module's text without comments, docstrings and layout."""
     lines = text.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
@@ -90,30 +90,30 @@ def code(text: str) -> str:
     return "".join("".join(lines).split())
 
 
-def digest() -> str:
-    """A digest of all that says what a secret is."""
+def digest_of_rules() -> str:
+    """Return a digest of everything that defines a secret."""
     sources = sorted(Path(RULES_FILE).parent.glob("*.py"))
     found = hashlib.sha256(Path(RULES_FILE).read_bytes())
     for source in sources:
         text = source.read_text(encoding="utf-8").replace(f"REVISION = {REVISION}", "")
-        found.update(f"{source.name} {code(text)}".encode())
+        found.update(f"{source.name} {code_without_comments(text)}".encode())
     return found.hexdigest()[:16]
 
 
-def test_a_changed_rule_has_a_new_number() -> None:
-    """Else ``audit`` would not look again at what it read with the old rules."""
+def test_a_changed_rule_needs_a_new_revision() -> None:
+    """Otherwise ``audit`` would not read files again that it read with the old rules."""
     rows = [row.split() for row in RECORD.read_text(encoding="ascii").splitlines()]
     numbers = [int(number) for number, _ in rows]
     assert numbers == sorted(set(numbers)), "each revision has one digest"
-    assert rows[-1] == [str(REVISION), digest()], (
+    assert rows[-1] == [str(REVISION), digest_of_rules()], (
         "a rule changed: raise REVISION in load_rules and add a row here"
     )
 
 
-def test_words_about_the_code_are_not_a_rule() -> None:
-    """Comments and docstrings may change."""
+def test_comments_and_docstrings_do_not_change_the_digest() -> None:
+    """Only code defines a secret."""
     assert (
-        code('"""A."""\nA = 1  # b\n')
-        == code('"""Other\nwords."""\n\nA = 1\n')
-        != code('"""A."""\nA = 2\n')
+        code_without_comments('"""A."""\nA = 1  # b\n')
+        == code_without_comments('"""Other\nwords."""\n\nA = 1\n')
+        != code_without_comments('"""A."""\nA = 2\n')
     )

@@ -1,4 +1,4 @@
-"""Secrets in texts: what is one, what is none, and the text without them."""
+"""Tests of secrets in texts: what is one, what is not, and the text without them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORMS_BY_NAME = {form.name: form for form in FORMS}
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_every_form_is_found_in_every_way(way: Callable[[str], str]) -> None:
-    """However a secret is wrapped, nothing of it is left, and nothing is found in what is returned."""
+    """No part of a wrapped secret remains, and the result contains no secret."""
     for form in [*FORMS, *PLACED_FORMS]:
         secret = form.make(random.Random(f"{form.name} {way.__name__}"))
         clean, found = redact(way(form.words.format(secret)))
@@ -98,8 +98,8 @@ def test_every_form_is_found_in_every_way(way: Callable[[str], str]) -> None:
         "\x1b[33mcommit 5f3c9c1d2e4b6a7980c1d2e3f4a5b6c7d8e9f0a1\x1b[m",
     ],
 )
-def test_false_secrets(text: str) -> None:
-    """Placeholders, examples, names, ids and hashes are kept, with colours, too."""
+def test_false_secrets_are_kept(text: str) -> None:
+    """Placeholders, examples, names, ids and hashes stay, even with colors."""
     assert redact(text) == (text, [])
 
 
@@ -129,8 +129,8 @@ GREP = ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K")
     ids=["grep", "sgr", "tput", "link"],
 )
 @pytest.mark.parametrize("name", COLOURED)
-def test_colours_hide_nothing(name: str, codes: tuple[str, str]) -> None:
-    """A terminal's codes around a secret, or inside it, as text and as a line of a transcript."""
+def test_colors_hide_no_secret(name: str, codes: tuple[str, str]) -> None:
+    """A terminal's codes are around or inside it, in a text and in a line of a transcript."""
     secret = FORMS_BY_NAME[name].make(random.Random(7))
     for cut in (len(secret), 5, len(secret) // 2):
         text = f"a.txt:{codes[0]}{secret[:cut]}{codes[1]}{secret[cut:]}\nnext"
@@ -166,8 +166,8 @@ HIDDEN = [
 
 @pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
 @pytest.mark.parametrize("name", COLOURED)
-def test_characters_without_a_picture_hide_nothing(name: str, sign: str) -> None:
-    """One inside a secret, or between all of its characters, as text and as a line, escaped or not."""
+def test_invisible_characters_hide_no_secret(name: str, sign: str) -> None:
+    """There is one inside it, or one between all characters, in a text and in a line, escaped or not."""
     secret = FORMS_BY_NAME[name].make(random.Random(7))
     for hiding in (secret[:5] + sign + secret[5:], sign.join(secret)):
         text = f"a.txt: {hiding}\nnext"
@@ -188,8 +188,8 @@ def test_characters_without_a_picture_hide_nothing(name: str, sign: str) -> None
 
 
 @pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
-def test_they_hide_no_name_either(sign: str) -> None:
-    """Of a password, or of a setting that contains one."""
+def test_invisible_characters_hide_no_name(sign: str) -> None:
+    """It is the name of a password, or of a setting with one."""
     for words in (
         f"pass{sign}word = xho9ypjaxtbw",
         f"DB_PASS{sign}WORD = xho9ypjaxtbw",
@@ -201,8 +201,8 @@ def test_they_hide_no_name_either(sign: str) -> None:
     assert (len(found), "9ypjax" in clean) == (1, False)
 
 
-def test_an_emoji_hides_nothing_and_costs_nothing() -> None:
-    """Its own selector is behind it, in no word."""
+def test_the_selector_of_an_emoji_does_not_count_as_hidden() -> None:
+    """It follows the emoji and is in no word."""
     assert (
         list(
             positions_of_invisible_characters(
@@ -223,11 +223,8 @@ def test_the_target_of_a_hidden_link_is_searched() -> None:
     "token",
     ["ghr_" + "aB3dE6gH9k" * 7 + "aB3dE6", "glpat-aB3dE6gH9kLmN0pQrS2tUvW4xYz.01.0a1b2c3d4"],
 )
-def test_a_token_goes_with_its_tail(token: str) -> None:
-    """A newer form that is longer than its rule leaves nothing behind.
-
-    The end of a sentence stays.
-    """
+def test_a_longer_token_is_removed_completely(token: str) -> None:
+    """A newer form is longer than its rule. The end of a sentence stays."""
     clean, found = redact(f"It is {token}. Then")
     assert len(found) == 1
     assert clean == f"It is [secret removed: {found[0].kind}]. Then"
@@ -245,8 +242,8 @@ def test_a_token_goes_with_its_tail(token: str) -> None:
         "curl --user 'deploy:{}' https://api.internal/v1",
     ],
 )
-def test_more_ways_to_set_one(words: str) -> None:
-    """Settings of programs, images and tools, as text and inside a line of a transcript."""
+def test_secrets_in_settings_are_found(words: str) -> None:
+    """They are settings of programs, images and tools, in a text and in a line of a transcript."""
     secret = chars(random.Random(7), 32)
     text = words.format(secret)
     assert redact(text)[0] == words.format(f"[secret removed: {redact(text)[1][0].kind}]")
@@ -257,8 +254,8 @@ def test_more_ways_to_set_one(words: str) -> None:
         )
 
 
-def test_a_hash_that_spells_a_placeholder_is_found() -> None:
-    """By chance one in two thousand contains a word such as "todo"."""
+def test_a_hash_that_contains_a_placeholder_word_is_found() -> None:
+    """One in two thousand contains a word such as "todo" by chance."""
     text = FORMS_BY_NAME["crypt-512"].make(random.Random(166))
     assert "todo" in text.lower()
     assert redact(f"root:{text}:19000:0:99999:7:::")[0] == (
@@ -267,12 +264,12 @@ def test_a_hash_that_spells_a_placeholder_is_found() -> None:
 
 
 def test_a_key_may_begin_with_a_slash() -> None:
-    """It is not a path then."""
+    """It is then not a path."""
     assert len(find_secrets("AWS_SECRET_ACCESS_KEY=/8J35NRq7IEeLjhF8Cd7GXzdTBW9JH4NJ82IVN+9")) == 1
     assert find_secrets("SECRET_KEY=/home/deploy/keys/production2/server") == []
 
 
-def test_the_credentials_of_docker() -> None:
+def test_the_credentials_of_docker_are_found() -> None:
     """Its settings contain a name and a password in base64."""
     secret = FORMS_BY_NAME["basic"].make(random.Random(7))
     for text in (
@@ -286,8 +283,8 @@ def test_the_credentials_of_docker() -> None:
         )
 
 
-def test_a_torn_private_key_goes_as_far_as_it_reaches() -> None:
-    """A result that was cut in the middle of a key contains no line of it."""
+def test_a_truncated_private_key_is_removed() -> None:
+    """No line of it remains."""
     key = private_key(RNG)[:600]
     clean, found = redact(f"before\n{key}")
     assert (clean, [secret.kind for secret in found]) == (
@@ -296,15 +293,15 @@ def test_a_torn_private_key_goes_as_far_as_it_reaches() -> None:
     )
 
 
-def test_places_are_characters() -> None:
-    """Where other scripts stand before a secret, its place is still that in the text."""
+def test_offsets_of_secrets_are_in_characters() -> None:
+    """Other scripts may precede a secret."""
     text = f"schlüssel — \U0001f511 {GITHUB}"
     (secret,) = find_secrets(text)
     assert text[secret.start : secret.end] == GITHUB
 
 
-def test_lone_surrogates_survive() -> None:
-    """Text that UTF-8 can't hold is read and returned as it was."""
+def test_lone_surrogates_are_kept() -> None:
+    """UTF-8 can't encode the text."""
     assert redact(f"\ud83d {GITHUB} \udc00") == (
         "\ud83d [secret removed: github-pat] \udc00",
         find_secrets(f"x {GITHUB}"),
@@ -312,15 +309,15 @@ def test_lone_surrogates_survive() -> None:
 
 
 def test_placeholders_are_counted() -> None:
-    """A receipt says how many were omitted."""
+    """A receipt states the number of omissions."""
     clean, _ = redact(f"{GITHUB} and PASSWORD=Zx91kkqW22")
     assert count_placeholders([clean, "nothing here"]) == 2
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(FORMS), st.integers(0, 10_000))
 @settings(max_examples=60)
-def test_whatever_stands_around_it(before: str, after: str, form: Form, seed: int) -> None:
-    """Lines around a secret stay as they are, and a second look finds nothing."""
+def test_text_around_a_secret_is_kept(before: str, after: str, form: Form, seed: int) -> None:
+    """A second search finds nothing."""
     text = f"{before}\n\n{form.words.format(form.make(random.Random(seed)))}\n\n{after}"
     clean, found = redact(text)
     assert found
@@ -328,8 +325,8 @@ def test_whatever_stands_around_it(before: str, after: str, form: Form, seed: in
 
 
 @given(st.lists(st.sampled_from([*HANDLERS_BY_WORD, b"x", b" "]), max_size=12))
-def test_both_ways_to_find_words_find_the_same(parts: list[bytes]) -> None:
-    """With the library and without it; a word within another counts, too."""
+def test_both_word_finders_give_the_same_result(parts: list[bytes]) -> None:
+    """One uses the library. A word within another counts too."""
     text = b"".join(parts)
     every = {
         (n, at)
@@ -384,7 +381,7 @@ def test_both_ways_to_find_words_find_the_same(parts: list[bytes]) -> None:
     ],
 )
 def test_texts_of_logs_and_documents_are_not_secrets(text: str) -> None:
-    """Labels, reasons of failures, other settings, addresses, ids, public keys, placeholders for passwords."""
+    """They are labels, reasons of failures, settings, addresses, ids, public keys and placeholders for passwords."""
     assert redact(text) == (text, [])
 
 
@@ -408,8 +405,8 @@ def test_texts_of_logs_and_documents_are_not_secrets(text: str) -> None:
         "kubectl create secret generic db \\\n  --from-literal=u=bob \\\n  --from-literal=k={}",
     ],
 )
-def test_sentences_and_commands_show_passwords(words: str) -> None:
-    """As people say and give them."""
+def test_passwords_in_sentences_and_commands_are_found(words: str) -> None:
+    """People say and give them so."""
     for value in ("vkWqzTe482Q", "Tr0ub4dor9x"):
         assert value not in redact(words.format(value))[0]
 
@@ -430,7 +427,7 @@ def test_sentences_and_commands_show_passwords(words: str) -> None:
     ],
 )
 def test_sentences_about_passwords_stay(text: str) -> None:
-    """Words, standards and names."""
+    """They contain words, standards and names."""
     assert redact(text) == (text, [])
 
 
@@ -438,7 +435,7 @@ def test_sentences_about_passwords_stay(text: str) -> None:
     "text", ["--- PASS: TestE2EHandoff2Fork (0.10s)", "PASS: test-push_7xTLS", "PASS: TestPull2Go"]
 )
 def test_a_tests_verdict_is_not_a_password(text: str) -> None:
-    """What a runner of tests prints behind ``PASS:`` is the name of a test."""
+    """A test runner prints the name of a test after ``PASS:``."""
     assert redact(text) == (text, [])
 
 
@@ -457,8 +454,8 @@ def test_a_tests_verdict_is_not_a_password(text: str) -> None:
         ('DBI->connect("dbi:Pg:dbname=x", "u", "{}")', "qlpzmxnotr"),
     ],
 )
-def test_letters_alone_where_their_place_tells(words: str, value: str) -> None:
-    """Addresses, options, quoted assignments and settings hold passwords that are words, or letters of chance."""
+def test_passwords_of_letters_are_found_by_their_place(words: str, value: str) -> None:
+    """They are in addresses, options, quoted assignments and settings, and are words or random letters."""
     assert value not in redact(words.format(value))[0]
 
 
@@ -475,8 +472,8 @@ def test_letters_alone_where_their_place_tells(words: str, value: str) -> None:
         "requests.get(url, auth=('user', 'pass'))",
     ],
 )
-def test_names_and_examples_are_none(text: str) -> None:
-    """What everybody writes there, and what a program calls its values."""
+def test_names_and_examples_are_not_secrets(text: str) -> None:
+    """They are common examples, and names that a program gives its values."""
     assert redact(text) == (text, [])
 
 
@@ -501,8 +498,8 @@ def test_a_prefix_of_grep_hides_no_secret(before: str) -> None:
         "&quot;password&quot;: &quot;&quot;",
     ],
 )
-def test_a_false_pair_is_kept(text: str) -> None:
-    """Values of other names, other kinds of objects, templates, and empty values."""
+def test_a_pair_without_a_secret_is_kept(text: str) -> None:
+    """It has another name, another kind of object, a template or an empty value."""
     assert redact(text) == (text, [])
 
 
@@ -651,7 +648,7 @@ def test_a_false_pair_is_kept(text: str) -> None:
     ],
 )
 def test_names_in_programs_are_not_secrets(text: str) -> None:
-    """Types, paths, names of settings and files, numbers of curves, packed code, standards and editions."""
+    """They are types, paths, names of settings and files, curves, packed code, standards and editions."""
     assert redact(text) == (text, [])
 
 
@@ -680,6 +677,6 @@ def test_names_in_programs_are_not_secrets(text: str) -> None:
         "user bob, the password is Summer-2024!\n",
     ],
 )
-def test_a_password_that_looks_like_a_name_is_one(text: str) -> None:
-    """Where no program declares it."""
+def test_a_password_that_looks_like_a_name_is_found(text: str) -> None:
+    """No program declares it."""
     assert len(redact(text)[1]) == 1

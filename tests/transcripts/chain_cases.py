@@ -1,7 +1,7 @@
-"""Small transcripts with what a client sends of them on resume: one case a rule of the live chain.
+"""Small transcripts with the client's messages on resume: one case per rule of the live chain.
 
-``told`` are the words and calls that reach the model, in order: texts, ``call:ID`` and
-``result:ID``. Each case was run on client 2.1.329 (test_chain_in_client.py runs them again); the
+``told`` are the texts and calls that reach the model, in order: texts, ``call:ID`` and
+``result:ID``. Each case was run on client 2.1.329 (test_chain_in_client.py runs them again). The
 tests of the chain need no client.
 """
 
@@ -30,7 +30,7 @@ from tests.builders import (
 
 
 class Case(NamedTuple):
-    """One rule: its name, the file's records in order, what the model is reported."""
+    """One rule: its name, the file's records in order, and the messages for the model."""
 
     name: str
     records: list[Record]

@@ -1,4 +1,7 @@
-"""Facts from a session's own requests: its cache, the cache's lifetime, the cost of a turn and of a new session."""
+"""Tests of facts from a session's own requests.
+
+Its cache, the cache's lifetime, and the costs of a turn and of a new session.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +67,8 @@ def counted_answer(uuid: str, parent: str, ts: float, usage: Record, **more: Any
     return assistant("answer", uuid=uuid, parent=parent, ts=ts, tokens=usage, **more)
 
 
-def test_a_session_without_an_answer(config_home: ConfigHome) -> None:
-    """Nothing was counted: the usual lifetime, a cold cache, a turn of one request."""
+def test_a_session_without_an_answer_has_default_facts(config_home: ConfigHome) -> None:
+    """It has the usual lifetime, a cold cache and a turn of one request."""
     found = traffic_of_records(config_home, [user("hello", uuid="u")])
     assert found == RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0)
     assert found.seconds_since(START) is None
@@ -100,10 +103,10 @@ def test_a_session_without_an_answer(config_home: ConfigHome) -> None:
         ),
     ],
 )
-def test_how_long_its_cache_lives(
+def test_the_lifetime_of_the_cache(
     config_home: ConfigHome, usage: Record, more: Record, lifetime: int
 ) -> None:
-    """The requested lifetime, else that of the part that expires first; 0 without a cache."""
+    """It is the requested one, or that of the part that expires first; 0 without a cache."""
     assert (
         traffic_of_records(
             config_home, [user("q", uuid="u"), counted_answer("a", "u", 1, usage, **more)]
@@ -112,11 +115,8 @@ def test_how_long_its_cache_lives(
     )
 
 
-def test_the_last_one_to_write_tells(config_home: ConfigHome) -> None:
-    """A request that only reads leaves the lifetime as the last one told it.
-
-    Its model is the last one's.
-    """
+def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> None:
+    """A request that only reads keeps it. The model is the last one's."""
     rows = [
         user("q", uuid="u"),
         counted_answer("a", "u", 1, usage_object(0, 50, **{"1h": 50})),
@@ -126,8 +126,8 @@ def test_the_last_one_to_write_tells(config_home: ConfigHome) -> None:
     assert traffic_of_records(config_home, rows).model == "another"
 
 
-def test_its_age_decides_whether_it_is_warm(config_home: ConfigHome) -> None:
-    """From the last request on; a clock that was set back makes nothing older than new."""
+def test_the_age_of_the_last_request_decides_about_a_warm_cache(config_home: ConfigHome) -> None:
+    """If the clock was set back, the age is zero."""
     found = traffic_of_records(
         config_home, [user("q", uuid="u"), counted_answer("a", "u", 60, usage_object(900, 100))]
     )
@@ -137,8 +137,8 @@ def test_its_age_decides_whether_it_is_warm(config_home: ConfigHome) -> None:
     assert found.seconds_since(START) == 0
 
 
-def turn(number: int, requests: int, grows: int, before: int) -> list[Record]:
-    """A prompt, ``requests`` requests of two records each, and tool results between them."""
+def turn_of_requests(number: int, requests: int, grows: int, before: int) -> list[Record]:
+    """Return a prompt, ``requests`` requests of two records each, and tool results between them."""
     rows = [user(f"prompt {number}", uuid=f"p{number}", ts=100 * number)]
     for at in range(requests):
         context = before + round(grows * (at + 1) / requests)
@@ -157,29 +157,26 @@ def turn(number: int, requests: int, grows: int, before: int) -> list[Record]:
     return rows
 
 
-def test_a_typical_turn(config_home: ConfigHome) -> None:
-    """The medians of the last turns: requests by answers, not by records.
-
-    Tokens by what the context grew.
-    """
+def test_a_typical_turn_is_the_median(config_home: ConfigHome) -> None:
+    """It has the requests, counted by answers, and the growth of the context in tokens."""
     rows: list[Record] = []
     before = 1_000
     for number, (requests, grows) in enumerate(
         [(2, 500), (9, 8_000), (3, 900), (4, 1_200), (3, 700)], 1
     ):
-        rows += turn(number, requests, grows, before)
+        rows += turn_of_requests(number, requests, grows, before)
         before += grows
     found = traffic_of_records(config_home, rows)
     assert (found.requests_per_turn, found.tokens_per_turn) == (3, 1_200)
 
 
-def test_a_turn_whose_beginning_is_out_of_reach_does_not_count(
+def test_a_partially_read_turn_does_not_count(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a large file its end is read, which may begin in the middle of a turn."""
-    rows = [*turn(1, 9, 9_000, 1_000), *turn(2, 2, 500, 10_000)]
+    """Only the end of a large file is read."""
+    rows = [*turn_of_requests(1, 9, 9_000, 1_000), *turn_of_requests(2, 2, 500, 10_000)]
     path = write_session(config_home.project(), SESSION, rows)
-    size = sum(len(str(row)) for row in turn(2, 2, 500, 10_000))
+    size = sum(len(str(row)) for row in turn_of_requests(2, 2, 500, 10_000))
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size * 9))
     assert (
         read_recent_requests(path).requests_per_turn == 9
@@ -189,16 +186,16 @@ def test_a_turn_whose_beginning_is_out_of_reach_does_not_count(
     assert (found.requests_per_turn, found.tokens_per_turn) == (2, 0)
 
 
-def test_the_whole_is_read_where_its_end_shows_nothing(
+def test_the_whole_file_is_read_if_its_end_shows_no_request(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long output at the end hides the last request from a short reach."""
+    """A long output at the end hides the last request."""
     rows = [*conversation(2), user("x" * 50_000, uuid="big", parent="r3", ts=9)]
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_000, 5_000))
     assert traffic_of_records(config_home, rows).last_ms == START + 3_000
 
 
-def test_branches_of_sub_agents_and_synthetic_answers_do_not_count(config_home: ConfigHome) -> None:
+def test_sub_agents_and_synthetic_answers_do_not_count(config_home: ConfigHome) -> None:
     """Neither is a request of this conversation."""
     rows = [
         *conversation(1),
@@ -224,8 +221,8 @@ def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> Non
 @pytest.mark.parametrize(
     "usage", [{"input_tokens": "x"}, {"input_tokens": True}, {"input_tokens": -5}, "odd", None]
 )
-def test_odd_counts_are_none(config_home: ConfigHome, usage: object) -> None:
-    """A file may hold anything where a count belongs."""
+def test_invalid_counts_are_ignored(config_home: ConfigHome, usage: object) -> None:
+    """A file may contain any JSON as a count."""
     row = assistant("a", uuid="a", parent="u")
     row["message"]["usage"] = usage
     assert traffic_of_records(config_home, [user("q", uuid="u"), row]) == RecentRequests(
@@ -234,10 +231,7 @@ def test_odd_counts_are_none(config_home: ConfigHome, usage: object) -> None:
 
 
 def test_the_tokens_at_the_start_of_a_new_session(config_home: ConfigHome) -> None:
-    """The first request less what was said before it: attachments stay in.
-
-    What the cache gave it is shared.
-    """
+    """They are the first request minus the talk before it, including attachments. The part from the cache is shared."""
     rows = [
         user("x" * 4_000, uuid="u"),
         attachment("y" * 8_000, uuid="t", parent="u"),
@@ -247,15 +241,15 @@ def test_the_tokens_at_the_start_of_a_new_session(config_home: ConfigHome) -> No
     assert session_base(config_home, rows) == FirstRequest(30_005 - 1_000, 16_000)
 
 
-def test_a_first_request_that_nothing_was_cached_for(config_home: ConfigHome) -> None:
-    """The usual share, at most all of it."""
+def test_an_uncached_first_request_has_the_usual_share(config_home: ConfigHome) -> None:
+    """It is at most the whole request."""
     for written, shared in ((40_000, USUAL_CACHED_TOKENS), (5_000, 5_000)):
         rows = [user("", uuid="u"), counted_answer("a", "u", 1, usage_object(0, written, plain=0))]
         assert session_base(config_home, rows) == FirstRequest(written, shared)
 
 
-def test_of_a_child_the_opening_is_taken_off(config_home: ConfigHome) -> None:
-    """Its first counted request comes after the opening and the card, which a new session does not begin with."""
+def test_the_opening_of_a_child_is_subtracted(config_home: ConfigHome) -> None:
+    """Its first counted request includes the opening and the card, which a new session lacks."""
     rows = [
         user("L" * 40_000, uuid="u", isCompactSummary=True),
         assistant("card", uuid="a", parent="u", model="<synthetic>"),
@@ -265,10 +259,10 @@ def test_of_a_child_the_opening_is_taken_off(config_home: ConfigHome) -> None:
     assert session_base(config_home, rows).tokens == 40_000 - 10_002
 
 
-def test_without_a_first_request_within_reach_the_usual_figures_stand_in(
+def test_without_a_first_request_the_usual_figures_apply(
     config_home: ConfigHome,
 ) -> None:
-    """A first prompt that fills the head, or a session that was never answered."""
+    """The first prompt fills the read part, or the session was never answered."""
     for rows in (
         [user("q", uuid="u")],
         [user("x" * 90_000, uuid="u"), counted_answer("a", "u", 1, usage_object(0, 30_000))],
@@ -278,8 +272,8 @@ def test_without_a_first_request_within_reach_the_usual_figures_stand_in(
         )
 
 
-def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: ConfigHome) -> None:
-    """Through as many generations as it takes; where one is gone the usual figures stand in."""
+def test_a_child_without_a_request_has_the_base_of_its_parent(config_home: ConfigHome) -> None:
+    """This works over generations. If one is missing, the usual figures apply."""
     root = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(0, 40_000))]
     first = read_session_base(
         HeadTail(write_session(config_home.project(), session_id(1), root)), config_home.where
@@ -294,15 +288,15 @@ def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: 
     )
 
 
-def test_a_number_without_end_is_not_a_count(config_home: ConfigHome) -> None:
-    """Hostile counts stay within what a context may be."""
+def test_an_infinite_number_is_not_a_count(config_home: ConfigHome) -> None:
+    """Hostile counts stay below the largest possible context."""
     rows = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(10**18, 10**18))]
     assert traffic_of_records(config_home, rows).cached_tokens <= 2 * records.MAX_CONTEXT_TOKENS
     assert api_usage.MAX_TYPICAL_TURNS > 1
 
 
-def test_a_file_that_begins_within_a_session(config_home: ConfigHome) -> None:
-    """Its first answer was counted with all that went before: no other session starts with that."""
+def test_a_file_without_its_beginning_has_the_usual_base(config_home: ConfigHome) -> None:
+    """The count of its first answer includes the missing part."""
     kept = assistant("yes", uuid="c", parent="b", tokens=94_171)
     cut = [boundary(uuid="cut", before="gone"), user("on with it", uuid="b", parent="cut")]
     for rows in ([user("on with it", uuid="b", parent="gone"), kept], [*cut, kept]):

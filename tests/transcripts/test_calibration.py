@@ -1,4 +1,4 @@
-"""Calibration: what pieces cost, from what the API counted between one answer and the next."""
+"""Tests of the cost of each piece, from the API's counts of consecutive answers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.derive.trim.nasty import IMAGE
 from tests.derive.trim.sessions import Chain, scan_file, write_project_session
 
 
-def read(home: ConfigHome, chain: Chain) -> SessionScan:
-    """A conversation as a trim reads it."""
+def scan_conversation(home: ConfigHome, chain: Chain) -> SessionScan:
+    """Return a conversation as a trim reads it."""
     return scan_file(write_project_session(home, chain))
 
 
-def cost(scanned: SessionScan, kind: str) -> list[int]:
+def costs_of_kind(scanned: SessionScan, kind: str) -> list[int]:
     """Return the cost of each piece of a kind."""
     return [
         round(scanned.scale.tokens_of_piece(piece))
@@ -33,7 +33,7 @@ def cost(scanned: SessionScan, kind: str) -> list[int]:
 
 
 def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> None:
-    """An output of 6,000 characters and little else added 3,000 tokens, so the output cost nearly all of them."""
+    """An output of 6,000 characters and little else added 3,000 tokens, so it cost nearly all of them."""
     chain = (
         Chain()
         .ask("go")
@@ -41,7 +41,9 @@ def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> Non
         .tool("t1", "Bash", "ab " * 2_000)
         .answer("so", tokens=13_000)
     )
-    assert cost(read(config_home, chain), RESULT_PIECE) == pytest.approx([3_000], abs=20)
+    assert costs_of_kind(scan_conversation(config_home, chain), RESULT_PIECE) == pytest.approx(
+        [3_000], abs=20
+    )
 
 
 def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
@@ -54,11 +56,13 @@ def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
         .answer("so", tokens=12_000)
     )
     chain.tool("t2", "Bash", "{}" * 3_000).answer("so", tokens=16_000)
-    assert cost(read(config_home, chain), RESULT_PIECE) == pytest.approx([2_000, 4_000], abs=30)
+    assert costs_of_kind(scan_conversation(config_home, chain), RESULT_PIECE) == pytest.approx(
+        [2_000, 4_000], abs=30
+    )
 
 
-def test_images_are_taken_out_of_the_growth_first(config_home: ConfigHome) -> None:
-    """An image costs what its size says, and the text next to it the rest."""
+def test_images_are_subtracted_from_the_growth_first(config_home: ConfigHome) -> None:
+    """An image costs what its size implies, and the text next to it the rest."""
     blocks = [IMAGE, {"type": "text", "text": "ab " * 2_000}]
     chain = (
         Chain()
@@ -67,33 +71,32 @@ def test_images_are_taken_out_of_the_growth_first(config_home: ConfigHome) -> No
         .tool("t1", "Read", blocks)
         .answer("so", tokens=12_960)
     )
-    scanned = read(config_home, chain)
-    assert cost(scanned, MEDIA_PIECE) == [960]
-    assert cost(scanned, RESULT_PIECE) == pytest.approx([2_000], abs=20)
+    scanned = scan_conversation(config_home, chain)
+    assert costs_of_kind(scanned, MEDIA_PIECE) == [960]
+    assert costs_of_kind(scanned, RESULT_PIECE) == pytest.approx([2_000], abs=20)
 
 
-def test_nothing_counted_means_the_usual_ratio(config_home: ConfigHome) -> None:
-    """Four characters a token, where no answer tells."""
-    scanned = read(config_home, Chain().ask("go").tool("t1", "Bash", "x" * 4_000).answer())
+def test_without_counts_the_usual_ratio_applies(config_home: ConfigHome) -> None:
+    """It is four characters per token."""
+    scanned = scan_conversation(
+        config_home, Chain().ask("go").tool("t1", "Bash", "x" * 4_000).answer()
+    )
     assert scanned.scale.ratio == CHARACTERS_PER_TOKEN
-    assert cost(scanned, RESULT_PIECE) == [1_000]
+    assert costs_of_kind(scanned, RESULT_PIECE) == [1_000]
 
 
 @pytest.mark.parametrize("growth", [-5_000, 0, 5, 400_000])
-def test_implausible_growth_is_not_believed(config_home: ConfigHome, growth: int) -> None:
-    """A context that shrank, or grew by far more than its text, says nothing about the text."""
+def test_implausible_growth_is_ignored(config_home: ConfigHome, growth: int) -> None:
+    """A context that shrank or grew far more than its text says nothing about the text."""
     chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000)
-    scanned = read(config_home, chain.answer("so", tokens=10_000 + growth))
+    scanned = scan_conversation(config_home, chain.answer("so", tokens=10_000 + growth))
     assert PLAUSIBLE_RATIO_RANGE[0] <= scanned.scale.ratio <= PLAUSIBLE_RATIO_RANGE[1]
-    (tokens,) = cost(scanned, RESULT_PIECE)
+    (tokens,) = costs_of_kind(scanned, RESULT_PIECE)
     assert 6_000 / PLAUSIBLE_RATIO_RANGE[1] <= tokens <= 6_000 / PLAUSIBLE_RATIO_RANGE[0]
 
 
 def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> None:
-    """A thought is counted while its turn lasts.
-
-    Where the next turn's count misses it, it is not sent any more.
-    """
+    """A thought counts during its turn. If the next turn's count lacks it, it is no longer sent."""
     thought = {"type": "thinking", "thinking": "hmm " * 1_000, "signature": "s" * 400}
     chain = Chain().ask("go").answer("yes", tokens=10_000)
     chain.ask("on").answer([thought, {"type": "text", "text": "a"}], tokens=usage(10_100)).tool(
@@ -102,14 +105,18 @@ def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> 
     chain.answer("b", tokens=11_300).ask("next").answer("c", tokens=10_210).ask("next").answer(
         "d", tokens=10_220
     )
-    assert cost(read(config_home, chain), THINKING_PIECE) == pytest.approx([0], abs=130)
+    assert costs_of_kind(scan_conversation(config_home, chain), THINKING_PIECE) == pytest.approx(
+        [0], abs=130
+    )
     lasting = Chain()
     lasting.rows = chain.rows[:-4]  # as long as the turn went on, it cost what it had grown by
-    assert cost(read(config_home, lasting), THINKING_PIECE) == pytest.approx([1_100], abs=50)
+    assert costs_of_kind(scan_conversation(config_home, lasting), THINKING_PIECE) == pytest.approx(
+        [1_100], abs=50
+    )
 
 
-def test_counts_from_before_a_compaction_show_nothing(config_home: ConfigHome) -> None:
-    """Answers that a compaction kept carry the counts of the larger context."""
+def test_counts_from_before_a_compaction_are_ignored(config_home: ConfigHome) -> None:
+    """Answers that a compaction kept have the counts of the larger context."""
     chain = Chain().ask("go").answer("yes", tokens=90_000).answer("more", tokens=95_000)
     kept = {"anchorUuid": "s", "uuids": ["c1", "c2"], "allUuids": ["c1", "c2"]}
     rows = [
@@ -129,11 +136,11 @@ def test_counts_from_before_a_compaction_show_nothing(config_home: ConfigHome) -
         row["parentUuid"] = f"after-{row['parentUuid']}" if row["parentUuid"] else "s"
         row["timestamp"] = row["timestamp"].replace("09:30", "09:40")
     scanned = scan_file(write_project_session(config_home, [*rows, *after.rows]))
-    assert cost(scanned, RESULT_PIECE) == pytest.approx([2_000], abs=20)
+    assert costs_of_kind(scanned, RESULT_PIECE) == pytest.approx([2_000], abs=20)
 
 
 def test_a_record_without_a_count_has_the_ratio_of_the_session() -> None:
-    """Text at the end of a session, which no answer counted yet."""
+    """It is a text at the end of a session, which no answer has counted yet."""
     scale = TokenScale(2.0, {1: 0.25}, {})
     assert scale.tokens_of_piece(Piece(9, (), RESULT_PIECE, 100)) == 50
     assert scale.tokens_of_piece(Piece(1, (), RESULT_PIECE, 100)) == 25

@@ -1,4 +1,4 @@
-"""The live chain: what a client would send on resume, rule by rule, and on every real session."""
+"""Tests of the live chain: the client's messages on resume, for each rule and every real session."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def chain_ids(path: str) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_rule(case: Case, tmp_path: Path) -> None:
-    """The chain of each small transcript is what client 2.1.329 sent of it."""
+def test_the_chain_of_each_case(case: Case, tmp_path: Path) -> None:
+    """It equals the request of client 2.1.329."""
     assert chain_outline(scan_transcript(write_session(tmp_path, SESSION, case.records))) == (
         case.chain or case.told
     )
 
 
-def test_asides_below_the_leaf_come_along(tmp_path: Path) -> None:
-    """Attachments and notes below the last message are part of the chain, in order of time."""
+def test_attachments_after_the_leaf_are_in_the_chain(tmp_path: Path) -> None:
+    """So are notes after the last message, in order of time."""
     turn = conversation(1)
     below = [
         attachment("late", uuid="t1", parent="r1", ts=9),
@@ -71,8 +71,8 @@ def test_asides_below_the_leaf_come_along(tmp_path: Path) -> None:
     ]
 
 
-def test_asides_of_recovered_results_come_along(tmp_path: Path) -> None:
-    """A hook's attachment that hangs on a result of another parallel branch comes back with it."""
+def test_attachments_of_recovered_results_are_in_the_chain(tmp_path: Path) -> None:
+    """A hook's attachment to a result on another parallel branch is included with the result."""
     case = next(
         case for case in CASES if case.name == "parallel calls come back with their results"
     )
@@ -83,7 +83,7 @@ def test_asides_of_recovered_results_come_along(tmp_path: Path) -> None:
 
 
 def test_the_chain_starts_at_the_boundary(tmp_path: Path) -> None:
-    """After a compaction the boundary itself opens the chain, so that its marks can be read from it."""
+    """After a compaction the boundary is the first record, so that its fields can be read."""
     path = write_session(
         tmp_path,
         SESSION,
@@ -93,7 +93,7 @@ def test_the_chain_starts_at_the_boundary(tmp_path: Path) -> None:
 
 
 def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
-    """Whatever a checkpoint says."""
+    """A checkpoint does not change this."""
     aside = [user("of a sub-agent", uuid="s", parent="r3", isSidechain=True), last_prompt("s")]
     assert chain_ids(write_session(tmp_path, SESSION, [*conversation(2), *aside])) == [
         "r0",
@@ -104,14 +104,14 @@ def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
 
 
 def test_metadata_alone_makes_no_chain(tmp_path: Path) -> None:
-    """A file without linked records, an empty one too, has an empty chain and no turns."""
+    """A file without linked records, even an empty one, has an empty chain and no turns."""
     for content in ([], [last_prompt("x")], [progress(uuid="p", parent=None)], [b"garbage", b""]):
         transcript = scan_transcript(write_session(tmp_path, SESSION, content))
         assert (transcript.chain, transcript.turns, transcript.call_results) == ([], [], {})
 
 
 def test_tool_calls_are_those_that_the_client_sent() -> None:
-    """Of each session, answered calls and those open at the end are as many as client 2.1.329 sent on resume."""
+    """Answered calls and open ones at the end are as many as client 2.1.329 sent on resume."""
     rows = [
         found
         for line in (corpus() / "README.md").read_text().split("\n")
@@ -122,13 +122,13 @@ def test_tool_calls_are_those_that_the_client_sent() -> None:
     for name, _sent_messages, sent in (row.groups() for row in rows):
         transcript = scan_transcript(str(corpus_folder() / name))
         answered = sum(answer is not None for _, answer in transcript.call_results.values())
-        if answered + _open_at_the_end(transcript) != int(sent):
+        if answered + _open_calls_at_end(transcript) != int(sent):
             wrong.append(name)
     assert wrong == []
 
 
-def _open_at_the_end(transcript: Transcript) -> int:
-    """Unanswered calls of the last answer: the client mends those and drops all others."""
+def _open_calls_at_end(transcript: Transcript) -> int:
+    """Return the unanswered calls of the last answer, which the client repairs; it drops all others."""
     count = 0
     for node in reversed(transcript.chain):
         if node.kind == "user":
@@ -137,8 +137,8 @@ def _open_at_the_end(transcript: Transcript) -> int:
     return count
 
 
-def test_results_of_one_instant_stand_in_file_order() -> None:
-    """Recovered results with the same instant: the client orders by place in the file, the SDK by call."""
+def test_results_of_the_same_time_are_in_file_order() -> None:
+    """The client orders recovered results by place in the file, and the SDK by call."""
     path = corpus() / SAME_INSTANT
     chain = scan_transcript(str(path)).chain
     results = [node.number for node in chain if node.results]

@@ -1,4 +1,4 @@
-"""The rules of the live chain, asked of the real client: what it sends of each small transcript on resume."""
+"""Tests of the rules of the live chain in the real client: its request for each small transcript on resume."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.e2e
 
 
 def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """What a request tells, in the words of chain_cases.py, up to the new prompt.
+    """Yield the outline of a request in the words of chain_cases.py.
 
-    The client's own words omitted.
+    It ends at the new prompt and lacks the client's texts.
     """
     for message in messages:
         content = message["content"]
@@ -40,8 +40,8 @@ def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("case", one_in(3, CASES), ids=lambda case: case.name)
-def test_rule(case: Case, tmp_path: Path) -> None:
-    """The newest client, resuming the transcript, sends exactly what the case says."""
+def test_the_client_sends_the_chain_of_each_case(case: Case, tmp_path: Path) -> None:
+    """The newest client resumes the transcript."""
     client = find_client(NEWEST)
     home = ClientHome(tmp_path / "home")
     home.install_session(session_bytes(case.records), SESSION)

@@ -1,4 +1,4 @@
-"""A glance: what the two ends of a file tell, whatever lies between and however the file was cut."""
+"""Tests of a glance: facts from both ends of a file, for any middle and any cut."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ OPENING = summary("lineage", uuid="s", parent=None, ts=100)
 CARD = assistant("card", uuid="c", parent="s", ts=100.001, model="<synthetic>")
 
 
-def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> HeadTail:
-    """A glance at a session file of these records."""
+def glance_at_records(folder: Path, records: Sequence[Record | bytes], **options: Any) -> HeadTail:
+    """Return a glance at a session file of these records."""
     return HeadTail(write_session(folder, SESSION, records, **options))
 
 
@@ -118,31 +118,28 @@ def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> H
         ([CLEAR, TITLE], "Mine"),
     ],
 )
-def test_title(tmp_path: Path, records: list[Record], title: str) -> None:
-    """Custom, generated, summary, first prompt; the last of its kind.
+def test_the_title_of_a_glance(tmp_path: Path, records: list[Record], title: str) -> None:
+    """It is custom, generated, a summary or the first prompt; the last of its kind counts.
 
-    What /clear carried over says so; one line.
+    A title kept by /clear is marked, and it is one line.
     """
-    assert glance(tmp_path, records).title == title
+    assert glance_at_records(tmp_path, records).title == title
 
 
-def test_the_title_of_a_handoff_that_came_in_parts(tmp_path: Path) -> None:
-    """The record that contains all of them is longer than a head.
-
-    That of the hook that gave the first one is not.
-    """
+def test_the_title_of_a_handoff_in_parts(tmp_path: Path) -> None:
+    """The record with all parts is longer than a head. The record of the first hook's part does not count."""
     first, *others = split_into_parts(HANDED + "\n" + "what was said\n" * 2_500)
     told = [hook_success(part, number) for number, part in enumerate([first, *others])]
     whole = attachment("", uuid="h", parent=None)
     whole["attachment"]["content"] = [first, *others]
     whole["rendered"][0]["content"] = "\n".join([first, *others])
-    behind = glance(tmp_path, [TITLE, *told, whole, CLEAR, AI])
+    behind = glance_at_records(tmp_path, [TITLE, *told, whole, CLEAR, AI])
     assert len(session_bytes([*told, whole])) > END_BYTES
     assert behind.title == "fix it \u00b7 handoff"
     odd: list[Record] = [
         {**told[0], "attachment": {**told[0]["attachment"], "stdout": text}} for text in ("x", "[]")
     ]
-    assert glance(tmp_path, [TITLE, *odd, CLEAR]).title == "Mine \u00b7 clear"
+    assert glance_at_records(tmp_path, [TITLE, *odd, CLEAR]).title == "Mine \u00b7 clear"
 
 
 def hook_success(context: str, number: int) -> Record:
@@ -159,29 +156,31 @@ def hook_success(context: str, number: int) -> Record:
     return {**row, "attachment": said}
 
 
-def test_an_answer_before_the_clients_own_records(tmp_path: Path) -> None:
-    """Client 2.1.330 writes 67 KB after the first answer after a start, with models' names in it, but no answer."""
+def test_an_answer_before_long_client_records_is_found(tmp_path: Path) -> None:
+    """Client 2.1.330 writes 67 KB with names of models after the first answer after a start."""
     snapshot = attachment('"model": ' * 8_000, uuid="p", parent="a1")
-    end = glance(tmp_path, [PADDING, *conversation(2), snapshot, PADDING | {"snapshot": {}}])
+    end = glance_at_records(
+        tmp_path, [PADDING, *conversation(2), snapshot, PADDING | {"snapshot": {}}]
+    )
     assert end.model == "claude-opus-4-5"
 
 
 @pytest.mark.parametrize(("recorded", "shown"), [("HEAD", ""), ("", ""), ("main", "main")])
-def test_no_branch_is_shown_where_there_is_none(tmp_path: Path, recorded: str, shown: str) -> None:
-    """The client records HEAD outside a repository. A new session keeps it, no list shows it."""
-    found = glance(tmp_path, [user("a", uuid="a", ts=1, gitBranch=recorded)])
+def test_no_branch_is_shown_outside_a_repository(tmp_path: Path, recorded: str, shown: str) -> None:
+    """The client records HEAD there. A new session keeps it, and no list shows it."""
+    found = glance_at_records(tmp_path, [user("a", uuid="a", ts=1, gitBranch=recorded)])
     assert (found.branch, found.recorded_branch) == (shown, recorded)
 
 
 def test_values_of_both_ends(tmp_path: Path) -> None:
-    """Folder and start from the head, branch, version, tag and end from the tail."""
+    """Folder and start come from the head; branch, version, tag and end come from the tail."""
     first = user(
         "a", uuid="a", ts=1, version="2.1.1", gitBranch="old", cwd="/first", entrypoint="cli"
     )
     later = {"version": "2.1.9", "gitBranch": "new", "cwd": "/last", "entrypoint": "sdk-cli"}
     last = {**assistant("z", uuid="z", parent="a", ts=99), **later}
     tags: list[Record] = [{"type": "tag", "tag": "draft"}, {"type": "tag", "tag": "final"}]
-    found = glance(tmp_path, [first, PADDING, last, *tags], mtime=5)
+    found = glance_at_records(tmp_path, [first, PADDING, last, *tags], mtime=5)
     assert (found.cwd, found.branch, found.version, found.entrypoint) == (
         "/first",
         "new",
@@ -198,70 +197,67 @@ def test_values_of_both_ends(tmp_path: Path) -> None:
 
 
 def test_a_file_without_dates(tmp_path: Path) -> None:
-    """The file's own time stands in; odd instants are none.
-
-    Other ISO forms are brought into the usual one.
-    """
-    assert glance(tmp_path, [TITLE], mtime=0).created == "1970-01-01T00:00:00.000Z"
+    """It has the file's own time. Invalid times are ignored, and other ISO forms are converted."""
+    assert glance_at_records(tmp_path, [TITLE], mtime=0).created == "1970-01-01T00:00:00.000Z"
     odd = [
         {"type": "x", "timestamp": value}
         for value in (7, "soon", "2026-01-31T10:30:00+01:00", None)
     ]
-    found = glance(tmp_path, odd, mtime=0)
+    found = glance_at_records(tmp_path, odd, mtime=0)
     assert found.created == found.ended == "2026-01-31T09:30:00.000Z"
 
 
-def test_the_end_is_the_conversations(tmp_path: Path) -> None:
-    """An older record that was taken over as the last line is not an end, and no session ends before it began."""
+def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
+    """A copied older record as the last line does not count, and no session ends before its start."""
     link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": instant(1)}
-    found = glance(tmp_path, [{**MARK, "timestamp": instant(100)}, OPENING, CARD, link])
+    found = glance_at_records(tmp_path, [{**MARK, "timestamp": instant(100)}, OPENING, CARD, link])
     assert (found.created, found.ended) == (instant(100), instant(100.001))
-    copied = glance(
+    copied = glance_at_records(
         tmp_path, [{**MARK, "timestamp": instant(100)}, user("a", uuid="a", ts=3), link]
     )
     assert (copied.created, copied.ended) == (instant(100), instant(100))
-    assert glance(tmp_path, [TITLE, link]).ended == instant(1)
+    assert glance_at_records(tmp_path, [TITLE, link]).ended == instant(1)
 
 
-def test_a_first_line_longer_than_the_reach(tmp_path: Path) -> None:
-    """Fields in its beginning are still found."""
-    found = glance(
+def test_a_first_line_longer_than_the_head(tmp_path: Path) -> None:
+    """Fields at its start are still found."""
+    found = glance_at_records(
         tmp_path,
         [user("x" * 3 * END_BYTES, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
     )
     assert (found.first_records, found.cwd) == ([], CWD)
     assert (found.ended, found.has_own_turns, found.is_sidechain) == (instant(2), True, False)
     big = user("x" * 3 * END_BYTES, uuid="u", isSidechain=True)
-    assert glance(tmp_path, [big]).is_sidechain
+    assert glance_at_records(tmp_path, [big]).is_sidechain
 
 
 @pytest.mark.parametrize(
     "size",
     [END_BYTES - 1, END_BYTES, END_BYTES + 1, END_BYTES + 2, 2 * END_BYTES, 2 * END_BYTES + 1],
 )
-def test_every_size_around_the_reach(tmp_path: Path, size: int) -> None:
-    """At each size first and last record are whole, and no record is half read."""
+def test_every_size_around_the_head_and_tail(tmp_path: Path, size: int) -> None:
+    """At each size first and last record are complete, and no record is read in part."""
     ends = [custom_title("first"), {**custom_title("last"), "type": "ai-title", "aiTitle": "last"}]
     room = size - len(session_bytes(ends)) - len(line({"pad": ""})) - 1
-    found = glance(tmp_path, [ends[0], {"pad": "x" * room}, ends[1]])
+    found = glance_at_records(tmp_path, [ends[0], {"pad": "x" * room}, ends[1]])
     assert found.size == size
     assert found.first_records[0] == ends[0]
     assert found.last_records[-1] == ends[1]
     assert found.custom_title == "first"
 
 
-def test_a_tail_that_begins_with_a_line(tmp_path: Path) -> None:
-    """A record that fills the reach to the byte is not taken for the rest of one."""
+def test_a_tail_that_starts_at_a_line(tmp_path: Path) -> None:
+    """A record that exactly fills the tail is not treated as a partial one."""
     title = line(custom_title("Exact")) + b"\n"
     filling = b'{"pad":"' + b"x" * (END_BYTES - len(title) - 11) + b'"}\n'
     assert len(title + filling) == END_BYTES
     content: list[Record | bytes] = [PADDING, title[:-1], filling[:-1]]
-    assert glance(tmp_path, content).custom_title == "Exact"
+    assert glance_at_records(tmp_path, content).custom_title == "Exact"
 
 
 @pytest.mark.parametrize("before", [0, 60_000, 1_200_000])
-def test_an_answer_behind_which_much_was_attached(tmp_path: Path, before: int) -> None:
-    """As 2.1.330 writes a first turn: model and tokens are found, and no record of the head is counted twice."""
+def test_an_answer_before_large_attachments(tmp_path: Path, before: int) -> None:
+    """Client 2.1.330 writes a first turn so. Model and tokens are found, and no record counts twice."""
     path = tmp_path / f"{SESSION}.jsonl"
     rows = [
         user("read it", uuid="u"),
@@ -276,8 +272,8 @@ def test_an_answer_behind_which_much_was_attached(tmp_path: Path, before: int) -
     assert context.tokens == 30_000
 
 
-def test_torn_and_foreign_lines(tmp_path: Path) -> None:
-    """Garbage, a byte order mark, CRLF and a torn end don't hide what is around them."""
+def test_damaged_lines_hide_no_record(tmp_path: Path) -> None:
+    """They are garbage, a byte order mark, CRLF or a torn end."""
     path = tmp_path / f"{SESSION}.jsonl"
     content = session_bytes([*conversation(1), TITLE]).replace(b"\n", b"\r\n")
     path.write_bytes(b"\xef\xbb\xbf" + content + b'\xff\n{"torn')
@@ -305,16 +301,16 @@ def test_torn_and_foreign_lines(tmp_path: Path) -> None:
         ([{"continue_metadata": {"continued_at": "soon"}}, *conversation(2)], True, True),
     ],
 )
-def test_whether_anybody_continued(
+def test_was_continued_needs_an_own_prompt(
     tmp_path: Path, records: list[Record], own_turns: bool, touched: bool
 ) -> None:
-    """An original is touched by its first prompt, a derived session by one after it was derived."""
-    found = glance(tmp_path, records)
+    """An original is continued by its first prompt, and a child by a prompt after its creation."""
+    found = glance_at_records(tmp_path, records)
     assert (found.has_own_turns, found.was_continued) == (own_turns, touched)
 
 
-def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
-    """Each once, at every size up to both ends together; None beyond."""
+def test_all_records_of_a_small_file(tmp_path: Path) -> None:
+    """Each is listed once, up to the size of both ends. For a larger file the result is None."""
     for size in (
         100,
         END_BYTES,
@@ -325,7 +321,7 @@ def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
     ):
         first, last = custom_title("first"), assistant("last", uuid="a")
         room = max(0, size - len(session_bytes([first, last])) - len(line({"pad": ""})) - 1)
-        found = glance(tmp_path, [first, {"pad": "x" * room}, last])
+        found = glance_at_records(tmp_path, [first, {"pad": "x" * room}, last])
         whole = [first, {"pad": "x" * room}, last]
         assert found.all_records == (whole if found.size <= 2 * END_BYTES else None)
 
@@ -344,25 +340,22 @@ def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
         ([TITLE, {"pad": "x" * 2 * WIDE_END_BYTES}, TITLE], True, False, 0),
     ],
 )
-def test_listed_sessions(
+def test_which_sessions_are_listed(
     tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int
 ) -> None:
-    """No sub-agent's file, no run of one question, none without a word.
-
-    A long one is taken to hold some.
-    """
-    found = glance(tmp_path, records)
+    """Files of sub-agents, runs of one question and files without text are not. A long file counts as having text."""
+    found = glance_at_records(tmp_path, records)
     assert (found.is_listed, found.is_headless_run, found.prompts) == (listed, helper, prompts)
 
 
-def test_names_that_the_client_gave(tmp_path: Path) -> None:
-    """The agent's last one, and every pull request."""
+def test_names_given_by_the_client(tmp_path: Path) -> None:
+    """They are the agent's last name, and every pull request."""
     links: list[Record] = [
         {"type": "pr-link", "prNumber": n, "prUrl": f"https://GitHub.com/a/b/pull/{n}"}
         for n in (1, 2)
     ]
     agents: list[Record] = [{"type": "agent-name", "agentName": name} for name in ("first", "last")]
-    found = glance(tmp_path, [*conversation(1), *links, *agents])
+    found = glance_at_records(tmp_path, [*conversation(1), *links, *agents])
     assert found.agent_name == "last"
     assert found.pull_requests == {
         "1",
@@ -375,9 +368,11 @@ def test_names_that_the_client_gave(tmp_path: Path) -> None:
 def test_a_title_is_looked_up_without_parsing_other_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the lines that contain the title's kind are parsed, even if they only mention it."""
+    """Only lines that contain the title's kind are parsed, even if they only mention it."""
     said = [user('"custom-title"', uuid="q"), *conversation(2), custom_title("Old"), TITLE]
-    ends = glance(tmp_path, [*said, user('Rename the "custom-title"?', uuid="r"), PADDING, AI])
+    ends = glance_at_records(
+        tmp_path, [*said, user('Rename the "custom-title"?', uuid="r"), PADDING, AI]
+    )
     parsed: list[bytes] = []
 
     def parse_record(body: bytes) -> Record | None:
@@ -390,22 +385,22 @@ def test_a_title_is_looked_up_without_parsing_other_lines(
     assert [json.loads(body)["type"] for body in parsed] == ["custom-title"]
 
 
-def test_a_file_that_is_gone(tmp_path: Path) -> None:
-    """An expected failure that names the file; a folder in its place too."""
+def test_a_missing_file_raises_session_not_found(tmp_path: Path) -> None:
+    """The error names the file. A folder with its name counts too."""
     for path in (tmp_path / "gone.jsonl", tmp_path):
         with pytest.raises(SessionNotFound, match=str(path)):
             HeadTail(str(path))
 
 
-def test_one_line() -> None:
-    """White space of any kind collapses; the cut never leaves a space before the ellipsis."""
+def test_collapse_line_collapses_white_space() -> None:
+    """No space precedes the ellipsis."""
     assert collapse_line(" a\n\u2028 b\u00a0c ", 80) == "a b c"
     assert collapse_line("ab cdef", 4) == "ab\u2026"
     assert collapse_line("abcd", 4) == "abcd"
 
 
-def test_a_child_dated_ahead_counts_as_gone_on_in(tmp_path: Path) -> None:
-    """Its file is older than it says that it is itself: what was said there can't be told from what it began with."""
+def test_a_child_dated_ahead_counts_as_continued(tmp_path: Path) -> None:
+    """Its file is older than its stated time, so later messages can't be recognized."""
     head = {"continue_metadata": {"continued_at": "9999-01-01T00:00:00.000Z"}, "type": "system"}
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes([head, *conversation(2)]))

@@ -1,4 +1,4 @@
-"""The invariants of a written session, each broken once."""
+"""Tests of the invariants of a written session; each is broken once."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def failed_checks(data: bytes, folder: Path, mode: int = 0o600) -> set[str]:
     return {check.name for check in check_session(str(path), SESSION) if not check.ok}
 
 
-def test_a_sound_session_passes(tmp_path: Path) -> None:
-    """Metadata, a prompt, an answered tool call, an answer."""
+def test_a_valid_session_passes_all_checks(tmp_path: Path) -> None:
+    """It has metadata, a prompt, an answered tool call and an answer."""
     assert failed_checks(session_bytes(GOOD), tmp_path) == set()
 
 
@@ -42,23 +42,25 @@ PAIRS = "every tool call has one result"
 PLAIN = {**assistant("x", uuid="b", parent="a"), "message": {"role": "assistant", "content": "x"}}
 
 
-def after(uuid: str, parent: str | None = "d", ts: float | str = 4, **more: Any) -> dict[str, Any]:
-    """A prompt behind the sound session."""
+def prompt_after(
+    uuid: str, parent: str | None = "d", ts: float | str = 4, **more: Any
+) -> dict[str, Any]:
+    """Return a prompt after the valid session."""
     return user("x", uuid=uuid, parent=parent, ts=ts, **more)
 
 
 CASES: dict[str, tuple[list[Any], str]] = {
     "garbage line": ([*GOOD, b"{torn"], "every line is a whole JSON object"),
-    "second root": ([*GOOD, after("e", None)], TREE),
-    "dangling parent": ([*GOOD, after("e", "?")], TREE),
+    "second root": ([*GOOD, prompt_after("e", None)], TREE),
+    "dangling parent": ([*GOOD, prompt_after("e", "?")], TREE),
     "no chain at all": ([GOOD[0]], TREE),
     "parent after child": ([GOOD[0], GOOD[1], GOOD[3], GOOD[2], GOOD[4]], TREE),
     "two branches": ([*GOOD, assistant("x", uuid="e", parent="c", ts=4)], LIVE),
-    "sidechain leaf": ([*GOOD, after("e", isSidechain=True)], LIVE),
-    "id twice": ([*GOOD, after("a")], "record ids are unique"),
-    "time runs back": ([*GOOD, after("e", ts=1)], LATEST),
-    "two are latest": ([*GOOD, after("e", ts=3)], LATEST),
-    "no time": ([*GOOD, after("e", ts="soon")], LATEST),
+    "sidechain leaf": ([*GOOD, prompt_after("e", isSidechain=True)], LIVE),
+    "id twice": ([*GOOD, prompt_after("a")], "record ids are unique"),
+    "time runs back": ([*GOOD, prompt_after("e", ts=1)], LATEST),
+    "two are latest": ([*GOOD, prompt_after("e", ts=3)], LATEST),
+    "no time": ([*GOOD, prompt_after("e", ts="soon")], LATEST),
     "assistant first": ([assistant("x", uuid="a")], "the conversation starts with a user"),
     "result first": (
         [tool_result("t9", uuid="a", parent=None)],
@@ -70,7 +72,7 @@ CASES: dict[str, tuple[list[Any], str]] = {
     "unanswered call": (GOOD[:3], PAIRS),
     "answered twice": ([*GOOD, tool_result("t1", uuid="e", parent="d", ts=4)], PAIRS),
     "foreign session id": (
-        [*GOOD, after("e", session_id="else")],
+        [*GOOD, prompt_after("e", session_id="else")],
         "every record has the session's id",
     ),
 }
@@ -84,7 +86,7 @@ def test_each_broken_invariant_is_named(tmp_path: Path, case: str) -> None:
 
 
 def test_a_torn_file_fails(tmp_path: Path) -> None:
-    """A last line without its ending may be half a line."""
+    """A last line without a line feed may be incomplete."""
     assert "every line is a whole JSON object" in failed_checks(session_bytes(GOOD)[:-1], tmp_path)
 
 
@@ -95,10 +97,7 @@ def test_a_file_that_others_can_read_fails(tmp_path: Path, mode: int) -> None:
 
 
 def test_require_names_every_failure(tmp_path: Path) -> None:
-    """All broken checks stand in one message, by the name that the file would have had.
-
-    None is silence.
-    """
+    """All failed checks are in one message, with the intended file name. Without failures there is no error."""
     require_all_checks([Check("a", ok=True)], "/x/file.jsonl")
     with pytest.raises(CheckFailed, match=r"file\.jsonl was not kept: b; c"):
         require_all_checks(
@@ -111,8 +110,8 @@ def test_require_names_every_failure(tmp_path: Path) -> None:
         )
 
 
-def test_checks_only_read(tmp_path: Path) -> None:
-    """The file is the same afterwards."""
+def test_checks_do_not_change_the_file(tmp_path: Path) -> None:
+    """They only read it."""
     path = tmp_path / "x.tmp"
     path.write_bytes(b"".join(line(record) + b"\n" for record in GOOD))
     before = path.read_bytes(), os.stat(path).st_mtime_ns

@@ -1,4 +1,4 @@
-"""Linear: one record after the other, and each call answered once, in the user's turn after it."""
+"""Tests of linear order: one record after the other, and each call answered once in the next user turn."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from resume_hooks.transcripts.nodes import Node, make_node
 from tests.builders import assistant, attachment, call, result, system, user
 
 
-def chain(story: str) -> list[Node]:
-    """Nodes of a story in words.
+def chain_of_story(story: str) -> list[Node]:
+    """Return the nodes of a story in words.
 
-    ``u`` a prompt, ``m`` a remark, ``s`` a note, ``+`` an attachment, ``1:a,b`` an answer of the
-    message 1 that calls a and b, ``=a,b`` their results, ``1:`` an answer in text.
+    ``u`` is a prompt, ``m`` a remark, ``s`` a note, ``+`` an attachment, ``1:a,b`` an answer of
+    message 1 that calls a and b, ``=a,b`` their results, and ``1:`` an answer in text.
     """
     nodes = []
     for number, word in enumerate(story.split()):
@@ -44,9 +44,9 @@ def chain(story: str) -> list[Node]:
     return nodes
 
 
-def order(story: str) -> str:
-    """The places of the records in the row."""
-    return " ".join(str(node.number) for node in linearize_chain(chain(story)).nodes)
+def linear_order(story: str) -> str:
+    """Return the places of the records in linear order."""
+    return " ".join(str(node.number) for node in linearize_chain(chain_of_story(story)).nodes)
 
 
 def dropped_calls_of(row: LinearChain) -> str:
@@ -72,10 +72,10 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("name", ORDERS)
-def test_the_order(name: str) -> None:
-    """An answer's own records, then their results, each with the remarks that came after it."""
+def test_results_follow_their_answer(name: str) -> None:
+    """An answer's own records come first, then their results, each with its later remarks."""
     story, wanted = ORDERS[name]
-    assert order(story) == wanted
+    assert linear_order(story) == wanted
 
 
 PAIRS = {
@@ -104,10 +104,10 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_records_that_no_api_accepts(name: str) -> None:
-    """Calls and results without a counterpart are dropped. At the end they wait for an answer."""
+def test_records_that_no_api_accepts_are_dropped(name: str) -> None:
+    """They are calls and results without a counterpart. Calls at the end wait for an answer."""
     story, gone, waiting = PAIRS[name]
-    row = linearize_chain(chain(story))
+    row = linearize_chain(chain_of_story(story))
     assert (dropped_calls_of(row), row.open_calls) == (gone, waiting)
     assert sorted(node.number for node in row.nodes) == list(range(len(story.split())))
 
@@ -126,10 +126,10 @@ SETTLED = {
 
 
 @pytest.mark.parametrize("name", SETTLED)
-def test_the_longest_valid_beginning(name: str) -> None:
-    """The number of first records such that no call is open and no answer is cut, for each end."""
+def test_largest_valid_count(name: str) -> None:
+    """It is the number of first records without an open call or a cut answer, for each end."""
     story, counts = SETTLED[name]
-    row = linearize_chain(chain(story))
+    row = linearize_chain(chain_of_story(story))
     assert [largest_valid_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
     assert largest_valid_count(row, 0) == 0
 
@@ -145,7 +145,7 @@ FORWARD = {
 
 
 @pytest.mark.parametrize("name", FORWARD)
-def test_where_it_settles_next(name: str) -> None:
-    """The least number of records from there on that can stand alone."""
+def test_smallest_valid_count(name: str) -> None:
+    """It is the least number of records from there on that is valid alone."""
     story, start, expected = FORWARD[name]
-    assert smallest_valid_count(linearize_chain(chain(story)), start) == expected
+    assert smallest_valid_count(linearize_chain(chain_of_story(story)), start) == expected

@@ -1,4 +1,4 @@
-"""Lines: what is read joins to the file's bytes again, whatever the bytes, in memory bounded by the longest line."""
+"""Tests of reading lines: they join to the file's bytes, and memory is limited by the longest line."""
 
 from __future__ import annotations
 
@@ -42,17 +42,14 @@ MEGABYTE = 1024 * 1024
         ('{"a":"\u2028\u2029\x85"}\n'.encode(), 0, '{"a":"\u2028\u2029\x85"}'.encode(), False),
     ],
 )
-def test_body(raw: bytes, offset: int, body: bytes, torn: bool) -> None:
-    """A body is the line without LF or CRLF, and without a byte order mark at the start of the file only."""
+def test_the_body_of_a_line(raw: bytes, offset: int, body: bytes, torn: bool) -> None:
+    """It lacks LF or CRLF, and a byte order mark only at the start of the file."""
     line = Line(0, offset, raw)
     assert (line.body, line.is_torn) == (body, torn)
 
 
 def test_every_corpus_file_round_trips() -> None:
-    """Every file of the corpus, sub-agents and stubs too, joins to identical bytes.
-
-    Its tail is its end.
-    """
+    """Every file, also of sub-agents and stubs, joins to identical bytes. The tail is its end."""
     files = sorted(corpus().rglob("*.jsonl"))
     assert len(files) > 100
     for file in files:
@@ -64,11 +61,8 @@ def test_every_corpus_file_round_trips() -> None:
         assert [line.raw for line in tail] == [line.raw for line in lines][len(lines) - len(tail) :]
 
 
-def test_memory_is_bounded_by_the_longest_line(tmp_path: Path) -> None:
-    """Of eight 60 MB lines one is held, one is being read, and that twice while it grows.
-
-    Never all.
-    """
+def test_memory_is_limited_by_the_longest_line(tmp_path: Path) -> None:
+    """Of eight 60 MB lines, at most one is held and one is read, which needs twice its size."""
     path = tmp_path / "huge.jsonl"
     with path.open("wb") as stream:
         for _ in range(8):
@@ -91,8 +85,8 @@ BYTES = st.lists(
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _small_steps() -> object:
-    """Pieces of a few bytes, so that lines lie across many of them."""
+def _read_in_small_steps() -> object:
+    """Read pieces of a few bytes, so that lines span many of them."""
     patch = pytest.MonkeyPatch()
     patch.setattr(lines, "STEP_BYTES", 4)
     patch.setattr(lines, "SEARCH_CHUNK_BYTES", 16)
@@ -100,24 +94,24 @@ def _small_steps() -> object:
     patch.undo()
 
 
-def lines_of(content: bytes) -> list[Line]:
-    """Every line as the whole file tells it."""
+def read_all_lines(content: bytes) -> list[Line]:
+    """Return every line of the whole file."""
     return list(read_lines(io.BytesIO(content)))
 
 
 @given(BYTES, st.data())
-def test_backwards(content: bytes, data: st.DataObject) -> None:
-    """The lines before any byte are the same as forwards; a line that is cut there ends there."""
+def test_read_lines_backwards(content: bytes, data: st.DataObject) -> None:
+    """The lines before any byte are the same as forwards. A line that is cut there ends there."""
     end = data.draw(st.integers(0, len(content)))
     found = list(read_lines_backwards(io.BytesIO(content), end))[::-1]
-    assert [line[1:] for line in found] == [line[1:] for line in lines_of(content[:end])]
+    assert [line[1:] for line in found] == [line[1:] for line in read_all_lines(content[:end])]
     assert {line.number for line in found} <= {-1}
 
 
 @given(BYTES)
-def test_numbers(content: bytes) -> None:
-    """In whatever order they are asked for, numbers and places are those of the whole file."""
-    stream, lines = io.BytesIO(content), lines_of(content)
+def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
+    """Numbers and offsets are those of the whole file."""
+    stream, lines = io.BytesIO(content), read_all_lines(content)
     asked = LineNumbers(len(content))
     for line in lines[::-1]:
         assert asked.offset_of_line(stream, line.number) == line.offset
@@ -128,12 +122,12 @@ def test_numbers(content: bytes) -> None:
 
 
 @given(BYTES, st.data())
-def test_by_content(content: bytes, data: st.DataObject) -> None:
-    """The last line that contains the words between two places; where any byte's line begins."""
+def test_find_a_line_by_its_content(content: bytes, data: st.DataObject) -> None:
+    """It is the last line with the words between two offsets. The start of any byte's line is found too."""
     floor = data.draw(st.integers(0, len(content)))
     end = data.draw(st.integers(floor, len(content)))
     place = content.rfind(b"needle", floor, end)
-    starts = [line.offset for line in lines_of(content)]
+    starts = [line.offset for line in read_all_lines(content)]
     expected = max((start for start in starts if start <= place), default=-1)
     assert find_last_line_with(io.BytesIO(content), b"needle", end, floor) == expected
     if end < len(content):
@@ -142,8 +136,8 @@ def test_by_content(content: bytes, data: st.DataObject) -> None:
         )
 
 
-def test_a_file_that_grows(tmp_path: Path) -> None:
-    """Lines after the size at opening are not read."""
+def test_lines_after_the_opened_size_are_not_read(tmp_path: Path) -> None:
+    """The file grows meanwhile."""
     path = tmp_path / "x"
     path.write_bytes(b"one\ntwo\nthr")
     with open_transcript(str(path)) as stream:
@@ -161,8 +155,8 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
         assert next(read_lines_backwards(stream, 11)).raw == b"thr"
 
 
-def test_a_file_that_shrinks_or_is_gone(tmp_path: Path) -> None:
-    """Told in a sentence."""
+def test_a_truncated_or_missing_file_is_reported(tmp_path: Path) -> None:
+    """The error is a sentence."""
     path = tmp_path / "x"
     path.write_bytes(b"one\n")
     with (
@@ -180,14 +174,14 @@ def test_a_file_that_shrinks_or_is_gone(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=60) | st.text("\na", max_size=60).map(str.encode))
-def test_as_reading_all_of_them(tmp_path: Path, content: bytes) -> None:
-    """Whether the last one has an ending or not; 0 of nothing."""
+def test_measure_longest_line_equals_reading_all_lines(tmp_path: Path, content: bytes) -> None:
+    """The last one may lack a line feed. An empty file has 0."""
     path = tmp_path / "file"
     path.write_bytes(content)
     assert measure_longest_line(str(path)) == max(map(len, content.split(b"\n")))
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """The caller's to tell."""
+def test_measure_longest_line_raises_file_not_found(tmp_path: Path) -> None:
+    """The caller reports it."""
     with pytest.raises(FileNotFoundError):
         measure_longest_line(str(tmp_path / "gone"))

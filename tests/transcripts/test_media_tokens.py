@@ -1,7 +1,4 @@
-"""Media: what images and documents cost, by their size in pixels or pages.
-
-Torn data costs the most it can.
-"""
+"""Tests of the cost of images and documents by pixels or pages. Damaged data has the maximum cost."""
 
 from __future__ import annotations
 
@@ -46,8 +43,8 @@ FORMS = {
 }
 
 
-def block(data: bytes, kind: str = "image") -> Record:
-    """A block that holds ``data``."""
+def media_block(data: bytes, kind: str = "image") -> Record:
+    """Return a block with ``data``."""
     return {
         "type": kind,
         "source": {"type": "base64", "media_type": "x", "data": base64.b64encode(data).decode()},
@@ -55,18 +52,18 @@ def block(data: bytes, kind: str = "image") -> Record:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_size_of_each_format(form: str) -> None:
-    """Width and height out of the first bytes; 640 x 480 pixels cost 410 tokens."""
+def test_the_size_of_each_image_format(form: str) -> None:
+    """Width and height come from the first bytes. 640 x 480 pixels cost 410 tokens."""
     assert image_size(FORMS[form] + b"rest") == ImageSize(640, 480)
-    assert media_tokens(block(FORMS[form] + b"rest")) == 410
+    assert media_tokens(media_block(FORMS[form] + b"rest")) == 410
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_torn_images_cost_the_most(form: str) -> None:
-    """Where the size is cut off it can't be told, and nothing is invented."""
+def test_truncated_images_have_the_maximum_cost(form: str) -> None:
+    """Their size is missing."""
     for end in (0, 3, 8):
         assert image_size(FORMS[form][:end]) is None
-        assert media_tokens(block(FORMS[form][:end])) == MAX_IMAGE_TOKENS
+        assert media_tokens(media_block(FORMS[form][:end])) == MAX_IMAGE_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -82,16 +79,16 @@ def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None
 @pytest.mark.parametrize(
     ("form", "end"), [("png", 20), ("jpeg", 40), ("webp extended", 25), ("webp lossless", 20)]
 )
-def test_a_size_that_is_cut_through_is_none(form: str, end: int) -> None:
-    """The first half of a number is not a number."""
+def test_a_truncated_size_is_none(form: str, end: int) -> None:
+    """A part of a number is not a number."""
     assert image_size(FORMS[form][:end]) is None
 
 
 def test_documents_cost_by_page() -> None:
-    """Pages that a PDF names in the open; at least one; a plain text by its length."""
+    """A PDF has at least one page. A plain text costs by its length."""
     pages = b"%PDF-1.4 /Type /Pages /Type /Page /Type/Page\n /Type /Page>>"
-    assert media_tokens(block(pages, "document")) == 3 * TOKENS_PER_PAGE
-    assert media_tokens(block(b"%PDF-1.7 compressed", "document")) == TOKENS_PER_PAGE
+    assert media_tokens(media_block(pages, "document")) == 3 * TOKENS_PER_PAGE
+    assert media_tokens(media_block(b"%PDF-1.7 compressed", "document")) == TOKENS_PER_PAGE
     text = {
         "type": "document",
         "source": {"type": "text", "media_type": "text/plain", "data": "x" * 400},
@@ -102,7 +99,7 @@ def test_documents_cost_by_page() -> None:
 @pytest.mark.parametrize(
     "source", [None, "x", {}, {"type": "url", "url": "https://x"}, {"data": 5}, {"data": "\u00e4!"}]
 )
-def test_odd_sources_do_not_crash(source: object) -> None:
+def test_invalid_sources_are_accepted(source: object) -> None:
     """Invalid base64 has no size."""
     assert media_tokens({"type": "image", "source": source}) in {0, MAX_IMAGE_TOKENS}
     assert media_tokens({"type": "document", "source": source}) in {0, TOKENS_PER_PAGE}
@@ -112,6 +109,6 @@ def test_odd_sources_do_not_crash(source: object) -> None:
     start=st.sampled_from([form[:end] for form in FORMS.values() for end in (2, 8, 16, 30)]),
     rest=st.binary(max_size=90),
 )
-def test_any_bytes_are_read(start: bytes, rest: bytes) -> None:
-    """Whatever follows a format's opening, there is an answer, and a finite one."""
-    assert 0 <= media_tokens(block(start + rest)) <= MAX_IMAGE_TOKENS
+def test_any_bytes_have_a_finite_cost(start: bytes, rest: bytes) -> None:
+    """They follow a format's first bytes."""
+    assert 0 <= media_tokens(media_block(start + rest)) <= MAX_IMAGE_TOKENS

@@ -1,4 +1,4 @@
-"""A text in parts: each fits a hook, they end where lines end, and put together they are the text to the letter."""
+"""Tests of a text in parts: each fits a hook and ends at a line end, and together they are the exact text."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ TEXTS = (
 
 
 @given(TEXTS, st.randoms(use_true_random=False))
-def test_any_text_is_whole_again(text: str, random: object) -> None:
-    """In whatever order its parts came, among texts of others."""
+def test_parts_join_to_the_original_text(text: str, random: object) -> None:
+    """They may be in any order, between other texts."""
     parts = split_into_parts(text)
     assert 1 <= len(parts) <= MAX_PARTS
     assert max(map(utf16_length, parts)) <= MAX_PART_UNITS < CLIENT
@@ -41,13 +41,13 @@ def test_any_text_is_whole_again(text: str, random: object) -> None:
 
 
 def test_a_single_part_has_no_number() -> None:
-    """This is exact to the last UTF-16 unit that a part can contain."""
+    """This is exact to the last UTF-16 unit of a part."""
     assert split_into_parts("x" * MAX_PART_UNITS) == ["x" * MAX_PART_UNITS]
     assert len(split_into_parts("x" * (MAX_PART_UNITS + 1))) == 2
 
 
-def test_each_states_which_it_is() -> None:
-    """The first behind its first line, which readers know a session's beginning by."""
+def test_each_part_has_its_number() -> None:
+    """In the first it follows the first line, by which readers recognize an opening."""
     head = f"{AFTER_CLEAR_BEGINNING}that left this:"
     lines = [f"{number:04} {'word ' * 20}" for number in range(250)]
     first, second, third = split_into_parts("\n".join([head, *lines]))
@@ -62,7 +62,7 @@ def test_each_states_which_it_is() -> None:
 
 @pytest.mark.parametrize("letter", ["x", "ü", "\U0001f680"])
 def test_a_line_longer_than_a_part_is_cut(letter: str) -> None:
-    """Where a sentence ends, or a word, if that is near; else anywhere, but in no letter."""
+    """It is cut after a sentence or a word if one is near, and never inside a character."""
     line = letter * (15_000 // utf16_length(letter))
     assert "".join(part.split("\n", 1)[1] for part in split_into_parts(line)) == line
     first, second = split_into_parts("a b c. " * 2_000)
@@ -70,15 +70,15 @@ def test_a_line_longer_than_a_part_is_cut(letter: str) -> None:
     assert second.split("\n", 1)[1].startswith("a b")
 
 
-def test_long_lines_are_cut_where_the_parts_would_not_suffice() -> None:
+def test_long_lines_are_cut_if_there_are_too_few_parts() -> None:
     """Lines of 6,000 characters would need a part each."""
     text = "\n".join(["x" * 6_000] * 6)
     assert len(split_into_parts(text)) == MAX_PARTS
     assert join_parts(split_into_parts(text)) == [text]
 
 
-def test_a_part_that_never_came() -> None:
-    """The others are one text; one that only looks like a part of ours in its middle is none."""
+def test_parts_join_without_a_missing_one() -> None:
+    """A text that only contains something like a part does not count."""
     parts = split_into_parts("\n".join(f"line {number:05}" for number in range(2_000)))
     assert len(parts) == 3
     (text,) = join_parts([parts[2], parts[0]])

@@ -1,4 +1,4 @@
-"""Placeholders: worded as docs/contracts.md has it, known again, and never longer than what they stand for."""
+"""Tests of placeholders: their documented wording, their recognition, and their length."""
 
 from __future__ import annotations
 
@@ -51,11 +51,8 @@ THEIRS = {
 """What aichat 1.x leaves in a session, by what it stands for."""
 
 
-def test_the_wording() -> None:
-    """Tool and size first, then where the original is.
-
-    A reason only where the kind doesn't say it.
-    """
+def test_the_wording_of_placeholders() -> None:
+    """Tool and size come first, then the original's place. A reason is given only if the kind does not imply it."""
     assert placeholders.result_placeholder("Read", 12_345, AT) == (
         "[Results from Read tool suppressed - original content was 12,345 characters; original: 5e12a303:42]"
     )
@@ -68,10 +65,10 @@ def test_the_wording() -> None:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_each_kind_is_known_again(kind: str) -> None:
-    """By itself, and between the ends of a paste or behind the head of a command.
+def test_each_kind_of_placeholder_is_recognized(kind: str) -> None:
+    """It may be alone, between the ends of a paste, or after the start of a command.
 
-    Never under the shortest length.
+    None is below the minimum length.
     """
     for size in (1, 999, 12_345_678):
         text = MAKERS[kind](size, AT, "why")
@@ -83,7 +80,7 @@ def test_each_kind_is_known_again(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", THEIRS)
-def test_those_of_another_tool_are_known(kind: str) -> None:
+def test_placeholders_of_another_tool_are_recognized(kind: str) -> None:
     """A notice of aichat is never trimmed again, because it leads to the original."""
     assert contains_placeholder(THEIRS[kind])
     assert was_trimmed(THEIRS[kind])
@@ -102,8 +99,8 @@ def test_those_of_another_tool_are_known(kind: str) -> None:
         "the original was long (original was blue).",
     ],
 )
-def test_false_placeholders(text: str) -> None:
-    """Text that quotes a placeholder far inside, or resembles one, can be trimmed."""
+def test_false_placeholders_are_not_recognized(text: str) -> None:
+    """A text that quotes or resembles a placeholder can be trimmed."""
     assert not contains_placeholder(text)
     assert not is_placeholder(text)
 
@@ -111,22 +108,22 @@ def test_false_placeholders(text: str) -> None:
 @pytest.mark.parametrize(
     "behind", ["\nprinted behind it", " printed behind it", "\n]", "x" * 2_000 + "]"]
 )
-def test_text_after_a_placeholder_is_not_ours(behind: str) -> None:
+def test_a_placeholder_with_text_after_it_is_not_recognized(behind: str) -> None:
     """A program can print a placeholder first."""
     assert not is_placeholder(f"{placeholders.result_placeholder('Bash', 12_345, AT)}{behind}")
 
 
 @given(name=st.text(max_size=300))
-def test_a_name_out_of_a_transcript_breaks_none(name: str) -> None:
-    """Whatever a tool is called, the placeholder is one bracketed line that is known again."""
+def test_any_tool_name_gives_a_valid_placeholder(name: str) -> None:
+    """It is one line in brackets that is recognized."""
     text = placeholders.result_placeholder(name, 5, AT)
     assert is_placeholder(text)
     assert text.count("[") == text.count("]") == 1
     assert "\n" not in text
 
 
-def test_answers_are_told_from_other_placeholders() -> None:
-    """Only what the model said counts towards the first N answers."""
+def test_placeholders_of_answers_are_distinguished() -> None:
+    """Only the model's texts count towards the first N answers."""
     assert is_response_placeholder(placeholders.response_placeholder(900, AT))
     assert is_response_placeholder(THEIRS["answer"])
     assert not is_response_placeholder(placeholders.result_placeholder("Read", 900, AT))
@@ -134,7 +131,7 @@ def test_answers_are_told_from_other_placeholders() -> None:
 
 @pytest.mark.parametrize("size", range(60, 120))
 def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome, size: int) -> None:
-    """Outputs, commands, pastes and answers of every critical length, with no threshold: shorter, or left alone."""
+    """Outputs, commands, pastes and answers of every critical length become shorter or stay, without a threshold."""
     chain = (
         Chain()
         .ask("p" * (800 + size))
@@ -152,8 +149,8 @@ def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome,
 
 
 @pytest.mark.parametrize("kind", ["result", "answer"])
-def test_a_session_of_another_tool_stays_as_it_was_cut(config_home: ConfigHome, kind: str) -> None:
-    """Trimming a child that aichat made takes no notice away."""
+def test_notices_of_another_tool_are_not_trimmed(config_home: ConfigHome, kind: str) -> None:
+    """The child was made by aichat."""
     chain = Chain().ask().tool("t1", "Read", THEIRS[kind]).answer(THEIRS[kind]).turns(1)
     path = write_project_session(config_home, chain, SESSION)
     assert plan_trim_of_file(config_home, path, threshold=0, assistant=9).choices == ()

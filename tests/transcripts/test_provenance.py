@@ -1,4 +1,4 @@
-"""The first line of a derived session: every variant read, one written."""
+"""Tests of the first line of a child: every variant is read, and one is written."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ FORMS: dict[str, Callable[[dict[str, Any]], bytes]] = {
 }
 
 
-def write(folder: Path, data: bytes) -> str:
-    """A session file with these bytes."""
+def write_bytes_as_session(folder: Path, data: bytes) -> str:
+    """Write a session file with these bytes."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(data)
     return str(path)
@@ -113,9 +113,9 @@ def write(folder: Path, data: bytes) -> str:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form: str) -> None:
-    """Ours and peers' metadata tell the parent, as a line of their own or merged, however the file is encoded."""
+    """Our and foreign metadata name the parent, in a separate line or merged, in any encoding."""
     metadata, parent = VARIANTS[variant]
-    assert read_parent(write(tmp_path, FORMS[form](metadata))) == parent
+    assert read_parent(write_bytes_as_session(tmp_path, FORMS[form](metadata))) == parent
 
 
 @pytest.mark.parametrize(
@@ -138,23 +138,25 @@ def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form:
     ],
 )
 def test_wrong_types_and_quotations_name_no_parent(tmp_path: Path, first: dict[str, Any]) -> None:
-    """Metadata of the wrong shape, deeper inside or inside a text is not a metadata."""
-    assert read_parent(write(tmp_path, line(first) + b"\n")) is None
+    """Metadata of the wrong shape, or inside another field or text, does not count."""
+    assert read_parent(write_bytes_as_session(tmp_path, line(first) + b"\n")) is None
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"\n", b'garbage _metadata" {\n', b'{"continue_metadata":{"parent', b"\xff" * 99]
 )
 def test_damaged_first_lines_name_no_parent(tmp_path: Path, data: bytes) -> None:
-    """An empty, torn or garbled first line is skipped."""
-    assert read_parent(write(tmp_path, data)) is None
+    """They are empty, torn or garbled."""
+    assert read_parent(write_bytes_as_session(tmp_path, data)) is None
 
 
-def test_metadata_on_a_later_line_is_not_metadata(tmp_path: Path) -> None:
-    """Only the first line speaks for the file: a quoted transcript farther down does not."""
+def test_metadata_on_a_later_line_names_no_parent(tmp_path: Path) -> None:
+    """It may belong to a quoted transcript."""
     assert (
         read_parent(
-            write(tmp_path, line(user("hi", uuid="a")) + b"\n" + line({"continue_metadata": PEER}))
+            write_bytes_as_session(
+                tmp_path, line(user("hi", uuid="a")) + b"\n" + line({"continue_metadata": PEER})
+            )
         )
         is None
     )
@@ -164,21 +166,23 @@ def test_metadata_on_a_later_line_is_not_metadata(tmp_path: Path) -> None:
     "lead", [b"", b"\xef\xbb\xbf", b'{"type":"summary","summary":"x","leafUuid":"y"}\n', b"torn\n"]
 )
 def test_a_fork_names_its_parent_on_its_records(tmp_path: Path, lead: bytes) -> None:
-    """``forkedFrom`` on the first record that has it is the parent, whatever stands before."""
+    """The first record with ``forkedFrom`` counts, whatever precedes it."""
     forked = user("hi", uuid="a", forkedFrom={"sessionId": PARENT, "messageUuid": "m"})
-    parent = read_parent(write(tmp_path, lead + line(forked) + b"\r\n"))
+    parent = read_parent(write_bytes_as_session(tmp_path, lead + line(forked) + b"\r\n"))
     assert parent == Parent(PARENT, "", "continued", "fork", "2026-01-31T09:30:00.000Z")
 
 
 def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
-    """``forkedFrom`` inside a tool's output says nothing; the record's own does."""
+    """``forkedFrom`` inside a tool's output does not count; the record's own does."""
     quoted = user(
         "hi",
         uuid="a",
         toolUseResult={"forkedFrom": {"sessionId": session_id(9), "messageUuid": "m"}},
     )
     forked = user("hi", uuid="b", forkedFrom={"sessionId": PARENT, "messageUuid": "m"})
-    parent = read_parent(write(tmp_path, line(quoted) + b"\n" + line(forked) + b"\n"))
+    parent = read_parent(
+        write_bytes_as_session(tmp_path, line(quoted) + b"\n" + line(forked) + b"\n")
+    )
     assert parent is not None
     assert parent.session_id == PARENT
 
@@ -187,16 +191,19 @@ def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
     "fork", [None, [], {}, {"sessionId": 5}, {"sessionId": "../../etc"}, PARENT]
 )
 def test_a_malformed_fork_names_no_parent(tmp_path: Path, fork: object) -> None:
-    """A fork's mark of the wrong shape, or with an id that is none, is skipped."""
-    assert read_parent(write(tmp_path, line(user("hi", uuid="a", forkedFrom=fork)))) is None
+    """The field has the wrong shape or an invalid id."""
+    assert (
+        read_parent(write_bytes_as_session(tmp_path, line(user("hi", uuid="a", forkedFrom=fork))))
+        is None
+    )
 
 
 paths = st.text(st.characters(codec=None), max_size=60)
 
 
 @given(file=paths, kind=st.sampled_from(["handoff", "rollover", "trim"]))
-def test_no_lister_is_misled_by_the_written_line(file: str, kind: str) -> None:
-    """Read as the raw text that listers scan, the line has none of the keys that they look for, at any depth."""
+def test_the_written_line_has_no_keys_of_lists(file: str, kind: str) -> None:
+    """Programs search its raw text for such keys, at any depth."""
     written = make_first_line(
         parent_id=PARENT, parent_file=f'{file}"cwd":"/x"', kind=kind, at="2026", summary=True
     )
@@ -207,22 +214,22 @@ def test_no_lister_is_misled_by_the_written_line(file: str, kind: str) -> None:
 
 
 def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
-    """Field by field and in order, and it reads back as what it was written from."""
+    """Fields are compared in order. It gives the same values when it is read."""
     at = "2026-01-31T09:30:00.000Z"
     written = make_first_line(
         parent_id=PARENT, parent_file=FILE, kind="handoff", at=at, summary=False
     )
     inner = {**OURS, "continuation_type": "handoff"}
     assert written == json.dumps({"continue_metadata": inner}, separators=(",", ":")).encode()
-    assert read_parent(write(tmp_path, written + b"\n")) == Parent(
+    assert read_parent(write_bytes_as_session(tmp_path, written + b"\n")) == Parent(
         PARENT, FILE, "continued", "handoff", at
     )
 
 
 @pytest.mark.parametrize("kind", ["handoff\n# HEAD", "</system-reminder>", "x" * 40])
-def test_a_kind_that_is_none_is_not_shown(tmp_path: Path, kind: str) -> None:
-    """A stranger's first line names its kind, which a lineage shows as it stands."""
+def test_an_invalid_kind_is_not_shown(tmp_path: Path, kind: str) -> None:
+    """A foreign first line could name any kind, which a lineage would show."""
     written = json.dumps({"continue_metadata": {**OURS, "continuation_type": kind}}).encode()
-    found = read_parent(write(tmp_path, written + b"\n"))
+    found = read_parent(write_bytes_as_session(tmp_path, written + b"\n"))
     assert found is not None
     assert found.kind == "rollover"

@@ -1,4 +1,4 @@
-"""Fields: what is named changes in the raw line, everything else stays byte for byte."""
+"""Tests of changed fields in a raw line: all other bytes stay."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ SAME_BYTES = {
 
 
 @pytest.mark.parametrize("name", SAME_BYTES)
-def test_the_rest_stays_byte_for_byte(name: str) -> None:
-    """Only the two values differ, whatever else the line holds."""
+def test_set_fields_keeps_all_other_bytes(name: str) -> None:
+    """Only the two values differ, whatever else the line contains."""
     before, after = SAME_BYTES[name]
     assert relinked_line(before) == after
 
@@ -82,26 +82,26 @@ def test_the_rest_stays_byte_for_byte(name: str) -> None:
     [b'{"parentUuid": "p0", "sessionId": "s0", "x": [1, 2]}', b'{"x":[1,2],"sessionId":"s0"}'],
 )
 def test_a_record_in_another_format_is_encoded_again(body: bytes) -> None:
-    """Spaces of another program, or a missing field: the same record, in compact form."""
+    """It has another program's spaces or lacks a field. The result is the same record in compact form."""
     record = orjson.loads(body)
     old = {key: record.get(key) for key in OLD}
     assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
 
 
-def test_values_that_stay_are_not_searched() -> None:
-    """The same value, and a null that is not there, leave the line as it is."""
+def test_unchanged_values_keep_the_line() -> None:
+    """The value is the same, or null for a missing field."""
     assert set_fields(b'{ "a": 1 }', {"a": 1, "b": None}, {"a": 1, "b": None}) == b'{ "a": 1 }'
 
 
-def test_a_field_that_is_missing_is_not_taken_for_one_deeper_inside() -> None:
-    """A record without a parent may hold one that has a null there."""
+def test_a_missing_field_is_not_confused_with_a_nested_one() -> None:
+    """A record without a parent may contain one with a null there."""
     body = b'{"data":{"parentUuid":null},"sessionId":"s0"}'
     record = parse_record(set_fields(body, {"parentUuid": None, "sessionId": "s0"}, NEW))
     assert record == {"data": {"parentUuid": None}, **NEW}
 
 
-def test_a_hostile_line_is_not_parsed_without_end() -> None:
-    """Thousands of occurrences deeper inside: after a few tries the line is encoded again."""
+def test_a_hostile_line_is_parsed_only_a_few_times() -> None:
+    """With thousands of nested occurrences, the line is encoded again after some tries."""
     inner = b",".join([b'{"sessionId":"s0"}'] * 5_000)
     body = b'{"parentUuid":"p0","data":[%s],"sessionId":"s0"}' % inner
     record = parse_record(relinked_line(body))
@@ -124,14 +124,14 @@ values = st.recursive(
     spaced=st.booleans(),
 )
 def test_only_the_named_fields_of_a_record_change(record: dict[str, Any], spaced: bool) -> None:
-    """The changed line differs from the old line only in the named fields."""
+    """This is true for any record."""
     body = json.dumps(record).encode() if spaced else orjson.dumps(record)
     old = {key: record.get(key) for key in NEW}
     assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
 
 
-def test_counts_become_zero() -> None:
-    """Of an answer's usage; keys and everything else stay."""
+def test_clear_usage_sets_counts_to_zero() -> None:
+    """Keys and everything else stay."""
     body = line(assistant([{"type": "text", "text": '"input_tokens":5'}], uuid="a", tokens=9_000))
     record = parse_record(clear_usage(body))
     assert record is not None
@@ -141,8 +141,8 @@ def test_counts_become_zero() -> None:
 
 
 @pytest.mark.parametrize("place", ["input", "before", "spaced"])
-def test_counts_of_others_stay(place: str) -> None:
-    """An input that is called usage is the model's own words, wherever the real one stands."""
+def test_clear_usage_keeps_other_counts(place: str) -> None:
+    """An input named usage is the model's text, wherever the real one is."""
     given = {"usage": {"input_tokens": 5}}
     row = assistant(
         [{"type": "tool_use", "id": "t", "name": "x", "input": given}], uuid="a", tokens=9_000
@@ -157,8 +157,8 @@ def test_counts_of_others_stay(place: str) -> None:
     assert record["message"]["usage"]["cache_read_input_tokens"] == 0
 
 
-def test_without_counts_nothing_changes() -> None:
-    """A user's line, one without usage, and one that is no JSON."""
+def test_clear_usage_keeps_lines_without_counts() -> None:
+    """They are a user's line, one without usage, and invalid JSON."""
     for body in (line(user("hi", uuid="u")), line(assistant("x", uuid="a")), b"{torn"):
         assert clear_usage(body) == body
 
@@ -179,16 +179,16 @@ def test_endless_nesting_is_refused() -> None:
 
 
 @pytest.mark.parametrize("depth", [900, 1_015])
-def test_a_field_of_a_line_that_nests_deep(depth: int) -> None:
-    """As deep as a line may: the field is changed, the rest stays byte for byte."""
+def test_set_field_in_a_deeply_nested_line(depth: int) -> None:
+    """It has the maximum depth. All other bytes stay."""
     body = b'{"input":%s1%s,"cwd":"/a b"}' % (b"[" * depth, b"]" * depth)
     record = parse_record(body)
     assert record is not None
     assert set_field(body, record, "cwd", "/c d") == body.replace(b"/a b", b"/c d")
 
 
-def test_counts_behind_the_usage_stay() -> None:
-    """Only what stands within the usage is a count of this answer."""
+def test_clear_usage_keeps_counts_after_the_usage() -> None:
+    """Only values inside it are counts of this answer."""
     row = {
         **assistant("x", uuid="a", tokens=9_000),
         "budget_tokens": 4_242,
@@ -200,8 +200,8 @@ def test_counts_behind_the_usage_stay() -> None:
     assert set(record["message"]["usage"].values()) == {0}
 
 
-def test_a_spaced_key_with_a_compact_one_inside() -> None:
-    """The record's own field is changed, whichever of the two looks like the client's."""
+def test_the_outer_field_is_changed_in_any_format() -> None:
+    """A nested field may look more like the client's."""
     body = b'{"sessionId": "old", "data":{"sessionId":"old"}, "n": 1}'
     changed = parse_record(set_fields(body, {"sessionId": "old"}, {"sessionId": "new"}))
     assert changed == {"sessionId": "new", "data": {"sessionId": "old"}, "n": 1}
@@ -218,7 +218,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_a_field_of_its_own(name: str) -> None:
-    """Added, or set where the record has it at its top level."""
+def test_add_field_adds_or_replaces_a_field(name: str) -> None:
+    """The field is at the top level of the record."""
     before, after = OWN[name]
     assert add_field(before, "own", {"a": "b"}) == after

@@ -1,4 +1,4 @@
-"""Records: typed access that never raises, whatever JSON a line holds."""
+"""Tests of typed access to records: it never raises, for any JSON."""
 
 from __future__ import annotations
 
@@ -48,13 +48,10 @@ WHOLE_USAGE = {
         (b'{"a":' + b"9" * 5_000 + b"}", None),
     ],
 )
-def test_parse(
+def test_both_parsers_accept_what_the_client_accepts(
     body: bytes, expected: object, standard_parser_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both parsers parse all that the client tolerates, and what parses can be written again.
-
-    Everything else is None.
-    """
+    """A parsed record can be written again. Other lines give None."""
     monkeypatch.setattr(
         records, "_use_standard_parser", lambda body: len(body) <= standard_parser_bytes
     )
@@ -65,8 +62,10 @@ def test_parse(
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
-def test_the_parser_of_the_first_lines(monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool) -> None:
-    """The standard parser parses them, unless the process has loaded the faster one."""
+def test_the_standard_parser_reads_the_first_lines(
+    monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool
+) -> None:
+    """A process that has loaded the faster one uses that."""
     if not is_loaded:
         monkeypatch.delitem(sys.modules, "orjson")
     choice = records._ParserChoice()
@@ -118,40 +117,47 @@ def test_deep_nesting_is_counted_without_recursion() -> None:
         ("Unknown command: /trim. Did you mean /tui?", {}, False),
     ],
 )
-def test_is_prompt(content: Any, extra: dict[str, Any], expected: bool) -> None:
-    """A prompt is what a person asked: no result, summary, sub-agent's task, output or remark of the client."""
+def test_is_prompt_accepts_only_prompts_of_people(
+    content: Any, extra: dict[str, Any], expected: bool
+) -> None:
+    """Results, summaries, a sub-agent's tasks and outputs and remarks of the client are not prompts."""
     assert records.is_prompt(user(content, uuid="u", **extra)) is expected
 
 
 def test_prompt_text_of_a_command() -> None:
-    """A slash command reads as it was typed."""
+    """A slash command has its typed form."""
     said = "<command-message>go</command-message>\n<command-name>/go</command-name>\n<command-args>a b</command-args>"
     assert records.prompt_text(user(said, uuid="u")) == "/go a b"
     assert records.prompt_text(user("plain", uuid="u")) == "plain"
 
 
 def test_characters_are_those_that_reach_the_api() -> None:
-    """Texts, thinking, tool inputs, results and rendered attachments count.
+    """Texts, thinking, tool inputs, results and rendered attachments count. Images and tool metadata do not."""
 
-    Images and tool metadata don't.
-    """
-
-    def count(record: dict[str, Any]) -> int:
+    def characters_of_record(record: dict[str, Any]) -> int:
         return make_node(record, Line(0, 0, b"")).characters
 
     image = {"type": "image", "source": {"type": "base64", "data": "x" * 1_000}}
-    assert count(user("12345", uuid="u")) == 5
+    assert characters_of_record(user("12345", uuid="u")) == 5
     assert (
-        count(user([result("c", "123", is_error=True), {"type": "text", "text": "45"}], uuid="u"))
+        characters_of_record(
+            user([result("c", "123", is_error=True), {"type": "text", "text": "45"}], uuid="u")
+        )
         == 5
     )
     assert (
-        count(user([result("c", [{"type": "text", "text": "123"}, image]), image], uuid="u")) == 3
+        characters_of_record(
+            user([result("c", [{"type": "text", "text": "123"}, image]), image], uuid="u")
+        )
+        == 3
     )
     thinking = {"type": "thinking", "thinking": "12", "signature": "x" * 500}
-    assert count(assistant([thinking, call("c", path="345", lines=[1, "6"])], uuid="a")) == 6
-    assert count(attachment("1234", uuid="t", parent=None)) == 4
-    assert count(boundary(uuid="b")) == 0
+    assert (
+        characters_of_record(assistant([thinking, call("c", path="345", lines=[1, "6"])], uuid="a"))
+        == 6
+    )
+    assert characters_of_record(attachment("1234", uuid="t", parent=None)) == 4
+    assert characters_of_record(boundary(uuid="b")) == 0
 
 
 @pytest.mark.parametrize(
@@ -164,8 +170,8 @@ def test_characters_are_those_that_reach_the_api() -> None:
         ([], 0),
     ],
 )
-def test_counted_tokens(usage: Any, expected: int) -> None:
-    """The four counts are summed; what is not a count is none."""
+def test_counted_tokens_adds_four_counts(usage: Any, expected: int) -> None:
+    """Invalid values do not count."""
     record = assistant("x", uuid="a")
     record["message"]["usage"] = usage
     assert records.counted_tokens(record)[1] == expected
@@ -173,7 +179,7 @@ def test_counted_tokens(usage: Any, expected: int) -> None:
 
 
 def test_the_input_is_counted_without_the_answer() -> None:
-    """Sent and received tokens are distinguished."""
+    """Sent and received tokens are separate."""
     assert records.counted_tokens(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
 
 
@@ -191,23 +197,20 @@ def test_the_input_is_counted_without_the_answer() -> None:
         (None, ""),
     ],
 )
-def test_instants(text: object, expected: str) -> None:
-    """Instants of any ISO form come out in one.
-
-    Anything else, and what no calendar holds, is none.
-    """
+def test_times_have_one_form(text: object, expected: str) -> None:
+    """Any ISO form is converted. Other values and impossible dates give an empty text."""
     assert clock.normalize_timestamp(text) == expected
     assert (clock.to_milliseconds(text) is None) == (not expected)
 
 
 @pytest.mark.parametrize("seconds", [-1e20, -1.0, 0, 1.5, 1e12, 1e20])
 def test_any_file_time_can_be_written(seconds: float) -> None:
-    """A file's time far outside any calendar is shown as its end, not a crash."""
+    """A time outside of any calendar becomes the nearest valid one."""
     assert clock.parse_timestamp(clock.timestamp_from_epoch(seconds)) is not None
 
 
-def test_the_strings_of_a_value_come_in_order() -> None:
-    """Keys and what is not text are omitted; a value that nests deeply ends no process."""
+def test_strings_in_value_are_in_order() -> None:
+    """Keys and other values are omitted. Deep nesting causes no crash."""
     value = {"a": "one", "b": [2, {"c": "two"}, None, "three"], "d": True}
     assert list(records.strings_in_value(value)) == ["one", "two", "three"]
     deep: object = "end"

@@ -1,4 +1,4 @@
-"""Rows that are in a file a second time, behind a compaction that a plugin answered."""
+"""Tests of records that are in a file twice, after a compaction that a plugin answered."""
 
 from __future__ import annotations
 
@@ -14,77 +14,101 @@ EARLIER, LATER = "2026-01-20T14:57:02.445Z", "2026-11-22T12:00:00.001Z"
 MORNING = "2026-11-22T06:00:00.000Z"
 
 
-def row(kind: str, at: str, **fields: Any) -> Record:
-    """A record of a kind at an instant."""
+def record_at(kind: str, at: str, **fields: Any) -> Record:
+    """Return a record of a kind at a time."""
     return {"type": kind, "timestamp": at, **fields}
 
 
-def boundary(**metadata: Any) -> Record:
-    """Where a compaction happened, at noon."""
-    return row("system", NOON, subtype="compact_boundary", compactMetadata=metadata)
+def boundary_at_noon(**metadata: Any) -> Record:
+    """Return the boundary of a compaction at noon."""
+    return record_at("system", NOON, subtype="compact_boundary", compactMetadata=metadata)
 
 
 @pytest.mark.parametrize(
     ("rows", "copied"),
     [
-        ([row("user", EARLIER), row("assistant", NOON)], ""),
-        (
-            [boundary(), row("user", EARLIER), row("assistant", NOON), row("attachment", EARLIER)],
-            "234",
-        ),
-        ([boundary(), row("user", EARLIER), row("user", LATER), row("assistant", EARLIER)], "2"),
+        ([record_at("user", EARLIER), record_at("assistant", NOON)], ""),
         (
             [
-                boundary(),
-                row("user", NOON, isCompactSummary=True),
-                row("user", LATER),
-                row("user", EARLIER),
+                boundary_at_noon(),
+                record_at("user", EARLIER),
+                record_at("assistant", NOON),
+                record_at("attachment", EARLIER),
+            ],
+            "234",
+        ),
+        (
+            [
+                boundary_at_noon(),
+                record_at("user", EARLIER),
+                record_at("user", LATER),
+                record_at("assistant", EARLIER),
+            ],
+            "2",
+        ),
+        (
+            [
+                boundary_at_noon(),
+                record_at("user", NOON, isCompactSummary=True),
+                record_at("user", LATER),
+                record_at("user", EARLIER),
             ],
             "",
         ),
         (
             [
-                boundary(),
-                row("user", NOON, isCompactSummary=True),
-                row("user", NOON),
-                row("user", LATER),
+                boundary_at_noon(),
+                record_at("user", NOON, isCompactSummary=True),
+                record_at("user", NOON),
+                record_at("user", LATER),
             ],
             "3",
         ),
         (
             [
-                row("assistant", MORNING),
-                boundary(),
-                row("user", EARLIER, isCompactSummary=True),
-                row("user", EARLIER),
+                record_at("assistant", MORNING),
+                boundary_at_noon(),
+                record_at("user", EARLIER, isCompactSummary=True),
+                record_at("user", EARLIER),
             ],
             "34",
         ),
         (
             [
-                row("assistant", EARLIER),
-                boundary(),
-                row("user", MORNING, isCompactSummary=True),
-                row("user", EARLIER),
+                record_at("assistant", EARLIER),
+                boundary_at_noon(),
+                record_at("user", MORNING, isCompactSummary=True),
+                record_at("user", EARLIER),
             ],
             "",
         ),
         (
-            [row("user", MORNING), *[boundary(), row("user", EARLIER, isCompactSummary=True)] * 2],
+            [
+                record_at("user", MORNING),
+                *[boundary_at_noon(), record_at("user", EARLIER, isCompactSummary=True)] * 2,
+            ],
             "35",
         ),
-        ([boundary(preservedSegment={}), row("user", EARLIER)], ""),
+        ([boundary_at_noon(preservedSegment={}), record_at("user", EARLIER)], ""),
         (
             [
-                boundary(),
-                row("attachment", LATER),
-                row("user", EARLIER),
-                row("user", EARLIER, isSidechain=True),
+                boundary_at_noon(),
+                record_at("attachment", LATER),
+                record_at("user", EARLIER),
+                record_at("user", EARLIER, isSidechain=True),
             ],
             "3",
         ),
-        ([boundary(), row("last-prompt", EARLIER), row("user", ""), row("user", EARLIER)], "34"),
-        ([boundary() | {"timestamp": 7}, row("user", EARLIER)], ""),
+        (
+            [
+                boundary_at_noon(),
+                record_at("last-prompt", EARLIER),
+                record_at("user", ""),
+                record_at("user", EARLIER),
+            ],
+            "34",
+        ),
+        ([boundary_at_noon() | {"timestamp": 7}, record_at("user", EARLIER)], ""),
     ],
     ids=[
         "none",
@@ -101,10 +125,10 @@ def boundary(**metadata: Any) -> Record:
         "undated",
     ],
 )
-def test_a_row_before_its_boundary_is_a_copy(rows: list[Record], copied: str) -> None:
-    """Until the conversation continues.
+def test_records_older_than_the_boundary_are_copies(rows: list[Record], copied: str) -> None:
+    """They end where the conversation continues.
 
-    The client's own compactions have a summary, or say what they kept.
+    The client's own compactions have a summary or a list of kept messages.
     """
     copies = CopyDetector()
     assert "".join(str(at) for at, record in enumerate(rows, 1) if copies.is_copy(record)) == copied

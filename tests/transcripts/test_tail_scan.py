@@ -1,4 +1,4 @@
-"""Facts that the end of a file proves: the same conversation as in the whole file, from less data."""
+"""Tests of facts from the end of a file: the same conversation as from the whole file, from less data."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ BULK = [{**FILLER, "uuid": f"f{n}", "parentUuid": f"f{n - 1}" if n else "r3"} fo
 OLD = [*conversation(2), *BULK]
 
 
-def seen(path: str) -> tuple[list[Any], list[Any], bool]:
-    """The live chain as the whole file tells it, as ``scan_live_part`` tells it, and whether that read less."""
+def compare_scans(path: str) -> tuple[list[Any], list[Any], bool]:
+    """Return the live chain from the whole file, the one from ``scan_live_part``, and whether that read less."""
     whole = scan_transcript(path)
     part, (observer,) = scan_live_part(path, lambda: (_Collector(),))
     assert observer.numbers == [node.number for node in part.nodes]
@@ -48,8 +48,8 @@ class _Collector:
             self.numbers.append(node.number)
 
 
-def compacted(*after: Record, **metadata: Any) -> list[Record]:
-    """A long old part, a compaction, and what came after it."""
+def long_compacted_session(*after: Record, **metadata: Any) -> list[Record]:
+    """Return a long old part, a compaction, and later records."""
     row = [
         boundary(uuid="b", before="f5", ts=10, **metadata),
         summary("told", uuid="s", parent="b", ts=11),
@@ -62,66 +62,65 @@ KEPT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 LISTED = {"anchorUuid": "s", "uuids": ["r2", "r3"]}
 CASES: dict[str, tuple[list[Record], bool]] = {
     "never compacted": (OLD, False),
-    "compacted": (compacted(*GONE_ON), True),
-    "compacted, and nothing since": (compacted(), True),
-    "hinted": (compacted(*GONE_ON, last_prompt("m")), True),
-    "hinted to the old part": (compacted(*GONE_ON, last_prompt("r1")), False),
-    "some messages kept": (compacted(*GONE_ON, segment=KEPT), True),
-    "listed messages kept": (compacted(*GONE_ON, preserved=LISTED), True),
-    "marks that lead nowhere": (compacted(*GONE_ON, segment={**KEPT, "headUuid": "zz"}), False),
-    "a boundary that hangs on the old part": (compacted(*GONE_ON, parent="f5"), False),
+    "compacted": (long_compacted_session(*GONE_ON), True),
+    "compacted, and nothing since": (long_compacted_session(), True),
+    "hinted": (long_compacted_session(*GONE_ON, last_prompt("m")), True),
+    "hinted to the old part": (long_compacted_session(*GONE_ON, last_prompt("r1")), False),
+    "some messages kept": (long_compacted_session(*GONE_ON, segment=KEPT), True),
+    "listed messages kept": (long_compacted_session(*GONE_ON, preserved=LISTED), True),
+    "marks that lead nowhere": (
+        long_compacted_session(*GONE_ON, segment={**KEPT, "headUuid": "zz"}),
+        False,
+    ),
+    "a boundary that hangs on the old part": (long_compacted_session(*GONE_ON, parent="f5"), False),
     "a boundary that is only spoken of": (
         [*OLD, user('"subtype":"compact_boundary"', uuid="q", parent="f5")],
         False,
     ),
     "spoken of after a true one": (
-        compacted(*GONE_ON, user('say "compact_boundary"', uuid="q", parent="m", ts=14)),
+        long_compacted_session(
+            *GONE_ON, user('say "compact_boundary"', uuid="q", parent="m", ts=14)
+        ),
         True,
     ),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_live_part_is_the_same(name: str, tmp_path: Path) -> None:
-    """Numbers, offsets and order are those that the whole file gives.
-
-    Where it can't be told, the whole is read.
-    """
+def test_the_live_part_equals_the_whole_scan(name: str, tmp_path: Path) -> None:
+    """Numbers, offsets and order are equal. If the end does not prove it, the whole file is read."""
     records, less = CASES[name]
     path = write_session(tmp_path, SESSION, records)
     assert Path(path).stat().st_size > MIN_SKIPPED_FILE_BYTES
-    whole, part, read_less = seen(path)
+    whole, part, read_less = compare_scans(path)
     assert part == whole
     assert read_less == less
 
 
-def test_a_small_file_is_read_whole(tmp_path: Path) -> None:
-    """Up to five mebibytes clients look behind a compaction, too."""
+def test_a_small_file_is_read_completely(tmp_path: Path) -> None:
+    """Up to five mebibytes, clients also read what is before a compaction."""
     row = [
         boundary(uuid="b", before="r3", ts=10),
         summary("told", uuid="s", parent="b", ts=11),
         *GONE_ON,
     ]
-    assert not seen(write_session(tmp_path, SESSION, [*conversation(2), *row]))[2]
+    assert not compare_scans(write_session(tmp_path, SESSION, [*conversation(2), *row]))[2]
 
 
-def test_generated_sessions(tmp_path: Path) -> None:
-    """Long sessions made of real turns, compacted again and again."""
+def test_the_live_part_of_generated_sessions(tmp_path: Path) -> None:
+    """They are long, of real turns, and compacted several times."""
     corpus()
     for seed in range(3):
         path = tmp_path / f"{seed}.jsonl"
         generate_session(str(path), 8_000_000, seed, compacted_bytes=1_500_000)
-        whole, part, read_less = seen(str(path))
+        whole, part, read_less = compare_scans(str(path))
         assert part == whole
         assert read_less
 
 
-def test_how_much_is_live(tmp_path: Path) -> None:
-    """Told by as much of the end as is asked about.
-
-    Of a file that was never compacted all is live.
-    """
-    path = write_session(tmp_path, SESSION, compacted(*GONE_ON))
+def test_is_live_part_within_a_limit(tmp_path: Path) -> None:
+    """Only that much of the end is read. A session without compaction is completely live."""
+    path = write_session(tmp_path, SESSION, long_compacted_session(*GONE_ON))
     size = Path(path).stat().st_size
     live = size - next(node.offset for node in scan_transcript(path).nodes if node.is_boundary)
     assert [is_live_part_within(path, limit) for limit in (10, live - 1, live, size)] == [
@@ -130,7 +129,7 @@ def test_how_much_is_live(tmp_path: Path) -> None:
         True,
         True,
     ]
-    kept = write_session(tmp_path, SESSION, compacted(*GONE_ON, segment=KEPT))
+    kept = write_session(tmp_path, SESSION, long_compacted_session(*GONE_ON, segment=KEPT))
     assert [is_live_part_within(kept, limit) for limit in (live + 1_000, size + 1_000)] == [
         False,
         True,

@@ -1,4 +1,4 @@
-"""Tokens: what the API counted, the window it is a share of, and the same answer from a file's end alone."""
+"""Tests of token counts: the API's counts, the context window, and equal results from a file's end."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ BEGUN = 1_088  # tokens of the first request of these sessions, less its prompt
 KEPT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 
 
-def after_compaction(*more: Record, segment: Record | None = None) -> list[Record]:
-    """Two turns that used 150,000 tokens, a compaction, and ``more``."""
+def records_after_compaction(*more: Record, segment: Record | None = None) -> list[Record]:
+    """Return two turns that used 150,000 tokens, a compaction, and ``more``."""
     turns = conversation(2)
     turns[3]["message"]["usage"] = {"input_tokens": 150_000}
     return [
@@ -59,8 +59,8 @@ def after_compaction(*more: Record, segment: Record | None = None) -> list[Recor
 
 
 @pytest.fixture(autouse=True)
-def short_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reaches so short that small files have a beginning out of reach."""
+def use_short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read so little that small files have an unread beginning."""
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_500, 6_000))
 
 
@@ -71,8 +71,8 @@ def agreed_context(path: str) -> ContextSize:
     return recent
 
 
-def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On each file of the corpus the end tells what the whole tells, whatever the reaches."""
+def test_end_and_whole_agree_on_every_corpus_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This is true for any amount that is read."""
     files = [file for file in corpus().rglob("*.jsonl") if file.stat().st_size]
     for file in files:
         whole = measure_chain(str(file), scan_transcript(str(file)).chain)[0]
@@ -108,20 +108,25 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*conversation(9), {**last_prompt("r1"), "leafUuid": None, "explicit": True}], 0),
         (conversation(9)[::-1], 2_700),
         ([*conversation(9)[::-1], *[PADDING] * 9], 2_700),
-        (after_compaction(), 100 + BEGUN),
-        (after_compaction(*[PADDING] * 9), 100 + BEGUN),
-        (after_compaction(segment=KEPT), 105 + BEGUN),
-        (after_compaction(*[PADDING] * 9, segment=KEPT), 105 + BEGUN),
+        (records_after_compaction(), 100 + BEGUN),
+        (records_after_compaction(*[PADDING] * 9), 100 + BEGUN),
+        (records_after_compaction(segment=KEPT), 105 + BEGUN),
+        (records_after_compaction(*[PADDING] * 9, segment=KEPT), 105 + BEGUN),
         (
-            after_compaction(user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT),
+            records_after_compaction(
+                user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT
+            ),
             105 + BEGUN,
         ),
-        (after_compaction(*conversation(1, prefix="n", start=30)), 1_100),
-        (after_compaction(user("x", uuid="x", parent="r3", ts=30), *[PADDING] * 9), 150_000),
+        (records_after_compaction(*conversation(1, prefix="n", start=30)), 1_100),
+        (
+            records_after_compaction(user("x", uuid="x", parent="r3", ts=30), *[PADDING] * 9),
+            150_000,
+        ),
         (
             [
                 last_prompt("r1"),
-                *after_compaction(user("x", uuid="x", parent="s", ts=30), PADDING),
+                *records_after_compaction(user("x", uuid="x", parent="s", ts=30), PADDING),
             ],
             100 + BEGUN,
         ),
@@ -164,7 +169,7 @@ def test_a_childs_stated_size_counts_until_its_own_compaction(tmp_path: Path) ->
 def test_after_a_trim_in_place_the_size_is_the_stated_one(
     remark: str, expected: int, tmp_path: Path
 ) -> None:
-    """It counts until an answer counts the context, or until another compaction."""
+    """It counts until an answer gives a count, or until another compaction."""
     rows = [
         boundary(uuid="b", ts=1),
         summary("sum", uuid="s", parent="b", ts=2),
@@ -184,8 +189,8 @@ def test_after_a_trim_in_place_the_size_is_the_stated_one(
     assert agreed_context(write_session(tmp_path, SESSION, answered)).tokens == 500
 
 
-def test_an_answer_that_begins_again_after_kept_messages(tmp_path: Path) -> None:
-    """A record without a parent, of an answer whose other record has one: which records stand before it, all tell."""
+def test_an_answer_with_a_rootless_record_is_counted(tmp_path: Path) -> None:
+    """Another record of the answer has a parent. Each record shows what precedes it."""
     talk = [user("x", uuid="u0", parent=None, ts=0)]
     talk += [
         user("x", uuid=f"u{number}", parent=f"u{number - 1}", ts=number) for number in range(1, 9)
@@ -205,16 +210,16 @@ def test_an_answer_that_begins_again_after_kept_messages(tmp_path: Path) -> None
 
 
 def counted_part(context: ContextSize) -> ContextSize:
-    """The same without what is estimated behind the last count."""
+    """Return the size without the estimate after the last count."""
     return context._replace(tokens=context.tokens - context.added, added=0)
 
 
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None:
-    """Whatever the order of branches, hints, compactions and noise, the end tells what the whole tells.
+    """Branches, hints, compactions and noise may be in any order.
 
-    Of calls that came back from farther up it may lack what came after the last count.
+    For recovered calls, the end may lack tokens after the last count.
     """
     records: list[Record] = []
     known: list[str] = []
@@ -263,14 +268,14 @@ def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None
 
 
 def test_big_files_skip_compacted_records(tmp_path: Path) -> None:
-    """Above 5 MiB a link to a record before the compaction is broken, in both ways of reading."""
+    """Above 5 MiB both ways of reading ignore a link to a record before the compaction."""
     big = {**PADDING, "snapshot": {"padding": "x" * 6_000_000}}
-    records = after_compaction(user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING] * 9)
+    records = records_after_compaction(user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING] * 9)
     assert agreed_context(write_session(tmp_path, SESSION, [big, *records])).tokens == 10
 
 
-def test_a_file_that_is_gone(tmp_path: Path) -> None:
-    """A deleted file is an expected failure."""
+def test_a_deleted_file_raises_session_not_found(tmp_path: Path) -> None:
+    """It is an expected failure."""
     with pytest.raises(SessionNotFound):
         measure_tail(str(tmp_path / "gone.jsonl"))
 
@@ -278,13 +283,13 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("count", "expected"), [(0, 200_000), (200_000, 200_000), (200_001, 1_000_000)]
 )
-def test_window(count: int, expected: int) -> None:
-    """200,000 tokens, a million where the use says so."""
+def test_the_window_is_a_million_for_larger_contexts(count: int, expected: int) -> None:
+    """The default is 200,000 tokens."""
     assert default_window(count) == expected
 
 
-def test_a_set_window_wins(tmp_path: Path) -> None:
-    """The caller's window is taken over what the session tells."""
+def test_a_given_window_has_precedence(tmp_path: Path) -> None:
+    """It replaces the one that the session implies."""
     path = write_session(tmp_path, SESSION, conversation(1))
     assert measure_tail(path, 400_000) == ContextSize(1_100, 400_000)
     assert measure_chain(path, scan_transcript(path).chain, window=400_000)[0].window == 400_000
@@ -294,7 +299,7 @@ def test_a_set_window_wins(tmp_path: Path) -> None:
     ("original", "window"), [(606_957, 1_000_000), (150_000, 200_000), ("many", 200_000)]
 )
 def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, window: int) -> None:
-    """Before an answer counts it and after; unless the user set one."""
+    """This is true before and after an answer, unless the user set one."""
     first: Record = {
         "trim_metadata": {"stats": {"original_tokens": original, "trimmed_tokens": 168_879}}
     }
@@ -311,15 +316,15 @@ def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, w
     assert measure_tail(path, 200_000).window == 200_000
 
 
-def test_percent_and_room() -> None:
-    """The share is rounded; the client compacts at once where context and reserve pass the window."""
+def test_percent_and_remaining_space() -> None:
+    """The percentage is rounded. The client compacts when context and reserve exceed the window."""
     assert ContextSize(90_000, 200_000).percent == 50
     assert not ContextSize(167_000, 200_000).compacts_at_once
     assert ContextSize(167_001, 200_000).compacts_at_once
 
 
 def test_ratio_of_a_session(tmp_path: Path) -> None:
-    """Characters per token come from what was added between the first and the last measured answer."""
+    """It compares the added characters and tokens between the first and the last counted answer."""
     records = [
         user("x" * 9_999, uuid="u1"),
         assistant("y", uuid="a1", parent="u1", ts=1, tokens=20_000),
@@ -336,7 +341,7 @@ def test_ratio_of_a_session(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("added", [100, 1_000_000])
 def test_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
-    """A ratio that images or a cut would bend out of shape is kept between 1.5 and 8."""
+    """It is limited to 1.5 to 8, because images or a cut would distort it."""
     records = [
         assistant("y", uuid="a1", ts=1, tokens=20_000),
         user("x" * added, uuid="u2", parent="a1", ts=2),
@@ -348,5 +353,5 @@ def test_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
 
 
 def test_ratio_of_a_short_session() -> None:
-    """Where nothing was measured four characters stand for a token."""
+    """Without counts, a token has four characters."""
     assert measure_characters_per_token([]) == 4.0

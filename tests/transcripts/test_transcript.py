@@ -1,4 +1,4 @@
-"""Transcripts: every defect of real input is tolerated, counted and kept.
+"""Tests of transcripts: every defect of real input is tolerated, counted and kept.
 
 Turns and pairs follow the live chain.
 """
@@ -39,8 +39,8 @@ CODEX = {
 }
 
 
-def ids(content: bytes, folder: Path) -> list[str]:
-    """The live chain of a file with these bytes."""
+def live_ids(content: bytes, folder: Path) -> list[str]:
+    """Return the live chain of a file with these bytes."""
     path = folder / "x.jsonl"
     path.write_bytes(content)
     return [node.uuid for node in scan_transcript(str(path)).chain]
@@ -68,7 +68,7 @@ def ids(content: bytes, folder: Path) -> list[str]:
     ],
 )  # fmt: skip
 def test_defects_are_tolerated(content: bytes, bad: list[int], torn: bool, tmp_path: Path) -> None:
-    """Each defect of real files leaves the conversation whole, and is counted where lines are lost."""
+    """Each defect of real files keeps the conversation complete, and lost lines are counted."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(content)
     transcript = scan_transcript(str(path))
@@ -82,11 +82,11 @@ def test_a_line_of_60_megabytes(tmp_path: Path) -> None:
     """A huge tool result is one record like any other."""
     huge = tool_result("c", "x" * 60_000_000, uuid="r", parent="c")
     content = session_bytes([user("u", uuid="u"), tool_use("c", uuid="c", parent="u"), huge])
-    assert ids(content, tmp_path) == ["u", "c", "r"]
+    assert live_ids(content, tmp_path) == ["u", "c", "r"]
 
 
-def test_records_are_read_back(tmp_path: Path) -> None:
-    """A node finds its record on disk again, odd encodings and queued prompts included."""
+def test_a_node_reads_its_record_again(tmp_path: Path) -> None:
+    """Unusual encodings and queued prompts work too."""
     queued: Record = {**user("later", uuid="own", parent="r3", ts=9), "sentAsUuid": "sent"}
     odd = line(user("x", uuid="odd", parent="sent", ts=10)).replace(b'"x"', b'"\xff\\ud800"')
     path = write_session(tmp_path, SESSION, [BOM, *TURNS, queued, odd])
@@ -99,7 +99,7 @@ def test_records_are_read_back(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
-    """A record that is no longer where it was is an error, not another record."""
+    """A moved record is an error, not another record."""
     path = write_session(tmp_path, SESSION, TURNS)
     transcript = scan_transcript(path)
     write_session(tmp_path, SESSION, TURNS[1:])
@@ -113,7 +113,7 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 
 
 def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
-    """A Codex rollout is recognised and refused in one sentence."""
+    """The error is one sentence."""
     path = write_session(tmp_path, SESSION, [CODEX, {"type": "response_item", "payload": {}}])
     with pytest.raises(
         NotATranscript,
@@ -123,7 +123,7 @@ def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
 
 
 def test_metadata_is_counted(tmp_path: Path) -> None:
-    """Kinds without links are counted by name; models by the answers that were measured."""
+    """Kinds without links are counted by name, and models by their counted answers."""
     synthetic = assistant("x", uuid="s", parent="r3", ts=9, model="<synthetic>", tokens=50)
     path = write_session(
         tmp_path,
@@ -136,10 +136,7 @@ def test_metadata_is_counted(tmp_path: Path) -> None:
 
 
 def test_turns_start_at_prompts(tmp_path: Path) -> None:
-    """A turn is a prompt and all up to the next.
-
-    Results and remarks of the client don't open one.
-    """
+    """Results and remarks of the client do not start a turn."""
     records = [
         user("summary", uuid="s", isCompactSummary=True),
         user("one", uuid="u1", parent="s", ts=1),
@@ -156,7 +153,7 @@ def test_turns_start_at_prompts(tmp_path: Path) -> None:
 
 
 def test_pairs_join_calls_and_results(tmp_path: Path) -> None:
-    """Each call of the live chain by its id, with the record that answers it, or None."""
+    """Each call of the live chain has the record that answers it, or None."""
     records = [
         user("one", uuid="u1"),
         assistant([call("c1"), call("c2"), call("c3")], uuid="a1", parent="u1", ts=1),
@@ -173,7 +170,7 @@ def test_pairs_join_calls_and_results(tmp_path: Path) -> None:
 
 
 def test_a_shorter_chain_has_its_own_turns_and_calls(tmp_path: Path) -> None:
-    """What was computed from the whole chain is not that of the shorter one."""
+    """They are computed again."""
     records = [
         user("one", uuid="u1"),
         assistant([call("c1")], uuid="a1", parent="u1", ts=1),
@@ -188,8 +185,8 @@ def test_a_shorter_chain_has_its_own_turns_and_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_the_collector_is_left_as_it_was(tmp_path: Path, enabled: bool) -> None:
-    """A scan pauses the garbage collector and leaves it on or off as found, also when it fails."""
+def test_a_scan_restores_the_garbage_collector(tmp_path: Path, enabled: bool) -> None:
+    """It is paused during the scan, and restored even after an error."""
     path = write_session(tmp_path, SESSION, [CODEX])
     was = gc.isenabled()
     (gc.enable if enabled else gc.disable)()
@@ -201,11 +198,8 @@ def test_the_collector_is_left_as_it_was(tmp_path: Path, enabled: bool) -> None:
         (gc.enable if was else gc.disable)()
 
 
-def test_a_reach_gives_the_end(tmp_path: Path) -> None:
-    """Within a reach only whole lines of the end are scanned.
-
-    A reach of the whole file is the whole file.
-    """
+def test_a_limited_scan_reads_the_end(tmp_path: Path) -> None:
+    """It has only complete lines. A limit beyond the file's size reads the whole file."""
     path = write_session(tmp_path, SESSION, TURNS)
     size = os.path.getsize(path)
     last = len(line(TURNS[-1])) + 1
@@ -223,11 +217,8 @@ def test_a_reach_gives_the_end(tmp_path: Path) -> None:
     assert scan_transcript(path, last).size == size
 
 
-def test_queued_prompts_go_by_the_id_that_they_were_sent_under(tmp_path: Path) -> None:
-    """Unless a record before them has it already.
-
-    Thousands of them cost no more than other records.
-    """
+def test_queued_prompts_have_the_id_of_their_message(tmp_path: Path) -> None:
+    """An earlier record with that id has precedence. Thousands of them cost no more than other records."""
     records: list[Record] = [
         {
             **user(str(n), uuid=f"own{n}", parent=f"sent{n - 1}" if n else None, ts=n),

@@ -1,4 +1,4 @@
-"""Turns: which records open one, and the words that ask for some of them."""
+"""Tests of turns: the records that start one, and ranges of turns."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from resume_hooks.transcripts.turns import TURN_HELP, opens_turn, parse_turns
 from tests.builders import assistant, summary, tool_result, user
 
 
-def test_records_that_open_a_turn() -> None:
-    """A prompt does; answers, results, summaries and the client's insertions do not."""
+def test_only_a_prompt_starts_a_turn() -> None:
+    """Answers, results, summaries and the client's insertions do not."""
     assert opens_turn(user("go", uuid="u"))
     assert opens_turn({"type": "user", "message": {"content": "of a plain export"}})
     for record in (
@@ -24,8 +24,8 @@ def test_records_that_open_a_turn() -> None:
         assert not opens_turn(record)
 
 
-def test_turns_of_a_subagent() -> None:
-    """In its own file, where every record is marked as a side chain, prompts count all the same."""
+def test_prompts_of_a_sub_agent_start_turns() -> None:
+    """Every record of its file is marked as a side chain."""
     assert opens_turn(user("look", uuid="u", isSidechain=True), subagent=True)
     assert not opens_turn(assistant("seen", uuid="a", isSidechain=True), subagent=True)
 
@@ -45,8 +45,8 @@ def test_turns_of_a_subagent() -> None:
         ("0", 0, [0]),
     ],
 )
-def test_requested_turn_ranges(text: str, count: int, numbers: list[int]) -> None:
-    """One turn, several, up to the end, or the last ones; a range past the end is cut."""
+def test_parse_turn_ranges(text: str, count: int, numbers: list[int]) -> None:
+    """They are one turn, several, up to the end, or the last ones. A range beyond the end is shortened."""
     assert list(parse_turns(text).numbers_among(count)) == numbers
 
 
@@ -69,8 +69,8 @@ def test_invalid_turn_ranges(text: str) -> None:
         ("last", 0, "It has no turns; --turns 0 shows its records."),
     ],
 )
-def test_turns_that_are_not_there(text: str, count: int, there: str) -> None:
-    """Said with what there is."""
+def test_missing_turns_are_reported(text: str, count: int, there: str) -> None:
+    """The error says which turns exist."""
     with pytest.raises(UsageError) as caught:
         parse_turns(text).numbers_among(count)
     assert caught.value.remedy == there

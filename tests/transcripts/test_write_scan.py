@@ -1,4 +1,4 @@
-"""Survey: which messages an API would refuse as they are, what they become, whose snapshots are whose."""
+"""Tests of the scan before a write: messages that an API would refuse, their repair, and the messages of snapshots."""
 
 from __future__ import annotations
 
@@ -74,16 +74,16 @@ MENDED: dict[str, tuple[Record, Any]] = {
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_sound_messages_are_left_alone(name: str) -> None:
-    """A message that APIs and clients accept is not repaired, and a repair would change nothing."""
+def test_valid_messages_are_not_repaired(name: str) -> None:
+    """A repair would change nothing."""
     assert not needs_mending(SOUND[name])
     if get_message(SOUND[name])["content"]:
         assert mend_record(SOUND[name]) == SOUND[name]
 
 
 @pytest.mark.parametrize("name", MENDED)
-def test_refused_forms_are_mended(name: str) -> None:
-    """Refused blocks are removed; sound blocks and the rest of the record are kept."""
+def test_refused_messages_are_repaired(name: str) -> None:
+    """Refused blocks are removed. Valid blocks and the rest of the record are kept."""
     record, content = MENDED[name]
     assert needs_mending(record)
     wanted = (
@@ -95,7 +95,7 @@ def test_refused_forms_are_mended(name: str) -> None:
     assert wanted is None or not needs_mending(wanted)
 
 
-def surveyed(folder: Path, rows: list[Any]) -> WriteObserver:
+def observe_records(folder: Path, rows: list[Any]) -> WriteObserver:
     """Return the findings in a file with these records."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
@@ -104,13 +104,13 @@ def surveyed(folder: Path, rows: list[Any]) -> WriteObserver:
     return survey
 
 
-def test_calls_and_results_twice_in_one_message(tmp_path: Path) -> None:
-    """The second of the same id goes; a call and a result may share theirs."""
+def test_repeated_calls_and_results_are_removed(tmp_path: Path) -> None:
+    """The second one with an id is removed. A call and a result may share an id."""
     twice = [
         assistant([call("t"), TEXT, call("t")], uuid="a"),
         user([result("t", "1"), result("t", "2")], uuid="b"),
     ]
-    survey = surveyed(tmp_path, [user("hi", uuid="u"), *twice, user("x", uuid="c")])
+    survey = observe_records(tmp_path, [user("hi", uuid="u"), *twice, user("x", uuid="c")])
     assert survey.records_to_mend == {1, 2}
     assert [get_message(mend_record(row) or {})["content"] for row in twice] == [
         [call("t"), TEXT],
@@ -118,24 +118,21 @@ def test_calls_and_results_twice_in_one_message(tmp_path: Path) -> None:
     ]
 
 
-def test_only_messages_are_mended(tmp_path: Path) -> None:
-    """Numbers are lines; bad lines and metadata count as lines."""
+def test_only_messages_are_repaired(tmp_path: Path) -> None:
+    """Numbers are lines. Bad lines and metadata count as lines."""
     rows: list[Any] = [
         user("hi", uuid="u"),
         b"{torn",
         {"type": "mode"},
         assistant([BLANK], uuid="a"),
     ]
-    assert surveyed(
+    assert observe_records(
         tmp_path, [*rows, message_with_content("assistant", "old")]
     ).records_to_mend == {3, 4}
 
 
 def test_snapshots_name_their_message(tmp_path: Path) -> None:
-    """The snapshot's own message before the one that updated it.
-
-    Of a difference the snapshot it belongs to.
-    """
+    """The snapshot's own message precedes the one that updated it. A delta names its snapshot."""
     first: Record = {
         "type": "file-history-snapshot",
         "messageId": "new",
@@ -144,7 +141,7 @@ def test_snapshots_name_their_message(tmp_path: Path) -> None:
     }
     second: Record = {"type": "file-history-delta", "messageId": "m", "snapshotMessageId": "s"}
     third: Record = {"type": "file-history-snapshot", "messageId": "only", "snapshot": "torn"}
-    survey = surveyed(
+    survey = observe_records(
         tmp_path, [user("hi", uuid="u"), first, second, third, {"type": "mode", "messageId": "no"}]
     )
     raw = (tmp_path / f"{SESSION}.jsonl").read_bytes()

@@ -25,9 +25,9 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
-from tests.redaction.test_handoff import GITHUB, PASSWORD, leaky
+from tests.redaction.test_handoff import GITHUB, PASSWORD, session_with_secrets
 
-__all__ = ["leaky"]
+__all__ = ["session_with_secrets"]
 
 
 @pytest.fixture
@@ -264,13 +264,17 @@ def test_temporary_files_of_a_crash_are_removed(config_home: ConfigHome, project
 
 
 def test_secrets_are_redacted_in_a_document(
-    config_home: ConfigHome, leaky: str, tmp_path: Path
+    config_home: ConfigHome, session_with_secrets: str, tmp_path: Path
 ) -> None:
     """It has a placeholder for each secret, and no part of it."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
-    contents = ChildContents(build_digest(session_file(leaky), config_home.where))
+    contents = ChildContents(build_digest(session_file(session_with_secrets), config_home.where))
     decided = agents.plan_fresh(
-        session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
+        session_file(session_with_secrets),
+        config_home.where,
+        kind="handoff",
+        next_step="go on",
+        contents=contents,
     )
     receipt = write_child(decided, config_home.where)
     files = write_documents(decided, receipt, config_home.where)

@@ -27,8 +27,8 @@ from resume_hooks.redaction.texts import redact
 from tests.builders import assistant, line, user
 from tests.needs import one_in
 from tests.parts.secrets.scrub.planting import SECRETS, THOUGHT, secret
-from tests.redaction.hostile import hostile
-from tests.redaction.test_hostile import MOST, calls, in_line
+from tests.redaction.hostile import hostile_texts
+from tests.redaction.test_hostile import MOST, count_calls, record_of_text
 
 ONE, TWO, _ = SECRETS
 KNOWN = Cleaner(literals=Literals({ONE: "github-pat"}), scanning=False)
@@ -239,18 +239,18 @@ def test_each_line_of_a_key_is_a_secret() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", list(hostile(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
+    "text", list(hostile_texts(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
 )
 def test_the_cost_of_any_text_is_limited(text: str) -> None:
     """It is at most twice that of a redaction."""
-    dirty = in_line(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
-    assert calls(lambda: Cleaner().clean_record(dirty)) <= 2 * MOST * len(dirty)
+    dirty = record_of_text(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
+    assert count_calls(lambda: Cleaner().clean_record(dirty)) <= 2 * MOST * len(dirty)
 
 
 def test_blank_lines_cost_little() -> None:
     """A scrub skips them."""
     cleaner = Cleaner()
-    assert calls(lambda: cleaner.clean_record(b"\r\n")) <= 8
+    assert count_calls(lambda: cleaner.clean_record(b"\r\n")) <= 8
 
 
 SIZE = 350_000

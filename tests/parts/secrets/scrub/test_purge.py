@@ -58,12 +58,15 @@ from tests.parts.secrets.scrub.planting import (
 )
 from tests.redaction.test_neighbours import (
     Clean,
-    in_line,
-    test_any_neighbours,
-    test_every_rule_leaves_its_neighbours,
+    clean_in_record,
+    test_any_neighbouring_characters_are_kept,
+    test_every_rule_keeps_neighbouring_characters,
 )
 
-__all__ = ["test_any_neighbours", "test_every_rule_leaves_its_neighbours"]
+__all__ = [
+    "test_any_neighbouring_characters_are_kept",
+    "test_every_rule_keeps_neighbouring_characters",
+]
 
 
 ALL = ScrubReach(
@@ -402,8 +405,12 @@ def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) 
 def ways_to_clean() -> list[Clean]:
     """Return the ways to clean lines with and without escapes, and texts."""
     return [
-        lambda text: in_line(text, lambda line: Cleaner().clean_record(line).raw, ascii_only=True),
-        lambda text: in_line(text, lambda line: Cleaner().clean_record(line).raw, ascii_only=False),
+        lambda text: clean_in_record(
+            text, lambda line: Cleaner().clean_record(line).raw, ascii_only=True
+        ),
+        lambda text: clean_in_record(
+            text, lambda line: Cleaner().clean_record(line).raw, ascii_only=False
+        ),
         lambda text: Cleaner().clean_text(text.encode()).raw.decode(),
     ]
 
