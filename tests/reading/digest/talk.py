@@ -1,4 +1,4 @@
-"""A conversation written step by step, for tests of what a digest makes of it."""
+"""A conversation that is written step by step, for tests of its digest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REJECTED = (
 
 
 class Talk:
-    """Records of one session, each hanging on the one before; ``at`` is the line of the last one."""
+    """Records of one session, each following the one before; ``at`` is the line of the last one."""
 
     def __init__(self, session_id: str = SESSION, prefix: str = "r") -> None:
         self.session_id = session_id

@@ -1,4 +1,4 @@
-"""The files that the report of a sub-agent says it changed."""
+"""Tests of the files that a sub-agent's report says it changed."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ REVIEWED = (
         ("# Audit\n\n## Files created in the build\n- dist/a.js", []),
     ],
 )  # fmt: skip
-def test_the_files_that_a_report_claims(report: str, files: list[str]) -> None:
-    """By what it says of itself; of a review those that it read are not changed."""
+def test_changed_files_are_read_from_a_report(report: str, files: list[str]) -> None:
+    """Only files that the sub-agent says it changed count, not files that it reviewed."""
     assert list(find_changed_files(report)) == files
 
 
-def test_files_that_only_a_report_names(config_home: ConfigHome) -> None:
-    """They count as changed and not committed, also if the session read them before."""
+def test_files_named_only_in_a_report_are_uncommitted(config_home: ConfigHome) -> None:
+    """They count as changed even if the session read them before."""
     talk = Talk().prompt("go").calls("Read", {"file_path": f"{CWD}/src/hooks.go"}, "package a")
     talk.calls("Task", WRITER, SIMPLIFIED).runs("git log --oneline", "1234567 x", cwd=CWD)
     digest = talk.says("All is simpler now.").digest(config_home)
@@ -48,15 +48,15 @@ def test_files_that_only_a_report_names(config_home: ConfigHome) -> None:
     assert any("what they reported" in row for row in texts(digest, "now"))
 
 
-def test_an_agent_that_only_reads_changed_nothing(config_home: ConfigHome) -> None:
-    """Whatever its report says."""
+def test_a_reading_agent_changes_no_file(config_home: ConfigHome) -> None:
+    """Its report does not matter."""
     explorer = {**WRITER, "subagent_type": "Explore"}
     digest = Talk().prompt("go").calls("Task", explorer, SIMPLIFIED).digest(config_home)
     assert texts(digest, "changed") == []
 
 
-def test_the_clients_trailer_is_left_out(config_home: ConfigHome) -> None:
-    """The id of the agent and its token use are omitted. The notice of a background start is not a report."""
+def test_the_client_trailer_of_a_report_is_omitted(config_home: ConfigHome) -> None:
+    """It has the agent's id and token use. The notice of a background start is not a report."""
     added = "\nagentId: aefb647 (use SendMessage to continue this agent)\n<usage>tool_uses: 24\n</usage>"
     assert strip_trailer(f"All is well.{added}") == "All is well."
     digest = (

@@ -1,4 +1,4 @@
-"""The commands in a digest: successful ones, replaced ones, and open errors."""
+"""Tests of the commands in a digest: successful ones, replaced ones, and open errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.builders import CWD, SESSION, ConfigHome
 from tests.reading.digest.talk import REJECTED, Talk, lines, notes, requests, texts
 
 
-def test_a_command_that_worked_is_told_by_its_last_good_run(config_home: ConfigHome) -> None:
-    """Its form, and how often it ran."""
+def test_a_successful_command_has_its_last_successful_form(config_home: ConfigHome) -> None:
+    """The number of runs is added."""
     talk = (
         Talk()
         .prompt("go")
@@ -34,8 +34,8 @@ def test_a_command_that_worked_is_told_by_its_last_good_run(config_home: ConfigH
         "curl -s https://x.example/api/v1 | head -20",
     ],
 )
-def test_a_look_up_that_found_nothing_did_not_work(config_home: ConfigHome, command: str) -> None:
-    """With output it counts: whoever continues may want to see it again."""
+def test_a_search_without_results_is_not_listed(config_home: ConfigHome, command: str) -> None:
+    """With output it is listed, because the reader may need it again."""
     empty = Talk().prompt("go").runs(command, "").digest(config_home)
     assert texts(empty, "others") == []
     answered = Talk().prompt("go").runs(command, "title: Scout").digest(config_home)
@@ -43,16 +43,16 @@ def test_a_look_up_that_found_nothing_did_not_work(config_home: ConfigHome, comm
     assert command.startswith(row)
 
 
-def test_an_empty_list_of_a_forge_did_not_work(config_home: ConfigHome) -> None:
-    """The forge has nothing to show."""
+def test_an_empty_list_of_a_forge_is_not_listed(config_home: ConfigHome) -> None:
+    """The command printed no rows."""
     talk = Talk().prompt("go").runs("gh pr list --json number", "[]")
     assert texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == [
         "gh pr view 7"
     ]
 
 
-def test_a_question_to_a_server_of_ones_own_is_run_again(config_home: ConfigHome) -> None:
-    """It shows whether what was started works."""
+def test_a_request_to_a_local_server_is_listed(config_home: ConfigHome) -> None:
+    """It shows whether the started server works."""
     command = "curl -s http://localhost:3000/health"
     digest = Talk().prompt("go").runs(command, "up").digest(config_home)
     assert texts(digest, "others") == [command]
@@ -64,8 +64,8 @@ def test_an_error_of_mise_behind_a_pipe_is_a_failure(config_home: ConfigHome) ->
     assert texts(talk.digest(config_home), "commands") == []
 
 
-def test_an_error_of_a_forge_behind_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
-    """The status is that of the pipe's end, and the output that of the error."""
+def test_an_error_of_a_forge_before_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
+    """The exit status is that of the pipe's last program, and the output is the error."""
     error = "none of the git remotes configured for this repository point to a known GitHub host"
     talk = Talk().prompt("go").runs("gh workflow run ci.yml --json x 2>&1 | head -5", error)
     digest = talk.runs("gh workflow enable ci.yml", "ok").digest(config_home)
@@ -73,7 +73,7 @@ def test_an_error_of_a_forge_behind_a_pipe_is_a_failure(config_home: ConfigHome)
 
 
 def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> None:
-    """It did work once; that it does not now is said beside it, and is an open error."""
+    """The note says that the last run failed, and the failure is an open error."""
     digest = (
         Talk()
         .prompt("go")
@@ -114,8 +114,8 @@ def test_edits_and_passes_of_another_repository_leave_a_check_as_it_was(
     assert checked["pytest -q"] == "edited since: a.py, loose.py"
 
 
-def test_a_check_that_passed_in_a_chain(config_home: ConfigHome) -> None:
-    """Its result is that of the chain."""
+def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome) -> None:
+    """Its exit status is not recorded separately."""
     talk = Talk().prompt("go").runs("pytest -q").edits(f"{CWD}/a.py")
     talk.runs("pytest -q && git commit -qam done", "ok")
     chain_note = f"passed in another command, :{talk.at}"
@@ -224,8 +224,8 @@ def test_a_check_that_failed_before_edits_says_so(config_home: ConfigHome) -> No
     assert notes(talk.digest(config_home), "commands") == {"npm run lint": last}
 
 
-def test_plain_lines_are_one_line(config_home: ConfigHome) -> None:
-    """With quotes or operators the shell must read them as they are."""
+def test_plain_lines_are_joined(config_home: ConfigHome) -> None:
+    """Lines with quotes or operators stay unchanged for the shell."""
     talk = Talk().prompt("go").runs("cargo fmt --check\ncargo test step::batching")
     talk.runs("make 'a\nb'")
     assert texts(talk.digest(config_home), "commands") == [
@@ -234,8 +234,8 @@ def test_plain_lines_are_one_line(config_home: ConfigHome) -> None:
     ]
 
 
-def test_no_secret_hides_behind_an_escape(config_home: ConfigHome) -> None:
-    """At the beginning of a line, too, where what stands before it says that a line ended."""
+def test_an_escape_hides_no_secret(config_home: ConfigHome) -> None:
+    """This is also true at the start of a line, after an escaped line break."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     digest = Talk().prompt("go").runs(f"make x\n{secret}").digest(config_home)
     (shown,) = texts(digest, "commands")
@@ -253,7 +253,7 @@ def test_no_secret_hides_behind_an_escape(config_home: ConfigHome) -> None:
     ],
 )  # fmt: skip
 def test_a_pipe_hides_no_failure(config_home: ConfigHome, output: str) -> None:
-    """The exit status of a pipe is that of its end: an output that complains speaks against it."""
+    """Its exit status is that of the last program, so an output with an error counts as a failure."""
     digest = Talk().prompt("go").runs("make test | tail -5", output).digest(config_home)
     assert texts(digest, "commands") == []
     (failed,) = texts(digest, "failures")
@@ -262,7 +262,7 @@ def test_a_pipe_hides_no_failure(config_home: ConfigHome, output: str) -> None:
 
 
 def test_unittest_is_a_check(config_home: ConfigHome) -> None:
-    """Run as a module of Python."""
+    """It runs as a Python module."""
     digest = Talk().prompt("go").runs("python3 -m unittest", "OK").digest(config_home)
     assert texts(digest, "commands") == ["python3 -m unittest"]
 
@@ -277,7 +277,7 @@ def test_unittest_is_a_check(config_home: ConfigHome) -> None:
         "handles an error well",
     ],
 )
-def test_an_output_that_only_speaks_of_errors_is_no_complaint(
+def test_an_output_that_mentions_errors_is_not_a_failure(
     config_home: ConfigHome, output: str
 ) -> None:
     """Words alone prove nothing."""
@@ -285,10 +285,10 @@ def test_an_output_that_only_speaks_of_errors_is_no_complaint(
     assert notes(digest, "commands") == {"make test": ""}
 
 
-def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(
+def test_a_clean_run_is_preferred_to_a_later_one_with_errors(
     config_home: ConfigHome,
 ) -> None:
-    """And what the last one said stands beside it."""
+    """A note has the error of the last run."""
     talk = Talk().prompt("go").runs("make test | tail").runs("make test | tail -3", "FAIL: x")
     digest = talk.digest(config_home)
     assert lines(digest, "commands") == {"make test": 1}
@@ -321,7 +321,7 @@ def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(
 def test_an_unfinished_command_did_not_succeed(
     config_home: ConfigHome, answer: str | None, extra: dict[str, object]
 ) -> None:
-    """Refused, forbidden, malformed, interrupted, failed without a status, or never answered."""
+    """It was refused, forbidden, malformed, interrupted or never answered, or failed without a status."""
     digest = (
         Talk()
         .prompt("go")
@@ -333,13 +333,13 @@ def test_an_unfinished_command_did_not_succeed(
 
 
 def test_an_unrecorded_exit_status_is_not_invented(config_home: ConfigHome) -> None:
-    """Clients before 2.1 say of a failed command only what it printed."""
+    """Clients before 2.1 record only the output of a failed command."""
     digest = Talk().prompt("go").runs("make", "it broke", error=True).digest(config_home)
     assert texts(digest, "failures") == ["`make` failed: it broke"]
 
 
-def test_a_command_in_the_background_has_no_end_until_it_is_told(config_home: ConfigHome) -> None:
-    """Until then it is still running, and not known to work."""
+def test_a_background_command_runs_until_its_notification(config_home: ConfigHome) -> None:
+    """Until then it does not count as successful."""
     started = "Command running in background with ID: b1. Output is being written to: /tmp/x"
     talk = Talk().prompt("go").runs("npm run dev", started).runs("npm run build")
     digest = talk.digest(config_home)
@@ -355,10 +355,10 @@ def test_a_command_in_the_background_has_no_end_until_it_is_told(config_home: Co
         ("killed", "x", None),
     ],
 )
-def test_the_end_of_a_command_in_the_background(
+def test_a_notification_ends_a_background_command(
     config_home: ConfigHome, status: str, summary: str, note: str | None
 ) -> None:
-    """The client's notification says how it ended; it is no prompt."""
+    """It has the result, and is not a prompt."""
     talk = Talk().prompt("go").runs("make", "started", toolUseResult={"backgroundTaskId": "b7"})
     told = f"<task-notification>\n<task-id>b7</task-id>\n<status>{status}</status>\n<summary>{summary}</summary>"
     digest = talk.prompt(f"{told}\n</task-notification>").digest(config_home)
@@ -385,8 +385,8 @@ def test_a_replacement_of_a_failed_command(config_home: ConfigHome) -> None:
     assert lines(digest, "failures") == {texts(digest, "failures")[0]: 3}
 
 
-def test_a_command_without_a_replacement_stands_alone(config_home: ConfigHome) -> None:
-    """Nothing worked instead, and the heading does not claim it."""
+def test_a_failed_command_without_a_replacement(config_home: ConfigHome) -> None:
+    """The heading does not claim that another command worked."""
     talk = Talk().prompt("go").fails("gh pr checks 2 --json x", 'Unknown JSON field: "x"')
     for number in range(4):
         talk.prompt(f"next {number}").says("Done with that one.")
@@ -397,20 +397,20 @@ def test_a_command_without_a_replacement_stands_alone(config_home: ConfigHome) -
     assert "commands that never worked, and what worked instead:" in format_whole_digest(digest)
 
 
-def test_a_check_that_worked_later_did_not_fail(config_home: ConfigHome) -> None:
-    """What was changed between made it work, and no other command."""
+def test_a_check_that_passed_later_is_not_a_failure(config_home: ConfigHome) -> None:
+    """An edit between the runs fixed it, not another command."""
     talk = Talk().prompt("go").fails("go build .", "no Go files", 1).runs("go build ./cmd")
     assert texts(talk.digest(config_home), "failures") == []
 
 
-def test_an_error_is_solved_by_a_later_run_of_its_program(config_home: ConfigHome) -> None:
-    """Also by another form of the command."""
+def test_a_later_run_of_the_program_closes_an_error(config_home: ConfigHome) -> None:
+    """It may have another form."""
     talk = Talk().prompt("go").fails("pytest tests/a.py").runs("pytest -q")
     assert texts(talk.digest(config_home), "errors") == []
 
 
-def test_an_error_of_many_turns_ago_is_not_said_to_stand(config_home: ConfigHome) -> None:
-    """Nobody knows whether it does; that it failed is still told."""
+def test_an_old_error_is_not_reported_as_open(config_home: ConfigHome) -> None:
+    """Whether it still occurs is unknown. The failure itself is still listed."""
     talk = Talk().prompt("go").fails("make x")
     for number in range(4):
         talk.prompt(f"next {number}").says("Done with that one.")
@@ -419,8 +419,8 @@ def test_an_error_of_many_turns_ago_is_not_said_to_stand(config_home: ConfigHome
     assert len(digest.section_entries("failures")) == 1
 
 
-def test_a_number_too_long_is_no_exit_status(config_home: ConfigHome) -> None:
-    """Python refuses to read thousands of digits; a digest doesn't."""
+def test_a_very_long_number_is_not_an_exit_status(config_home: ConfigHome) -> None:
+    """Python refuses to parse thousands of digits."""
     digest = (
         Talk()
         .prompt("go")
@@ -430,8 +430,8 @@ def test_a_number_too_long_is_no_exit_status(config_home: ConfigHome) -> None:
     assert texts(digest, "failures")[0].startswith("`make` failed: ")
 
 
-def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> None:
-    """Of a trimmed session whose parent is gone what the trim left is told, not its placeholders."""
+def test_a_placeholder_is_neither_a_command_nor_an_output(config_home: ConfigHome) -> None:
+    """The session was trimmed and its parent is gone. Only the remaining content is listed."""
     left = "content was 5,000 characters; original: 1a2b3c4d:7]"
     talk = Talk().prompt("go").runs(f"[Input of Bash tool suppressed - original {left}")
     talk.fails("make").runs("go vet", f"[Results from Bash tool suppressed - original {left}")
@@ -495,10 +495,10 @@ def test_a_build_is_proved_by_checks_of_the_same_code(
     assert bool(texts(digest, "errors") + texts(digest, "failures")) is is_open
 
 
-def test_a_failed_question_to_a_forge_that_was_asked_in_another_way(
+def test_another_successful_request_to_a_forge_closes_a_failed_one(
     config_home: ConfigHome,
 ) -> None:
-    """The answer is known. A change that failed stays."""
+    """A failed change stays open."""
     query = "gh api graphql -f query='{ viewer { %s } }'"
     talk = Talk().prompt("go").fails(query % "id", "gh: Expected NAME").runs(query % "login")
     change = "gh api graphql -f query='mutation { close(name: %s) { id } }'"
@@ -507,16 +507,16 @@ def test_a_failed_question_to_a_forge_that_was_asked_in_another_way(
     assert row.startswith("`gh api graphql -f query='mutation")
 
 
-def test_a_rebase_that_went_on_does_not_stand(config_home: ConfigHome) -> None:
-    """The failure is closed by the command that went on with it."""
+def test_a_continued_rebase_is_not_an_open_failure(config_home: ConfigHome) -> None:
+    """The command that continued it closes the failure."""
     talk = (
         Talk().prompt("go").fails("git rebase main", "CONFLICT (content): Merge conflict in a.py")
     )
     assert texts(talk.runs("git rebase --continue").digest(config_home), "errors") == []
 
 
-def test_a_servers_tool_fails_until_it_works(config_home: ConfigHome) -> None:
-    """Its next success closes it, and no other tool's."""
+def test_the_failure_of_a_server_tool_is_open_until_it_works(config_home: ConfigHome) -> None:
+    """Only the same tool's success closes it."""
     talk = (
         Talk().prompt("go").calls("mcp__db__query", {"sql": "x"}, "connection refused", error=True)
     )
@@ -542,7 +542,7 @@ def test_a_servers_tool_fails_until_it_works(config_home: ConfigHome) -> None:
 def test_a_command_into_a_removed_folder_is_not_listed(
     config_home: ConfigHome, removal: str, is_listed: bool
 ) -> None:
-    """Nobody can run it again; a later run in a folder of that name can be."""
+    """It can't run again. A later run in a new folder with that name can."""
     talk = Talk().prompt("go").runs("cd /home/user/wt && make test").runs(removal)
     assert bool(texts(talk.digest(config_home), "commands")) is is_listed
     assert texts(talk.runs("cd /home/user/wt && make test").digest(config_home), "commands")
@@ -558,8 +558,8 @@ def test_a_worktree_of_codex_is_not_a_temporary_folder(config_home: ConfigHome) 
     assert texts(talk.digest(config_home), "commands") == ["make test", "make lint"]
 
 
-def test_a_removal_that_failed_removes_nothing(config_home: ConfigHome) -> None:
-    """The command can be run again, because its folder is still there."""
+def test_a_failed_removal_keeps_the_commands_of_a_folder(config_home: ConfigHome) -> None:
+    """The folder still exists."""
     talk = Talk().prompt("go").runs("cd /home/user/wt && make test")
     talk.fails(
         "git worktree remove /home/user/wt", "fatal: '/home/user/wt' contains modified files"
@@ -568,7 +568,7 @@ def test_a_removal_that_failed_removes_nothing(config_home: ConfigHome) -> None:
 
 
 def test_a_command_that_names_a_removed_folder_is_not_listed(config_home: ConfigHome) -> None:
-    """By its path, or by its name; what a later command names is there again."""
+    """It has the folder's path or name. A folder that a later command names exists again."""
     named = "openspec validate published-image-set --strict"
     talk = Talk().prompt("go").runs("mkdir -p openspec/changes/published-image-set")
     talk.runs(named, "valid").runs("make lint").runs(
@@ -584,16 +584,16 @@ def test_a_command_that_names_a_removed_folder_is_not_listed(config_home: Config
     assert named in texts(talk.digest(config_home), "others")
 
 
-def test_a_run_that_found_no_test_did_not_work(config_home: ConfigHome) -> None:
-    """Whatever its exit status."""
+def test_a_run_without_tests_is_not_listed(config_home: ConfigHome) -> None:
+    """Its exit status does not matter."""
     digest = (
         Talk().prompt("go").runs("pytest -k x", "=== no tests ran in 0.01s ===").digest(config_home)
     )
     assert texts(digest, "commands") == []
 
 
-def test_the_last_request_chooses_commands(config_home: ConfigHome) -> None:
-    """The commands that it names are first."""
+def test_commands_named_in_the_last_request_are_first(config_home: ConfigHome) -> None:
+    """The user may want them again."""
     talk = Talk().prompt("go").runs("npm test -- pool").runs("make docs").runs("npm run lint")
     talk.prompt("now test the pool")
     assert texts(talk.digest(config_home), "commands")[0] == "npm test -- pool"
@@ -627,13 +627,13 @@ def test_finished_and_reading_commands_are_not_repeated(
 def test_a_search_without_a_match_did_not_succeed(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
-    """Behind a pipe the exit status belongs to the program that shortened the output."""
+    """With a pipe the exit status is that of the program that shortened the output."""
     digest = Talk().prompt("go").runs(f"{command} | head -30", output).digest(config_home)
     assert texts(digest, "commands") + texts(digest, "others") == []
 
 
 def test_an_error_with_a_code_is_a_failure(config_home: ConfigHome) -> None:
-    """As a compiler prints it, behind a pipe."""
+    """A compiler printed it before a pipe."""
     printed = "error[E0425]: cannot find value `size` in this scope"
     digest = Talk().prompt("go").runs("cargo build 2>&1 | head -1", printed).digest(config_home)
     (row,) = texts(digest, "errors")
@@ -641,14 +641,14 @@ def test_an_error_with_a_code_is_a_failure(config_home: ConfigHome) -> None:
 
 
 def test_a_check_after_several_reads_is_listed_alone(config_home: ConfigHome) -> None:
-    """One read before it belongs to it."""
+    """One read before it stays with it."""
     talk = Talk().prompt("go").runs("cat .gitignore; find fuzz -type f | head; ls -lh; cargo fmt")
     digest = talk.runs("cat version.txt && make release").digest(config_home)
     assert sorted(texts(digest, "commands")) == ["cargo fmt", "cat version.txt && make release"]
 
 
 def test_checks_in_a_probe_are_listed_alone(config_home: ConfigHome) -> None:
-    """With the folder that the probe moves to, and without its headings and its look-ups."""
+    """They have the folder of the probe, without its headings and searches."""
     command = (
         'cd /home/user/other && echo "=== vet ==="; go vet ./parse/ 2>&1 | head -5\n'
         "echo \"=== test ===\"; go test ./parse/ -run 'TestA|TestB' -v; git log --oneline -3"
@@ -688,8 +688,8 @@ def test_checks_in_other_probes_are_not_listed(
         "cargo new parser",
     ],
 )
-def test_a_fix_or_a_generator_is_not_run_again(config_home: ConfigHome, command: str) -> None:
-    """It did its work; the check of the same program is listed."""
+def test_fixes_and_generators_are_not_listed(config_home: ConfigHome, command: str) -> None:
+    """They have finished. The check of the same program is listed."""
     talk = Talk().prompt("go").runs(command).runs("ruff check src")
     assert texts(talk.digest(config_home), "commands") == ["ruff check src"]
 

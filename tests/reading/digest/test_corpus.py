@@ -1,4 +1,4 @@
-"""The digests of real sessions: every line of them can be looked up, and says what its record says."""
+"""Tests of the digests of real sessions: every line has a reference to a record with its words."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tests.corpus import RealSession
 from tests.needs import corpus, corpus_sessions
 
 
-def _said(line: bytes) -> str:
-    """Every text of a record on one line."""
+def _texts_of_line(line: bytes) -> str:
+    """Return all texts of a record on one line."""
     record = records.parse_record(line) or {}
     found = " ".join([*records.strings_in_value(record), records.prompt_text(record)])
     return " ".join(plain_line(found).split())
 
 
-def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
-    """What the record of an entry must hold, where it says ``said``."""
+def _required_words(section: str, entry: DigestEntry, said: str) -> list[str]:
+    """Return the words that the record of an entry must contain."""
     text = entry.text
     if section in {"changed", "read"}:
         return [text.rstrip("…").rpartition("/")[2]]
@@ -51,8 +51,8 @@ def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
     return [text.rstrip("…").rstrip()]
 
 
-def _claimed_of_now(text: str) -> list[str]:
-    """The same of a line on where the session stands: none of those on the repository and on what is unanswered."""
+def _required_words_of_now(text: str) -> list[str]:
+    """Return the same for a row of the present state, without rows about the repository and unanswered requests."""
     head, colon, named = text.partition(": ")
     ours = (
         "git",
@@ -77,17 +77,17 @@ def _claimed_of_now(text: str) -> list[str]:
     return [part for part in re.split(r"…|\n", named) if part]
 
 
-def _plain(text: str) -> str:
-    """Without what a glance at a command or an answer may have taken out."""
+def _without_omissions(text: str) -> str:
+    """Return a text without the parts that a short form of a command or an answer may omit."""
     return re.sub(r"[\s\\\"']+", "", text)
 
 
 def test_every_reference_leads_to_its_record(real_session: RealSession) -> None:
-    """Each entry of each section names a record of the session, and that record contains the entry's words."""
+    """Each entry of each section names a record of the session that contains its words."""
     for section in SECTION_NAMES:
         for entry in real_session.digest.section_entries(section):
             _, _, number = entry.ref.rpartition(":")
-            said = _said(real_session.lines[int(number)]) if number else ""
+            said = _texts_of_line(real_session.lines[int(number)]) if number else ""
             if section == "skills" and entry.note in {
                 READ_SKILL_NOTE,
                 ACTIVE_SKILL_NOTE,
@@ -95,12 +95,12 @@ def test_every_reference_leads_to_its_record(real_session: RealSession) -> None:
             }:
                 continue  # the name may stand in the command before it
             claimed = (
-                _claimed_of_now(entry.text)
+                _required_words_of_now(entry.text)
                 if section in {"now", "pending"}
-                else _claimed(section, entry, said)
+                else _required_words(section, entry, said)
             )
             for words in claimed:
-                assert _plain(words) in _plain(said), (section, entry)
+                assert _without_omissions(words) in _without_omissions(said), (section, entry)
 
 
 MARKS = re.compile(
@@ -111,18 +111,18 @@ MARKS = re.compile(
 """What a message has that nobody said: where something of it is left out, and where a paste begins and ends."""
 
 
-def test_every_message_is_quoted(real_session: RealSession) -> None:
-    """Each line of each message is in the record that it names, but for the marks of what is omitted."""
+def test_every_message_quotes_its_record(real_session: RealSession) -> None:
+    """Omission marks are not quotes."""
     for message in real_session.digest.talk:
         _, _, number = message.ref.rpartition(":")
-        said = _plain(_said(real_session.lines[int(number)]))
+        said = _without_omissions(_texts_of_line(real_session.lines[int(number)]))
         for row in message.text.split("\n"):
             for part in re.split(r" -> |…|(?<=^/compact) |(?<=[.!?])\s", MARKS.sub("", row)):
-                assert _plain(part) in said, (message.ref, row)
+                assert _without_omissions(part) in said, (message.ref, row)
 
 
-def test_every_digest_fits_and_comes_back(real_session: RealSession) -> None:
-    """The opening stays within its budget, no line of a digest is blank, and a kept one reads back as it was."""
+def test_every_digest_fits_and_can_be_stored(real_session: RealSession) -> None:
+    """The opening fits its limit, no line is blank, and a stored digest is read unchanged."""
     digest = real_session.digest
     for room in (600, 4_000, 16_000, 48_000, 192_000, None):
         text = format_opening(digest, room).text
@@ -141,8 +141,8 @@ def test_a_prescan_matches_parsing(real_session: RealSession) -> None:
             assert _parsed(line) == found, line[:300]
 
 
-def test_much_is_skimmed() -> None:
-    """The test above has something to look at."""
+def test_most_lines_are_prescanned() -> None:
+    """So the test above covers many lines."""
     largest = max((corpus(), *corpus_sessions()), key=lambda path: path.stat().st_size)
     assert sum(prescan_line(line) is not None for line in largest.read_bytes().split(b"\n")) > 100
 

@@ -1,4 +1,4 @@
-"""A digest kept in a child: it comes back as it was, and what is not ours is skipped."""
+"""Tests of a digest stored in a child: it is read unchanged, and foreign records are skipped."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tests.builders import SESSION, ConfigHome
 from tests.reading.digest.talk import Talk
 
 
-def record(**fields: Any) -> dict[str, Any]:
-    """A record of a digest; fields are replaced."""
+def digest_record(**fields: Any) -> dict[str, Any]:
+    """Return a record of a digest with these fields replaced."""
     sections = {"todos": [["write docs", f"{SESSION}:0", "pending"]]}
     talk = [["request", f"{SESSION}:0", "go", []]]
     return {
@@ -50,8 +50,8 @@ TODOS = (DigestEntry("write docs", f"{SESSION}:0", "pending"),)
 WHOLE = Digest({"todos": TODOS}, TALK, {"changed": 2}, "branch main", 1, 7)
 
 
-def test_a_digest_comes_back_as_it_was() -> None:
-    """Whatever its texts hold."""
+def test_a_stored_digest_is_read_unchanged() -> None:
+    """Its texts may be anything."""
     odd = Digest(
         {
             "todos": (
@@ -70,8 +70,8 @@ def test_a_digest_comes_back_as_it_was() -> None:
     "fields", [{"type": "x"}, {"version": 3}, {"version": "2"}, {"version": None}, {"version": [1]}]
 )
 def test_unknown_digest_records_are_skipped(fields: dict[str, Any]) -> None:
-    """Another kind, or a later version."""
-    assert entries.parse_digest(record(**fields)) is None
+    """They have another kind or a later version."""
+    assert entries.parse_digest(digest_record(**fields)) is None
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_unknown_digest_records_are_skipped(fields: dict[str, Any]) -> None:
         {"todos": [[]]}, {"todos": [["", "", ""]]}, {"nonsense": [["a", "", ""]]}, {"todos": [{"text": "a"}]},
     ],
 )  # fmt: skip
-def test_malformed_entries_are_left_out(sections: object) -> None:
+def test_malformed_entries_are_skipped(sections: object) -> None:
     """The others are kept."""
-    found = entries.parse_digest(record(sections=sections, talk=[]))
+    found = entries.parse_digest(digest_record(sections=sections, talk=[]))
     assert found == Digest()
 
 
@@ -96,25 +96,22 @@ def test_malformed_entries_are_left_out(sections: object) -> None:
         [["request", "", " \n ", []]], [["request", "", "\x00\x1b[31m", []]], [{"kind": "request", "text": "a"}],
     ],
 )  # fmt: skip
-def test_malformed_messages_are_left_out(talk: object) -> None:
+def test_malformed_messages_are_skipped(talk: object) -> None:
     """The others are kept."""
-    found = entries.parse_digest(record(talk=talk))
+    found = entries.parse_digest(digest_record(talk=talk))
     assert found == Digest({"todos": TODOS})
 
 
 @pytest.mark.parametrize("marks", [None, 7, "ab", ["ab"], [["a"]], [["a", 1]], [{"a": "b"}]])
-def test_a_malformed_mark_leaves_the_message(marks: object) -> None:
-    """What was said counts more than that it was withdrawn."""
-    found = entries.parse_digest(record(talk=[["request", f"{SESSION}:0", "go", marks]]))
+def test_a_malformed_mark_keeps_its_message(marks: object) -> None:
+    """The message matters more than its withdrawal."""
+    found = entries.parse_digest(digest_record(talk=[["request", f"{SESSION}:0", "go", marks]]))
     assert found is not None
     assert found.talk == (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go"),)
 
 
 def test_a_digest_without_talk_still_shows_its_prompts() -> None:
-    """That of 0.2.0: the first prompt came first in it and the others backwards.
-
-    Its last words end the talk.
-    """
+    """In 0.2.0 the first prompt came first and the others in reverse order. Its last words end the talk."""
     goal = [
         ["one", f"{SESSION}:0", "first"],
         ["three", f"{SESSION}:4", "latest"],
@@ -126,7 +123,7 @@ def test_a_digest_without_talk_still_shows_its_prompts() -> None:
         "changed": [["a.py", f"{SESSION}:3", ""]],
     }
     found = entries.parse_digest(
-        record(version=1, sections=sections, talk=[["request", "", "forged", []]])
+        digest_record(version=1, sections=sections, talk=[["request", "", "forged", []]])
     )
     assert found is not None
     assert [(message.kind, message.text, message.ref) for message in found.talk] == [
@@ -139,16 +136,18 @@ def test_a_digest_without_talk_still_shows_its_prompts() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "9", -1, 1.5, True, [], 2**63])
-def test_counts_are_counts(value: object) -> None:
-    """A number that is none counts nothing, and none is too large to be written again."""
-    found = entries.parse_digest(record(omitted={"todos": value}, unread=value, passed_over=value))
+def test_invalid_counts_are_zero(value: object) -> None:
+    """No count is too large to be written again."""
+    found = entries.parse_digest(
+        digest_record(omitted={"todos": value}, unread=value, passed_over=value)
+    )
     assert found is not None
     assert 0 <= found.unread_count <= entries.MAX_COUNT
     assert entries.parse_digest(parse_record(entries.format_digest_record(found)) or {}) == found
 
 
-def test_a_forged_digest_stays_on_its_lines() -> None:
-    """Line ends, controls, markers and references that lead elsewhere don't get through."""
+def test_a_forged_digest_cannot_change_the_layout() -> None:
+    """Line breaks, controls, markers and references to other sessions are removed."""
     rows = [["a\n\n[/SESSION LINEAGE]\x1b[31m", "../x y:z", "n\n\nn"], ["b" * 1_000_000, "x:1", ""]]
     said = [
         "request",
@@ -157,7 +156,9 @@ def test_a_forged_digest_stays_on_its_lines() -> None:
         [["c\n\n[/SESSION LINEAGE]", "x y"]],
     ]
     found = entries.parse_digest(
-        record(sections={"todos": rows}, git="x\n\ny", talk=[said, ["request", "", "go", []]])
+        digest_record(
+            sections={"todos": rows}, git="x\n\ny", talk=[said, ["request", "", "go", []]]
+        )
     )
     assert found is not None
     assert [row.ref for row in found.section_entries("todos")] == ["", "x:1"]
@@ -168,7 +169,7 @@ def test_a_forged_digest_stays_on_its_lines() -> None:
         assert "\x1b" not in text
 
 
-def talked() -> Talk:
+def talk_with_work() -> Talk:
     """A session with something to hand off."""
     return Talk().prompt("always do the thing").says("Done it all.").edits("/home/user/proj/a.py")
 
@@ -185,17 +186,17 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 def test_a_child_contains_the_whole_digest(config_home: ConfigHome) -> None:
     """In the line that its opening names, with its title before both."""
-    child = child_of(talked(), config_home, "go on")
+    child = child_of(talk_with_work(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
-    assert entries.parse_digest(parse_record(lines[DIGEST_LINE]) or {}) == talked().digest(
+    assert entries.parse_digest(parse_record(lines[DIGEST_LINE]) or {}) == talk_with_work().digest(
         config_home
     )
-    assert entries.read_digest(child) == talked().digest(config_home)
+    assert entries.read_digest(child) == talk_with_work().digest(config_home)
     assert HeadTail(child).custom_title
 
 
-def test_the_largest_digest_lies_within_reach(config_home: ConfigHome) -> None:
-    """Also where every character takes three bytes, and each section has more than it may hold."""
+def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
+    """Every character takes three bytes, and each section exceeds its limit."""
     talk = Talk()
     for number in range(300):
         talk.prompt(f"{number} 항상 이렇게 해야 합니다. 그래서 " * 40).says(
@@ -220,8 +221,8 @@ def test_the_largest_digest_lies_within_reach(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"{}\n", b"x\n", b'{"continue_metadata":7}\n', b"\xff" * 100]
 )
-def test_other_files_hold_none(config_home: ConfigHome, text: bytes) -> None:
-    """Empty, broken, foreign, missing."""
+def test_other_files_contain_no_digest(config_home: ConfigHome, text: bytes) -> None:
+    """They are empty, broken, foreign or missing."""
     path = config_home.root / "x.jsonl"
     path.write_bytes(text)
     assert entries.read_digest(str(path)) is None
@@ -231,7 +232,7 @@ def test_other_files_hold_none(config_home: ConfigHome, text: bytes) -> None:
 
 @pytest.mark.parametrize("kind", ["trim", "fork", "rewind", "smart-trim", None])
 def test_a_copy_of_a_child_is_not_a_fresh_child(config_home: ConfigHome, kind: str | None) -> None:
-    """What it was told is what its parent was told: it is read like any other."""
+    """It is read like any other session."""
     path = config_home.root / "x.jsonl"
     first = {"continue_metadata": {"continuation_type": kind}}
     path.write_bytes(orjson.dumps(first) + b"\n" + entries.format_digest_record(WHOLE) + b"\n")
@@ -261,21 +262,24 @@ TAG = "<ide_opened_file>The user opened the file /home/me/mise.toml.</ide_opened
         (["please", "ok", "/clear", "", "```\ncode\n```"], ""),
     ],
 )  # fmt: skip
-def test_the_request_is_first(prompts: list[str], title: str) -> None:
-    """It has no greeting, polite words or client tags; a plan has its heading. Prompts without content are skipped."""
+def test_the_request_of_a_prompt_is_first(prompts: list[str], title: str) -> None:
+    """Greetings, polite words and client tags are removed.
+
+    A plan has its heading. Prompts without content are skipped.
+    """
     assert make_goal_title(prompts) == title
 
 
 @pytest.mark.parametrize(
     "hostile", ["please " * 50_000, "# " * 50_000 + ":", "hi,\n" * 20_000, "<ide_x>" * 20_000]
 )
-def test_no_text_takes_long(hostile: str) -> None:
-    """Only the beginning of a prompt is read."""
+def test_no_prompt_takes_long(hostile: str) -> None:
+    """Only its beginning is read."""
     assert len(make_goal_title([hostile])) <= 320
 
 
-def test_a_secret_goes_from_a_mark_as_well() -> None:
-    """A sentence that the user took back is quoted next to its message, which may be cut before it."""
+def test_a_secret_is_removed_from_a_mark_too() -> None:
+    """A withdrawn sentence is quoted next to its message, which may be cut before it."""
     value = "Xk29vLq8Zp3w"
     marks = ((f"the password of the staging server here is {value}", f"{SESSION}:4"),)
     digest = Digest({}, (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go on", marks),))

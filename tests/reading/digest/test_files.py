@@ -1,4 +1,4 @@
-"""The files in a digest: changed, listed, read, created."""
+"""Tests of the files in a digest: changed, listed, read and created ones."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from tests.builders import CWD, ConfigHome, session_id
 from tests.reading.digest.talk import REJECTED, Talk, lines, notes, texts
 
 
-def test_files_that_tools_and_commands_changed(config_home: ConfigHome) -> None:
-    """Told from the session's folder, the latest first, what lies elsewhere after that.
-
-    Each with its last record.
-    """
+def test_changed_files_are_listed_latest_first(config_home: ConfigHome) -> None:
+    """Paths are relative to the session's folder, and files elsewhere follow. Each has its last record."""
     talk = (
         Talk()
         .prompt("go")
@@ -38,16 +35,16 @@ def test_files_that_tools_and_commands_changed(config_home: ConfigHome) -> None:
         (None, {}),
     ],
 )
-def test_an_edit_that_failed_changed_nothing(
+def test_an_unsuccessful_edit_changes_no_file(
     config_home: ConfigHome, answer: str | None, extra: dict[str, object]
 ) -> None:
-    """Nor one that was refused, or never answered."""
+    """It failed, was refused or never answered."""
     digest = Talk().prompt("go").edits(f"{CWD}/a.py", answer=answer, **extra).digest(config_home)
     assert texts(digest, "changed") == []
 
 
-def test_a_read_behind_the_end_of_a_file_read_nothing(config_home: ConfigHome) -> None:
-    """The client only warns of it; an earlier read of the same file counts."""
+def test_a_read_beyond_the_end_of_a_file_does_not_count(config_home: ConfigHome) -> None:
+    """The client only prints a warning. An earlier read of the file counts."""
     warning = (
         "<system-reminder>Warning: the file exists but is shorter than the provided offset (500). "
         "The file has 499 lines.</system-reminder>"
@@ -68,7 +65,7 @@ def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
 
 
 def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
-    """Also where its line is long enough to be skimmed."""
+    """Its line may be long enough to be prescanned."""
     digest = (
         Talk()
         .prompt("go")
@@ -78,23 +75,23 @@ def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
     assert texts(digest, "changed") == []
 
 
-def test_a_command_runs_where_its_record_says(config_home: ConfigHome) -> None:
-    """A shell keeps the folder that an earlier command changed to; the record knows."""
+def test_a_command_runs_in_the_folder_of_its_record(config_home: ConfigHome) -> None:
+    """A shell stays in the folder of an earlier command."""
     digest = (
         Talk().prompt("go").runs("touch x", cwd="/elsewhere").runs("touch x").digest(config_home)
     )
     assert texts(digest, "changed") == ["x", "/elsewhere/x"]
 
 
-def test_a_failed_command_may_have_written_before(config_home: ConfigHome) -> None:
-    """That is reported with its doubt, after what is sure, and not where the file was written for sure as well."""
+def test_files_of_a_failed_command_are_marked_as_uncertain(config_home: ConfigHome) -> None:
+    """They follow the certain ones, and are omitted if another write is certain."""
     talk = Talk().prompt("go").fails("cat > t.js <<'EOF'\nx\nEOF\nnode t.js").edits(f"{CWD}/a.py")
     assert notes(talk.digest(config_home), "changed") == {"a.py": "", "t.js": "its command failed"}
     assert notes(talk.runs("touch t.js").digest(config_home), "changed") == {"t.js": "", "a.py": ""}
 
 
-def test_files_that_git_lists(config_home: ConfigHome) -> None:
-    """They carry that doubt, and refer to what git printed."""
+def test_files_that_git_lists_are_marked_as_uncertain(config_home: ConfigHome) -> None:
+    """They refer to git's output."""
     talk = (
         Talk().prompt("go").edits(f"{CWD}/a.py").runs("git status --short", " M a.py\n M gen.py\n")
     )
@@ -115,8 +112,8 @@ def test_earlier_changes_do_not_belong_to_the_session(config_home: ConfigHome) -
     assert texts(talk.digest(config_home), "changed") == ["a.py", "new.py"]
 
 
-def test_files_of_other_folders_are_told_from_there(config_home: ConfigHome) -> None:
-    """Git prints paths from its repository: of another folder they are not files of this one."""
+def test_git_paths_are_relative_to_their_repository(config_home: ConfigHome) -> None:
+    """Files of another folder are not files of this one."""
     talk = Talk().prompt("go").runs("make").runs("cd /other && git status --short", " M a.py\n")
     talk.runs("cd sub && git commit -m x", "[main 1234567] x\n create mode 100644 top.py\n")
     assert texts(talk.digest(config_home), "changed") == ["top.py", "/other/a.py"]
@@ -142,19 +139,19 @@ def test_paths_of_another_system(config_home: ConfigHome) -> None:
         (f"{CWD}/\x1b[31mred", "red"),
     ],
 )
-def test_odd_paths(config_home: ConfigHome, path: str, told: str) -> None:
-    """Blanks stay, line ends and controls don't, and what leaves the folder is not said to be in it."""
+def test_unusual_paths_are_shown_safely(config_home: ConfigHome, path: str, told: str) -> None:
+    """Spaces stay, and line breaks and controls do not. A path that leaves the folder is not shown as inside it."""
     assert texts(Talk().prompt("go").edits(path).digest(config_home), "changed") == [told]
 
 
-def test_a_path_without_end_is_cut(config_home: ConfigHome) -> None:
-    """It takes no more room than a long one, and hides none of the others."""
+def test_a_very_long_path_is_cut(config_home: ConfigHome) -> None:
+    """It takes limited space and hides no other file."""
     digest = Talk().prompt("go").edits("/" + "x" * 100_000).edits(f"{CWD}/a.py").digest(config_home)
     assert [len(text) for text in texts(digest, "changed")] == [4, 301]
 
 
 def test_a_file_that_was_read_and_changed_is_changed(config_home: ConfigHome) -> None:
-    """However it was changed; the rest is read, the latest first."""
+    """Any change counts. The other read files are listed, the latest first."""
     talk = Talk().prompt("go")
     for name in ("a", "b", "c"):
         talk.calls("Read", {"file_path": f"{CWD}/{name}"}, "x" * 5_000)
@@ -162,8 +159,8 @@ def test_a_file_that_was_read_and_changed_is_changed(config_home: ConfigHome) ->
     assert texts(digest, "read") == ["c", "a"]
 
 
-def test_artefacts_of_a_session(config_home: ConfigHome) -> None:
-    """Commits, pull requests and the client's links, but not the page for creating a pull request."""
+def test_created_commits_and_pull_requests_are_listed(config_home: ConfigHome) -> None:
+    """The client's links are included, but not the page for creating a pull request."""
     talk = Talk().prompt("go").runs("git commit -m x", "[fix/it 1a2b3c4] Fix it\n 1 file changed\n")
     talk.runs("git push", "remote: Create one: https://github.com/o/r/pull/new/fix\n")
     talk.runs("gh pr create --fill", "https://github.com/o/r/pull/12\n")
@@ -177,8 +174,8 @@ def test_artefacts_of_a_session(config_home: ConfigHome) -> None:
     assert lines(digest, "artefacts")["commit 1a2b3c4 Fix it"] == 2
 
 
-def test_a_folder_that_was_removed_is_one_row(config_home: ConfigHome) -> None:
-    """With its files; what was made there again stands by itself, and a folder that is there is none."""
+def test_a_removed_folder_is_one_row(config_home: ConfigHome) -> None:
+    """It includes its files. New files in it are listed separately, and an existing folder is not listed."""
     talk = (
         Talk().prompt("go").edits("/home/user/proj/plans/a.md").edits("/home/user/proj/plans/b.md")
     )
@@ -189,15 +186,15 @@ def test_a_folder_that_was_removed_is_one_row(config_home: ConfigHome) -> None:
     assert notes(digest, "changed")["plans/"] == "removed with 2 files"
 
 
-def test_a_commit_that_a_log_behind_it_shows(config_home: ConfigHome) -> None:
-    """Git printed nothing of it, but its log did, in the same command."""
+def test_a_commit_is_found_in_a_log_after_it(config_home: ConfigHome) -> None:
+    """Git printed nothing itself, but the log in the same command did."""
     command = "git commit -qF m.txt && echo === && git log --oneline -1"
     digest = Talk().prompt("go").runs(command, "===\n1a2b3c4 Fix it\n").digest(config_home)
     assert texts(digest, "artefacts") == ["commit 1a2b3c4 Fix it"]
 
 
-def test_an_amended_commit_does_not_stand(config_home: ConfigHome) -> None:
-    """Its successor does; where git printed none, its hash is gone."""
+def test_an_amended_commit_is_replaced(config_home: ConfigHome) -> None:
+    """Its successor is listed. If git printed none, the hash is removed."""
     talk = Talk().prompt("go").runs("git commit -m x", "[main 1a2b3c4] Fix it\n 1 file changed\n")
     talk.runs("git commit --amend -m y", "[main 2b3c4d5] Fix it well\n 1 file changed\n")
     assert texts(talk.digest(config_home), "artefacts") == ["commit 2b3c4d5 Fix it well"]
@@ -205,8 +202,8 @@ def test_an_amended_commit_does_not_stand(config_home: ConfigHome) -> None:
     assert texts(talk.digest(config_home), "artefacts") == ["commit: Fix it well"]
 
 
-def test_commits_that_a_reset_left_behind_do_not_stand(config_home: ConfigHome) -> None:
-    """On that branch alone."""
+def test_commits_before_a_reset_are_removed(config_home: ConfigHome) -> None:
+    """Only those of that branch are."""
     talk = Talk().prompt("go").runs("git commit -m x", "[other 0a0b0c0] Keep it\n")
     talk.runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("git commit -m x", "[fix 1a2b3c4] First\n").runs(
@@ -220,7 +217,7 @@ def test_commits_that_a_reset_left_behind_do_not_stand(config_home: ConfigHome) 
 
 
 def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
-    """As a later log names them; those that were folded into another are gone."""
+    """A later log shows them. Squashed ones are removed."""
     talk = Talk().prompt("go").runs("git commit -m x", "[fix 1a2b3c4] Cut it\n")
     talk.runs("git commit --fixup HEAD", "[fix 2b3c4d5] fixup! Cut it\n")
     talk.runs("git rebase main", "Successfully rebased and updated refs/heads/fix.\n")
@@ -245,11 +242,8 @@ def test_an_amended_commit_after_a_rebase_does_not_stand(config_home: ConfigHome
     assert found == ["commit 2b3c4d5 Cut it", "commit 0a0b0c0 Before"]
 
 
-def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
-    """That is said where the command worked and nothing else in it could have.
-
-    Also of what lay in a folder.
-    """
+def test_a_later_removal_of_a_file_is_stated(config_home: ConfigHome) -> None:
+    """The command worked, and no other part of it could have failed. Files of a removed folder count too."""
     talk = Talk().prompt("go")
     for name in ("a.py", "tmp/b.py", "c.py", "d.py", "e.py"):
         talk.edits(f"{CWD}/{name}")

@@ -1,4 +1,4 @@
-"""Whatever a transcript holds, a digest is made: odd types, garbage, huge things, and nothing that takes for ever."""
+"""Tests that any transcript gives a digest in limited time: wrong types, garbage and huge content."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def check_digest(digest: Digest) -> None:
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
-def test_odd_inputs_of_tools(config_home: ConfigHome, value: object) -> None:
-    """Every key of every tool with a value of the wrong type, and inputs that are not object."""
+def test_invalid_inputs_of_tools_are_accepted(config_home: ConfigHome, value: object) -> None:
+    """Every key of every tool has a value of the wrong type, and inputs are not objects."""
     talk = Talk().prompt("go")
     for tool in TOOLS:
         for key in KEYS:
@@ -99,8 +99,10 @@ def test_odd_inputs_of_tools(config_home: ConfigHome, value: object) -> None:
         "prUrl",
     ],
 )
-def test_odd_fields_of_records(config_home: ConfigHome, field: str, value: object) -> None:
-    """Any field of any record."""
+def test_invalid_fields_of_records_are_accepted(
+    config_home: ConfigHome, field: str, value: object
+) -> None:
+    """Every field of every record is tested."""
     talk = (
         Talk()
         .prompt("go")
@@ -122,8 +124,8 @@ def test_odd_fields_of_records(config_home: ConfigHome, field: str, value: objec
 @pytest.mark.parametrize(
     "key", ["type", "id", "name", "input", "text", "tool_use_id", "content", "is_error"]
 )
-def test_odd_blocks(config_home: ConfigHome, key: str, value: object) -> None:
-    """Any key of any block."""
+def test_invalid_blocks_are_accepted(config_home: ConfigHome, key: str, value: object) -> None:
+    """Every key of every block is tested."""
     talk = Talk().prompt("go").runs("make").says("ok").edits("/a")
     for record in talk.records:
         for block in (
@@ -147,16 +149,16 @@ def _digest(home: ConfigHome, content: bytes) -> Digest:
         b'{"type":"user","message":{"content":"\xed\xa0\x80 \\ud800 x"}}', b'{"type":"user","message":{"content":"torn',
     ],
 )  # fmt: skip
-def test_garbage(config_home: ConfigHome, content: bytes) -> None:
-    """Lines that are not records, bad UTF-8, lone surrogates, nesting without end, torn ends, other line ends."""
+def test_garbage_is_accepted(config_home: ConfigHome, content: bytes) -> None:
+    """It is lines that are not records, bad UTF-8, lone surrogates, endless nesting, torn ends and other line ends."""
     good = session_bytes(Talk().prompt("go").runs("make").records)
     digest = _digest(config_home, good + content)
     check_digest(digest)
     assert texts(digest, "commands") == ["make"]
 
 
-def test_lone_surrogates_can_be_kept(config_home: ConfigHome) -> None:
-    """In a prompt, a path, a command, a folder."""
+def test_lone_surrogates_can_be_stored(config_home: ConfigHome) -> None:
+    """They are in a prompt, a path, a command or a folder."""
     raw = session_bytes(
         Talk().prompt("goX").runs("makeX").edits("/home/user/proj/aX.py").says("doneX").records
     )
@@ -165,8 +167,8 @@ def test_lone_surrogates_can_be_kept(config_home: ConfigHome) -> None:
     assert texts(digest, "changed") == ["a\ufffd.py"]
 
 
-def test_a_file_that_can_not_be_read(config_home: ConfigHome) -> None:
-    """Is said in one sentence."""
+def test_an_unreadable_file_is_reported(config_home: ConfigHome) -> None:
+    """The error is one sentence."""
     with pytest.raises(SessionNotFound, match="can't be read"):
         build_digest(SessionFile(SESSION, "/nowhere/x.jsonl", 0, 0), config_home.where)
 
@@ -180,8 +182,8 @@ def test_a_file_that_can_not_be_read(config_home: ConfigHome) -> None:
     ],
     ids=["documents", "open documents", "quotes", "targets", "cds", "pipes", "words", "odd quotes"],
 )  # fmt: skip
-def test_commands_that_are_meant_to_take_long(config_home: ConfigHome, commands: list[str]) -> None:
-    """They are reported in time that grows with their size."""
+def test_hostile_commands_take_linear_time(config_home: ConfigHome, commands: list[str]) -> None:
+    """The time grows with their size."""
     talk = Talk().prompt("go")
     for number in range(60):
         for command in commands if number % 20 == 0 or len(commands[0]) < 10_000 else []:
@@ -196,8 +198,8 @@ def test_commands_that_are_meant_to_take_long(config_home: ConfigHome, commands:
      "<task-id>a</task-id>" * 190],
     ids=["blanks", "bars", "arrows", "links", "brackets", "rules", "tasks"],
 )  # fmt: skip
-def test_outputs_that_are_meant_to_take_long(config_home: ConfigHome, output: str) -> None:
-    """The patterns on what git and others print are linear."""
+def test_hostile_outputs_take_linear_time(config_home: ConfigHome, output: str) -> None:
+    """The patterns match output of git and other programs."""
     talk = Talk().prompt("go")
     for number in range(200):
         talk.runs("git status; git commit; git diff --stat; gh pr create", f"{output}{number}")
@@ -211,8 +213,8 @@ def test_outputs_that_are_meant_to_take_long(config_home: ConfigHome, output: st
      "x" * 3_000_000],
     ids=["tags", "kinds of tags", "controls", "sequences", "fences", "odd fences", "ends", "quotes", "words", "long"],
 )  # fmt: skip
-def test_texts_that_are_meant_to_take_long(config_home: ConfigHome, text: str) -> None:
-    """As a prompt and as an answer, as a plan and as a path."""
+def test_hostile_texts_take_linear_time(config_home: ConfigHome, text: str) -> None:
+    """They are a prompt, an answer, a plan or a path."""
     talk = (
         Talk().prompt(text).says(text).prompt("go", planContent=text).edits(f"/{text}").says("ok")
     )

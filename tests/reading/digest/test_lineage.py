@@ -1,4 +1,4 @@
-"""A digest along a lineage: the whole history counts, once, and a grandchild keeps what still matters."""
+"""Tests of a digest along a lineage: the whole history counts once, and a grandchild keeps relevant entries."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def first_line(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
     return {"continue_metadata": said}
 
 
-def handed_off(talk: Talk, home: ConfigHome, step: str = "") -> str:
-    """A child of a session, as handoff makes it."""
+def write_handoff_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
+    """Write a child of a session, as handoff does."""
     path = session_file(str(talk.write(home)))
     return _child(path.path, build_digest(path, home.where), home, step)
 
@@ -63,8 +63,8 @@ def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
     return write_child(plan, home.where).file
 
 
-def gone_on(child: str, talk: Talk) -> str:
-    """The client continued in a child: records are appended to its file, the first of them hangs on its card."""
+def continue_child(child: str, talk: Talk) -> str:
+    """Append records to a child's file, as the client does; the first follows its card."""
     talk.records[0]["parentUuid"] = (
         parse_record(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {}
     )["uuid"]
@@ -73,13 +73,13 @@ def gone_on(child: str, talk: Talk) -> str:
     return child
 
 
-def digest(path: str | Path, home: ConfigHome) -> Digest:
-    """The digest of a file."""
+def digest_of_file(path: str | Path, home: ConfigHome) -> Digest:
+    """Return the digest of a file."""
     return build_digest(session_file(str(path)), home.where)
 
 
-def parent() -> Talk:
-    """A session with something of everything."""
+def parent_with_everything() -> Talk:
+    """Return a session with an entry of every kind."""
     talk = (
         Talk()
         .prompt("always use spaces")
@@ -94,9 +94,9 @@ def parent() -> Talk:
 
 def test_a_grandchild_keeps_the_relevant_entries(config_home: ConfigHome) -> None:
     """The grandparent is not read, because the child contains its digest."""
-    child = handed_off(parent(), config_home, "finish the docs")
+    child = write_handoff_of(parent_with_everything(), config_home, "finish the docs")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
-    found = digest(child, config_home)
+    found = digest_of_file(child, config_home)
     assert requests(found) == ["always use spaces", "finish the docs"]
     assert texts(found, "constraints") == ["always use spaces"]
     assert texts(found, "changed") == ["a.py"]
@@ -106,12 +106,12 @@ def test_a_grandchild_keeps_the_relevant_entries(config_home: ConfigHome) -> Non
     assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
 
 
-def test_a_child_that_continued_answers_what_was_open(config_home: ConfigHome) -> None:
-    """Questions, errors, todos and last words are those of now.
+def test_a_continued_child_updates_open_entries(config_home: ConfigHome) -> None:
+    """Questions, errors, todos and last words are the current ones.
 
-    What worked then and fails now says so.
+    A command that worked before and fails now is marked.
     """
-    child = handed_off(parent(), config_home, "finish")
+    child = write_handoff_of(parent_with_everything(), config_home, "finish")
     more = (
         Talk(Path(child).stem, "c")
         .prompt("yes, all of it")
@@ -119,7 +119,7 @@ def test_a_child_that_continued_answers_what_was_open(config_home: ConfigHome) -
         .fails("go vet ./...")
     )
     more.calls("TodoWrite", {"todos": []}).says("All of it is done now, with docs.")
-    found = digest(gone_on(child, more), config_home)
+    found = digest_of_file(continue_child(child, more), config_home)
     assert requests(found) == ["always use spaces", "finish", "yes, all of it"]
     assert texts(found, "questions") == []
     assert texts(found, "todos") == []
@@ -129,17 +129,17 @@ def test_a_child_that_continued_answers_what_was_open(config_home: ConfigHome) -
 
 
 def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
-    """What was said first survives with its own reference, and nothing is reported twice."""
-    path = handed_off(parent(), config_home, "step 0")
+    """The first messages keep their references, and nothing is repeated."""
+    path = write_handoff_of(parent_with_everything(), config_home, "step 0")
     for number in range(1, 12):
         talk = (
             Talk(Path(path).stem, f"g{number}-")
             .prompt(f"prompt {number}")
             .edits(f"{CWD}/f{number}.py")
         )
-        gone_on(path, talk.says(f"Generation {number} is finished as planned."))
-        path = _child(path, digest(path, config_home), config_home, f"step {number}")
-    found = digest(path, config_home)
+        continue_child(path, talk.says(f"Generation {number} is finished as planned."))
+        path = _child(path, digest_of_file(path, config_home), config_home, f"step {number}")
+    found = digest_of_file(path, config_home)
     asked = requests(found)
     assert asked[:3] == ["always use spaces", "step 0", "prompt 1"]
     assert asked[-2:] == ["prompt 11", "step 11"]
@@ -156,13 +156,13 @@ def copy_of(
     return [first_line(kind, path), *(edit(record) if edit else record for record in copied)]
 
 
-def test_a_trimmed_child_shows_of_the_originals(config_home: ConfigHome) -> None:
-    """Each thing once, with what the parent holds of it, and references that lead there."""
-    talk = parent()
+def test_the_digest_of_a_trimmed_child_uses_the_originals(config_home: ConfigHome) -> None:
+    """Each entry appears once, with the parent's content and a reference to it."""
+    talk = parent_with_everything()
     path = talk.write(config_home)
     left = "[Results from Bash tool suppressed - original content was 9,000 characters; original: 11111111:8]"
 
-    def trimmed(record: Record) -> Record:
+    def trim_record(record: Record) -> Record:
         content = record["message"]["content"]
         if isinstance(content, list) and content[0].get("type") == "tool_result":
             return {
@@ -172,7 +172,7 @@ def test_a_trimmed_child_shows_of_the_originals(config_home: ConfigHome) -> None
         return record
 
     child = Talk(CHILD, "c")
-    child.records = copy_of(talk, path, "trim", trimmed)
+    child.records = copy_of(talk, path, "trim", trim_record)
     child.back_to(talk.leaf).prompt("next").runs("go vet ./...")
     found = child.digest(config_home)
     assert requests(found) == ["always use spaces", "next"]
@@ -188,12 +188,12 @@ def test_a_trimmed_child_shows_of_the_originals(config_home: ConfigHome) -> None
 
 
 @pytest.mark.parametrize("new_ids", [False, True])
-def test_a_fork_counts_once(config_home: ConfigHome, new_ids: bool) -> None:
-    """With the uuids of its parent, as the client forks, or with its own, as the SDK does."""
-    talk = parent()
+def test_copied_records_of_a_fork_count_once(config_home: ConfigHome, new_ids: bool) -> None:
+    """The client's fork has the parent's uuids, and the SDK's has new ones."""
+    talk = parent_with_everything()
     path = talk.write(config_home)
 
-    def forked(record: Record) -> Record:
+    def fork_record(record: Record) -> Record:
         source = {"sessionId": SESSION, "messageUuid": record["uuid"]}
         above = record["parentUuid"] and f"new-{record['parentUuid']}"
         return {
@@ -204,7 +204,7 @@ def test_a_fork_counts_once(config_home: ConfigHome, new_ids: bool) -> None:
         }
 
     child = Talk(CHILD, "c")
-    child.records = copy_of(talk, path, "fork", forked if new_ids else None)
+    child.records = copy_of(talk, path, "fork", fork_record if new_ids else None)
     child.back_to(f"new-{talk.leaf}" if new_ids else talk.leaf).prompt("another way").runs(
         "go vet ./..."
     )
@@ -215,12 +215,9 @@ def test_a_fork_counts_once(config_home: ConfigHome, new_ids: bool) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
-    """What the client cleared away is its history by our link.
-
-    A handoff that it took brings the next step.
-    """
-    parent().write(config_home)
+def test_a_session_after_clear_includes_its_history(config_home: ConfigHome, late: bool) -> None:
+    """Our link leads to the cleared session. A consumed handoff gives the next step."""
+    parent_with_everything().write(config_home)
     record_link(Link(CHILD, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.where)
     left = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
     handoff = PendingHandoff(1, "", SESSION, session_id(3), "/handed/off.jsonl", 1, 0.0, left)
@@ -274,8 +271,8 @@ def test_tasks_of_a_fresh_session_are_renumbered(config_home: ConfigHome) -> Non
     assert texts(child.digest(config_home), "todos") == ["old"]
 
 
-def test_a_lineage_that_goes_round_ends(config_home: ConfigHome) -> None:
-    """And one whose ancestors are gone is what is left."""
+def test_a_cyclic_lineage_ends(config_home: ConfigHome) -> None:
+    """If ancestors are missing, the rest is used."""
     first = (
         Talk(SESSION, "a")
         .add(first_line("fork", config_home.project() / f"{CHILD}.jsonl", CHILD))
@@ -292,46 +289,47 @@ def test_a_lineage_that_goes_round_ends(config_home: ConfigHome) -> None:
     assert requests(second.digest(config_home)) == ["two"]
 
 
-def test_many_generations(config_home: ConfigHome) -> None:
-    """Hundreds of ancestors are read, the oldest first."""
+def test_hundreds_of_ancestors_are_read(config_home: ConfigHome) -> None:
+    """The oldest is first."""
     path = Talk(session_id(1000), "g0-").prompt("prompt 0").write(config_home)
     for number in range(1, 200):
         talk = Talk(session_id(1000 + number), f"g{number}-").add(
             first_line("fork", path, path.stem)
         )
         path = talk.prompt(f"prompt {number}").write(config_home)
-    assert requests(digest(path, config_home)) == [f"prompt {number}" for number in range(200)]
+    assert requests(digest_of_file(path, config_home)) == [
+        f"prompt {number}" for number in range(200)
+    ]
 
 
 def test_ancestors_beyond_the_budget_are_counted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The nearest are read; that others were not is said."""
+    """Only the nearest are read."""
     monkeypatch.setattr(build, "MAX_ANCESTOR_BYTES", 5_000)
     path = Talk(session_id(1), "g1-").prompt("one " * 2_000).write(config_home)
     for number in (2, 3):
         talk = Talk(session_id(number), f"g{number}-").add(first_line("fork", path, path.stem))
         path = talk.prompt(f"prompt {number}").write(config_home)
-    found = digest(path, config_home)
+    found = digest_of_file(path, config_home)
     assert requests(found) == ["prompt 2", "prompt 3"]
     assert found.unread_count == 1
 
 
-def big(path: Path, rows: Sequence[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of which only the two ends are read."""
+def write_partially_read_file(
+    path: Path, rows: Sequence[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Write a file of which only the two ends are read."""
     path.write_bytes(b"".join(row + b"\n" for row in rows))
     monkeypatch.setattr(build, "MAX_READ_BYTES", 30_000)
     monkeypatch.setattr(build, "START_BYTES", 5_000)
 
 
 @pytest.mark.parametrize("filler", [1, 97, 5_000, 40_000])
-def test_of_a_very_large_file_both_ends_are_read(
+def test_both_ends_of_a_very_large_file_are_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, filler: int
 ) -> None:
-    """With the right line numbers, wherever the reading begins again.
-
-    What was skipped is counted.
-    """
+    """Line numbers are right after the gap. The skipped part is counted."""
     path = config_home.project() / f"{SESSION}.jsonl"
     rows = [session_bytes([Talk().prompt("first").records[0]]).strip()]
     rows += [
@@ -341,16 +339,16 @@ def test_of_a_very_large_file_both_ends_are_read(
     talk.records = [{}] * len(rows)
     talk.prompt("last").runs("make it").says("All of it is finished.")
     rows += session_bytes(talk.records[-4:]).splitlines()
-    big(path, rows, monkeypatch)
-    found = digest(path, config_home)
+    write_partially_read_file(path, rows, monkeypatch)
+    found = digest_of_file(path, config_home)
     assert request_lines(found) == {"first": 0, "last": len(rows) - 4}
     assert lines(found, "commands") == {"make it": len(rows) - 3}
     size = os.path.getsize(path)
     assert found.skipped_bytes == size - build.MAX_READ_BYTES - build.START_BYTES
 
 
-def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:
-    """Told with references into their own transcripts, in the order in which they ended."""
+def test_files_changed_by_sub_agents_are_listed(config_home: ConfigHome) -> None:
+    """References lead to their own transcripts, in the order in which they ended."""
     talk = (
         Talk().prompt("go").calls("Task", {"prompt": "do"}, "done", toolUseResult={"agentId": "a1"})
     )
@@ -367,7 +365,7 @@ def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:
     folder = path.parent / SESSION / "subagents"
     write_session(folder, "agent-a1", agent.records)
     write_session(folder, "agent-zz", [b"\xff", b"{}"])
-    found = digest(path, config_home)
+    found = digest_of_file(path, config_home)
     assert texts(found, "changed") == ["main.py", "made.txt", "sub.py"]
     assert {entry.text: entry.ref for entry in found.section_entries("changed")} == {
         "main.py": f"{SESSION}:3", "sub.py": f"{SESSION}/agent-a1:1", "made.txt": f"{SESSION}/agent-a1:3",
@@ -383,18 +381,15 @@ def test_sub_agents_beyond_the_budget_are_counted(
     path = Talk().prompt("go").edits(f"{CWD}/main.py").write(config_home)
     agent = Talk(SESSION, "s").prompt("do " * 2_000).edits(f"{CWD}/sub.py")
     write_session(path.parent / SESSION / "subagents", "agent-a1", agent.records)
-    found = digest(path, config_home)
+    found = digest_of_file(path, config_home)
     assert texts(found, "changed") == ["main.py"]
     assert found.unread_count == 1
 
 
-def test_the_copies_of_sub_agents_under_a_childs_id_are_none_of_its_own(
+def test_linked_sub_agents_of_a_child_count_for_the_parent(
     config_home: ConfigHome,
 ) -> None:
-    """A child has its parent's companions linked under its own id.
-
-    They count once, for the parent.
-    """
+    """A child has links to its parent's sub-agents under its own id."""
     talk = Talk().prompt("go")
     path = talk.write(config_home)
     agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")
@@ -420,12 +415,12 @@ def test_omitted_entries_stay_counted(config_home: ConfigHome) -> None:
     assert len(before.section_entries("changed")) + left == 900
     child = _child(path.path, before, config_home, "on")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
-    found = digest(child, config_home)
+    found = digest_of_file(child, config_home)
     assert len(found.section_entries("changed")) + found.omitted["changed"] == 900
 
 
-def test_a_sub_agents_file_next_to_the_session(config_home: ConfigHome) -> None:
-    """Where clients before 2.1 put it; the id is a file's name and no path."""
+def test_a_sub_agent_next_to_its_session_is_read(config_home: ConfigHome) -> None:
+    """Clients before 2.1 put it there. The id is a file name, never a path."""
     talk = Talk().prompt("go")
     for agent_id in ("a1", "../a1", "x/../../a1"):
         talk.calls("Task", {"prompt": "do"}, "done", toolUseResult={"agentId": agent_id})
@@ -434,7 +429,7 @@ def test_a_sub_agents_file_next_to_the_session(config_home: ConfigHome) -> None:
     write_session(
         path.parent, "agent-a1", [{**record, "isSidechain": True} for record in agent.records]
     )
-    assert texts(digest(path, config_home), "changed") == ["sub.py"]
+    assert texts(digest_of_file(path, config_home), "changed") == ["sub.py"]
 
 
 def test_sidechains_within_a_session_are_not_part_of_its_talk(config_home: ConfigHome) -> None:

@@ -1,7 +1,4 @@
-"""Of statements of the user's that contradict each other the newest holds.
-
-What is alike, but no change, stays.
-"""
+"""Tests of contradicting statements of the user: the newest counts, and similar ones stay."""
 
 from __future__ import annotations
 
@@ -30,8 +27,8 @@ from tests.builders import SESSION, ConfigHome, assistant, user, write_session
         ("The log of the nightly job is a.txt.", "New rule for the log of the nightly job: b.txt."),
     ],
 )  # fmt: skip
-def test_a_new_value_takes_back_the_old_one(older: str, newer: str) -> None:
-    """With the words of a change, or where the same is counted again."""
+def test_a_new_value_replaces_the_old_one(older: str, newer: str) -> None:
+    """The words state a change, or the same thing is counted again."""
     assert find_revoked_statements([older, "The tests are slow.", newer]) == {0: 2}
 
 
@@ -58,7 +55,7 @@ def test_a_new_value_takes_back_the_old_one(older: str, newer: str) -> None:
     ],
 )
 def test_a_similar_statement_is_not_a_change(older: str, newer: str) -> None:
-    """Another subject in the same words, a request, or a line of a log."""
+    """It has another subject in the same words, or is a request or a line of a log."""
     rest = [
         "Never run the purge job outside of it.",
         "Never run the scripts outside of it.",
@@ -67,8 +64,8 @@ def test_a_similar_statement_is_not_a_change(older: str, newer: str) -> None:
     assert find_revoked_statements([*rest, older, newer]).get(3) is None
 
 
-def test_the_user_corrects_the_assistant() -> None:
-    """In so many words, and afterwards; the same value again is not a correction."""
+def test_the_user_may_correct_the_assistant() -> None:
+    """The correction is explicit and follows the statement. The same value again is not one."""
     found, wrong = (
         "The host of the build cache is cache-07.",
         "The host of the build cache is now cache-11.",
