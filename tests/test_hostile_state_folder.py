@@ -24,7 +24,7 @@ from resume_hooks.sessions import link_log
 from resume_hooks.sessions.link_log import Link
 from resume_hooks.storage import backups, stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
-from tests.fuzz.targets.target import told
+from tests.fuzz.targets.target import assert_expected_error
 
 LINK = Link(session_id(2), SESSION, "handoff", "2026-01-31T09:30:00.000Z")
 OLD = 1_000_000_000.0
@@ -134,7 +134,7 @@ def test_a_linked_state_folder_is_not_followed(
     try:
         ACTS[act](config_home)
     except (ResumeHooksError, OSError) as error:
-        told(error)
+        assert_expected_error(error)
     assert folder_snapshot(there) == before
     assert sorted(path.name for path in there.iterdir()) == sorted(before), "nothing was added"
 
@@ -170,7 +170,7 @@ def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
     try:
         ACTS[act](config_home)
     except (ResumeHooksError, OSError) as error:
-        told(error)
+        assert_expected_error(error)
     assert folder_snapshot(there) == before
 
 

@@ -43,7 +43,7 @@ from tests.builders import (
     write_session,
 )
 from tests.fuzz.targets.hooks import hook_output
-from tests.fuzz.targets.target import told
+from tests.fuzz.targets.target import assert_expected_error
 from tests.needs import REPO
 
 GIGABYTE = 1024**3
@@ -139,7 +139,7 @@ def _parse_query(text: str) -> None:
     try:
         query.parse_query([text])
     except ResumeHooksError as error:
-        told(error)
+        assert_expected_error(error)
 
 
 def test_long_titles_are_cut_everywhere(config_home: ConfigHome) -> None:
@@ -170,7 +170,7 @@ import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1_600_000_000,) * 2)
 from resume_hooks.hooks import prompt
 from tests.fuzz.targets.hooks import hook_output
-from tests.fuzz.targets.target import told
+from tests.fuzz.targets.target import assert_expected_error
 for text in (">resume", ">handoff go on", ">lineage"):
     event = {"session_id": sys.argv[2], "transcript_path": sys.argv[1], "prompt": text}
     said = json.loads(hook_output(prompt.main, json.dumps(event).encode()))["reason"]

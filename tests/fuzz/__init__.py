@@ -1,5 +1,5 @@
-"""Hostile input, made up from bytes: each target reads what it decides on from a string of them.
+"""Hostile input made from bytes: each target takes its decisions from them.
 
-The same bytes make the same case. In CI hypothesis gives them, always the same ones, and shortens
-what fails; ``python -m tests.fuzz`` gives random ones for as long as it is reported.
+The same bytes give the same case. In CI hypothesis provides them, always the same ones, and
+shortens a failure. ``python -m tests.fuzz`` provides random ones for a given time.
 """

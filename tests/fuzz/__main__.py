@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz``: a long run of all targets or one, and its table of figures."""
+"""``python -m tests.fuzz`` runs one target or all for a long time, and prints a table of figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tests.fuzz.draws import Draws
-from tests.fuzz.running import Figures, home_in, own_environment, run
+from tests.fuzz.running import Figures, make_home, restore_environment, run_target
 from tests.fuzz.targets import TARGETS as OF_THE_CORE
 from tests.needs import REPO
 
@@ -25,7 +25,7 @@ TARGETS = [
 
 
 def main() -> int:
-    """Run; 1 where anything failed."""
+    """Run the targets; 1 if any failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--minutes", type=float, default=1.0, help="of all targets together")
     parser.add_argument(
@@ -41,13 +41,15 @@ def main() -> int:
         parser.error("name one target with --target")
     figures = []
     for target in chosen:
-        with tempfile.TemporaryDirectory() as folder, own_environment():
-            try_one = target.prepare(home_in(Path(folder)))
+        with tempfile.TemporaryDirectory() as folder, restore_environment():
+            try_one = target.prepare(make_home(Path(folder)))
             if asked.again:
                 try_one(Draws(bytes.fromhex(asked.again)))
             else:
-                figures.append(run(target, try_one, 60 * asked.minutes / len(chosen), asked.seed))
-    print(_table(figures, asked.seed))
+                figures.append(
+                    run_target(target, try_one, 60 * asked.minutes / len(chosen), asked.seed)
+                )
+    print(_format_table(figures, asked.seed))
     for one in figures:
         for where, raw in one.failures.items():
             print(
@@ -56,7 +58,7 @@ def main() -> int:
     return int(any(one.failures for one in figures))
 
 
-def _table(figures: list[Figures], seed: int) -> str:
+def _format_table(figures: list[Figures], seed: int) -> str:
     rows = [
         f"| target | cases | CPU s | slowest ms | failures |  seed {seed}",
         "|---|---|---|---|---|",

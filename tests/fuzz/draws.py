@@ -1,6 +1,6 @@
-"""Decisions read from bytes: the same bytes decide the same.
+"""Decisions read from bytes: the same bytes give the same decisions.
 
-Where they end, everything is the first choice.
+After the end of the bytes every decision is the first choice.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ SCALARS = (
 
 
 class Draws:
-    """Choices out of ``raw``."""
+    """Decisions from the bytes ``raw``."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
         self._at = 0
 
     def below(self, count: int) -> int:
-        """A number from 0 to ``count - 1``."""
+        """Return a number from 0 to ``count - 1``."""
         width = 1 if count <= 256 else 2 if count <= 65_536 else 4
         piece = self._raw[self._at : self._at + width]
         self._at += width
@@ -93,7 +93,7 @@ class Draws:
         return self.below(of) == of - 1
 
     def pick(self, things: Sequence[T]) -> T:
-        """One of several."""
+        """Return one of several values."""
         return things[self.below(len(things))]
 
     def many(self, most: int, make: Callable[[], T]) -> list[T]:
@@ -101,7 +101,7 @@ class Draws:
         return [make() for _ in range(self.below(most + 1))]
 
     def raw(self, most: int) -> bytes:
-        """Up to ``most`` bytes as they are."""
+        """Return up to ``most`` bytes unchanged."""
         count = self.below(most + 1)
         piece = self._raw[self._at : self._at + count]
         self._at += count
@@ -114,7 +114,7 @@ class Draws:
         return "".join(self.pick(WORDS) for _ in range(1 + self.below(2)))
 
     def json(self, depth: int = 3) -> Any:
-        """A JSON value."""
+        """Return a JSON value."""
         kind = self.below(8 if depth else 5)
         if kind < 3:
             return self.text()

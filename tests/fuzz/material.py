@@ -1,4 +1,4 @@
-"""Transcripts that nobody should have written: records that nearly fit, and lines that are none."""
+"""Invalid transcripts: records that are almost valid, and lines that are not records."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ DEEP = 3_000
 """Brackets of a line that nests without end: more than a parser that calls itself can take."""
 
 
-def block(draws: Draws) -> Any:
-    """A block of a message's content."""
+def draw_block(draws: Draws) -> Any:
+    """Return a block of a message's content."""
     if draws.coin(8):
         return draws.json()
     kind, call = draws.pick(BLOCKS), draws.pick(("c0", "c1", "c2", ""))
@@ -92,8 +92,8 @@ def block(draws: Draws) -> Any:
     return inner
 
 
-def record(draws: Draws) -> Record:
-    """A record that nearly is one."""
+def draw_record(draws: Draws) -> Record:
+    """Return a record that is almost valid."""
     kind = draws.pick(KINDS)
     made: Record = {"type": kind, "sessionId": draws.pick(SESSIONS), "uuid": draws.pick(IDS)}
     if draws.below(4):
@@ -102,7 +102,7 @@ def record(draws: Draws) -> Record:
         draws.text() if draws.coin(6) else f"2026-01-31T09:{draws.below(60):02}:00.000Z"
     )
     if kind in {"user", "assistant"}:
-        content = draws.text() if draws.coin() else draws.many(4, lambda: block(draws))
+        content = draws.text() if draws.coin() else draws.many(4, lambda: draw_block(draws))
         made["message"] = {
             "role": kind,
             "content": content,
@@ -136,7 +136,7 @@ def record(draws: Draws) -> Record:
     return made
 
 
-def metadata(draws: Draws) -> Record:
+def draw_metadata(draws: Draws) -> Record:
     """Return a first line that names an origin, and possibly other places."""
     parent = draws.pick(SESSIONS)
     places = (
@@ -164,23 +164,23 @@ def metadata(draws: Draws) -> Record:
     return made
 
 
-def line(draws: Draws) -> bytes:
-    """A line without its ending."""
+def draw_line(draws: Draws) -> bytes:
+    """Return a line without its line feed."""
     kind = draws.below(16)
     if kind == 15:
         return draws.pick(GARBAGE) + draws.raw(20)
     if kind == 14:
         return b'{"type":"user","uuid":"x","a":' + draws.pick((b"[", b'{"a":')) * DEEP
-    made = metadata(draws) if kind == 13 else record(draws)
+    made = draw_metadata(draws) if kind == 13 else draw_record(draws)
     body = json.dumps(made, ensure_ascii=draws.coin()).encode("utf-8", "surrogatepass")
     return body[: draws.below(len(body) + 1)] if kind == 12 else body
 
 
-def transcript(draws: Draws, most: int = 14) -> bytes:
+def draw_transcript(draws: Draws, most: int = 14) -> bytes:
     """Return a file with any line ends; the last line may have none."""
     ends = (b"\n", b"\n", b"\n", b"\r\n", b"\n\n")
-    head = json.dumps(metadata(draws)).encode() + b"\n" if draws.coin(3) else b""
-    lines = (line(draws) + draws.pick(ends) for _ in range(1 + draws.below(most)))
+    head = json.dumps(draw_metadata(draws)).encode() + b"\n" if draws.coin(3) else b""
+    lines = (draw_line(draws) + draws.pick(ends) for _ in range(1 + draws.below(most)))
     whole = draws.pick((b"", b"", b"", b"\xef\xbb\xbf")) + head + b"".join(lines)
     return whole[:-1] if draws.coin(4) else whole
 

@@ -1,7 +1,4 @@
-"""Cases one after another, from seeds or as hypothesis gives them.
-
-What fails can be run again from its bytes.
-"""
+"""Run cases one after another, from seeds or from hypothesis. A failure can be repeated from its bytes."""
 
 from __future__ import annotations
 
@@ -32,16 +29,16 @@ class Figures(NamedTuple):
     failures: dict[str, str]
 
 
-def home_in(folder: Path) -> ConfigHome:
-    """A config home in a folder of a test's own, which the environment names."""
+def make_home(folder: Path) -> ConfigHome:
+    """Return a config home in a test's own folder, and name it in the environment."""
     home = ConfigHome.at(folder)
     os.environ.update(home.environ)
     return home
 
 
 @contextmanager
-def own_environment() -> Iterator[None]:
-    """Remove the variables that targets set after the block."""
+def restore_environment() -> Iterator[None]:
+    """Restore the environment after the block."""
     before = dict(os.environ)
     try:
         yield
@@ -50,11 +47,8 @@ def own_environment() -> Iterator[None]:
         os.environ.update(before)
 
 
-def run(target: Target, try_one: Try, seconds: float, seed: int) -> Figures:
-    """Random cases for so many seconds.
-
-    Of failures that end at the same place the first is kept, by its bytes.
-    """
+def run_target(target: Target, try_one: Try, seconds: float, seed: int) -> Figures:
+    """Run random cases for this many seconds. Of failures at the same place the first is kept, with its bytes."""
     chance = random.Random(f"{target.name} {seed}")
     deadline, began = time.monotonic() + seconds, time.process_time()
     cases, slowest = 0, 0.0

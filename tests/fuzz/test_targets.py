@@ -1,8 +1,7 @@
-"""Every target on its share of 2,000 cases, the same in every run.
+"""Every fuzz target with its share of 2,000 cases, the same in every run.
 
-A failure is shortened and printed by bytes.
-
-With RUN_ALL=1 it is 10,000; ``python -m tests.fuzz`` tries random ones for as long as asked.
+A failure is shortened and printed as bytes. RUN_ALL=1 runs 10,000 cases; ``python -m tests.fuzz``
+runs random ones for a given time.
 """
 
 from __future__ import annotations
@@ -16,33 +15,33 @@ from hypothesis import strategies as st
 
 from tests.fuzz.__main__ import TARGETS
 from tests.fuzz.draws import Draws
-from tests.fuzz.running import MOST, home_in, own_environment
+from tests.fuzz.running import MOST, make_home, restore_environment
 from tests.fuzz.targets.target import Target
 
 CASES = 10_000 if os.environ.get("RUN_ALL") == "1" else 2_000
 """In all, at least."""
 
 
-def share(target: Target) -> int:
-    """The cases of a target."""
+def cases_of_target(target: Target) -> int:
+    """Return the number of cases of a target."""
     return -(-target.cases * CASES // 10_000)
 
 
-def test_the_shares_come_to_enough() -> None:
-    """The figure that the documents give."""
-    assert sum(share(target) for target in TARGETS) >= CASES
+def test_the_shares_add_up_to_all_cases() -> None:
+    """The documentation states the number."""
+    assert sum(cases_of_target(target) for target in TARGETS) >= CASES
     assert len({target.name for target in TARGETS}) == len(TARGETS)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name.replace(" ", "-"))
-def test_nothing_gets_in(target: Target, tmp_path: Path) -> None:
-    """No case raises an unexpected error, or breaks a target's invariant."""
+def test_every_target_keeps_its_invariants(target: Target, tmp_path: Path) -> None:
+    """No case raises an unexpected error."""
     tried = 0
-    with own_environment():
-        try_one = target.prepare(home_in(tmp_path))
+    with restore_environment():
+        try_one = target.prepare(make_home(tmp_path))
 
         @settings(
-            max_examples=share(target),
+            max_examples=cases_of_target(target),
             derandomize=True,
             database=None,
             deadline=None,
@@ -50,10 +49,10 @@ def test_nothing_gets_in(target: Target, tmp_path: Path) -> None:
             suppress_health_check=list(HealthCheck),
         )
         @given(st.binary(min_size=MOST // 40, max_size=MOST))
-        def one(raw: bytes) -> None:
+        def try_bytes(raw: bytes) -> None:
             nonlocal tried
             tried += 1
             try_one(Draws(raw))
 
-        one()
-    assert tried >= share(target)
+        try_bytes()
+    assert tried >= cases_of_target(target)

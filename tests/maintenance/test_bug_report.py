@@ -1,4 +1,7 @@
-"""The report for a bug report: enough to find a bug by, nothing of what sessions, projects and people are called."""
+"""Tests of the report for a bug report.
+
+It has the facts to find a bug, and no names of sessions, projects or people.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +47,10 @@ PLANTED = {
 
 
 @pytest.fixture
-def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A home in which everything that must stay private stands wherever it can.
-
-    Its project folder.
-    """
+def home_with_private_texts(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Path:
+    """Write a home with private texts in every possible place, and return its project folder."""
     home = tmp_path / NAME
     config = home / ".claude"
     project = home / "work" / PLANTED["project"]
@@ -125,19 +127,19 @@ def validated_report(project: Path) -> dict[str, Any]:
     return BugReport.model_validate(found).model_dump()
 
 
-def test_nothing_planted_is_in_it(laden: Path) -> None:
-    """No title, prompt, path, project, user name, or value of the environment or of a setting."""
-    text = json.dumps(validated_report(laden)).lower()
+def test_the_report_has_no_private_text(home_with_private_texts: Path) -> None:
+    """It has no title, prompt, path, project, user name, or value of the environment or of a setting."""
+    text = json.dumps(validated_report(home_with_private_texts)).lower()
     for what, words in PLANTED.items():
         assert words.lower() not in text, what
     assert "planted" not in text
-    assert str(laden.parent).lower() not in text
+    assert str(home_with_private_texts.parent).lower() not in text
     assert SESSION not in text
 
 
-def test_the_report_has_the_necessary_facts(laden: Path) -> None:
-    """Versions, findings by code, changed settings by key, and the places of bugs."""
-    found = validated_report(laden)
+def test_the_report_has_the_necessary_facts(home_with_private_texts: Path) -> None:
+    """They are versions, findings by code, changed settings by key, and the places of bugs."""
+    found = validated_report(home_with_private_texts)
     codes = {row["code"]: row for row in found["findings"]}
     assert (
         codes["hooks-off"]["detail"] == "disableAllHooks is true in <project>/.claude/settings.json"
@@ -155,16 +157,16 @@ def test_the_report_has_the_necessary_facts(laden: Path) -> None:
     assert [entry.split()[2:4] for entry in found["log"]] == [["search", "KeyError"]] * 2
 
 
-def test_every_detail_is_of_a_known_finding(laden: Path) -> None:
-    """A new finding reports only its code until its sentences were reviewed."""
+def test_only_known_findings_have_a_detail(home_with_private_texts: Path) -> None:
+    """A new finding has only its code until its sentences are reviewed."""
     own = Finding("new thing", "note", PLANTED["path"], "", "new-thing")
-    found = bug_report.make_bug_report([own], str(laden), Where())["findings"]
+    found = bug_report.make_bug_report([own], str(home_with_private_texts), Where())["findings"]
     assert found == [{"code": "new-thing", "level": "note", "detail": ""}]
 
 
-def test_every_finding_has_a_code(laden: Path) -> None:
-    """Lower-case words with dashes; one code for a name and level, with any sentence."""
-    for finding in check_installation(str(laden)):
+def test_every_finding_has_a_code(home_with_private_texts: Path) -> None:
+    """It has lower-case words with dashes, one for each name and level."""
+    for finding in check_installation(str(home_with_private_texts)):
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", finding.code)
 
 
@@ -185,17 +187,17 @@ def test_every_finding_has_a_code(laden: Path) -> None:
         ("12 of 30 / 40 %", "12 of 30 / 40 %"),
     ],
 )
-def test_paths_and_names_are_left_out(
+def test_paths_and_names_are_anonymized(
     said: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Homes and the project by a mark, other paths not at all, the user's name as a word."""
+    """Home and project become marks, other paths are removed, and the user's name is replaced as a word."""
     monkeypatch.setattr("getpass.getuser", lambda: "ann")
     who = Anonymizer("/home/ann/work/this", Where({"HOME": "/home/ann"}))
     assert who.anonymize(said) == told
 
 
-def test_defaults_are_left_out(config_home: ConfigHome) -> None:
-    """Only changed settings; numbers unchanged."""
+def test_default_settings_are_omitted(config_home: ConfigHome) -> None:
+    """Only changed settings are listed, with unchanged numbers."""
     store_setting("notice_percent", "7", config_home.where)
     found = bug_report.make_bug_report([], str(config_home.root), config_home.where)["settings"]
     assert found == [{"key": "notice_percent", "value": 7, "source": "file"}]

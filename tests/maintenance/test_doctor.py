@@ -1,4 +1,4 @@
-"""doctor's findings: each question answered in its good and its bad case, with a remedy for the bad one."""
+"""Tests of doctor's findings: each check in its good and its bad case, with a remedy for the bad one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.builders import SESSION, ConfigHome, boundary, session_bytes, summary
 
 
 @pytest.fixture
-def config(config_home: ConfigHome) -> Path:
-    """The client's config folder."""
+def client_config(config_home: ConfigHome) -> Path:
+    """Return the client's config folder."""
     return Path(config_home.config)
 
 
 @pytest.fixture
-def cwd(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project folder, with no client and no clipboard in reach."""
+def cwd(client_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a project folder without a client and a clipboard."""
     folder = tmp_path / "project"
     folder.mkdir()
     tools = tmp_path / "bin"
@@ -66,8 +66,8 @@ def write_json(path: Path, value: object) -> None:
         ("", "problem"),
     ],
 )
-def test_the_client_s_version(cwd: Path, said: str, level: str) -> None:
-    """A supported client is fine; a missing, old or silent one is a problem."""
+def test_the_finding_on_the_clients_version(cwd: Path, said: str, level: str) -> None:
+    """A supported client is fine. A missing, old or silent one is a problem."""
     assert "not on PATH" in finding_named(cwd, "client").detail
     fake_client(cwd, said)
     assert finding_named(cwd, "client").level == level
@@ -75,10 +75,10 @@ def test_the_client_s_version(cwd: Path, said: str, level: str) -> None:
 
 @pytest.mark.parametrize("key", ["disableAllHooks", "allowManagedHooksOnly"])
 @pytest.mark.parametrize("level", ["user", "project", "local"])
-def test_hooks_switched_off(cwd: Path, config: Path, key: str, level: str) -> None:
+def test_disabled_hooks_are_found(cwd: Path, client_config: Path, key: str, level: str) -> None:
     """Each switch is found at each level, and its file is named."""
     path = {
-        "user": config / "settings.json",
+        "user": client_config / "settings.json",
         "project": cwd / ".claude" / "settings.json",
         "local": cwd / ".claude" / "settings.local.json",
     }[level]
@@ -88,10 +88,12 @@ def test_hooks_switched_off(cwd: Path, config: Path, key: str, level: str) -> No
     assert str(path) in finding_named(cwd, "hooks").detail
 
 
-def test_the_plugin_missing_off_and_on(cwd: Path, config: Path) -> None:
-    """Not installed, turned off by a stronger level, enabled: three answers."""
+def test_the_finding_on_the_plugin(cwd: Path, client_config: Path) -> None:
+    """It is missing, disabled by a stronger level, or enabled."""
     assert "not installed" in finding_named(cwd, "plugin").detail
-    write_json(config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}})
+    write_json(
+        client_config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}}
+    )
     assert finding_named(cwd, "plugin").level == "ok"
     write_json(
         cwd / ".claude" / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": False}}
@@ -99,14 +101,16 @@ def test_the_plugin_missing_off_and_on(cwd: Path, config: Path) -> None:
     assert "switched off" in finding_named(cwd, "plugin").detail
 
 
-def test_a_command_that_was_upgraded_without_its_plugin(cwd: Path, config: Path) -> None:
-    """The plugin that ``install`` assembled is of another version: said where the client reads that one."""
-    write_json(config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}})
-    folder = config / "resume-hooks" / "plugin"
+def test_a_plugin_of_another_version_is_found(cwd: Path, client_config: Path) -> None:
+    """``install`` assembled it, and the client still loads it."""
+    write_json(
+        client_config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}}
+    )
+    folder = client_config / "resume-hooks" / "plugin"
     write_json(folder / ".claude-plugin" / "plugin.json", {"version": "0.0.1"})
     assert finding_named(cwd, "plugin").level == "ok"
     known = {"resume-hooks": {"source": {"path": str(folder)}}}
-    write_json(config / "plugins" / "known_marketplaces.json", known)
+    write_json(client_config / "plugins" / "known_marketplaces.json", known)
     finding = finding_named(cwd, "plugin")
     assert (finding.level, finding.remedy) == ("note", "Run: resume-hooks install")
     assert "0.0.1" in finding.detail
@@ -115,22 +119,24 @@ def test_a_command_that_was_upgraded_without_its_plugin(cwd: Path, config: Path)
 @pytest.mark.parametrize(
     ("state", "level"), [("ready", "ok"), ("installing", "note"), ("failed", "problem")]
 )
-def test_the_engine_s_own_install(cwd: Path, config: Path, state: str, level: str) -> None:
-    """The installer's state is reported, a failure with its cause."""
-    data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
+def test_the_finding_on_the_installation(
+    cwd: Path, client_config: Path, state: str, level: str
+) -> None:
+    """It has the installer's state, and the cause of a failure."""
+    data = client_config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": state, "started": 1, "error": "no network"})
     finding = finding_named(cwd, "engine")
     assert finding.level == level
     assert ("no network" in finding.detail) == (state == "failed")
 
 
-def test_a_checkout_s_own_venv_serves_the_plugin(cwd: Path, config: Path) -> None:
-    """After ``make`` in the clone that the client reads, a failed installation is no problem, and none is due."""
-    data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
+def test_a_venv_of_a_checkout_needs_no_installation(cwd: Path, client_config: Path) -> None:
+    """After ``make`` in the client's clone, a failed installation is not a problem."""
+    data = client_config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": "failed", "started": 1, "error": "no network"})
     clone = cwd / "my clone"
     known = {"resume-hooks": {"source": {"path": str(clone)}}}
-    write_json(config / "plugins" / "known_marketplaces.json", known)
+    write_json(client_config / "plugins" / "known_marketplaces.json", known)
     assert f"run: sh '{clone}/hooks/engine' --install" in finding_named(cwd, "engine").remedy
     (clone / ".venv").mkdir(parents=True)
     finding = finding_named(cwd, "engine")
@@ -142,38 +148,38 @@ def test_a_checkout_s_own_venv_serves_the_plugin(cwd: Path, config: Path) -> Non
     )
 
 
-def test_packages_that_a_tool_lends_are_named(cwd: Path, config: Path) -> None:
-    """A user who installed a package sees that there is no second venv."""
-    data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
+def test_packages_of_a_tool_are_named(cwd: Path, client_config: Path) -> None:
+    """The user sees that there is no second venv."""
+    data = client_config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": "ready", "started": 1, "tool": "/tools/python"})
     assert "the packages of /tools/python" in finding_named(cwd, "engine").detail
 
 
-def test_another_tool_that_answers_the_same_triggers(cwd: Path, config: Path) -> None:
-    """A hook in the settings, or one of an installed plugin, that belongs to aichat is a problem."""
+def test_another_tool_with_the_same_triggers_is_found(cwd: Path, client_config: Path) -> None:
+    """It is aichat's hook, in the settings or in an installed plugin."""
     assert finding_named(cwd, "other tools").level == "ok"
     hook = {
         "UserPromptSubmit": [
             {"hooks": [{"type": "command", "command": "python3 aichat_resume_hook.py"}]}
         ]
     }
-    write_json(config / "settings.json", {"hooks": hook})
-    assert str(config / "settings.json") in finding_named(cwd, "other tools").detail
-    write_json(config / "settings.json", {})
+    write_json(client_config / "settings.json", {"hooks": hook})
+    assert str(client_config / "settings.json") in finding_named(cwd, "other tools").detail
+    write_json(client_config / "settings.json", {})
     root = cwd.parent / "other"
     write_json(root / "hooks" / "hooks.json", {"hooks": hook})
     installed = {"plugins": {"aichat@cctools": [{"installPath": str(root)}]}}
-    write_json(config / "plugins" / "installed_plugins.json", installed)
+    write_json(client_config / "plugins" / "installed_plugins.json", installed)
     assert "aichat@cctools" in finding_named(cwd, "other tools").detail
 
 
-def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, config: Path) -> None:
+def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, client_config: Path) -> None:
     """Neither invalid JSON nor values of wrong types stop doctor."""
     for damage in ("{not json", '{"hooks":' * 100_000):
-        (config / "settings.json").write_text(damage)
+        (client_config / "settings.json").write_text(damage)
         assert finding_named(cwd, "hooks").level == "ok"
     write_json(
-        config / "plugins" / "installed_plugins.json",
+        client_config / "plugins" / "installed_plugins.json",
         {"plugins": {"x@y": 3, "z@y": [1, {"installPath": 4}]}},
     )
     write_json(
@@ -183,9 +189,9 @@ def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, config: Path) 
     assert finding_named(cwd, "other tools").level == "ok"
 
 
-def test_the_state_folder_s_permissions(cwd: Path, config: Path) -> None:
-    """Open to others, or not a folder: a problem; private or not there yet: fine."""
-    state = config / "resume-hooks"
+def test_the_finding_on_the_state_folder(cwd: Path, client_config: Path) -> None:
+    """A public folder or a file is a problem. A private or missing folder is fine."""
+    state = client_config / "resume-hooks"
     assert finding_named(cwd, "state").level == "ok"
     state.mkdir(mode=0o700)
     assert finding_named(cwd, "state").level == "ok"
@@ -196,8 +202,8 @@ def test_the_state_folder_s_permissions(cwd: Path, config: Path) -> None:
     assert "not a folder" in finding_named(cwd, "state").detail
 
 
-def test_a_state_folder_that_can_t_be_made(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearest folder that is there has to take it: a file, or one that is closed to us, is a problem."""
+def test_an_impossible_state_folder_is_found(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest existing parent is a file or not writable."""
     (cwd / "file").touch()
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "file" / "state"))
     finding = finding_named(cwd, "state")
@@ -214,7 +220,9 @@ def test_a_state_folder_that_can_t_be_made(cwd: Path, monkeypatch: pytest.Monkey
     assert "RESUME_HOOKS_HOME" in finding.remedy
 
 
-def test_a_full_disk(cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_found(
+    cwd: Path, client_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The finding has the free space and the affected files, even without a state folder."""
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=12_000))
     for _ in range(2):
@@ -222,11 +230,11 @@ def test_a_full_disk(cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -
         assert (finding.level, finding.code) == ("problem", "state-full")
         assert "resume-hooks has 12.0 KB free: sessions, marks, settings" in finding.detail
         assert "Make room" in finding.remedy
-        (config / "resume-hooks").mkdir(mode=0o700, exist_ok=True)
+        (client_config / "resume-hooks").mkdir(mode=0o700, exist_ok=True)
 
 
-def test_settings_of_ours_that_can_t_be_used(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bad value is named with its source."""
+def test_invalid_settings_are_found(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source of each is named."""
     assert finding_named(cwd, "settings").level == "ok"
     monkeypatch.setenv("RESUME_HOOKS_CONTEXT_WINDOW", "plenty")
     finding = finding_named(cwd, "settings")
@@ -234,8 +242,8 @@ def test_settings_of_ours_that_can_t_be_used(cwd: Path, monkeypatch: pytest.Monk
     assert "environment" in finding.detail
 
 
-def test_the_clipboard_s_ways(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a display and xclip the method is named."""
+def test_the_finding_on_the_clipboard(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a display and xclip it names the method."""
     program = cwd.parent / "bin" / "xclip"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -243,22 +251,22 @@ def test_the_clipboard_s_ways(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "xclip" in finding_named(cwd, "clipboard").detail
 
 
-def test_transcripts_are_counted(cwd: Path, config: Path) -> None:
-    """Sessions of this folder and of all folders."""
+def test_transcripts_are_counted(cwd: Path, client_config: Path) -> None:
+    """The finding has the sessions of this folder and of all folders."""
     assert finding_named(cwd, "transcripts").level == "note"
-    folder = config / "projects" / "-elsewhere"
+    folder = client_config / "projects" / "-elsewhere"
     folder.mkdir(parents=True)
     (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(
         b'{"type":"summary","summary":"x"}\n'
     )
     assert finding_named(cwd, "transcripts").detail.startswith("1 session, 0 of this folder")
-    assert os.environ["CLAUDE_CONFIG_DIR"] == str(config)
+    assert os.environ["CLAUDE_CONFIG_DIR"] == str(client_config)
 
 
-def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
-    """A client may hang on it: for a large line a slim copy is offered."""
+def test_a_giant_session_is_found(cwd: Path, client_config: Path) -> None:
+    """A client may hang on it. For a large line a slim copy is suggested."""
     assert finding_named(cwd, "giants").level == "ok"
-    path = config / "projects" / "-p" / f"{SESSION}.jsonl"
+    path = client_config / "projects" / "-p" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     with path.open("wb") as file:
         file.truncate(3 * MIN_GIANT_FILE_BYTES)
@@ -268,13 +276,13 @@ def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
     assert f"resume-hooks archive --slim {SESSION[:8]}" in giant.remedy
 
 
-def test_a_giant_of_which_little_is_live(
-    cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_giant_session_with_a_small_live_part(
+    cwd: Path, client_config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fork leaves out everything before its last compaction."""
+    """A fork is suggested, which omits everything before its last compaction."""
     monkeypatch.setattr(doctor, "MIN_GIANT_FILE_BYTES", 2_000_000)
     monkeypatch.setattr(doctor, "MIN_GIANT_LINE_BYTES", 1_000_000)
-    path = config / "projects" / "-p" / f"{SESSION}.jsonl"
+    path = client_config / "projects" / "-p" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     before = [
         user("words " * 2_000, uuid=f"u{number}", parent=f"u{number - 1}" if number else None)
@@ -285,13 +293,10 @@ def test_a_giant_of_which_little_is_live(
     assert f"resume-hooks fork {SESSION[:8]}" in finding_named(cwd, "giants").remedy
 
 
-def test_the_index(cwd: Path, config: Path) -> None:
-    """None yet and a damaged one are notes, since a search makes it again.
-
-    A newer version's is a problem.
-    """
+def test_the_finding_on_the_index(cwd: Path, client_config: Path) -> None:
+    """A missing or damaged one is a note, because a search builds it again. One of a newer version is a problem."""
     assert finding_named(cwd, "index").level == "note"
-    folder = config / "projects" / "-elsewhere"
+    folder = client_config / "projects" / "-elsewhere"
     folder.mkdir(parents=True)
     (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(
         b'{"type":"summary","summary":"x"}\n'
@@ -299,7 +304,7 @@ def test_the_index(cwd: Path, config: Path) -> None:
     with opened_index(Where()):
         pass
     assert finding_named(cwd, "index").level == "ok"
-    path = config / "resume-hooks" / "index.db"
+    path = client_config / "resume-hooks" / "index.db"
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE about SET version=version+1")
     assert (finding_named(cwd, "index").level, bool(finding_named(cwd, "index").remedy)) == (
@@ -310,8 +315,8 @@ def test_the_index(cwd: Path, config: Path) -> None:
     assert finding_named(cwd, "index").level == "note"
 
 
-def test_noted_bugs_are_reported(cwd: Path) -> None:
-    """Their number, the time of the last one, and the file to send."""
+def test_logged_bugs_are_reported(cwd: Path) -> None:
+    """The finding has their number, the time of the last one, and the file to send."""
     assert finding_named(cwd, "log").code == "log-ok"
     for _ in range(2):
         bug_log.log_bug("search", "1", KeyError("secret"))
@@ -322,9 +327,9 @@ def test_noted_bugs_are_reported(cwd: Path) -> None:
     assert "secret" not in finding.detail
 
 
-def test_a_policy_and_its_effects(cwd: Path, config: Path) -> None:
-    """The policy's file, and the features that do not work under it."""
+def test_the_finding_on_a_policy(cwd: Path, client_config: Path) -> None:
+    """It has the policy's file, and the features that do not work."""
     assert finding_named(cwd, "policy").level == "ok"
-    write_json(config / "remote-settings.json", {"permissions": {}})
+    write_json(client_config / "remote-settings.json", {"permissions": {}})
     assert finding_named(cwd, "policy").level == "note"
     assert "no /trim here" in finding_named(cwd, "policy").detail

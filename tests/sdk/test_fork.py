@@ -1,10 +1,8 @@
-"""Forks against the official SDK: the same conversation when the fork is resumed.
+"""Tests of forks against the official SDK.
 
-Where not, why, and who is right.
-
-Which records a fork holds is told by ``forkedFrom``, which both write alike. The measure is what a
-client would load of each fork; that ours is what the client loads of the parent,
-``tests/e2e/test_fork.py`` asks of the real one.
+Both give the same conversation on resume, or a difference has a reason. ``forkedFrom``, which both
+write, shows the copied records. The messages that a client would load are compared.
+tests/e2e/test_fork.py compares our fork with its parent in the real client.
 """
 
 from __future__ import annotations
@@ -71,8 +69,8 @@ IN_CASES = {
 """By the name of a case: why the SDK's fork differs there."""
 
 
-def of_parent(path: str) -> list[str]:
-    """The parent's messages that a client would load of a fork, in order."""
+def messages_of_fork(path: str) -> list[str]:
+    """Return the parent's messages that a client would load of a fork, in order."""
     transcript = scan_transcript(path)
     marks = (
         transcript.read_record(node).get("forkedFrom")
@@ -89,7 +87,7 @@ def loaded_from_our_fork(path: Path, cut: str | None = None) -> list[str]:
         decided = fork.plan_fork(locate.session_file(str(path)), Where(), cut=at)
     except ResumeHooksError:
         return []
-    return of_parent(write_child(decided, Where()).file)
+    return messages_of_fork(write_child(decided, Where()).file)
 
 
 def loaded_from_sdk_fork(path: Path, cut: str | None = None) -> list[str]:
@@ -98,23 +96,25 @@ def loaded_from_sdk_fork(path: Path, cut: str | None = None) -> list[str]:
         made = fork_session(path.stem, up_to_message_id=cut)
     except ValueError:
         return []
-    return of_parent(str(path.with_name(f"{made.session_id}.jsonl")))
+    return messages_of_fork(str(path.with_name(f"{made.session_id}.jsonl")))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_rule(config_home: ConfigHome, case: Case) -> None:
-    """Every rule of the live chain, in a fork of each: alike, but where a difference is named."""
+def test_forks_of_each_chain_case_agree(config_home: ConfigHome, case: Case) -> None:
+    """Named differences are excepted."""
     path = Path(write_session(config_home.project(), SESSION, case.records))
     assert (loaded_from_our_fork(path) != loaded_from_sdk_fork(path)) == (case.name in IN_CASES)
 
 
-def test_every_difference_is_of_a_case() -> None:
-    """The table names no case that is gone."""
+def test_every_difference_names_an_existing_case() -> None:
+    """The table has no outdated row."""
     assert IN_CASES.keys() <= {case.name for case in CASES}
 
 
-def reason(path: Path, transcript: Transcript, own: list[str], told: list[str]) -> str:
-    """Why the SDK's fork of a real session differs; ``""`` for what has no name."""
+def reason_for_difference(
+    path: Path, transcript: Transcript, own: list[str], told: list[str]
+) -> str:
+    """Return why the SDK's fork of a real session differs; ``""`` without a known reason."""
     text = path.read_text(encoding="utf-8", errors="replace")
     row = linearize_chain(transcript.chain)
     if len(text.splitlines()) != len(text.rstrip("\n").split("\n")):
@@ -130,15 +130,15 @@ def reason(path: Path, transcript: Transcript, own: list[str], told: list[str]) 
 
 
 def is_blank(transcript: Transcript, number: int) -> bool:
-    """Whether nothing is left of a message once what no API takes is out of it."""
+    """Check whether a message is empty after the removal of invalid blocks."""
     record = transcript.read_record(
         next(node for node in transcript.nodes if node.number == number)
     )
     return needs_mending(record) and mend_record(record) is None
 
 
-def test_every_real_session(config_home: ConfigHome) -> None:
-    """The whole corpus: alike, or different for a reason that has a name."""
+def test_forks_of_every_real_session_agree(config_home: ConfigHome) -> None:
+    """Differences have a known reason."""
     corpus()
     found: Counter[str] = Counter()
     project = config_home.project()
@@ -146,7 +146,11 @@ def test_every_real_session(config_home: ConfigHome) -> None:
         path = project / f"{source.stem if is_session_id(source.stem) else SESSION}.jsonl"
         shutil.copyfile(source, path)
         own, told = loaded_from_our_fork(path), loaded_from_sdk_fork(path)
-        found[reason(path, scan_transcript(str(path)), own, told) if own != told else "alike"] += 1
+        found[
+            reason_for_difference(path, scan_transcript(str(path)), own, told)
+            if own != told
+            else "alike"
+        ] += 1
         for file in project.glob("*.jsonl"):
             file.unlink()
     assert found[""] == 0
@@ -154,8 +158,8 @@ def test_every_real_session(config_home: ConfigHome) -> None:
     assert found.keys() <= {"alike", LINES, KEPT, ORDER, OTHER, PAIRS}
 
 
-def talk() -> list[dict[str, object]]:
-    """Two plain turns."""
+def two_plain_turns() -> list[dict[str, object]]:
+    """Return two plain turns."""
     rows = [
         user("one", uuid=uuid_of_text(1), ts=1),
         assistant("two", uuid=uuid_of_text(2), parent=uuid_of_text(1), ts=2),
@@ -168,9 +172,9 @@ def talk() -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_cuts(config_home: ConfigHome, number: int) -> None:
+def test_cut_forks_agree(config_home: ConfigHome, number: int) -> None:
     """``up_to_message_id`` and ``--at`` end at the same message."""
-    path = Path(write_session(config_home.project(), SESSION, talk()))
+    path = Path(write_session(config_home.project(), SESSION, two_plain_turns()))
     assert (
         loaded_from_our_fork(path, uuid_of_text(number))
         == loaded_from_sdk_fork(path, uuid_of_text(number))
@@ -179,8 +183,8 @@ def test_cuts(config_home: ConfigHome, number: int) -> None:
 
 
 def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
-    """We keep the uuids, as the client's own ``--fork-session`` does, so that file snapshots still name messages."""
-    path = Path(write_session(config_home.project(), SESSION, talk()))
+    """We keep the uuids, as the client's ``--fork-session`` does, so that file snapshots still name messages."""
+    path = Path(write_session(config_home.project(), SESSION, two_plain_turns()))
     made = write_child(fork.plan_fork(locate.session_file(str(path)), Where()), Where())
     assert [node.uuid for node in scan_transcript(made.file).nodes] == [
         uuid_of_text(n) for n in range(1, 5)
@@ -191,13 +195,13 @@ def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
 
 
 def test_difference_the_sdk_copies_no_snapshots(config_home: ConfigHome) -> None:
-    """Files can't be rewound in its forks, as its documentation says; in ours they can."""
+    """Files can't be rewound in its forks, as its documentation says. In ours they can."""
     snapshot = {
         "type": "file-history-snapshot",
         "messageId": uuid_of_text(1),
         "snapshot": {"messageId": uuid_of_text(1)},
     }
-    path = Path(write_session(config_home.project(), SESSION, [*talk(), snapshot]))
+    path = Path(write_session(config_home.project(), SESSION, [*two_plain_turns(), snapshot]))
     made = write_child(fork.plan_fork(locate.session_file(str(path)), Where()), Where())
     assert b"file-history-snapshot" in Path(made.file).read_bytes()
     told = fork_session(path.stem)

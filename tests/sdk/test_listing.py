@@ -1,7 +1,4 @@
-"""Our listing next to the official SDK's, on the corpus laid out as projects.
-
-Each difference is a test of its own.
-"""
+"""Tests of our listing against the official SDK's, on the corpus as projects. Each difference is a separate test."""
 
 from __future__ import annotations
 
@@ -40,8 +37,8 @@ PADDING: Record = {
 LONG = "/home/user/" + "a-folder/" * 30
 
 
-class Both(NamedTuple):
-    """The SDK's list and ours of the same home, by id, in order; ``where`` is the home's."""
+class Listings(NamedTuple):
+    """The SDK's list and ours of the same home, by id, in order; ``where`` has the home's paths."""
 
     sdk: dict[str, SDKSessionInfo]
     ours: dict[str, ListedSession]
@@ -54,10 +51,10 @@ class Both(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """The whole corpus, each file in the folder of its project.
+def listings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listings]:
+    """Return both lists of the whole corpus, each file in the folder of its project.
 
-    Names that are not ids are given one.
+    Files without an id as name get one.
     """
     corpus()
     config = tmp_path_factory.mktemp("listed") / ".claude"
@@ -80,24 +77,24 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         for name, value in environ.items():
             patch.setenv(name, value)
         ours = list_project("/", Where(environ), all_projects=True, include_helpers=True)
-        yield Both(
+        yield Listings(
             {info.session_id: info for info in list_sessions()},
             {row.session_id: row for row in ours},
             Where(environ),
         )
 
 
-def test_the_same_sessions_in_the_same_order(both: Both) -> None:
-    """Newest first; what only one of them lists is named below."""
-    assert len(both.pairs) > 70
-    assert [own for own in both.sdk if own in both.ours] == [
-        own for own in both.ours if own in both.sdk
+def test_both_list_the_same_sessions_in_order(listings: Listings) -> None:
+    """The newest is first. Other tests cover sessions that only one lists."""
+    assert len(listings.pairs) > 70
+    assert [own for own in listings.sdk if own in listings.ours] == [
+        own for own in listings.ours if own in listings.sdk
     ]
 
 
-def test_the_same_facts(both: Both) -> None:
-    """Tag, branch, folder, size and time of every session. ``HEAD``, which the SDK shows, is no branch."""
-    for info, row in both.pairs:
+def test_both_list_the_same_facts(listings: Listings) -> None:
+    """They are tag, branch, folder, size and time. The SDK's branch ``HEAD`` is empty in ours."""
+    for info, row in listings.pairs:
         assert (row.tag, row.branch, row.folder) == (
             info.tag or "",
             "" if info.git_branch == NO_BRANCH else info.git_branch or "",
@@ -106,72 +103,64 @@ def test_the_same_facts(both: Both) -> None:
         assert (row.size, int(row.mtime * 1000)) == (info.file_size, info.last_modified)
 
 
-def test_the_same_titles(both: Both) -> None:
-    """Wherever a person or the client gave one; we show the first 80 characters."""
-    titled = [(info.custom_title, row.title) for info, row in both.pairs if info.custom_title]
+def test_both_list_the_same_titles(listings: Listings) -> None:
+    """A user or the client gave them. We show the first 80 characters."""
+    titled = [(info.custom_title, row.title) for info, row in listings.pairs if info.custom_title]
     assert all(row == collapse_line(title, 80) for title, row in titled)
 
 
-def test_each_session_by_its_id(both: Both) -> None:
-    """The SDK's look at one session agrees with its listing, and so with ours."""
-    assert {own: get_session_info(own) for own in both.sdk} == both.sdk
+def test_each_session_by_its_id(listings: Listings) -> None:
+    """The SDK's information on one session equals its row in the list."""
+    assert {own: get_session_info(own) for own in listings.sdk} == listings.sdk
 
 
 @pytest.mark.parametrize(("limit", "offset"), [(1, 0), (7, 0), (7, 7), (20, 75), (3, 500)])
-def test_the_same_pages(both: Both, limit: int, offset: int) -> None:
-    """Limit and offset cut the same places out of what both list."""
-    look = SessionLister("/", both.where)
+def test_both_list_the_same_pages(listings: Listings, limit: int, offset: int) -> None:
+    """Limit and offset select the same rows."""
+    look = SessionLister("/", listings.where)
     found = listing_page(look, None, max_rows=limit, first_row=offset, include_helpers=True).rows
-    assert [row.session_id for row in found] == list(both.ours)[offset : offset + limit]
+    assert [row.session_id for row in found] == list(listings.ours)[offset : offset + limit]
     assert [info.session_id for info in list_sessions(limit=limit, offset=offset)] == list(
-        both.sdk
+        listings.sdk
     )[offset:][:limit]
 
 
-def test_a_project_at_a_time(both: Both) -> None:
-    """Of each folder that sessions were started in, both list the same ones."""
-    folders = {row.folder for row in both.ours.values() if row.folder}
+def test_both_list_the_same_sessions_of_each_folder(listings: Listings) -> None:
+    """The folder is where the session started."""
+    folders = {row.folder for row in listings.ours.values() if row.folder}
     assert len(folders) > 10
     for folder in folders:
-        theirs = {info.session_id for info in list_sessions(folder)} & both.ours.keys()
+        theirs = {info.session_id for info in list_sessions(folder)} & listings.ours.keys()
         ours = {
-            row.session_id for row in list_project(folder, both.where, include_helpers=True)
-        } & both.sdk.keys()
+            row.session_id for row in list_project(folder, listings.where, include_helpers=True)
+        } & listings.sdk.keys()
         assert ours == theirs
 
 
-def test_difference_files_without_a_word(both: Both) -> None:
-    """The SDK lists files of summaries and snapshots alone.
-
-    No client can resume them, so we don't.
-    """
-    alone = both.sdk.keys() - both.ours.keys()
+def test_difference_files_without_text(listings: Listings) -> None:
+    """The SDK lists files with only summaries and snapshots. No client can resume them, so we don't."""
+    alone = listings.sdk.keys() - listings.ours.keys()
     assert alone
     for own in alone:
-        (path,) = Path(both.where.config).glob(f"projects/*/{own}.jsonl")
+        (path,) = Path(listings.where.config).glob(f"projects/*/{own}.jsonl")
         assert not {"user", "assistant"} & {
             get_kind(record) for record in HeadTail(str(path)).first_records
         }
 
 
-def test_difference_summaries_in_the_head(both: Both) -> None:
-    """The SDK looks for summaries at the end alone and passes over what it finds no words for.
-
-    We list it.
-    """
-    alone = both.ours.keys() - both.sdk.keys()
+def test_difference_summaries_in_the_head(listings: Listings) -> None:
+    """The SDK searches summaries only at the end, and omits a session without a text. We list it."""
+    alone = listings.ours.keys() - listings.sdk.keys()
     assert alone
     assert all(
-        get_session_info(own) is None and both.ours[own].title != "(no prompt yet)" for own in alone
+        get_session_info(own) is None and listings.ours[own].title != "(no prompt yet)"
+        for own in alone
     )
 
 
-def test_difference_when_a_session_began(both: Both) -> None:
-    """The SDK takes the first ``timestamp`` in the text, also one within a record.
-
-    Ours is the first record's own.
-    """
-    for info, row in both.pairs:
+def test_difference_when_a_session_began(listings: Listings) -> None:
+    """The SDK takes the first ``timestamp`` in the text, even inside a record. We take the first record's own."""
+    for info, row in listings.pairs:
         text = HeadTail(row.path).head.decode("utf-8", "replace")
         if (
             info.created_at is not None
@@ -181,12 +170,10 @@ def test_difference_when_a_session_began(both: Both) -> None:
 
 
 def test_difference_the_last_prompt_is_not_a_title(config_home: ConfigHome) -> None:
-    """Without a given title the SDK shows the last prompt, before a summary.
+    """Without a title the SDK shows the last prompt before a summary.
 
-    The client shows the summary (e2e), as we.
-
-    Where there is none the client shows the last prompt, too: we stay with the first, which continues
-    naming the session.
+    The client (e2e) and we show the summary. Without a summary the client shows the last prompt
+    too, but we show the first, which stays the session's name.
     """
     last: Record = {"type": "last-prompt", "lastPrompt": "and now?", "leafUuid": "r3"}
     summed: Record = {"type": "summary", "summary": "Summed up", "leafUuid": "r3"}
@@ -196,11 +183,8 @@ def test_difference_the_last_prompt_is_not_a_title(config_home: ConfigHome) -> N
     assert [row.title for row in list_project(CWD, config_home.where)] == ["prompt 0", "Summed up"]
 
 
-def test_difference_a_first_line_longer_than_the_reach(config_home: ConfigHome) -> None:
-    """The SDK finds no words and lists no such session.
-
-    The client resumes it, and we show its prompt.
-    """
+def test_difference_a_very_long_first_line(config_home: ConfigHome) -> None:
+    """The SDK does not list the session. The client resumes it, and we show its prompt."""
     write_session(
         config_home.project(), session_id(1), [user("word " * 40_000, uuid="u"), *conversation(1)]
     )
@@ -211,10 +195,7 @@ def test_difference_a_first_line_longer_than_the_reach(config_home: ConfigHome) 
 
 
 def test_difference_colliding_keys(config_home: ConfigHome) -> None:
-    """Of two folders with one key the SDK lists each as the other's.
-
-    For us the folder inside decides.
-    """
+    """The SDK lists each of two folders with one key as the other. We compare the folders in the sessions."""
     for number, cwd in ((1, "/w/a_b"), (2, "/w/a-b")):
         records = [{**record, "cwd": cwd} for record in conversation(1)]
         write_session(config_home.project(cwd), session_id(number), records, mtime=number)
@@ -229,10 +210,7 @@ def test_difference_colliding_keys(config_home: ConfigHome) -> None:
 
 
 def test_difference_long_keys_of_other_clients(config_home: ConfigHome) -> None:
-    """Past 200 characters clients hash differently.
-
-    The SDK stops at the first folder that fits, we look into each.
-    """
+    """Beyond 200 characters clients hash differently. The SDK reads only the first matching folder, and we read all."""
     keys = [project_key(LONG), f"{project_key(LONG)[:200]}-other"]
     assert keys[0] == project_key_for_directory(LONG)
     for number, key in enumerate(keys, 1):
@@ -251,10 +229,7 @@ def test_difference_long_keys_of_other_clients(config_home: ConfigHome) -> None:
 
 
 def test_difference_helpers(config_home: ConfigHome) -> None:
-    """The SDK lists headless runs, which the client's picker hides.
-
-    So do we, unless they are asked for.
-    """
+    """The SDK lists headless runs, which the client's picker hides. We list them only on request."""
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
     write_session(config_home.project(), session_id(1), once)
     assert len(list_sessions(CWD)) == 1
@@ -263,10 +238,7 @@ def test_difference_helpers(config_home: ConfigHome) -> None:
 
 
 def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
-    """The SDK reads tags in the last 64 KB.
-
-    Ours is found in the first ones, too, where nothing was tagged since.
-    """
+    """The SDK reads tags in the last 64 KB. We also find one in the first records."""
     tag: Record = {"type": "tag", "tag": "draft"}
     write_session(
         config_home.project(), session_id(1), [tag, *conversation(1), PADDING, custom_title("Mine")]
@@ -275,8 +247,8 @@ def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
     assert [row.tag for row in list_project(CWD, config_home.where)] == ["draft"]
 
 
-def test_the_project_of_a_folder_below(config_home: ConfigHome) -> None:
-    """A folder without a repository is a project of its own for both, whatever is below or next to it."""
+def test_a_folder_without_a_repository_is_a_project(config_home: ConfigHome) -> None:
+    """This is true for both, whatever folders are below or next to it."""
     for number, cwd in enumerate((CWD, f"{CWD}/deep", f"{CWD}-two"), 1):
         records = [{**record, "cwd": cwd} for record in conversation(1)]
         write_session(config_home.project(cwd), session_id(number), records)

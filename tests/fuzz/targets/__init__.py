@@ -1,4 +1,4 @@
-"""The targets of the core, one function each: what to try on one case, and how many cases of it CI tries."""
+"""The fuzz targets of the core, one function each, with their share of the cases in CI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the client sends to the hooks: a prompt that is not ours passes, every reply is one that the client takes."""
+"""Fuzz targets for hooks: ordinary prompts pass, and every reply is valid for the client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.sessions.link_log import links_file
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import SESSIONS, transcript, write_file
+from tests.fuzz.material import SESSIONS, draw_transcript, write_file
 from tests.fuzz.targets.target import Target, Try
 from tests.fuzz.targets.texts import FORBIDDEN
 
@@ -58,8 +58,8 @@ def hook_output(main: Callable[[], None], raw: bytes) -> bytes:
     return printed.buffer.getvalue()
 
 
-def event(draws: Draws, honest: dict[str, Any]) -> bytes:
-    """Return an event of the client with some fields changed, or invalid bytes."""
+def draw_event(draws: Draws, honest: dict[str, Any]) -> bytes:
+    """Return an event of the client with some changed fields, or invalid bytes."""
     kind = draws.below(12)
     if kind == 11:
         return draws.raw(80)
@@ -70,23 +70,20 @@ def event(draws: Draws, honest: dict[str, Any]) -> bytes:
     return raw[: draws.below(len(raw) + 1)] if kind == 10 else raw
 
 
-def _home(home: ConfigHome) -> str:
+def _home_with_session(home: ConfigHome) -> str:
     os.environ.update(home.environ, RESUME_HOOKS_CLIPBOARD="none", CLAUDE_PID="4711")
     return str(write_session(home.project(), SESSION, conversation(3)))
 
 
 def prompts(home: ConfigHome) -> Try:
-    """Not ours: nothing is printed.
+    """An ordinary prompt prints nothing. A trigger gives one block with a short reason without control characters."""
+    path = _home_with_session(home)
 
-    Ours: one block with a reason that fits and drives no terminal.
-    """
-    path = _home(home)
-
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         if draws.coin(3):
-            write_file(home.project(), SESSION, transcript(draws, 8))
+            write_file(home.project(), SESSION, draw_transcript(draws, 8))
         text = draws.pick(TRIGGERS) + (draws.text() if draws.coin(3) else "")
-        raw = event(
+        raw = draw_event(
             draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text}
         )
         found = hook_replies.parse_event(raw)
@@ -95,15 +92,15 @@ def prompts(home: ConfigHome) -> Try:
             out = hook_output(main, raw)
             assert (trigger is None) == (out == b"")
             if trigger is not None:
-                _is_a_block(out)
+                _assert_block(out)
         for file in home.project().iterdir():
             if file.name != f"{SESSION}.jsonl" and file.is_file():
                 file.unlink()
 
-    return one
+    return try_case
 
 
-def _is_a_block(out: bytes) -> None:
+def _assert_block(out: bytes) -> None:
     value = json.loads(out)
     reason = value["reason"]
     assert value["decision"] == "block"
@@ -114,27 +111,24 @@ def _is_a_block(out: bytes) -> None:
 
 
 def starts_and_ends(home: ConfigHome) -> Try:
-    """Starts, ends and turns' ends: nothing, or one JSON object.
-
-    Every link that is written is sound.
-    """
-    path = _home(home)
+    """Starts, ends and turns' ends print nothing or one JSON object. Every written link is valid."""
+    path = _home_with_session(home)
     events = ("SessionStart", "SessionEnd", "Stop")
     words = ("clear", "startup", "resume", "compact", "fork", "logout", "")
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         file = links_file(home.where)
         if draws.coin(20) and os.path.exists(file):
             os.unlink(file)
         if draws.coin(4):
-            write_file(home.project(), SESSION, transcript(draws, 8))
+            write_file(home.project(), SESSION, draw_transcript(draws, 8))
         said = {
             "source": draws.pick(words),
             "reason": draws.pick(words),
             "hook_event_name": draws.pick(events),
         }
         honest = {"session_id": draws.pick(SESSIONS), "transcript_path": path, "cwd": CWD, **said}
-        raw = event(draws, honest)
+        raw = draw_event(draws, honest)
         for main in (session.main, context_notice.main):
             out = hook_output(main, raw)
             assert out == b"" or isinstance(json.loads(out), dict)
@@ -143,7 +137,7 @@ def starts_and_ends(home: ConfigHome) -> Try:
                 rows = [json.loads(row) for row in stream]
             assert all(row["child_id"] != row["parent_id"] for row in rows if "child_id" in row)
 
-    return one
+    return try_case
 
 
 TARGETS = (Target("prompts", 500, prompts), Target("starts and ends", 500, starts_and_ends))

@@ -1,4 +1,4 @@
-"""What is kept and what travels: notes and packs of the vault, secrets in texts and lines, bundles of sessions."""
+"""Fuzz targets for stored and exchanged data: manifests and packs of the vault, secrets, and bundles of sessions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.records import parse_record
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import line
-from tests.fuzz.targets.state import note
-from tests.fuzz.targets.target import Target, Try, told
+from tests.fuzz.material import draw_line
+from tests.fuzz.targets.state import draw_note
+from tests.fuzz.targets.target import Target, Try, assert_expected_error
 
 SECRETS = (
     "ghp_" + "aB3dE5fG7h" * 3 + "aB3dE5", "AKIA" + "Z3Y5X7W2V4U6T1S9", "password=", "token: ",
@@ -35,10 +35,7 @@ LONG_AGO = 1_000_000_000.0
 
 
 def vault_notes(home: ConfigHome) -> Try:
-    """A note leads to no file but those of its session in the vault, or is none.
-
-    The session next to it stays.
-    """
+    """A manifest leads only to files of its session in the vault, or is invalid. The session next to it stays."""
     path = write_session(home.project(), SESSION, conversation(3), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
     kept = archive_session(session_file(path), home.where)
@@ -55,13 +52,13 @@ def vault_notes(home: ConfigHome) -> Try:
         "pack-0.xz",
     )
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         made = dict(honest)
         if draws.coin():
             part = list(honest["parts"][0])
             part[draws.below(len(part))] = draws.pick((draws.pick(places), draws.json(1)))
             made["parts"] = [part]
-        file.write_bytes(note(draws, made))
+        file.write_bytes(draw_note(draws, made))
         for found in (find_archived(SESSION, home.where), *list_archived(home.where)):
             if found is None:
                 continue
@@ -70,25 +67,25 @@ def vault_notes(home: ConfigHome) -> Try:
             try:
                 there = unpacked_transcript(found, home.where)
             except ResumeHooksError as error:
-                told(error)
+                assert_expected_error(error)
             else:
                 assert there.startswith(str(home.config / "resume-hooks"))
                 assert Path(there).read_bytes() != b"outside"
         assert Path(path).read_bytes() == whole
         assert outside.read_text() == "outside"
 
-    return one
+    return try_case
 
 
 def vault_packs(home: ConfigHome) -> Try:
-    """A file from a pack equals the packed file, byte for byte, or cannot be read."""
+    """A file from a pack equals the packed file byte for byte, or cannot be read."""
     path = write_session(home.project(), SESSION, conversation(8), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
     packed = archive_session(session_file(path), home.where)
     (file,) = Path(packed.folder).glob("pack-*")
     sound = file.read_bytes()
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         raw = bytearray(sound)
         for _ in range(draws.below(4)):
             start = draws.below(len(raw))
@@ -100,20 +97,20 @@ def vault_packs(home: ConfigHome) -> Try:
         try:
             there = unpacked_transcript(found, home.where)
         except ResumeHooksError as error:
-            told(error)
+            assert_expected_error(error)
             assert verify_archived(found)
         else:
             assert Path(there).read_bytes() == whole
         for left in (home.config / "resume-hooks").rglob("*.jsonl"):
             left.unlink()
 
-    return one
+    return try_case
 
 
 def secrets(_: ConfigHome) -> Try:
-    """Spans lie within the text, a clean line keeps its bytes, and a line that was JSON is JSON afterwards."""
+    """Spans are inside the text, a clean line keeps its bytes, and a line that was JSON stays JSON."""
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         text = "".join(
             draws.pick(SECRETS) if draws.coin() else draws.text() for _ in range(1 + draws.below(5))
         )
@@ -123,9 +120,9 @@ def secrets(_: ConfigHome) -> Try:
         assert bool(gone) == bool(found)
         assert gone or cleaned == text
         body = (
-            line(draws)
+            draw_line(draws)
             if draws.coin()
-            else orjson.dumps({"type": "user", "uuid": "u", "text": _sound(text)})
+            else orjson.dumps({"type": "user", "uuid": "u", "text": _without_surrogates(text)})
         )
         after, out = redact_line(body)
         assert out or after == body
@@ -135,30 +132,27 @@ def secrets(_: ConfigHome) -> Try:
             assert again is not None
             assert not isinstance(before.get("uuid"), str) or again.get("uuid") == before["uuid"]
 
-    return one
+    return try_case
 
 
-def _sound(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
 def bundles(home: ConfigHome) -> Try:
-    """A bundle that was changed on its way is refused, or holds records of its own form.
-
-    Nothing of it stays.
-    """
+    """A changed bundle is refused, or its records have valid forms. No other file is left."""
     path = write_session(home.project(), SESSION, conversation(4))
     sound = b"".join(export_bundle([session_file(path)], home.where, None))
     file = home.root / "bundle.json"
     state = home.config / "resume-hooks"
     rows = sound.split(b"\n")
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         made = list(rows)
         for _ in range(draws.below(3)):
             place = draws.below(len(made))
             changes = (
-                line(draws),
+                draw_line(draws),
                 draws.raw(30),
                 made[place][: draws.below(len(made[place]) + 1)],
                 draws.pick(made),
@@ -170,10 +164,10 @@ def bundles(home: ConfigHome) -> Try:
                 assert all(os.path.dirname(each.path) == str(state) for each in found)
                 assert all(os.path.isfile(each.path) for each in found)
         except ResumeHooksError as error:
-            told(error)
+            assert_expected_error(error)
         assert not [name for name in os.listdir(state) if name.endswith(".tmp")]
 
-    return one
+    return try_case
 
 
 TARGETS = (

@@ -1,4 +1,7 @@
-"""Whole transcripts: the chain, what a first line says of a parent, and every verb that reads or makes a session."""
+"""Fuzz targets for whole transcripts.
+
+The chain, the parent in a first line, and every verb that reads or makes a session.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +37,18 @@ from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import SESSIONS, metadata, transcript, write_file
-from tests.fuzz.targets.target import Target, Try, told
+from tests.fuzz.material import SESSIONS, draw_metadata, draw_transcript, write_file
+from tests.fuzz.targets.target import Target, Try, assert_expected_error
 
 Environ = Mapping[str, str]
 
 
 def chain(home: ConfigHome) -> Try:
-    """A chain ends, contains no record twice, and is the same however much of the file is read for it."""
+    """A chain ends, contains no record twice, and is the same however much of the file is read."""
     folder = home.project()
 
-    def one(draws: Draws) -> None:
-        path = write_file(folder, SESSION, transcript(draws, 24))
+    def try_case(draws: Draws) -> None:
+        path = write_file(folder, SESSION, draw_transcript(draws, 24))
         try:
             whole = scan_transcript(path)
         except NotATranscript:
@@ -57,13 +60,13 @@ def chain(home: ConfigHome) -> Try:
         assert [node.number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
         assert len(linearize_chain(whole.chain).nodes) <= len(numbers)
-        _compare(measure_tail(path), measure_chain(path, whole.chain)[0])
+        _compare_chains(measure_tail(path), measure_chain(path, whole.chain)[0])
         assert whole.line_count == Path(path).read_bytes().count(b"\n") + whole.torn
 
-    return one
+    return try_case
 
 
-def _compare(fast: ContextSize, sure: ContextSize) -> None:
+def _compare_chains(fast: ContextSize, sure: ContextSize) -> None:
     assert fast.tokens >= 0
     if fast.measured and sure.measured:
         assert fast.tokens == sure.tokens
@@ -73,7 +76,7 @@ def branches(home: ConfigHome) -> Try:
     """Find the branches of long files, forks of forks and cycles."""
     folder = home.project()
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         rows = []
         chance = random.Random(draws.raw(8))
         for number in range(60 + draws.below(400)):
@@ -92,11 +95,11 @@ def branches(home: ConfigHome) -> Try:
         assert len(set(numbers)) == len(numbers) > 0
         assert [node.number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
 
-    return one
+    return try_case
 
 
 def parents(home: ConfigHome) -> Try:
-    """Lineages end, and nothing is opened but sessions of the config home or next to the child."""
+    """Lineages end, and only sessions of the config home or next to the child are opened."""
     folder = home.project()
     outside = home.root / "outside"
     outside.mkdir()
@@ -106,14 +109,16 @@ def parents(home: ConfigHome) -> Try:
             outside, number, b'{"type":"user","uuid":"secret","message":{"content":"outside"}}\n'
         )
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         for number in SESSIONS[: 1 + draws.below(len(SESSIONS))]:
-            made = metadata(draws)
+            made = draw_metadata(draws)
             if draws.coin(4) and isinstance(made["continue_metadata"], dict):
                 made["continue_metadata"]["parent_session_file"] = str(
                     outside / f"{draws.pick(SESSIONS)}.jsonl"
                 )
-            write_file(folder, number, json.dumps(made).encode() + b"\n" + transcript(draws, 3))
+            write_file(
+                folder, number, json.dumps(made).encode() + b"\n" + draw_transcript(draws, 3)
+            )
         path = str(folder / f"{SESSION}.jsonl")
         parent = read_parent(path)
         assert parent is None or parent.session_id == "" or is_session_id(parent.session_id)
@@ -133,15 +138,15 @@ def parents(home: ConfigHome) -> Try:
         )
         assert len(lineage_finder.find_descendants(SESSION)) < len(SESSIONS)
 
-    return one
+    return try_case
 
 
 def readings(home: ConfigHome) -> Try:
-    """Outline, pages of passages, glances and listings of anything: a text or a sentence, never a trace."""
+    """Outlines, pages, glances and listings of any file give a text or a sentence, never a traceback."""
     folder = home.project()
 
-    def one(draws: Draws) -> None:
-        path = write_file(folder, SESSION, transcript(draws))
+    def try_case(draws: Draws) -> None:
+        path = write_file(folder, SESSION, draw_transcript(draws))
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
         names = names_of_transcript(session, home.where)
         glance = HeadTail(path)
@@ -157,18 +162,15 @@ def readings(home: ConfigHome) -> Try:
             reading = TurnReader(session)
             passages = reading.passages_of_rows(reading.rows, names)
         except ResumeHooksError as error:
-            told(error)
+            assert_expected_error(error)
             return
         assert all(passage.piece(names).head for passage in passages)
 
-    return one
+    return try_case
 
 
 def locators(home: ConfigHome) -> Try:
-    """Words name one session that is there, or are refused.
-
-    Never a file that is a link, or of another name.
-    """
+    """Words name one existing session, or are refused. A link or a file of another name is never opened."""
     folder = home.project()
     (home.root / "secret.jsonl").write_text("{}")
     for number, session in enumerate(SESSIONS):
@@ -188,40 +190,40 @@ def locators(home: ConfigHome) -> Try:
              f"{folder}/", str(home.root), ".jsonl", "..",
              "https://example.com/x")  # fmt: skip
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         locator = "".join(
             draws.pick(words) if draws.below(4) else draws.text() for _ in range(1 + draws.below(3))
         )
         try:
             found = resolve_locator(locator, CWD, home.where)
         except ResumeHooksError as error:
-            told(error)
+            assert_expected_error(error)
             return
         assert os.path.isfile(found.path)
         assert not os.path.islink(found.path) or str(link) in locator
 
-    return one
+    return try_case
 
 
 def verbs(home: ConfigHome) -> Try:
-    """Children of anything: a session that passes its checks or a sentence.
+    """A child of any session passes its checks, or the verb prints a sentence.
 
-    The parent stays, nothing else is left.
+    The parent stays, and no other file is left.
     """
     folder = home.project()
     makers: tuple[Callable[[SessionFile, Environ], Receipt], ...] = (_handoff, _trim, _fork)
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         for left in folder.iterdir():
             if left.is_file():
                 left.unlink()
-        content = transcript(draws, 20)
+        content = draw_transcript(draws, 20)
         path = write_file(folder, SESSION, content)
         make = draws.pick(makers)
         try:
             made = make(session_file(path), home.environ)
         except ResumeHooksError as error:
-            told(error)
+            assert_expected_error(error)
             names = [SESSION]
         else:
             assert all(check.ok for check in check_session(made.file, made.session_id))
@@ -231,7 +233,7 @@ def verbs(home: ConfigHome) -> Try:
         assert sorted(file.stem for file in folder.glob("*.jsonl")) == names
         assert not list(folder.glob(".*"))
 
-    return one
+    return try_case
 
 
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
@@ -254,17 +256,17 @@ def _fork(session: SessionFile, environ: Environ) -> Receipt:
 
 
 def defects(home: ConfigHome) -> Try:
-    """The findings of fsck are a list, each of a record in the file."""
+    """The findings of fsck are a list, each for a record in the file."""
     folder = home.project()
 
-    def one(draws: Draws) -> None:
-        path = write_file(folder, SESSION, transcript(draws, 20))
+    def try_case(draws: Draws) -> None:
+        path = write_file(folder, SESSION, draw_transcript(draws, 20))
         report = examine_session(SessionFile(SESSION, path, 0.0, 1), home.where)
         count = Path(path).read_bytes().count(b"\n") + 1
         found = [finding for group in report.groups for finding in group.findings]
         assert all(finding.record is None or -1 <= finding.record < count for finding in found)
 
-    return one
+    return try_case
 
 
 TARGETS = (

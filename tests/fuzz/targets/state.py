@@ -1,4 +1,4 @@
-"""The state folder: whatever is there in the place of what we wrote is not a note, no link, no setting, no index."""
+"""Fuzz targets for the state folder: any file there may be an invalid note, link, setting or index."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 from tests.cli.fork_server import ForkServer
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS
-from tests.fuzz.targets.target import Target, Try, told
+from tests.fuzz.targets.target import Target, Try, assert_expected_error
 from tests.needs import REPO
 
 CHILD = session_id(7)
 LINK = link_log.Link(CHILD, SESSION, "handoff", "2026-01-31T09:30:00.000Z")
 
 
-def note(draws: Draws, honest: dict[str, Any]) -> bytes:
+def draw_note(draws: Draws, honest: dict[str, Any]) -> bytes:
     """Return a note with some values replaced, removed or added, or invalid bytes."""
     kind = draws.below(8)
     if kind == 7:
@@ -49,19 +49,19 @@ def note(draws: Draws, honest: dict[str, Any]) -> bytes:
 
 
 def link_rows(home: ConfigHome) -> Try:
-    """In any bytes only valid rows count, and an added link is read back."""
+    """Only valid rows count, and a new link can be read."""
     file = Path(link_log.links_file(home.where))
     file.parent.mkdir(mode=0o700)
 
-    def row(draws: Draws) -> bytes:
+    def draw_row(draws: Draws) -> bytes:
         honest = LINK._asdict() | {
             "superseded_id": draws.pick(SESSIONS),
             "by": draws.pick(SESSIONS),
         }
-        return note(draws, honest) + draws.pick((b"\n", b"\r\n", b"", b"\x00\n"))
+        return draw_note(draws, honest) + draws.pick((b"\n", b"\r\n", b"", b"\x00\n"))
 
-    def one(draws: Draws) -> None:
-        file.write_bytes(b"".join(draws.many(6, lambda: row(draws))))
+    def try_case(draws: Draws) -> None:
+        file.write_bytes(b"".join(draws.many(6, lambda: draw_row(draws))))
         link_log.record_link(LINK, home.where)
         found = link_log.read_links(home.where)
         assert found[-1] == LINK
@@ -69,26 +69,23 @@ def link_rows(home: ConfigHome) -> Try:
         assert all(isinstance(each.kind + each.at, str) for each in found)
         assert all(map(is_session_id, link_log.read_superseded(home.where)))
 
-    return one
+    return try_case
 
 
 def stored_settings(home: ConfigHome) -> Try:
-    """Every setting has a value of its kind; what can't be used is reported.
-
-    A file that isn't ours is not written over.
-    """
+    """Every setting has a value of its type, and invalid ones are reported. A foreign file is not overwritten."""
     file = Path(settings.settings_file(home.where))
     file.parent.mkdir(mode=0o700)
     kinds = {name: type(key.default) for name, key in settings.KEYS.items()}
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         honest = {
             "version": 1,
             **{
                 name: draws.pick((key.default, draws.json())) for name, key in settings.KEYS.items()
             },
         }
-        before = note(draws, honest)
+        before = draw_note(draws, honest)
         file.write_bytes(before)
         names = [draws.pick(tuple(settings.KEYS)) for _ in range(draws.below(3))]
         environ = {
@@ -107,7 +104,9 @@ def stored_settings(home: ConfigHome) -> Try:
             assert file.read_bytes() == before
         else:
             kept = {
-                name: value for name, value in _object(before).items() if name != "notice_percent"
+                name: value
+                for name, value in _parse_object(before).items()
+                if name != "notice_percent"
             }
             now = read_json_object(str(file))
             assert now["notice_percent"] == 70
@@ -116,10 +115,10 @@ def stored_settings(home: ConfigHome) -> Try:
             )
         assert [each.name for each in file.parent.iterdir()] == [file.name]
 
-    return one
+    return try_case
 
 
-def _object(raw: bytes) -> dict[str, Any]:
+def _parse_object(raw: bytes) -> dict[str, Any]:
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -142,10 +141,10 @@ def pending_notes(home: ConfigHome) -> Try:
         f"notice-{SESSION}.json": {"look": 1, "told": 2},
     }
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         name = draws.pick(tuple(shapes))
         (folder / name).write_bytes(
-            note(draws, {"version": hook_state.NOTE_VERSION, **shapes[name]})
+            draw_note(draws, {"version": hook_state.NOTE_VERSION, **shapes[name]})
         )
         os.chmod(folder / name, draws.pick((0o600, 0o600, 0o600, 0o666)))
         assert isinstance(hook_state.read_note(name), dict)
@@ -164,11 +163,11 @@ def pending_notes(home: ConfigHome) -> Try:
         for left in folder.iterdir():
             left.unlink()
 
-    return one
+    return try_case
 
 
 def trash_notes(home: ConfigHome) -> Try:
-    """No note leads out of the folders of sessions' files, and an unreadable one is a stray folder."""
+    """No note leads outside the folders of sessions' files, and an unreadable one is a stray folder."""
     folder = home.config / "resume-hooks" / "trash" / SESSION / "2026-01-31T09-30-00.000Z"
     folder.mkdir(parents=True, mode=0o700)
     (folder / f"{SESSION}.jsonl").write_text("kept")
@@ -190,7 +189,7 @@ def trash_notes(home: ConfigHome) -> Try:
         "~",
     )
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         where = (
             "/".join(draws.pick(steps) for _ in range(1 + draws.below(4)))
             if draws.coin()
@@ -204,7 +203,7 @@ def trash_notes(home: ConfigHome) -> Try:
         }
         parts = [part, *draws.many(2, lambda: {**part, "place": place})]
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
-        row = note(draws, {"version": 1, "complete": draws.coin(), **texts, "parts": parts})
+        row = draw_note(draws, {"version": 1, "complete": draws.coin(), **texts, "parts": parts})
         (folder / MANIFEST).write_bytes(row)
         held = trash.list_deleted(home.where)
         assert len(held) + len(trash.list_stray_folders(home.where)) == 1
@@ -216,19 +215,19 @@ def trash_notes(home: ConfigHome) -> Try:
             try:
                 decided = restore.plan_restore(entry, home.where)
             except ResumeHooksError as error:
-                told(error)
+                assert_expected_error(error)
             else:
                 assert all(piece.path.startswith(homes) for piece in decided.files)
         (folder / MANIFEST).unlink()
         assert precious.read_text() == "precious"
 
-    return one
+    return try_case
 
 
 def index_bytes(home: ConfigHome) -> Try:
-    """Whatever a few bytes of one of its files became, a search works or says that it is made again, and then it is.
+    """If some bytes of an index file change, a search works or says that the index will be built again, and then it is.
 
-    Each is a process of its own, which tantivy ends if one of its own threads can't continue.
+    Each case is a separate process, because tantivy ends it if one of its threads can't continue.
     """
     server = ForkServer(str(REPO / "src"), str(REPO))
     write_session(home.project(), SESSION, conversation(30))
@@ -239,7 +238,7 @@ def index_bytes(home: ConfigHome) -> Try:
     whole = {path: path.read_bytes() for path in sorted(state.rglob("*")) if path.is_file()}
     written = [path for path, raw in whole.items() if raw]
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         shutil.rmtree(state)
         for path, left in whole.items():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -265,28 +264,28 @@ def index_bytes(home: ConfigHome) -> Try:
             assert run.returncode in codes, run.stderr
         assert json.loads(run.stdout)["data"]["hits"]
 
-    weakref.finalize(one, server.close)
-    return one
+    weakref.finalize(try_case, server.close)
+    return try_case
 
 
 def client_files(home: ConfigHome) -> Try:
-    """The client's own settings, of every level, are read as far as they make sense."""
+    """The client's own settings of every level are read as far as they are valid."""
     project = home.root / "proj"
     (project / ".claude").mkdir(parents=True)
     places = (home.config / "settings.json", project / ".claude" / "settings.json")
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         honest = {
             "cleanupPeriodDays": 30,
             "env": {},
             "disableAllHooks": False,
             "enabledPlugins": {"resume-hooks@x": True},
         }
-        draws.pick(places).write_bytes(note(draws, honest))
+        draws.pick(places).write_bytes(draw_note(draws, honest))
         days = read_retention_days(str(project), home.where)
         assert days is None or 1 <= days <= MAX_RETENTION_DAYS
 
-    return one
+    return try_case
 
 
 TARGETS = (

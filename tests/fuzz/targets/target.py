@@ -20,18 +20,15 @@ AssertionError, or whatever it should not have raised.
 
 
 class Target(NamedTuple):
-    """One thing that reads what others wrote.
-
-    ``prepare`` gets a home of its own; ``cases`` is its share of 10,000.
-    """
+    """A function that reads foreign data. ``prepare`` gets its own home; ``cases`` is its share of 10,000."""
 
     name: str
     cases: int
     prepare: Callable[[ConfigHome], Try]
 
 
-def told(error: ResumeHooksError | OSError) -> None:
-    """A failure is a sentence that a terminal can show, and leaves with a status that means something."""
+def assert_expected_error(error: ResumeHooksError | OSError) -> None:
+    """Check that an error is a sentence without controls, with a valid exit code."""
     if isinstance(error, ResumeHooksError):
         assert error.exit_code in {1, 2}
     assert 0 < len(str(error)) < LONGEST, error

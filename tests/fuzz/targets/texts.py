@@ -1,4 +1,4 @@
-"""Bytes and words: lines, records, instants, what is typed as a locator, a reference, a turn, a query."""
+"""Fuzz targets for bytes and words: lines, records, times, typed locators, references, turns and queries."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from resume_hooks.transcripts.lines import (
 )
 from tests.builders import ConfigHome
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import line
-from tests.fuzz.targets.target import Target, Try, told
+from tests.fuzz.material import draw_line
+from tests.fuzz.targets.target import Target, Try, assert_expected_error
 
 PIECES = (
     b"\n",
@@ -46,12 +46,9 @@ FORBIDDEN = frozenset(
 
 
 def lines(_: ConfigHome) -> Try:
-    """Lines join to the bytes again, forwards, from the end and from anywhere.
+    """Lines join to the same bytes, forwards, from the end and from anywhere. Numbers and offsets agree."""
 
-    Numbers and offsets agree.
-    """
-
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         whole = b"".join(
             draws.pick(PIECES) if draws.coin() else draws.raw(30) for _ in range(draws.below(24))
         )
@@ -72,17 +69,14 @@ def lines(_: ConfigHome) -> Try:
             assert numbers.number_at(io.BytesIO(whole), wanted.offset) == wanted.number
             assert numbers.offset_of_line(io.BytesIO(whole), wanted.number) == wanted.offset
 
-    return one
+    return try_case
 
 
 def check_accessors(_: ConfigHome) -> Try:
-    """Every accessor answers with its type, whatever a line holds.
+    """Every accessor returns its type for any line. A record can be written and read again."""
 
-    A record can be written and read again.
-    """
-
-    def one(draws: Draws) -> None:
-        body = line(draws) if draws.coin() else json.dumps(draws.json()).encode()
+    def try_case(draws: Draws) -> None:
+        body = draw_line(draws) if draws.coin() else json.dumps(draws.json()).encode()
         record = records.parse_record(body)
         if record is None:
             return
@@ -116,7 +110,7 @@ def check_accessors(_: ConfigHome) -> Try:
                 "own": "1",
             }
 
-    return one
+    return try_case
 
 
 def _is_plain(value: Any) -> bool:
@@ -131,7 +125,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def check_typed_text(_: ConfigHome) -> Try:
-    """Typed text is understood or refused in a sentence: references, turns, cuts, queries, instants, triggers."""
+    """Typed text is parsed or refused with a sentence: references, turns, cuts, queries, times, triggers."""
     readers = (
         record_references.parse_reference,
         turns.parse_turns,
@@ -157,7 +151,7 @@ def check_typed_text(_: ConfigHome) -> Try:
         "handoff",
     )
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         text = "".join(
             draws.pick(signs) if draws.coin() else draws.text() for _ in range(1 + draws.below(4))
         )
@@ -165,7 +159,7 @@ def check_typed_text(_: ConfigHome) -> Try:
             try:
                 read(text)
             except ResumeHooksError as error:
-                told(error)
+                assert_expected_error(error)
         for found in (clock.parse_timestamp(text), clock.parse_user_time(text)):
             assert found is None or clock.parse_timestamp(clock.format_timestamp(found)) is not None
         assert clock.normalize_timestamp(
@@ -174,13 +168,13 @@ def check_typed_text(_: ConfigHome) -> Try:
         trigger = recognise_trigger(text)
         assert trigger is None or text[:1] in {">", "/"}
 
-    return one
+    return try_case
 
 
 def check_shown_text(_: ConfigHome) -> Try:
-    """No control characters of a text are left, and nothing that UTF-8 cannot encode."""
+    """A shown text has no control characters and can be encoded as UTF-8."""
 
-    def one(draws: Draws) -> None:
+    def try_case(draws: Draws) -> None:
         text = "".join(draws.text() for _ in range(1 + draws.below(5)))
         for clean in (plain_text(text), plain_line(text)):
             assert not FORBIDDEN & set(clean)
@@ -188,7 +182,7 @@ def check_shown_text(_: ConfigHome) -> Try:
             assert plain_text(clean) == clean
         assert "\n" not in plain_line(text)
 
-    return one
+    return try_case
 
 
 TARGETS = (

@@ -1,9 +1,7 @@
-"""Broken sessions, named after what users report.
+"""Broken sessions, named after users' reports, each with its finding and the content of its repair.
 
-Each with what fsck says of it and what a repair keeps.
-
-``kept`` are the words and calls that the repaired child tells the model, as in chain_cases.py; ""
-where nothing is to be repaired.
+``kept`` are the texts and calls that the repaired child sends, as in chain_cases.py; "" if it needs
+no repair.
 """
 
 from __future__ import annotations
@@ -37,16 +35,16 @@ class Case(NamedTuple):
     kept: str
 
 
-def _u(name: str, parent: str | None, ts: float, **extra: Any) -> Record:
+def _prompt(name: str, parent: str | None, ts: float, **extra: Any) -> Record:
     return user(name, uuid=name, parent=parent, ts=ts, **extra)
 
 
-def _a(name: str, parent: str | None, ts: float, **extra: Any) -> Record:
+def _answer(name: str, parent: str | None, ts: float, **extra: Any) -> Record:
     return assistant(name, uuid=name, parent=parent, ts=ts, **extra)
 
 
 def _turn(number: int, parent: str | None, ts: float) -> list[Record]:
-    return [_u(f"u{number}", parent, ts), _a(f"a{number}", f"u{number}", ts + 1)]
+    return [_prompt(f"u{number}", parent, ts), _answer(f"a{number}", f"u{number}", ts + 1)]
 
 
 def _call(name: str, parent: str | None, ts: float) -> Record:
@@ -57,11 +55,11 @@ def _result(name: str, ts: float, *, uuid: str = "", parent: str = "") -> Record
     return tool_result(name, uuid=uuid or f"r{name}", parent=parent or f"c{name}", ts=ts)
 
 
-def _thought(**block: object) -> list[Record]:
-    """Two turns; the second answer is thinking and text, in two records of one message."""
+def _turns_with_thinking(**block: object) -> list[Record]:
+    """Return two turns; the second answer is thinking and text, in two records of one message."""
     return [
         *_turn(1, None, 0),
-        _u("u2", "a1", 10),
+        _prompt("u2", "a1", 10),
         assistant([{"type": "thinking", **block}], uuid="t2", parent="u2", ts=11, message_id="m"),
         assistant("a2", uuid="a2", parent="t2", ts=12, message_id="m"),
         *_turn(3, "a2", 20),
@@ -102,45 +100,45 @@ CASES = [
         "bricked by a thinking signature",
         "error thinking-unsigned in 3",
         THREE,
-        _thought(thinking="hm"),
+        _turns_with_thinking(thinking="hm"),
     ),
     _case(
         "bricked by an empty signature",
         "error thinking-unsigned in 3",
         THREE,
-        _thought(thinking="hm", signature=""),
+        _turns_with_thinking(thinking="hm", signature=""),
     ),
     _case(
         "empty thinking without a signature",
         "error thinking-unsigned in 3",
         THREE,
-        _thought(thinking=""),
+        _turns_with_thinking(thinking=""),
     ),
     _case(
         "thinking without its text",
         "error thinking-textless in 3",
         THREE,
-        _thought(signature="c2lnbmVk"),
+        _turns_with_thinking(signature="c2lnbmVk"),
     ),
     _case(
         "redacted thinking without its data",
         "error thinking-redacted-empty in 3",
         THREE,
-        _thought(type="redacted_thinking"),
+        _turns_with_thinking(type="redacted_thinking"),
     ),
     _case(
         "thinking altered by a tool",
         "error thinking-altered in 1",
         WHOLE,
         [
-            _u("u1", None, 0),
+            _prompt("u1", None, 0),
             assistant(
                 [{**_SIGNED, "thinking": "a long thought"}, {"type": "text", "text": "a1"}],
                 uuid="a1",
                 parent="u1",
                 ts=1,
             ),
-            _u("u2", "a1", 10),
+            _prompt("u2", "a1", 10),
             assistant(
                 [{**_SIGNED, "thinking": "cut"}, {"type": "text", "text": "a2"}],
                 uuid="a2",
@@ -155,7 +153,7 @@ CASES = [
         "",
         [
             *SOUND,
-            _u("u3", "a2", 20),
+            _prompt("u3", "a2", 20),
             assistant([{**_SIGNED, "thinking": "hm"}], uuid="t3", parent="u3", ts=21),
             *_turn(4, "t3", 30),
         ],
@@ -204,7 +202,7 @@ CASES = [
         [
             *FIRST,
             _call("1", "a1", 3),
-            _a("said", "c1", 4),
+            _answer("said", "c1", 4),
             _result("1", 5, parent="said"),
             *_turn(2, "r1", 10),
         ],
@@ -240,7 +238,7 @@ CASES = [
         "records that hang on each other",
         "error parent-cycle in 0",
         WHOLE,
-        [_u("u1", "a2", 0), _a("a1", "u1", 1), *SECOND],
+        [_prompt("u1", "a2", 0), _answer("a1", "u1", 1), *SECOND],
     ),
     _case(
         "two records under one id",
@@ -253,7 +251,7 @@ CASES = [
         "answers before their prompts",
         "note parent-after-child in 0",
         "",
-        [_a("a1", "u1", 1), _u("u1", None, 0), *SECOND],
+        [_answer("a1", "u1", 1), _prompt("u1", None, 0), *SECOND],
     ),
     _case(
         "resume shows the wrong branch",
@@ -309,7 +307,7 @@ CASES = [
         [
             *FIRST,
             user([{"type": "text", "text": "u2"}, _BLANK], uuid="u2", parent="a1", ts=5),
-            _a("a2", "u2", 6),
+            _answer("a2", "u2", 6),
         ],
     ),
     _case(
@@ -324,9 +322,9 @@ CASES = [
         THREE,
         [
             *SOUND,
-            _u("u3", "a2", 20),
+            _prompt("u3", "a2", 20),
             assistant([], uuid="e", parent="u3", ts=21, message_id="m"),
-            _a("a3", "e", 22, message_id="m"),
+            _answer("a3", "e", 22, message_id="m"),
         ],
     ),
     _case(
@@ -349,7 +347,7 @@ CASES = [
         "cannot read properties of null (reading 'content')",
         "error message-missing in 2",
         WHOLE,
-        [*FIRST, {**_u("bad", "a1", 5), "message": None}, *_turn(2, "bad", 10)],
+        [*FIRST, {**_prompt("bad", "a1", 5), "message": None}, *_turn(2, "bad", 10)],
     ),
     _case(
         "no conversation found: no timestamp at the end",
@@ -379,7 +377,7 @@ CASES = [
         "first message must be a prompt",
         "error starts-without-prompt in 0",
         "a0 u1 a1",
-        [_a("a0", None, 0), *_turn(1, "a0", 1)],
+        [_answer("a0", None, 0), *_turn(1, "a0", 1)],
     ),
     _case(
         "begins with a tool result",
@@ -393,8 +391,8 @@ CASES = [
         "",
         [
             FIRST[0],
-            _a("a1", "u1", 1, tokens=800),
-            _a("more", "a1", 5, tokens=900),
+            _answer("a1", "u1", 1, tokens=800),
+            _answer("more", "a1", 5, tokens=900),
             *_turn(2, "more", 10),
         ],
     ),
@@ -402,7 +400,7 @@ CASES = [
         "a sub-agent inside",
         "note sidechain-inline in 4",
         "",
-        [*SOUND, _u("x", None, 15, isSidechain=True)],
+        [*SOUND, _prompt("x", None, 15, isSidechain=True)],
     ),
     _case(
         "a copy under another id",

@@ -1,7 +1,4 @@
-"""Every defect is found, named and placed; what is sound has no finding.
-
-Real sessions are judged by what breaks.
-"""
+"""Tests that every defect is found with its name and place, and that valid sessions have no finding."""
 
 from __future__ import annotations
 
@@ -42,8 +39,10 @@ Each was looked at, and what is named was not in what client 2.1.329 sent of it.
 """
 
 
-def examined(content: bytes, folder: Path, environ: dict[str, str] | None = None) -> DefectReport:
-    """The report on a session with these bytes."""
+def examine_bytes(
+    content: bytes, folder: Path, environ: dict[str, str] | None = None
+) -> DefectReport:
+    """Return the report on a session with these bytes."""
     path = folder / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -54,11 +53,8 @@ def examined(content: bytes, folder: Path, environ: dict[str, str] | None = None
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
-    """By its code, in its record, as bad as it is.
-
-    A uuid is that of the record in that line (or within it).
-    """
-    report = examined(case.content, tmp_path)
+    """The finding has its code, record and severity. A uuid is in the record of that line."""
+    report = examine_bytes(case.content, tmp_path)
     found = {group.kind.code: group for group in report.groups}
     assert case.code in found
     group = found[case.code]
@@ -106,30 +102,30 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
         "two compactions",
     ],
 )
-def test_a_sound_session_has_no_finding(records: list[dict[str, object]], tmp_path: Path) -> None:
-    """There is not even a note."""
-    assert examined(session_bytes(records), tmp_path).groups == ()
+def test_a_valid_session_has_no_finding(records: list[dict[str, object]], tmp_path: Path) -> None:
+    """It does not even have a note."""
+    assert examine_bytes(session_bytes(records), tmp_path).groups == ()
 
 
-def test_a_shorter_branch_that_was_left_is_not_a_finding(tmp_path: Path) -> None:
-    """A rewind creates one; so does a compaction."""
+def test_an_abandoned_shorter_branch_is_not_a_finding(tmp_path: Path) -> None:
+    """A rewind creates one, and so does a compaction."""
     rewound = [*conversation(2), *conversation(2, prefix="x", start=20)]
     rewound[4]["parentUuid"] = "r1"
-    assert examined(session_bytes(rewound), tmp_path).groups == ()
+    assert examine_bytes(session_bytes(rewound), tmp_path).groups == ()
 
 
-def test_a_session_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
-    """A deleted file, or one of another program, is reported like any defect."""
+def test_an_unreadable_session_is_a_finding(tmp_path: Path) -> None:
+    """It was deleted, or belongs to another program."""
     gone = examine_session(
         SessionFile(SESSION, str(tmp_path / "gone.jsonl"), 0, 1), Where({"HOME": str(tmp_path)})
     )
     assert [group.kind.code for group in gone.groups] == ["session-unreadable"]
-    foreign = examined(b'{"type":"session_meta","payload":{}}\n', tmp_path)
+    foreign = examine_bytes(b'{"type":"session_meta","payload":{}}\n', tmp_path)
     assert [group.kind.code for group in foreign.groups] == ["session-unreadable"]
 
 
-def test_big_outputs_that_are_gone(config_home: ConfigHome) -> None:
-    """A saved output is searched only in the project folders; an existing one is not a finding."""
+def test_missing_large_outputs_are_found(config_home: ConfigHome) -> None:
+    """They are searched only in the project folders. An existing one is not a finding."""
     saved = config_home.project() / SESSION / "tool-results" / "x.txt"
     text = "<persisted-output>\nOutput too large (46KB). Full output saved to: {}\n\nPreview"
     records = [
@@ -139,21 +135,18 @@ def test_big_outputs_that_are_gone(config_home: ConfigHome) -> None:
         tool_use("2", uuid="d", parent="r", ts=4),
         tool_result("2", text.format("/etc/hostname"), uuid="s", parent="d", ts=5),
     ]
-    report = examined(session_bytes(records), config_home.project(), config_home.environ)
+    report = examine_bytes(session_bytes(records), config_home.project(), config_home.environ)
     assert [(g.kind.code, [f.record for f in g.findings]) for g in report.groups] == [
         ("tool-output-gone", [3, 5])
     ]
     saved.parent.mkdir(parents=True)
     saved.write_text("whole")
-    report = examined(session_bytes(records), config_home.project(), config_home.environ)
+    report = examine_bytes(session_bytes(records), config_home.project(), config_home.environ)
     assert [f.record for group in report.groups for f in group.findings] == [5]
 
 
-def test_file_backups_that_are_gone(config_home: ConfigHome) -> None:
-    """Backups that snapshots name are searched under the session's own id.
-
-    A null backup is none.
-    """
+def test_missing_file_backups_are_found(config_home: ConfigHome) -> None:
+    """They are searched under the session's own id. A null backup does not count."""
     tracked = {"a.py": {"backupFileName": "1@v1"}, "b.py": {"backupFileName": None}}
     snapshot = {
         "type": "file-history-snapshot",
@@ -165,31 +158,31 @@ def test_file_backups_that_are_gone(config_home: ConfigHome) -> None:
     folder.mkdir(parents=True)
     (folder / "2@v1").write_text("old")
     content = session_bytes([*conversation(1), snapshot, delta])
-    report = examined(content, config_home.project(), config_home.environ)
+    report = examine_bytes(content, config_home.project(), config_home.environ)
     assert [(g.kind.code, g.kind.severity, g.findings[0].record) for g in report.groups] == [
         ("file-backup-gone", "note", 2)
     ]
     assert report.has_only_notes
 
 
-def test_the_worst_is_first(tmp_path: Path) -> None:
-    """Groups go by severity."""
+def test_the_most_severe_group_is_first(tmp_path: Path) -> None:
+    """Groups are ordered by severity."""
     case = next(case for case in CASES if case.code == "history-cut")
-    report = examined(case.content[:-1], tmp_path)
+    report = examine_bytes(case.content[:-1], tmp_path)
     ranks = [SEVERITIES.index(group.kind.severity) for group in report.groups]
     assert ranks == sorted(ranks)
     assert (report.count_findings("error"), report.count_findings("warning")) == (1, 1)
 
 
-def test_reading_leaves_the_file_alone(config_home: ConfigHome) -> None:
-    """A report changes nothing."""
+def test_a_report_does_not_change_the_file(config_home: ConfigHome) -> None:
+    """Its bytes and its time stay."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     examine_session(SessionFile(SESSION, str(path), 0, 0), config_home.where)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
-def test_real_sessions(real_session: RealSession, tmp_path: Path) -> None:
-    """There is no crash, and an error only if a client really loses or refuses something."""
+def test_findings_in_real_sessions(real_session: RealSession, tmp_path: Path) -> None:
+    """There is no crash, and an error only if a client really loses or refuses content."""
     report = examine_session(real_session.file, Where({"HOME": str(tmp_path)}))
     assert bool(report.count_findings("error")) == (real_session.name in UNWELL)

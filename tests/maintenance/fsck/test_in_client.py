@@ -1,4 +1,4 @@
-"""Repaired children in the real client: each broken session, repaired, resumes and tells what it should."""
+"""Tests that each broken session resumes in the real client after its repair, with the expected messages."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ pytestmark = pytest.mark.e2e
 
 
 def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """What a request tells, in the words of the cases, up to the new prompt.
+    """Yield the outline of a request in the words of the cases, up to the new prompt.
 
-    No thinking without its signature.
+    Thinking must have its signature.
     """
     for message in messages:
         content = message["content"]
@@ -61,9 +61,9 @@ def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
     ("case", "version"), RUNS, ids=lambda value: value if isinstance(value, str) else value.name
 )
 def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> None:
-    """Clients send exactly what the repair kept, beginning with the user.
+    """Clients send exactly the repaired messages, starting with the user's.
 
-    The oldest is asked where it hurts most.
+    The oldest client runs the most important cases.
     """
     client = find_client(version)
     home = ClientHome(tmp_path / "home")

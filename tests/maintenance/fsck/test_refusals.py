@@ -1,4 +1,4 @@
-"""Which of the API's errors come from the form of a conversation, in its own words and in the client's."""
+"""Tests of which API errors come from the form of a conversation, in the API's and the client's words."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ OTHERS = (
 
 
 @pytest.mark.parametrize(("message", "code"), CODES.items(), ids=list(CODES.values()))
-def test_a_refusal_names_its_defects(message: str, code: str) -> None:
-    """In the client's words and in those of the API's documentation."""
+def test_a_refusal_gives_its_defects(message: str, code: str) -> None:
+    """The words are the client's and those of the API's documentation."""
     assert code in {kind.code for kind in defects_causing_error(f"API Error: 400 {message}")}
     document = f'API Error: 400 {{"type":"error","error":{{"type":"invalid_request_error","message":"{message}"}}}}'
     assert defects_causing_error(document) == defects_causing_error(f"API Error: 400 {message}")
@@ -51,8 +51,8 @@ def test_a_refusal_names_its_defects(message: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("message", OTHERS)
-def test_other_errors_name_none(message: str) -> None:
-    """Limits, the network, and requests that are wrong for another reason."""
+def test_other_errors_give_no_defect(message: str) -> None:
+    """They are limits, the network, and other invalid requests."""
     assert defects_causing_error(message) == frozenset()
 
 

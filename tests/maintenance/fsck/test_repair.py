@@ -1,4 +1,4 @@
-"""A repaired child holds everything that can be reached, passes every check, and has nothing left to find."""
+"""Tests of a repaired child: it has all reachable content, passes every check, and has no finding."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from tests.transcripts.chain_cases import Case as Chain
 REPAIRED = [case for case in CASES if case.kept]
 
 
-def installed(content: bytes, home: ConfigHome) -> Path:
-    """A session with these bytes in the project folder."""
+def write_session_bytes(content: bytes, home: ConfigHome) -> Path:
+    """Write a session with these bytes to the project folder."""
     path = home.project() / f"{SESSION}.jsonl"
     path.write_bytes(content)
     return path
 
 
-def repaired(
+def write_repaired_child(
     content: bytes, home: ConfigHome, branch: str | None = None
 ) -> tuple[Receipt, repair.RepairPlan]:
-    """Write and return the repaired child of a session with these bytes; the parent is unchanged."""
-    path = installed(content, home)
+    """Write the repaired child of a session with these bytes; the parent is unchanged."""
+    path = write_session_bytes(content, home)
     decided = repair.plan_repair(session_file(str(path)), home.where, branch=branch)
     receipt = write_child(decided, home.where)
     assert path.read_bytes() == content
@@ -73,8 +73,8 @@ def chain_outline(path: str) -> str:
     return " ".join(words)
 
 
-def chain_of(content: bytes, folder: Path, branch: str | None = None) -> list[str]:
-    """The uuids that a repair of a session with these bytes keeps."""
+def ids_after_repair(content: bytes, folder: Path, branch: str | None = None) -> list[str]:
+    """Return the uuids in a repair of a session with these bytes."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(content)
     transcript = scan_transcript(str(path))
@@ -84,9 +84,9 @@ def chain_of(content: bytes, folder: Path, branch: str | None = None) -> list[st
 
 
 @pytest.mark.parametrize("case", REPAIRED, ids=lambda case: case.name)
-def test_a_repaired_child(case: Case, config_home: ConfigHome) -> None:
-    """It has every message, and only defects that no repair can remove."""
-    receipt, _ = repaired(case.content, config_home)
+def test_a_repaired_child_has_every_message(case: Case, config_home: ConfigHome) -> None:
+    """It has only defects that no repair can remove."""
+    receipt, _ = write_repaired_child(case.content, config_home)
     assert chain_outline(receipt.file) == case.kept
     left = examine_session(session_file(receipt.file), config_home.where)
     assert [group.kind.code for group in left.groups if group.kind.severity != "note"] == []
@@ -100,7 +100,7 @@ def test_a_repaired_child(case: Case, config_home: ConfigHome) -> None:
 def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
     """For a whole conversation the repaired chain is the live one. Otherwise it contains at least as much."""
     content = session_bytes(case.records)
-    kept = chain_of(content, tmp_path)
+    kept = ids_after_repair(content, tmp_path)
     live = [node.uuid for node in scan_transcript(str(tmp_path / f"{SESSION}.jsonl")).chain]
     assert set(live) <= set(kept)
     assert len(set(kept)) == len(kept)
@@ -135,15 +135,15 @@ def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
 def test_losses_are_reported(name: str, lost: str, config_home: ConfigHome) -> None:
     """They are listed by record, so that the user can find them in the parent."""
     case = next(case for case in CASES if case.name == name)
-    _, decided = repaired(case.content, config_home)
+    _, decided = write_repaired_child(case.content, config_home)
     (told_lost,) = decided.losses
     assert told_lost.startswith(lost)
 
 
-def test_a_repair_that_loses_nothing_is_marked(config_home: ConfigHome) -> None:
+def test_a_repair_without_losses_lists_none(config_home: ConfigHome) -> None:
     """A bridged gap and dropped thinking lose no message."""
     for code in ("history-cut", "thinking-unsigned", "line-glued"):
-        _, decided = repaired(
+        _, decided = write_repaired_child(
             next(case.content for case in CASES if case.code == code), config_home
         )
         assert decided.losses == ()
@@ -151,50 +151,47 @@ def test_a_repair_that_loses_nothing_is_marked(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("branch", ["a3", "u3"])
 def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
-    """The child continues from the record that was named.
-
-    The branch that clients show is then the one omitted.
-    """
+    """The child continues from the named record. The branch that clients show is then omitted."""
     case = next(case for case in CASES if case.code == "branch-longer")
-    receipt, _ = repaired(case.content, config_home, branch)
+    receipt, _ = write_repaired_child(case.content, config_home, branch)
     assert chain_outline(receipt.file) == f"{WHOLE} u3" + (" a3" if branch == "a3" else "")
 
 
-def test_a_branch_from_before_a_compaction(tmp_path: Path) -> None:
-    """Its records are kept up to the root, unless the compaction kept them: then they follow its summary."""
+def test_a_branch_before_a_compaction_can_be_chosen(tmp_path: Path) -> None:
+    """Its records are kept up to the root. If the compaction kept them, they follow its summary."""
     records_ = next(
         case.records for case in CHAINS if case.name == "a walked segment is spliced in"
     )
-    assert chain_of(session_bytes(records_), tmp_path, "a1") == ["u1", "a1"]
-    assert chain_of(session_bytes(records_), tmp_path, "a2") == ["b", "s", "u2", "a2"]
+    assert ids_after_repair(session_bytes(records_), tmp_path, "a1") == ["u1", "a1"]
+    assert ids_after_repair(session_bytes(records_), tmp_path, "a2") == ["b", "s", "u2", "a2"]
 
 
-def test_a_branch_that_is_not_there(config_home: ConfigHome) -> None:
-    """Nothing is written for an unknown record."""
-    session = session_file(str(installed(session_bytes(SOUND), config_home)))
+def test_an_unknown_branch_is_refused(config_home: ConfigHome) -> None:
+    """No file is written."""
+    session = session_file(str(write_session_bytes(session_bytes(SOUND), config_home)))
     with pytest.raises(UsageError, match="No record nowhere"):
         repair.plan_repair(session, config_home.where, branch="nowhere")
 
 
-def test_a_session_without_a_message(config_home: ConfigHome) -> None:
-    """Without a reachable message there is no child."""
-    session = session_file(str(installed(b'{"type":"us', config_home)))
+def test_a_session_without_messages_is_not_repaired(config_home: ConfigHome) -> None:
+    """There is no reachable message."""
+    session = session_file(str(write_session_bytes(b'{"type":"us', config_home)))
     with pytest.raises(ResumeHooksError, match="nothing to repair"):
         repair.plan_repair(session, config_home.where)
 
 
-def test_over_5_mib_an_undone_compaction_gets_its_summary_back(tmp_path: Path) -> None:
-    """Clients start at the record that hangs before it; the repair continues from the summary."""
+def test_an_undone_compaction_over_5_mib_has_its_summary(tmp_path: Path) -> None:
+    """Clients start at the record before it. The repair continues from the summary."""
     records_ = next(
         case.records
         for case in CHAINS
         if case.name == "over 5 MiB what a compaction dropped stays dropped"
     )
-    assert chain_of(session_bytes(records_), tmp_path) == ["b", "s", "u3", "a3"]
+    assert ids_after_repair(session_bytes(records_), tmp_path) == ["b", "s", "u3", "a3"]
 
 
-def test_several_records_of_one_line(config_home: ConfigHome) -> None:
-    """Each is extracted; a repair of one changes only that one."""
+def test_several_records_in_one_line_are_separated(config_home: ConfigHome) -> None:
+    """A repair of one changes only that one."""
     glued: list[Record] = [
         user("u1", uuid="u1"),
         tool_use("1", uuid="c1", parent="u1", ts=1),
@@ -203,21 +200,21 @@ def test_several_records_of_one_line(config_home: ConfigHome) -> None:
         user("u2", uuid="u2", parent="c2", ts=4),
     ]
     content = session_bytes(glued).replace(b"\n", b"") + b"\n" + session_bytes(SOUND[3:])
-    receipt, _ = repaired(content, config_home)
+    receipt, _ = write_repaired_child(content, config_home)
     assert chain_outline(receipt.file) == "u1 call:1 result:1 u2 a2"
 
 
-def test_sound_records_keep_their_bytes(config_home: ConfigHome) -> None:
-    """They are copied as they are in the file."""
+def test_valid_records_keep_their_bytes(config_home: ConfigHome) -> None:
+    """They are copied unchanged."""
     content = session_bytes([*SOUND[:2], b"garbage", *SOUND[2:]]).replace(
         b'"content":"u2"', b'"content":"u\\u0032"'
     )
-    receipt, _ = repaired(content, config_home)
+    receipt, _ = write_repaired_child(content, config_home)
     assert b'"content":"u\\u0032"' in Path(receipt.file).read_bytes()
 
 
-def test_a_trimmed_session_keeps_the_result_of_its_trim(config_home: ConfigHome) -> None:
-    """Nothing in it was counted yet: its first line tells its tokens, and the child's differ by what was lost."""
+def test_the_repair_of_a_trimmed_session_has_its_size(config_home: ConfigHome) -> None:
+    """No answer was counted yet, so the size comes from the first line, and the child's size differs by the losses."""
     write_session(config_home.project(), SESSION, conversation(3))
     trim = {
         "type": "x",
@@ -227,16 +224,16 @@ def test_a_trimmed_session_keeps_the_result_of_its_trim(config_home: ConfigHome)
         user("word " * 200, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n) for n in range(3)
     ]
     whole = session_bytes([trim, *prompts])
-    receipt, decided = repaired(whole, config_home)
+    receipt, decided = write_repaired_child(whole, config_home)
     assert decided.sizes[:2] == (53_800, 53_800)
     assert measure_chain(receipt.file, scan_transcript(receipt.file).chain)[0].tokens == 53_800
     lost = session_bytes([trim, *prompts[:2], {**prompts[2], "uuid": "u1", "parentUuid": "u0"}])
-    _, decided = repaired(lost, config_home, "u0")
+    _, decided = write_repaired_child(lost, config_home, "u0")
     assert decided.sizes[:2] == (53_800, 53_550)
 
 
-def test_a_failed_write_leaves_nothing(config_home: ConfigHome) -> None:
-    """A session that changes while it is repaired gets no child."""
+def test_a_session_changed_during_its_repair_gets_no_child(config_home: ConfigHome) -> None:
+    """The write fails."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     decided = repair.plan_repair(session_file(str(path)), config_home.where)
     path.write_bytes(b"x" * path.stat().st_size)

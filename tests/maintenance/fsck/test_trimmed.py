@@ -1,4 +1,4 @@
-"""A trim leaves no defects; a missing original is one."""
+"""Tests that a trim leaves no defects, and that a missing original is one."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ LARGEST = sorted(NAMED, key=lambda path: path.stat().st_size)[-SAMPLE:]
 THOUGHT = {"type": "thinking", "thinking": "a long thought " * 100, "signature": "signed " * 200}
 
 
-def problems(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
-    """The errors and warnings in a file: records by code."""
+def errors_and_warnings(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
+    """Return the errors and warnings in a file: records by code."""
     groups = examine_session(session_file(path), home.where).groups
     return {
         g.kind.code: [f.record for f in g.findings] for g in groups if g.kind.severity != "note"
     }
 
 
-def child_of(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
-    """A trimmed child."""
+def write_trimmed_child(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
+    """Write a trimmed child."""
     decided = plan.plan_trim(plan.scan_session(session_file(path)), home.where, options)
     return write_child(decided, home.where).file
 
 
-def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:
-    """The session with its own file trimmed; the backups that are there now."""
+def trim_file_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:
+    """Trim the session's own file, and return its backups."""
     os.utime(path, (LONG_AGO, LONG_AGO))
     outcome = trim_in_place(session_file(path), options, Caller(home.where))
     assert outcome.receipt.backup
@@ -71,22 +71,22 @@ def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING)
 def lineage_finder(path: str, home: ConfigHome) -> Iterator[str]:
     """Write all results of trims of a session: children, their children, and finally the file itself."""
     for options in (DEFAULTS, EVERYTHING):
-        yield (child := child_of(path, home, options))
+        yield (child := write_trimmed_child(path, home, options))
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), home.where)
     yield write_child(decided, home.where).file
     yield write_child(repair.plan_repair(session_file(child), home.where), home.where).file
-    trimmed_in_place(path, home)
+    trim_file_in_place(path, home)
     yield path
 
 
 @pytest.mark.parametrize("source", LARGEST, ids=lambda path: path.stem[:8])
-def test_trims_are_as_sound_as_their_parents(config_home: ConfigHome, source: Path) -> None:
-    """Children, untrimmed and repaired ones, and a file trimmed in place have no errors or warnings of their own."""
+def test_trims_have_no_new_defects(config_home: ConfigHome, source: Path) -> None:
+    """Children, untrimmed and repaired ones, and a file trimmed in place are tested."""
     path = str(shutil.copy(source, config_home.project() / source.name))
     os.chmod(path, 0o600)
-    of_parent = problems(path, config_home).keys()
+    of_parent = errors_and_warnings(path, config_home).keys()
     for made in lineage_finder(path, config_home):
-        assert problems(made, config_home).keys() <= of_parent
+        assert errors_and_warnings(made, config_home).keys() <= of_parent
 
 
 def session_with_thinking() -> Chain:
@@ -100,29 +100,29 @@ def session_with_thinking() -> Chain:
     return chain.tool("1", "Bash", command="make").answer().turns(3)
 
 
-def test_an_answer_that_a_trim_left_empty_is_not_a_finding(config_home: ConfigHome) -> None:
-    """Its marks give the reason; in the child and in place."""
+def test_an_answer_emptied_by_a_trim_is_not_a_finding(config_home: ConfigHome) -> None:
+    """Its marks give the reason, in a child and in place."""
     path = str(write_project_session(config_home, session_with_thinking()))
-    assert b'"content":[]' in Path(child_of(path, config_home)).read_bytes()
-    for made in (child_of(path, config_home), path):
+    assert b'"content":[]' in Path(write_trimmed_child(path, config_home)).read_bytes()
+    for made in (write_trimmed_child(path, config_home), path):
         assert examine_session(session_file(made), config_home.where).groups == ()
-    trimmed_in_place(path, config_home)
+    trim_file_in_place(path, config_home)
     assert b'"content":[]' in Path(path).read_bytes()
     assert examine_session(session_file(path), config_home.where).groups == ()
 
 
-def test_marks_excuse_no_empty_prompt(config_home: ConfigHome) -> None:
+def test_an_emptied_prompt_is_a_finding(config_home: ConfigHome) -> None:
     """Clients skip only answers."""
     records = [*conversation(1), user([], uuid="e", parent="r1", ts=5, truncated=True)]
     path = write_session(config_home.project(), SESSION, records)
-    assert problems(path, config_home) == {"message-empty": [2]}
+    assert errors_and_warnings(path, config_home) == {"message-empty": [2]}
 
 
-def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
-    """Each trimmed record is named with its original's place; a repair cannot restore it."""
+def test_a_missing_original_of_a_child_is_found(config_home: ConfigHome) -> None:
+    """Each trimmed record is named with its original's place. A repair cannot restore it."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     path = str(write_project_session(config_home, session_with_thinking()))
-    child = child_of(path, config_home)
+    child = write_trimmed_child(path, config_home)
     marked = [
         n
         for n, line in enumerate(Path(child).read_bytes().splitlines())
@@ -139,38 +139,32 @@ def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
     assert group.findings[0].message.endswith(f"is gone: it was line 1 of {path}")
 
 
-def test_an_original_that_moved_is_there(config_home: ConfigHome) -> None:
-    """It is found by its id in another project."""
+def test_a_moved_original_is_found_by_its_id(config_home: ConfigHome) -> None:
+    """It is in another project."""
     path = write_project_session(config_home, session_with_thinking())
-    child = child_of(str(path), config_home)
+    child = write_trimmed_child(str(path), config_home)
     path.rename(config_home.project("/moved") / path.name)
-    assert problems(child, config_home) == {}
+    assert errors_and_warnings(child, config_home) == {}
 
 
-def test_the_backup_of_a_trim_in_place_is_gone(config_home: ConfigHome) -> None:
-    """Each backup vouches for its own records alone.
-
-    A child of the trimmed file misses the same ones.
-    """
+def test_a_missing_backup_of_a_trim_in_place_is_found(config_home: ConfigHome) -> None:
+    """Each backup has only its own records. A child of the trimmed file lacks the same ones."""
     path = str(write_project_session(config_home, session_with_thinking()))
-    (first,) = trimmed_in_place(
+    (first,) = trim_file_in_place(
         path, config_home, Options(only=("thinking",), keep_recent=0, min_savings=0)
     )
-    child = child_of(path, config_home)
-    _, second = trimmed_in_place(path, config_home)
-    assert problems(path, config_home) == problems(child, config_home) == {}
+    child = write_trimmed_child(path, config_home)
+    _, second = trim_file_in_place(path, config_home)
+    assert errors_and_warnings(path, config_home) == errors_and_warnings(child, config_home) == {}
     os.unlink(first)
-    assert problems(path, config_home) == {"original-gone": [1]}
-    assert len(problems(child, config_home)["original-gone"]) == 1
+    assert errors_and_warnings(path, config_home) == {"original-gone": [1]}
+    assert len(errors_and_warnings(child, config_home)["original-gone"]) == 1
     os.unlink(second)
-    assert problems(path, config_home) == {"original-gone": [1, 4]}
+    assert errors_and_warnings(path, config_home) == {"original-gone": [1, 4]}
 
 
-def test_marks_that_lead_nowhere_stop_nothing(config_home: ConfigHome) -> None:
-    """Forged ones of any form: named where they say a file, else left alone.
-
-    Nothing is opened that is not ours.
-    """
+def test_forged_marks_are_harmless(config_home: ConfigHome) -> None:
+    """They are reported if they name a file. No foreign file is opened."""
     forged: list[Record] = [
         {
             "original_session": "/etc/passwd",
@@ -189,4 +183,4 @@ def test_marks_that_lead_nowhere_stop_nothing(config_home: ConfigHome) -> None:
         ),
     ]
     path = write_session(config_home.project(), SESSION, records)
-    assert problems(path, config_home).get("original-gone") == [1, 3]
+    assert errors_and_warnings(path, config_home).get("original-gone") == [1, 3]

@@ -8,7 +8,7 @@ from resume_hooks.hooks import hook_state
 from resume_hooks.parts.marks import state
 from tests.builders import SESSION, ConfigHome
 from tests.fuzz.draws import Draws
-from tests.fuzz.targets.state import LINK, note
+from tests.fuzz.targets.state import LINK, draw_note
 from tests.fuzz.targets.target import Target, Try
 
 
@@ -20,7 +20,7 @@ def marks(home: ConfigHome) -> Try:
     honest = {"session_id": SESSION, "uuid": "u", "record": 1, "goal": "g", "started_at": LINK.at}
 
     def try_case(draws: Draws) -> None:
-        path.write_bytes(note(draws, {"version": hook_state.NOTE_VERSION, **honest}))
+        path.write_bytes(draw_note(draws, {"version": hook_state.NOTE_VERSION, **honest}))
         os.chmod(path, draws.pick((0o600, 0o600, 0o600, 0o666)))
         mark = state.find_mark(SESSION)
         assert mark is None or (mark.session_id == SESSION and isinstance(mark.record, int))

@@ -11,7 +11,7 @@ from resume_hooks.parts.share.export.select_records import ALL_RECORDS, CONVERSA
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import SESSION, ConfigHome
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import transcript, write_file
+from tests.fuzz.material import draw_transcript, write_file
 from tests.fuzz.targets.target import Target, Try
 from tests.parts.share.export.vectors import ELEMENTS, PageParts
 
@@ -21,7 +21,7 @@ def documents(home: ConfigHome) -> Try:
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
-        path = write_file(folder, SESSION, transcript(draws, 16))
+        path = write_file(folder, SESSION, draw_transcript(draws, 16))
         form = draws.pick((HTML, HTML, MARKDOWN))
         what = draws.pick((CONVERSATION, ALL_RECORDS, LIVE_ONLY))
         choice = DocumentOptions(
