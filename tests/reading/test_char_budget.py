@@ -1,4 +1,4 @@
-"""Fitting: texts within a budget that always holds, fairly shared, with a word on whatever is missing."""
+"""Tests of fitting texts into a limit: it always holds, space is shared fairly, and omissions are stated."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ PIECES = st.lists(
 )
 
 
-def gap(first: int, last: int) -> str:
-    """A gap's line in these tests."""
+def gap_line(first: int, last: int) -> str:
+    """Return a gap's line in these tests."""
     return f"… {first} to {last} left out"
 
 
 @given(PIECES, st.integers(1, 5_000))
-def test_the_budget_holds(pieces: list[TextPiece], limit: int) -> None:
-    """Whatever the pieces are, with the last line feed; and what fits whole is whole."""
-    text = fit_pieces("opening", pieces, limit, gap)
+def test_the_text_always_fits_its_limit(pieces: list[TextPiece], limit: int) -> None:
+    """The last line feed counts too. Pieces that fit are complete."""
+    text = fit_pieces("opening", pieces, limit, gap_line)
     assert len(text) < limit
-    whole = fit_pieces("opening", pieces, 0, gap)
+    whole = fit_pieces("opening", pieces, 0, gap_line)
     if len(whole) < limit:
         assert text == whole
 
 
 @given(st.lists(st.text("xyz", min_size=1, max_size=80), max_size=60), st.integers(1, 3_000))
-def test_both_ends(blocks: list[str], limit: int) -> None:
-    """Lines that do not fit go from the middle, each counted once."""
-    text = fit_both_ends("opening", blocks, limit, gap)
+def test_lines_in_the_middle_are_omitted_first(blocks: list[str], limit: int) -> None:
+    """Each is counted once."""
+    text = fit_both_ends("opening", blocks, limit, gap_line)
     assert len(text) < limit
     lines = text.split("\n")[1:]
     told = [line for line in lines if line.startswith("…") and line.endswith("out")]
@@ -63,8 +63,8 @@ def test_both_ends(blocks: list[str], limit: int) -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 500), st.integers(1, 5)), max_size=20), st.integers(0, 3_000)
 )
-def test_fair_shares(rows: list[tuple[int, int]], room: int) -> None:
-    """Nobody gets more than it needs, all of them no more than there is, and nothing is wasted."""
+def test_space_is_shared_fairly(rows: list[tuple[int, int]], room: int) -> None:
+    """No piece gets more than it needs, the sum never exceeds the limit, and no space is wasted."""
     sizes, weights = [size for size, _ in rows], [weight for _, weight in rows]
     given_ = divide_characters(sizes, weights, room)
     assert all(got <= size for got, size in zip(given_, sizes, strict=True))
@@ -72,8 +72,8 @@ def test_fair_shares(rows: list[tuple[int, int]], room: int) -> None:
     assert sum(given_) >= min(sum(sizes), room) - len(rows)
 
 
-def test_a_huge_result_crowds_out_nothing() -> None:
-    """Prompts and answers stay whole next to it; of it both ends are left."""
+def test_a_huge_result_displaces_no_message() -> None:
+    """Prompts and answers stay complete. The result keeps both ends."""
     result = TextPiece(
         "r:2", indent_text("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", is_spoken=False
     )
@@ -81,7 +81,7 @@ def test_a_huge_result_crowds_out_nothing() -> None:
         TextPiece(f"r:{number}", indent_text("said " * 40), f"read r:{number}", is_spoken=True)
         for number in (1, 3)
     ]
-    text = fit_pieces("opening", [voices[0], result, voices[1]], 2_000, gap)
+    text = fit_pieces("opening", [voices[0], result, voices[1]], 2_000, gap_line)
     assert text.count("said") == 80
     assert "more characters: read r:2\n" in text
     assert "begin" in text
@@ -89,24 +89,21 @@ def test_a_huge_result_crowds_out_nothing() -> None:
     assert 1_500 < len(text) < 2_000
 
 
-def test_voices_are_first() -> None:
-    """Where not everything has room, what tools say goes, and the gap says what is missing."""
+def test_messages_precede_tool_outputs() -> None:
+    """If not everything fits, tool outputs are omitted, and the gap says so."""
     pieces = [
         TextPiece(f"r:{place}", indent_text("x" * 300), "read", is_spoken=place in {0, 99})
         for place in range(100)
     ]
-    lines = fit_pieces("opening", pieces, 1_500, gap).split("\n")
+    lines = fit_pieces("opening", pieces, 1_500, gap_line).split("\n")
     heads = [line for line in lines if line.startswith("r:")]
     assert heads[0] == "r:0"
     assert heads[-1] == "r:99"
     assert any(line.startswith("… ") for line in lines)
 
 
-def test_a_cut_text() -> None:
-    """A voice keeps its beginning, a result its end as well.
-
-    Without room the notice stands alone.
-    """
+def test_a_message_keeps_its_beginning_and_a_result_both_ends() -> None:
+    """Without space only the notice remains."""
     body = indent_text("\n".join(f"line {number}" for number in range(500)))
     voice, result = (TextPiece("h", body, "read r:1", is_spoken=voice) for voice in (True, False))
     assert cut_piece(voice, 300).endswith(": read r:1")
@@ -132,18 +129,19 @@ def test_a_cut_line_is_marked(text: str, limit: int) -> None:
         assert CUT_SIGN in shown
 
 
-def test_a_budget_below_the_opening() -> None:
-    """The opening is cut with a sign, whatever would have followed it."""
+def test_a_very_small_limit_cuts_the_opening() -> None:
+    """A sign marks the cut."""
     opening = "resume-hooks read: Title · 11111111 · turn 12 of 40 · evidence"
     piece = TextPiece("h", indent_text("body"), "resume-hooks read r:1", is_spoken=True)
     assert (
-        fit_pieces(opening, [piece], 50, gap) == "resume-hooks read: Title · 1111111… --max-chars 0"
+        fit_pieces(opening, [piece], 50, gap_line)
+        == "resume-hooks read: Title · 1111111… --max-chars 0"
     )
-    assert fit_both_ends(opening, ["block"], 20, gap) == "resume-hooks read:…"
+    assert fit_both_ends(opening, ["block"], 20, gap_line) == "resume-hooks read:…"
 
 
-def test_a_long_command_of_a_gap() -> None:
-    """It has the room it takes, however long the path in it is."""
+def test_the_command_of_a_gap_is_never_cut() -> None:
+    """The path in it may be long."""
     command = "resume-hooks outline " + "/long" * 100
     text = fit_both_ends(
         "opening",
@@ -155,8 +153,8 @@ def test_a_long_command_of_a_gap() -> None:
     assert text.endswith("\nblock")
 
 
-def test_one_of_a_kind() -> None:
-    """One takes no s, none and many do."""
+def test_only_a_count_of_one_has_no_plural() -> None:
+    """Zero has a plural, too."""
     assert [format_count(count, "turn") for count in (0, 1, 1_000)] == [
         "0 turns",
         "1 turn",
@@ -164,8 +162,8 @@ def test_one_of_a_kind() -> None:
     ]
 
 
-def test_the_margin_is_ours() -> None:
-    """No line of foreign text begins where ours do."""
+def test_foreign_lines_are_indented() -> None:
+    """No line of foreign text starts at the margin."""
     assert all(
         line.startswith("  ") for line in indent_text("a\nr:1 · user\n… 9 left out").split("\n")
     )
@@ -191,8 +189,8 @@ def test_pages_contain_all_of_a_text(text: str, limit: int) -> None:
     assert find_page_end(text, 0, 0) == len(text)
 
 
-def test_where_a_page_ends() -> None:
-    """Before a line at the margin, else after a line, and within one where that would leave half a page empty."""
+def test_a_page_ends_before_a_line_at_the_margin() -> None:
+    """Otherwise it ends after a line, or inside one that would leave half a page empty."""
     text = "USER :1\n  a\n  b\nUSER :2\n  c\n  d\n  e\n"
     assert text[: find_page_end(text, 0, 30)] == "USER :1\n  a\n  b\n"
     assert text[: find_page_end(text, 0, 15)] == "USER :1\n  a\n"

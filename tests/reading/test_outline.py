@@ -53,13 +53,13 @@ from tests.corpus import RealSession
 NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
-def outlined(folder: Path, lines: list[Record | bytes]) -> Outline:
-    """The outline of a session of these records."""
+def outline_of_lines(folder: Path, lines: list[Record | bytes]) -> Outline:
+    """Return the outline of a session with these records."""
     return make_outline(locate.session_file(write_session(folder, SESSION, lines)))
 
 
-def worked() -> list[Record | bytes]:
-    """Two turns with tools, files, a failure, counted tokens."""
+def turns_with_tools() -> list[Record | bytes]:
+    """Return two turns with tools, files, a failure and counted tokens."""
     calls = [
         call("c1", "Read", file_path="/p/a.py"),
         call("c2", "Edit", file_path="/p/b.py", old_string="x", new_string="y"),
@@ -82,9 +82,9 @@ def worked() -> list[Record | bytes]:
     ]
 
 
-def test_a_turn(tmp_path: Path) -> None:
-    """The prompt, the tools, the files, and the counted context."""
-    first, second = outlined(tmp_path, worked()).turns
+def test_the_outline_of_a_turn(tmp_path: Path) -> None:
+    """It has the prompt, the tools, the files, and the counted context."""
+    first, second = outline_of_lines(tmp_path, turns_with_tools()).turns
     assert (first.number, first.line, first.time, first.first_words) == (
         1,
         0,
@@ -102,21 +102,21 @@ def test_a_turn(tmp_path: Path) -> None:
     assert (first.place, second.place) == (LIVE, LIVE)
 
 
-def test_before_the_first_prompt(tmp_path: Path) -> None:
-    """The opening of a child is turn 0; metadata alone makes no turn."""
-    found = outlined(tmp_path, [summary("all of it", uuid="s", parent=None), *conversation(1)])
+def test_records_before_the_first_prompt_are_turn_0(tmp_path: Path) -> None:
+    """A child's opening is one. Metadata alone makes no turn."""
+    found = outline_of_lines(
+        tmp_path, [summary("all of it", uuid="s", parent=None), *conversation(1)]
+    )
     assert [turn.number for turn in found.turns] == [0, 1]
     assert found.turn_count == 1
     assert [
-        turn.number for turn in outlined(tmp_path, [last_prompt("x"), *conversation(1)]).turns
+        turn.number
+        for turn in outline_of_lines(tmp_path, [last_prompt("x"), *conversation(1)]).turns
     ] == [1]
 
 
-def test_compactions(tmp_path: Path) -> None:
-    """Turns before one are distinguished, through several of them.
-
-    What was counted before says nothing of after.
-    """
+def test_turns_before_a_compaction_are_marked(tmp_path: Path) -> None:
+    """This is true for several compactions. An earlier count does not apply afterwards."""
     lines: list[Record | bytes] = [
         *conversation(1, prefix="a"),
         boundary(uuid="b1", before="a1", ts=10),
@@ -128,7 +128,7 @@ def test_compactions(tmp_path: Path) -> None:
         user("third", uuid="u3", parent="s2", ts=22),
         assistant("yes", uuid="v3", parent="u3", ts=23, tokens=700),
     ]
-    found = outlined(tmp_path, lines)
+    found = outline_of_lines(tmp_path, lines)
     assert [turn.place for turn in found.turns] == [COMPACTED, COMPACTED, LIVE]
     assert [turn.added_tokens for turn in found.turns] == [None, None, None]
     assert [
@@ -155,7 +155,7 @@ def test_a_trim_in_place(tmp_path: Path) -> None:
         ),
         user("go on", uuid="u", parent="i", ts=13),
     ]
-    found = outlined(tmp_path, lines)
+    found = outline_of_lines(tmp_path, lines)
     assert [one.trigger for one in found.compactions] == ["trim"]
     shown = format_outline(found, found.turns, NAMES, 0)
     assert " · trimmed · " in shown
@@ -172,11 +172,11 @@ def test_a_compaction_within_a_turn(tmp_path: Path) -> None:
         summary("so far", uuid="s", parent="b", ts=3),
         assistant("and on", uuid="c", parent="s", ts=4),
     ]
-    assert [turn.place for turn in outlined(tmp_path, lines).turns] == [LIVE]
+    assert [turn.place for turn in outline_of_lines(tmp_path, lines).turns] == [LIVE]
 
 
-def test_a_compaction_that_an_answer_passed(tmp_path: Path) -> None:
-    """An answer written on past a compaction is what the client continues from: 2.1.112, with a command that waited."""
+def test_an_answer_may_continue_past_a_compaction(tmp_path: Path) -> None:
+    """Client 2.1.112 did so with a command that waited, and continues from that answer."""
     lines: list[Record | bytes] = [
         *conversation(1),
         boundary(uuid="b", before="r1", ts=10),
@@ -184,13 +184,13 @@ def test_a_compaction_that_an_answer_passed(tmp_path: Path) -> None:
         summary("so far", uuid="s", parent="b", ts=11),
         user("go on", uuid="u", parent="a", ts=14),
     ]
-    found = outlined(tmp_path, lines)
+    found = outline_of_lines(tmp_path, lines)
     assert [one.is_abandoned for one in found.compactions] == [True]
     assert "abandoned branch, not sent" in format_outline(found, found.turns, NAMES, 0)
 
 
-def test_a_branch_that_was_left(tmp_path: Path) -> None:
-    """A prompt that was withdrawn and asked again."""
+def test_an_abandoned_branch_is_marked(tmp_path: Path) -> None:
+    """The user withdrew a prompt and asked again."""
     lines: list[Record | bytes] = [
         *conversation(1),
         user("wrong way", uuid="w", parent="r1", ts=10),
@@ -198,7 +198,7 @@ def test_a_branch_that_was_left(tmp_path: Path) -> None:
         user("right way", uuid="y", parent="r1", ts=12),
         assistant("going", uuid="z", parent="y", ts=13),
     ]
-    assert [turn.place for turn in outlined(tmp_path, lines).turns] == [LIVE, BRANCH, LIVE]
+    assert [turn.place for turn in outline_of_lines(tmp_path, lines).turns] == [LIVE, BRANCH, LIVE]
 
 
 def test_a_plain_export(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_plain_export(tmp_path: Path) -> None:
         {"type": "user", "message": {"role": "user", "content": "more"}},
         {"type": "assistant", "message": {"content": [call("c", "Read", file_path="/x")]}},
     ]
-    first, second = outlined(tmp_path, lines).turns
+    first, second = outline_of_lines(tmp_path, lines).turns
     assert (first.tools, first.failure_count, first.place, first.line) == ({"Bash": 1}, 1, LIVE, 0)
     assert (second.tools, second.files) == ({"Read": 1}, ("/x",))
 
@@ -229,7 +229,7 @@ def test_work_of_old_subagents(tmp_path: Path) -> None:
     """What clients before 2.0 wrote into the session itself counts for no turn."""
     inner = assistant([call("c", "Bash", command="ls")], uuid="s", parent="u", isSidechain=True)
     prompt = user("look", uuid="t", parent=None, isSidechain=True)
-    (only,) = outlined(tmp_path, [user("go", uuid="u"), prompt, inner]).turns
+    (only,) = outline_of_lines(tmp_path, [user("go", uuid="u"), prompt, inner]).turns
     assert only.tools == {}
 
 
@@ -287,8 +287,8 @@ def test_subagents(config_home: ConfigHome) -> None:
         ("<system-reminder> " * 100_000, ("<system-reminder> " * 12)[:197] + "…"),
     ],
 )
-def test_first_words(content: str | list[Record], words: str) -> None:
-    """The user's text, without the client's additions, in one harmless line."""
+def test_the_first_words_of_a_prompt(content: str | list[Record], words: str) -> None:
+    """They are the user's text, without the client's additions, on one harmless line."""
     assert extract_first_words(user(content, uuid="u")) == words
 
 
@@ -298,13 +298,13 @@ def many(folder: Path, turns: int) -> Outline:
         boundary(uuid="b", before=f"r{2 * turns - 1}", ts=9e3),
         summary("s", uuid="s", parent="b", ts=9001),
     ]
-    return outlined(
+    return outline_of_lines(
         folder, [*conversation(turns), *middle, *conversation(2, prefix="q", start=9002)]
     )
 
 
-def test_too_long_an_outline(tmp_path: Path) -> None:
-    """Both ends stay, and the words that show the rest are right."""
+def test_a_long_outline_keeps_both_ends(tmp_path: Path) -> None:
+    """The command for the rest is right."""
     found = many(tmp_path, 200)
     text = format_outline(found, found.turns, NAMES, 2_000)
     lines = text.split("\n")
@@ -335,7 +335,7 @@ def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
 
 def test_one_of_each(tmp_path: Path) -> None:
     """A noun with the number one has no plural s."""
-    found = outlined(tmp_path, [user("go", uuid="u")])
+    found = outline_of_lines(tmp_path, [user("go", uuid="u")])
     numbers = format_outline(found, found.turns, NAMES, 0).split("\n")[1]
     assert numbers.startswith("1 turn · ")
     assert ", 1 record · " in numbers
@@ -346,8 +346,8 @@ OUTLINES: list[Outline] = []
 
 @settings(max_examples=50)
 @given(st.integers(1, 12_000))
-def test_the_budget_holds(limit: int) -> None:
-    """Any budget, the notice included."""
+def test_an_outline_always_fits_its_limit(limit: int) -> None:
+    """The notice is included."""
     found = OUTLINES[0]
     assert len(format_outline(found, found.turns, NAMES, limit)) < limit
 
@@ -358,8 +358,10 @@ def _one_outline(tmp_path_factory: pytest.TempPathFactory) -> None:
     OUTLINES.append(many(tmp_path_factory.mktemp("one"), 120))
 
 
-def test_every_real_session(config_home: ConfigHome, real_session: RealSession) -> None:
-    """Outlined whole: as many turns as prompts, every reference leads to a record, sub-agents have outlines too."""
+def test_the_outline_of_every_real_session(
+    config_home: ConfigHome, real_session: RealSession
+) -> None:
+    """It has as many turns as prompts, and every reference leads to a record. Sub-agents have outlines too."""
     session, file = real_session.file, real_session.path
     found = make_outline(session)
     rows = map(records.parse_record, real_session.lines)
@@ -388,4 +390,4 @@ def test_every_real_session(config_home: ConfigHome, real_session: RealSession) 
 def test_a_tool_result_is_not_a_turn(tmp_path: Path) -> None:
     """Answers between prompts belong to the turn before."""
     lines: list[Record | bytes] = [*conversation(1), tool_result("c", uuid="t", parent="r1")]
-    assert outlined(tmp_path, lines).turn_count == 1
+    assert outline_of_lines(tmp_path, lines).turn_count == 1

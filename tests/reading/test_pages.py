@@ -1,4 +1,4 @@
-"""Pages: a transcript from its end to its start, and what stands around a record."""
+"""Tests of pages: a transcript from its end to its start, and the records around one."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def page_through(entries: RecordLines, limit: int) -> list[int]:
         )
 
 
-def mixed(folder: Path) -> RecordLines:
-    """A session with metadata, garbage, a repeated uuid and attachments between the messages."""
+def mixed_records(folder: Path) -> RecordLines:
+    """Return a session with metadata, garbage, a repeated uuid and attachments between the messages."""
     talk: list[Record | bytes] = list(conversation(6))
     talk[3:3] = [
         custom_title("x"),
@@ -77,18 +77,18 @@ MIXED: list[RecordLines] = []
 @pytest.fixture(autouse=True, scope="module")
 def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A session that all limits are tried on."""
-    MIXED.append(mixed(tmp_path_factory.mktemp("one")))
+    MIXED.append(mixed_records(tmp_path_factory.mktemp("one")))
 
 
 @settings(max_examples=20)
 @given(st.integers(1, 20))
-def test_every_event_once(limit: int) -> None:
-    """Whatever a page holds, walking them gives each record that says something once, in order."""
+def test_pages_have_every_event_once(limit: int) -> None:
+    """Events are in order, whatever a page contains."""
     assert page_through(MIXED[0], limit) == [0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
 
 
-def test_every_real_session(real_session: RealSession) -> None:
-    """The same of real sessions."""
+def test_pages_of_real_sessions_have_every_event_once(real_session: RealSession) -> None:
+    """Each session is read page by page."""
     rows = map(records.parse_record, real_session.lines)
     there = [number for number, record in enumerate(rows) if record and has_content(record)]
     assert page_through(RecordLines(str(real_session.path), SESSION), 250) == there
@@ -104,8 +104,8 @@ def test_an_empty_page(tmp_path: Path) -> None:
     assert read_page(RecordLines(str(empty), SESSION), NAMES, None, 5) == ([], False)
 
 
-def test_around(tmp_path: Path) -> None:
-    """So many before and after as say something; what the client added comes along, uncounted."""
+def test_a_page_around_a_record(tmp_path: Path) -> None:
+    """It has this many messages before and after. The client's additions are included but not counted."""
     eighth, first = (
         find_referenced_line(Reference(SESSION, number), MIXED[0]) for number in (8, 0)
     )
@@ -160,10 +160,10 @@ WRITTEN: list[Record | bytes] = [
     st.integers(1, 5),
     st.data(),
 )
-def test_growth_changes_no_page(
+def test_a_growing_file_does_not_change_its_pages(
     rows: list[Record | bytes], known: int, limit: int, data: st.DataObject
 ) -> None:
-    """Pages that are walked while somebody writes, torn lines among it, give every event of the first look once."""
+    """Another process writes meanwhile, also torn lines. Every event of the first page's time appears once."""
     content = session_bytes(rows)
     start = len(session_bytes(rows[:known]))
     with TemporaryDirectory() as folder:
@@ -190,8 +190,8 @@ def test_growth_changes_no_page(
         assert seen == there
 
 
-def test_a_rewrite_between_pages(tmp_path: Path) -> None:
-    """A uuid leads to its record wherever that went; a record that went for good is mentioned."""
+def test_a_record_is_found_after_a_rewrite(tmp_path: Path) -> None:
+    """Its uuid leads to the new place. A removed record is reported."""
     path = Path(write_session(tmp_path, SESSION, WRITTEN[:4]))
     entries = RecordLines(str(path), SESSION)
     second = read_page(entries, NAMES, None, 2).passages[0]

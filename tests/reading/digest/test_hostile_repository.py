@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import REPO, need
-from tests.reading.digest.test_repository import commit, git, repo, script
+from tests.reading.digest.test_repository import commit, git, repo, write_script
 
 __all__ = ["repo"]  # a fixture
 
@@ -42,7 +42,7 @@ print(json.dumps(find_moved_repo._find_commits(sys.argv[1], ("1" * 40,), where, 
 @pytest.fixture
 def evil(tmp_path: Path) -> Path:
     """A program that leaves a mark where it runs; ``cat`` makes it a working filter."""
-    return script(tmp_path / "evil", f"touch '{tmp_path}/ran'; cat")
+    return write_script(tmp_path / "evil", f"touch '{tmp_path}/ran'; cat")
 
 
 def traced(code: str, folder: Path, home: Path) -> object:

@@ -1,4 +1,4 @@
-"""Where a session stands: what somebody who continues has to know first."""
+"""Tests of the present state of a session: the first facts that a reader needs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def present_state(digest: Digest) -> str:
     return "\n".join([*texts(digest, "now"), *texts(digest, "pending")])
 
 
-def test_an_unchanged_repository() -> None:
-    """Its branch, and the files with changes that are not committed, from where the session is at home."""
+def test_the_state_of_an_unchanged_repository() -> None:
+    """It has the branch, and uncommitted files with paths relative to the session's folder."""
     state = RepositoryState(
         "branch main, 3 uncommitted",
         "/home/user",
@@ -63,8 +63,10 @@ def test_an_unchanged_repository() -> None:
     ("mode", "is_on"),
     [(["plan"], True), (["plan", "default"], False), (["default"], False), ([], False)],
 )
-def test_plan_mode(config_home: ConfigHome, mode: list[str], is_on: bool) -> None:
-    """As the latest prompt was sent."""
+def test_plan_mode_is_that_of_the_last_prompt(
+    config_home: ConfigHome, mode: list[str], is_on: bool
+) -> None:
+    """Other prompts do not matter."""
     talk = Talk().prompt("go")
     for each in mode:
         talk.prompt("more", permissionMode=each)
@@ -72,7 +74,7 @@ def test_plan_mode(config_home: ConfigHome, mode: list[str], is_on: bool) -> Non
 
 
 def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
-    """And its title is named."""
+    """Its title is shown."""
     talk = (
         Talk()
         .prompt("go", permissionMode="plan")
@@ -88,10 +90,10 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
     [("docs/HANDOFF.md", True), ("NEXT-STEPS.md", True), ("progress.md", True), ("plans/a.md", True),
      ("README.md", False), ("src/plan.py", False)],
 )  # fmt: skip
-def test_documents_about_the_work_are_to_be_read_first(
+def test_documents_for_the_next_session_are_listed_first(
     config_home: ConfigHome, path: str, is_named: bool
 ) -> None:
-    """They were written for the next person."""
+    """They were written for the next reader."""
     digest = (
         Talk()
         .prompt("go")
@@ -101,8 +103,8 @@ def test_documents_about_the_work_are_to_be_read_first(
     assert (f"read this first: {path}" in texts(digest, "now")) is is_named
 
 
-def test_a_sub_agent_that_was_still_at_work(config_home: ConfigHome) -> None:
-    """Until it reports back."""
+def test_a_running_sub_agent_is_listed(config_home: ConfigHome) -> None:
+    """It is removed when it reports."""
     agent = {"agentId": "a1", "isAsync": True}
     talk = (
         Talk()
@@ -114,14 +116,14 @@ def test_a_sub_agent_that_was_still_at_work(config_home: ConfigHome) -> None:
     assert "sub-agent" not in present_state(talk.prompt(told).says("Good.").digest(config_home))
 
 
-def test_a_sub_agent_that_never_answered(config_home: ConfigHome) -> None:
-    """The session ends while it works."""
+def test_a_sub_agent_without_an_answer_is_listed(config_home: ConfigHome) -> None:
+    """The session ended while it was working."""
     talk = Talk().prompt("go").calls("Task", {"description": "find the leak"}, None)
     assert "find the leak" in present_state(talk.digest(config_home))
 
 
-def test_an_unanswered_request_states_how_far_the_work_went(config_home: ConfigHome) -> None:
-    """Of an answered one nothing is said."""
+def test_an_unanswered_request_has_the_progress_of_its_work(config_home: ConfigHome) -> None:
+    """An answered one has no such row."""
     talk = Talk().prompt("go").says("ok").prompt("more").runs("make").edits("/home/user/proj/a.py")
     assert "the last request was not answered" in present_state(talk.digest(config_home))
     assert "not answered" not in present_state(talk.says("Done.").digest(config_home))
@@ -146,16 +148,16 @@ def test_an_unanswered_request_states_how_far_the_work_went(config_home: ConfigH
         ("Done. The headers say so, and the tests agree.", True),
     ],
 )
-def test_last_words_that_announce_a_step_answer_nothing(
+def test_a_last_text_that_announces_a_step_is_not_an_answer(
     config_home: ConfigHome, words: str, is_answered: bool
 ) -> None:
-    """They count as an answer where they neither ask nor announce."""
+    """A text that neither asks nor announces counts as one."""
     shown = present_state(Talk().prompt("fix it").says(words).digest(config_home))
     assert ("the last request was answered" in shown) is is_answered
 
 
-def test_the_branch_that_git_named_last(config_home: ConfigHome) -> None:
-    """By whichever command was asked; the record's own field may be of another folder."""
+def test_the_branch_of_the_last_git_output_is_shown(config_home: ConfigHome) -> None:
+    """Any command may show it. The record's field may be of another folder."""
     talk = Talk().prompt("go", gitBranch="Testing").runs("git branch --show-current", "fix/it")
     assert "branch fix/it, as last seen in the session" in present_state(talk.digest(config_home))
     talk.runs("git show HEAD:docs/adr.md", "# ADR 8\n\n## Decision\n\nKeep it.")
@@ -248,7 +250,7 @@ def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) ->
 
 
 def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) -> None:
-    """It is reported, and stands whole in the talk."""
+    """The state mentions it, and the talk has all of it."""
     report = "Found it.\n" + "\n".join(
         f"Line {number} of the report says so." for number in range(200)
     )
@@ -272,8 +274,8 @@ def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) ->
     assert digest.talk[-1].text == report
 
 
-def test_a_status_that_the_session_saw(config_home: ConfigHome) -> None:
-    """Where git can't be asked, the session's own commands tell what is committed, and what else is there."""
+def test_the_last_git_status_of_the_session_is_used(config_home: ConfigHome) -> None:
+    """If git can't be run, the session's commands show what is committed, and other files."""
     talk = (
         Talk()
         .prompt("go")
@@ -346,17 +348,17 @@ def test_each_checkout_has_its_pull_request(config_home: ConfigHome) -> None:
     assert "pull request of fix: https://github.com/a/b/pull/1" in shown
 
 
-def test_git_lists_no_folder_of_the_sessions_own_files(config_home: ConfigHome) -> None:
-    """Git names a new folder in place of the files in it."""
+def test_a_new_folder_is_replaced_by_the_sessions_files(config_home: ConfigHome) -> None:
+    """Git names only the folder."""
     talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py").runs("touch bin/a/b.sh")
     talk.runs("git status --short", "?? bin/\n?? lib/\n?? old/\n")
     assert "git status lists besides: old" in present_state(talk.digest(config_home)).split("\n")
 
 
-def test_a_push_of_another_branch_reports_nothing_of_the_current_one(
+def test_a_push_of_another_branch_does_not_count(
     config_home: ConfigHome,
 ) -> None:
-    """A switch of branch ends what was said of it."""
+    """A switch of branch ends the earlier state."""
     row = "the session pushed, and has committed nothing since"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("git commit -am x", "[fix 1234567] x\n").runs("git push -u origin fix")
@@ -393,10 +395,10 @@ def test_the_pull_request_of_the_branch(config_home: ConfigHome) -> None:
         ("gh pr view 12 --json number,state --jq '...'", "12 CLOSED"),
     ],
 )
-def test_a_pull_request_that_ended_is_not_the_branchs(
+def test_a_closed_pull_request_is_not_the_current_one(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
-    """By a command that ended it, or by a look at it."""
+    """A command closed it, or showed that it is closed."""
     url = "https://github.com/o/r/pull/12"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("gh pr create --fill", f"{url}\n")
@@ -406,8 +408,8 @@ def test_a_pull_request_that_ended_is_not_the_branchs(
     assert "pull request of this branch" not in present_state(talk.digest(config_home))
 
 
-def test_work_after_a_closed_pull_request(config_home: ConfigHome) -> None:
-    """It no longer waits."""
+def test_work_after_a_closed_pull_request_is_not_waiting(config_home: ConfigHome) -> None:
+    """The pull request has ended."""
     todos = [
         {"content": "release, on hold until #12 is in", "status": "pending"},
         {"content": "rename, on hold until #13 is in", "status": "pending"},
@@ -451,7 +453,7 @@ def test_a_document_about_finished_work_mentions_later_work(config_home: ConfigH
 
 
 @pytest.mark.parametrize(("kind", "is_told"), [("general-purpose", True), ("Explore", False)])
-def test_agents_that_only_read_leave_nothing_untold(
+def test_agents_that_only_read_are_not_reported_as_missing(
     config_home: ConfigHome, kind: str, is_told: bool
 ) -> None:
     """Their transcripts are not needed to know what changed."""
@@ -483,10 +485,10 @@ def test_files_in_an_older_status_may_be_outdated(
     assert "git status lists besides" not in present_state(talk.digest(config_home))
 
 
-def test_a_push_counts_also_where_work_continued_in_another_checkout(
+def test_a_push_counts_after_work_in_another_checkout(
     config_home: ConfigHome,
 ) -> None:
-    """Each folder has its own branch: to go there and back is not a switch."""
+    """Each folder has its own branch, so a change of folder is not a switch."""
     talk = Talk().prompt("go").runs("cd /w/app && git status", "On branch main\n")
     talk.runs("cd /w/app && git commit -am x && git push", "[main 1234567] x\n")
     talk.runs("cd /w/lib && git status", "On branch fix\n")
@@ -525,8 +527,8 @@ def test_an_interrupted_request_is_marked(config_home: ConfigHome, note: str) ->
     assert "the last request was answered" not in shown
 
 
-def test_a_commit_of_a_document_alone_does_not_age_it(config_home: ConfigHome) -> None:
-    """Nothing that it describes was done since."""
+def test_a_commit_of_only_the_document_does_not_outdate_it(config_home: ConfigHome) -> None:
+    """No work that it describes followed."""
     talk = Talk().prompt("go").edits("/home/user/proj/a.py")
     talk.calls("Write", {"file_path": "/home/user/proj/STATUS.md", "content": "x"})
     talk.runs("git add STATUS.md && git commit -m x", "[main 1234567] x")

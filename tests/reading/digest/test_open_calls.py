@@ -1,4 +1,4 @@
-"""The calls on which somebody who continues has to act: they are in the opening with their arguments."""
+"""Tests of calls that need an action: they are in the opening with their arguments."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ CODE = "\n".join(f"    line_{number} = {number}" for number in range(40))
 REFUSED = f"{REJECTED} To tell you how to proceed, the user said:\nnot so"
 
 
-def test_a_plan_that_nobody_answered_is_whole(config_home: ConfigHome) -> None:
-    """Each step of it, in an opening of the usual size."""
+def test_an_unanswered_plan_is_shown_completely(config_home: ConfigHome) -> None:
+    """An opening of the usual size has each step."""
     digest = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, None).digest(config_home)
     shown = format_opening(digest, 48_000).text
     assert "proposed, and not answered yet, CALL :1\n  ExitPlanMode\n  [plan:]\n" in shown
     assert all(f"Step {number} of it" in shown for number in range(60))
 
 
-def test_an_edit_that_nobody_answered_is_whole(config_home: ConfigHome) -> None:
-    """Both texts of it; in little room their ends."""
+def test_an_unanswered_edit_is_shown_completely(config_home: ConfigHome) -> None:
+    """It has both texts; with little space, their ends."""
     given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": CODE}
     digest = Talk().prompt("go").calls("Edit", given, None).digest(config_home)
     shown = format_opening(digest, 48_000).text
@@ -30,8 +30,8 @@ def test_an_edit_that_nobody_answered_is_whole(config_home: ConfigHome) -> None:
     assert len(format_opening(digest, 1_000).text) <= 1_000
 
 
-def test_a_question_that_nobody_answered_has_its_options(config_home: ConfigHome) -> None:
-    """Each with what it means."""
+def test_an_unanswered_question_has_its_options(config_home: ConfigHome) -> None:
+    """Each has its meaning."""
     options = [
         {"label": "Keep", "description": "as it is"},
         {"label": "Drop", "description": "all"},
@@ -44,7 +44,7 @@ def test_a_question_that_nobody_answered_has_its_options(config_home: ConfigHome
 
 
 def test_a_refused_edit_stays_until_it_is_replaced(config_home: ConfigHome) -> None:
-    """By another edit of the file, or by much that came after it."""
+    """Another edit of the file replaces it, or much later work."""
     given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": CODE}
     talk = Talk().prompt("go").calls("Edit", given, REFUSED, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
@@ -62,10 +62,10 @@ def test_a_refused_plan_stays_until_another_is_approved(config_home: ConfigHome)
     assert messages(talk.digest(config_home), MessageKind.REFUSED) == []
 
 
-def test_a_plan_that_the_user_answered_with_words_is_not_called_refused(
+def test_a_plan_answered_with_text_is_not_refused(
     config_home: ConfigHome,
 ) -> None:
-    """The words may agree with it."""
+    """The text may agree with it."""
     answer = f"{REJECTED} To tell you how to proceed, the user said:\nwrite it down first"
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, answer, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
@@ -74,8 +74,8 @@ def test_a_plan_that_the_user_answered_with_words_is_not_called_refused(
     assert "refused" not in shown
 
 
-def test_the_code_in_the_last_answer_is_whole(config_home: ConfigHome) -> None:
-    """Of earlier answers a long block shows its two ends; so does the last one in little room."""
+def test_the_code_in_the_last_answer_is_shown_completely(config_home: ConfigHome) -> None:
+    """Long blocks of earlier answers are shown by their ends, and so is this one with little space."""
     talk = Talk().prompt("go").says(f"First:\n```\n{CODE}\n```\nThat is it.")
     talk.prompt("again").says(f"Second:\n```\n{CODE.replace('line', 'row')}\n```\nThat is all.")
     shown = format_opening(talk.digest(config_home), 48_000).text
@@ -86,8 +86,8 @@ def test_the_code_in_the_last_answer_is_whole(config_home: ConfigHome) -> None:
     assert "row_20 = 20" not in brief
 
 
-def test_a_plan_that_was_replaced_is_marked(config_home: ConfigHome) -> None:
-    """Where the user began with it, and a newer one was approved."""
+def test_a_replaced_plan_is_marked(config_home: ConfigHome) -> None:
+    """The user started with it, and a newer one was approved."""
     first = "Implement the following plan:\n\n# Move the parser"
     talk = Talk().prompt(first, planContent="# Move the parser").says("Done.")
     talk.prompt("now another").calls("ExitPlanMode", {"plan": "# Drop the parser"}, "approved")

@@ -1,4 +1,4 @@
-"""A digest as text: never longer than its room, in order, whole where it fits, and honest about what it leaves out."""
+"""Tests of a digest as text: it fits its space, is in order, complete if it fits, and states its omissions."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def section_of(name: str, count: int, size: int = 20) -> dict[str, tuple[DigestE
     }
 
 
-def heads(text: str) -> list[str]:
-    """The lines of an opening that no message and no entry can have: those that are not indented."""
+def unindented_lines(text: str) -> list[str]:
+    """Return the unindented lines of an opening, which no message and no entry can have."""
     return [row for row in text.split("\n") if not row.startswith(INDENT)]
 
 
-def is_ours(head: str) -> bool:
-    """Whether such a line is one that an opening is made of."""
+def is_opening_line(head: str) -> bool:
+    """Check whether such a line is a part of an opening."""
     known = (SECTION_HEAD, TALK_HEAD, CALLS_HEAD, MESSAGE_HEAD, ABOUT)
     return head.startswith(DIGEST_BEGINNING) or any(pattern.fullmatch(head) for pattern in known)
 
@@ -115,11 +115,11 @@ def is_ours(head: str) -> bool:
 # What an opening looks like
 
 
-def test_the_order_of_the_parts() -> None:
-    """Where the work stands, the last request and the last answer, what binds, the talk, lists, what is to spare."""
+def test_the_parts_of_an_opening_are_in_order() -> None:
+    """They are the state, the last request and answer, rules, the talk, lists, and the latest calls."""
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     rows["failures"] = (DigestEntry("of failures", f"{SESSION}:901"),)
-    found = heads(format_opening(Digest(rows, talk_of(3)), MOST).text)
+    found = unindented_lines(format_opening(Digest(rows, talk_of(3)), MOST).text)
     groups = {
         group: [section.heading + ":" for section in SECTIONS if section.group is group]
         for group in SectionGroup
@@ -153,13 +153,15 @@ def test_unread_parts_are_mentioned() -> None:
     ]
 
 
-def test_an_empty_digest_is_its_first_line() -> None:
-    """Nothing was found, and nothing is made up."""
-    assert heads(format_whole_digest(Digest())) == format_whole_digest(Digest()).split("\n")
+def test_an_empty_digest_has_only_its_first_line() -> None:
+    """No entry was found."""
+    assert unindented_lines(format_whole_digest(Digest())) == format_whole_digest(Digest()).split(
+        "\n"
+    )
     assert len(format_whole_digest(Digest()).split("\n")) == 1
 
 
-def test_sessions_that_begin_alike_go_by_their_whole_id() -> None:
+def test_sessions_with_equal_id_starts_have_full_ids() -> None:
     """A short id would name both."""
     twin = f"{SESSION[:8]}-2222-4222-8222-222222222222"
     talk = (
@@ -172,8 +174,8 @@ def test_sessions_that_begin_alike_go_by_their_whole_id() -> None:
     assert f"last request, USER {twin}:3\n  c" in shown
 
 
-def test_a_sub_agents_record_goes_by_both_names() -> None:
-    """Cut to its session alone the reference would lead to another record."""
+def test_a_sub_agents_record_has_both_names() -> None:
+    """Without the sub-agent's name, the reference would lead to another record."""
     rows = {
         "changed": (DigestEntry("a", f"{SESSION}:1"), DigestEntry("b", f"{SESSION}/agent-12:3"))
     }
@@ -183,7 +185,7 @@ def test_a_sub_agents_record_goes_by_both_names() -> None:
 def test_a_new_task_gets_only_the_knowledge() -> None:
     """It gets neither the talk nor the open work."""
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
-    found = heads(format_whole_digest(select_knowledge(Digest(rows, talk_of(3)))))
+    found = unindented_lines(format_whole_digest(select_knowledge(Digest(rows, talk_of(3)))))
     assert found[1:] == [f"{section.heading}:" for section in SECTIONS if section.is_knowledge]
 
 
@@ -191,8 +193,8 @@ def test_a_new_task_gets_only_the_knowledge() -> None:
 
 
 @pytest.mark.parametrize("room", [2_000, 4_000, 16_000, 48_000])
-def test_left_out_messages_are_counted(room: int) -> None:
-    """In the heading of the talk, and for whoever made the opening."""
+def test_omitted_messages_are_counted(room: int) -> None:
+    """The number is in the heading of the talk and in the receipt."""
     digest = Digest(talk=talk_of(600, 200), remark_count=21)
     shown = format_opening(digest, room)
     counted = r"\(([\d,]+) messages? of ([\d,]+) and 21 other remarks left out\)"
@@ -202,13 +204,13 @@ def test_left_out_messages_are_counted(room: int) -> None:
     assert (left, rest) == (shown.omitted_count, 1_198)
     assert shown.message_count + shown.omitted_count == 1_200
     assert (
-        sum(MESSAGE_HEAD.fullmatch(head) is not None for head in heads(shown.text))
+        sum(MESSAGE_HEAD.fullmatch(head) is not None for head in unindented_lines(shown.text))
         == shown.message_count
     )
 
 
-def test_nothing_is_left_out_where_all_of_it_fits() -> None:
-    """Every message is there, once."""
+def test_every_message_is_shown_if_all_fit() -> None:
+    """Each appears once."""
     digest = Digest(talk=talk_of(50))
     shown = format_opening(digest, MOST)
     assert (shown.message_count, shown.omitted_count) == (100, 0)
@@ -218,8 +220,8 @@ def test_nothing_is_left_out_where_all_of_it_fits() -> None:
 
 
 @pytest.mark.parametrize("room", [4_000, 16_000, 48_000])
-def test_the_last_request_and_the_last_answer_are_whole_where_they_fit(room: int) -> None:
-    """However much was said and listed besides."""
+def test_the_last_request_and_answer_are_complete_if_they_fit(room: int) -> None:
+    """Other messages and entries do not matter."""
     request, answer = "q" * (room // 8), "a" * (room // 4)
     talk = (
         *talk_of(500, 100),
@@ -236,8 +238,8 @@ def test_the_last_request_and_the_last_answer_are_whole_where_they_fit(room: int
     )
 
 
-def test_words_that_were_said_at_work_are_not_answer() -> None:
-    """Where the session ends in the middle of it."""
+def test_texts_between_calls_are_not_an_answer() -> None:
+    """The session ends in the middle of its work."""
     talk = (
         *talk_of(2),
         TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", "First I look at the id."),
@@ -249,8 +251,8 @@ def test_words_that_were_said_at_work_are_not_answer() -> None:
     assert "last answer" not in shown
 
 
-def test_a_last_answer_that_is_too_long_shows_both_its_ends() -> None:
-    """Cut between sentences, with a mark: what it ends in is what is open."""
+def test_a_long_last_answer_shows_both_ends() -> None:
+    """It is cut between sentences, with a mark. Its end may have open points."""
     answer = " ".join(f"Sentence {number} is here." for number in range(2_000))
     talk = (*talk_of(1), TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", answer))
     shown = format_opening(Digest(talk=talk), 4_000).text
@@ -311,11 +313,8 @@ def test_open_work_is_one_block() -> None:
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=SECTION_NAMES)
-def test_a_section_keeps_within_its_room(section: Section) -> None:
-    """However much it holds, in an opening of any size.
-
-    Of what it leaves out it says how much there is.
-    """
+def test_a_section_fits_its_space(section: Section) -> None:
+    """This is true for any content and any size. It states how much it omits."""
     digest = Digest(section_of(section.name, 3_000), talk_of(2_000, 300), {section.name: 7})
     for room in (8_000, 48_000, MOST):
         shown = format_opening(digest, room).text
@@ -338,19 +337,16 @@ def test_a_section_keeps_within_its_room(section: Section) -> None:
         assert rows[0].startswith(f"{BULLET}0 z"), "the most useful come first"
 
 
-def test_no_part_of_a_command_is_shown() -> None:
-    """It is run as it stands: one that is too long is omitted, and counted."""
+def test_a_command_is_shown_completely_or_not() -> None:
+    """It may be run again. One that is too long is omitted and counted."""
     rows = (DigestEntry("x" * 700, f"{SESSION}:6"), DigestEntry("make test", f"{SESSION}:7"))
     shown = format_whole_digest(Digest({"commands": rows}))
     assert f"{COMMANDS.heading} (1 of 2):\n  - make test (:7)" in shown
     assert "xxx" not in shown
 
 
-def test_nothing_is_told_twice() -> None:
-    """A failure that still stands is not a failure besides.
-
-    What the last request demands is there.
-    """
+def test_no_entry_is_shown_twice() -> None:
+    """An open failure is not also listed as a failure, and a demand in the last request is not repeated."""
     error, other = (
         DigestEntry("`make` exit 1: boom", f"{SESSION}:40"),
         DigestEntry("it is slow", f"{SESSION}:50"),
@@ -363,8 +359,8 @@ def test_nothing_is_told_twice() -> None:
     assert (shown.count("boom"), shown.count("it is slow"), shown.count("never push")) == (1, 1, 0)
 
 
-def test_a_sentence_that_was_withdrawn_is_marked() -> None:
-    """With where; not where the sentence itself is not shown."""
+def test_a_withdrawn_sentence_is_marked() -> None:
+    """The mark has the place of the withdrawal, and only if the sentence is shown."""
     old = TalkMessage(
         MessageKind.REQUEST,
         f"{SESSION}:0",
@@ -383,8 +379,8 @@ def test_a_sentence_that_was_withdrawn_is_marked() -> None:
 # Spare room: the latest calls
 
 
-def worked(home: ConfigHome, count: int, output: str = "fine") -> tuple[Digest, Talk]:
-    """The digest of a session of so many calls."""
+def digest_of_calls(home: ConfigHome, count: int, output: str = "fine") -> tuple[Digest, Talk]:
+    """Return the digest of a session with this many calls."""
     talk = Talk().prompt("go").says("Yes.").prompt("begin")
     for number in range(count):
         talk.calls("Grep", {"pattern": f"word {number}"}, f"{number} {output}")
@@ -392,12 +388,9 @@ def worked(home: ConfigHome, count: int, output: str = "fine") -> tuple[Digest, 
     return talk.digest(home), talk
 
 
-def test_the_latest_calls_fill_spare_room(config_home: ConfigHome) -> None:
-    """Oldest first, each with its result and its record.
-
-    As many of the latest as there is room for.
-    """
-    digest, talk = worked(config_home, 200, "x" * 300)
+def test_the_latest_calls_fill_the_remaining_space(config_home: ConfigHome) -> None:
+    """The oldest is first. Each has its result and its record."""
+    digest, talk = digest_of_calls(config_home, 200, "x" * 300)
     session = session_file(str(talk.write(config_home)))
     shown = format_opening(
         digest, 16_000, collect_calls=lambda room: collect_latest_calls(session, digest, room)
@@ -410,8 +403,8 @@ def test_the_latest_calls_fill_spare_room(config_home: ConfigHome) -> None:
     assert CALLS_AT.search(shown.partition("\nlast answer, ")[2]) is not None
 
 
-def test_earlier_calls_that_the_request_is_about(config_home: ConfigHome) -> None:
-    """They take a part of the room from newer ones that have nothing to do with it."""
+def test_earlier_calls_about_the_request_are_shown(config_home: ConfigHome) -> None:
+    """They replace some newer unrelated ones."""
     talk = Talk().prompt("go").calls("Grep", {"pattern": "pool_size"}, "pool_size = 4 " + "y" * 300)
     for number in range(40):
         talk.calls("Grep", {"pattern": f"word {number}"}, f"{number} {'x' * 300}")
@@ -428,8 +421,8 @@ def _latest_texts(talk: Talk, home: ConfigHome) -> list[str]:
     return [message.text for message in collect_latest_calls(session, digest, 40_000)]
 
 
-def test_an_edit_that_only_deletes_shows_what(config_home: ConfigHome) -> None:
-    """The lines around it are no text that it wrote."""
+def test_an_edit_that_only_deletes_shows_the_deleted_text(config_home: ConfigHome) -> None:
+    """The lines around it were not written by it."""
     old = "#[derive(Debug)]\n#[serde(deny_unknown_fields)]\npub struct Script {"
     new = "#[derive(Debug)]\npub struct Script {"
     edit = {"file_path": "/home/user/proj/a.rs", "old_string": old, "new_string": new}
@@ -449,8 +442,8 @@ def test_spare_space_shows_more_of_an_output(config_home: ConfigHome) -> None:
     assert "[..." in shortened
 
 
-def test_an_old_file_that_the_request_is_not_about_is_short(config_home: ConfigHome) -> None:
-    """It can be read again; what was read since the request, or is about it, stays."""
+def test_an_unrelated_old_file_is_shortened(config_home: ConfigHome) -> None:
+    """It can be read again. A file read since the request, or about it, stays."""
     rows = "\n".join(f"line {number} of the listing" for number in range(50))
     talk = Talk().prompt("look around")
     talk.calls("Read", {"file_path": "/home/user/proj/menu.py"}, rows)
@@ -464,8 +457,8 @@ def test_an_old_file_that_the_request_is_not_about_is_short(config_home: ConfigH
     assert "line 49" in more
 
 
-def test_the_parts_of_a_diff_that_the_request_is_about_are_whole(config_home: ConfigHome) -> None:
-    """Of the other ones the first row remains."""
+def test_related_parts_of_a_diff_are_complete(config_home: ConfigHome) -> None:
+    """The others keep only their first row."""
     noise = "\n".join(f" context {number}" for number in range(200))
     wanted = "\n".join(f"+    retry_limit {number} of the uploader" for number in range(40))
     diff = (
@@ -479,8 +472,8 @@ def test_the_parts_of_a_diff_that_the_request_is_about_are_whole(config_home: Co
     assert "context" not in shown
 
 
-def test_a_call_that_a_hook_stopped_is_left_out(config_home: ConfigHome) -> None:
-    """Its message was relevant only at that moment, and it is not a request either."""
+def test_a_call_stopped_by_a_hook_is_omitted(config_home: ConfigHome) -> None:
+    """Its message mattered only at that moment, and is not a request."""
     stopped = "Operation stopped by hook: Another session is active."
     talk = Talk().prompt("go").runs("make", stopped, error=True).runs("ls", "a.py")
     talk.prompt("Stop hook feedback:\nrun the tests first").says("Done.")
@@ -504,7 +497,7 @@ def test_a_loaded_skill_is_not_a_call(config_home: ConfigHome) -> None:
     assert _latest_texts(talk, config_home) == ["Bash: ls\ngot:\na.py"]
 
 
-def test_a_short_result_is_not_cut_to_nothing(config_home: ConfigHome) -> None:
+def test_a_short_result_is_never_empty(config_home: ConfigHome) -> None:
     """Its first sentence may be a number."""
     talk = Talk().prompt("look around").calls("Read", {"file_path": "/x.md"}, f"1. {'word ' * 200}")
     talk.says("Done.").prompt("double the pool_size")
@@ -719,8 +712,8 @@ def test_a_plan_that_the_user_saw_is_not_a_call(config_home: ConfigHome) -> None
     assert _latest_texts(talk, config_home) == ["Bash: ls\ngot:\na.py"]
 
 
-def test_calls_that_a_later_one_supersedes(config_home: ConfigHome) -> None:
-    """An earlier run of the same command that worked, a file that was read again, and a change of imports alone."""
+def test_superseded_calls_are_omitted(config_home: ConfigHome) -> None:
+    """They are an earlier successful run of a command, a file that was read again, and a change of only imports."""
     path = "/home/user/proj/a.py"
     talk = (
         Talk().prompt("go").runs("make test", "2 passed").calls("Read", {"file_path": path}, "old")
@@ -744,10 +737,10 @@ def test_calls_that_a_later_one_supersedes(config_home: ConfigHome) -> None:
         ("error: no such file", True),
     ],
 )
-def test_a_count_of_no_failures_is_none(
+def test_zero_failures_are_not_a_failure(
     config_home: ConfigHome, printed: str, is_shown_twice: bool
 ) -> None:
-    """An earlier run is shown next to a later one if it failed."""
+    """A failed earlier run is shown next to a later one."""
     talk = Talk().prompt("go").runs("make it", printed).runs("make it", "well").says("Done.")
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
     assert (len(collect_latest_calls(session, digest, 8_000)) == 2) is is_shown_twice
@@ -795,9 +788,9 @@ def test_rows_of_progress_are_left_out(config_home: ConfigHome) -> None:
     assert shown.endswith("got:\nExit code 101\nerror: no field")
 
 
-def test_calls_are_not_part_of_a_small_or_a_full_opening(config_home: ConfigHome) -> None:
-    """Where talk and lists take the room there is none to spare; nor are calls stored."""
-    digest, talk = worked(config_home, 20)
+def test_a_small_or_full_opening_has_no_calls(config_home: ConfigHome) -> None:
+    """Talk and lists use the space. Calls are not stored either."""
+    digest, talk = digest_of_calls(config_home, 20)
     session = session_file(str(talk.write(config_home)))
     assert (
         CALLS_AT.search(
@@ -814,7 +807,7 @@ def test_calls_are_not_part_of_a_small_or_a_full_opening(config_home: ConfigHome
 
 
 def test_calls_contain_no_secret(config_home: ConfigHome) -> None:
-    """Neither in what they were given nor in what they got."""
+    """Neither inputs nor results have one."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     talk = Talk().prompt("go").runs(f"deploy --token {secret}", f"using {secret}").says("Done.")
     session = session_file(str(talk.write(config_home)))
@@ -907,11 +900,8 @@ _CALLS = (
 @given(_DIGESTS, st.one_of(st.integers(LEAST, 6_000), st.integers(LEAST, MOST)), st.booleans())
 @example(_TWICE, LEAST, False)
 @example(_TWICE, MOST, True)
-def test_whatever_a_digest_holds(digest: Digest, room: int, has_calls: bool) -> None:
-    """It fits; no line is blank.
-
-    Nothing quoted passes for a line of ours, ends the block, or hides the next step.
-    """
+def test_an_opening_is_valid_for_any_digest(digest: Digest, room: int, has_calls: bool) -> None:
+    """It fits, and no line is blank. No quote looks like our line, ends the block, or hides the next step."""
     shown = format_opening(
         digest,
         room,
@@ -922,8 +912,8 @@ def test_whatever_a_digest_holds(digest: Digest, room: int, has_calls: bool) -> 
     assert shown.message_count + shown.omitted_count <= len(digest.talk)
     for text in (shown.text, format_whole_digest(digest)):
         assert all(row.strip() for row in text.split("\n"))
-        assert all(is_ours(head) for head in heads(text)), [
-            head for head in heads(text) if not is_ours(head)
+        assert all(is_opening_line(head) for head in unindented_lines(text)), [
+            head for head in unindented_lines(text) if not is_opening_line(head)
         ]
         assert remove_block_markers(text) == text, (
             "a marker, or a tag that is taken for the client's"
@@ -937,8 +927,10 @@ def test_whatever_a_digest_holds(digest: Digest, room: int, has_calls: bool) -> 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(prompts=st.lists(_TEXT, min_size=1, max_size=4), answer=_TEXT)
-def test_whatever_was_said(config_home: ConfigHome, prompts: list[str], answer: str) -> None:
-    """The same of a session in which it was said: as prompts, as answers, as what a command printed."""
+def test_an_opening_is_valid_for_any_text(
+    config_home: ConfigHome, prompts: list[str], answer: str
+) -> None:
+    """The text is in prompts, answers and outputs of commands."""
     talk = Talk()
     for prompt in prompts:
         talk.prompt(_printable(prompt)).runs(
@@ -953,8 +945,8 @@ def test_whatever_was_said(config_home: ConfigHome, prompts: list[str], answer: 
         ).text
         assert len(text) <= room
         assert all(row.strip() for row in text.split("\n"))
-        assert all(is_ours(head) for head in heads(text)), [
-            head for head in heads(text) if not is_ours(head)
+        assert all(is_opening_line(head) for head in unindented_lines(text)), [
+            head for head in unindented_lines(text) if not is_opening_line(head)
         ]
         assert extract_next_step(opening_text(BLOCK, "the real one", digest=text)) == "the real one"
         assert remove_block_markers(text) == text
@@ -973,8 +965,8 @@ def test_a_demand_is_reported_on_one_line() -> None:
     )
 
 
-def test_old_searches_and_passed_checks_give_way_to_edits(config_home: ConfigHome) -> None:
-    """The room for calls goes to the latest edits first; a few searches and checks stay."""
+def test_edits_precede_old_searches_and_passed_checks(config_home: ConfigHome) -> None:
+    """A few searches and checks stay."""
     talk = Talk().prompt("go")
     for number in range(6):
         given = {
@@ -996,10 +988,8 @@ def test_old_searches_and_passed_checks_give_way_to_edits(config_home: ConfigHom
 
 
 @pytest.mark.parametrize("tool", ["Write", "Edit"])
-def test_a_file_that_was_written_again_is_not_shown_as_it_was(
-    config_home: ConfigHome, tool: str
-) -> None:
-    """Neither the script that wrote a stub, nor what a command read of it."""
+def test_the_old_text_of_a_rewritten_file_is_omitted(config_home: ConfigHome, tool: str) -> None:
+    """It is in the script that wrote it, and in a command's output."""
     stub = "python - <<'PY'\nfrom pathlib import Path\n(Path('docs/a.md')).write_text('stub')\nPY"
     talk = Talk().prompt("go").runs(stub, "OK").runs("sed -n '1,9p' docs/a.md", "stub")
     talk.runs("sed -n '1,9p' docs/b.md", "other")
@@ -1024,8 +1014,8 @@ def test_an_exit_status_that_was_not_recorded_is_reported_once(config_home: Conf
     assert "commands to run again:\n  - make b (2 runs, exit status not recorded)" in text
 
 
-def test_no_size_loses_all_lists(config_home: ConfigHome) -> None:
-    """Sections that exceed their space by little are shortened, whatever the lengths of their rows."""
+def test_every_size_has_some_lists(config_home: ConfigHome) -> None:
+    """Sections slightly larger than their space are shortened, whatever the lengths of their rows."""
     talk = Talk().prompt("Always sign the tags of a release. Never push to the branch of others.")
     for number in range(26):
         talk.edits(f"{CWD}/{'folder/' * (number % 4)}module_{number}.py")

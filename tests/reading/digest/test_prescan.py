@@ -1,4 +1,4 @@
-"""Skimming: it may pass a line on to the parser, it must never tell anything else than the parser would."""
+"""Tests of the prescan: it may leave a line to the parser, but never differs from it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ PARENT = "0a1b2c3d-0000-4000-8000-00000000000b"
 LONG = "x" * MIN_PRESCAN_BYTES
 
 
-def answer(content: Any = LONG, *, blocks: list[Any] | None = None, **extra: Any) -> dict[str, Any]:
-    """An answer of a tool as clients write it: the record's own id behind the message, the result behind that."""
+def answer_record(
+    content: Any = LONG, *, blocks: list[Any] | None = None, **extra: Any
+) -> dict[str, Any]:
+    """Return a tool's answer as clients write it.
+
+    The record's own id follows the message, and the result follows the id.
+    """
     block = {"tool_use_id": "toolu_1", "type": "tool_result", "content": content}
     record = user(blocks or [block], uuid=UUID, parent=PARENT)
     stamp = record.pop("timestamp"), record.pop("uuid")
@@ -38,30 +43,32 @@ def prescan_of_record(record: dict[str, Any]) -> Prescan | None:
     return prescan_line(orjson.dumps(record) + b"\n")
 
 
-def test_an_answer() -> None:
-    """Its call, and its place in the conversation."""
-    assert prescan_of_record(answer()) == Prescan(UUID, PARENT, False, "toolu_1")
-    assert prescan_of_record(answer(toolUseResult={"file": LONG})) == Prescan(
+def test_the_prescan_of_an_answer() -> None:
+    """It has the call and the place in the conversation."""
+    assert prescan_of_record(answer_record()) == Prescan(UUID, PARENT, False, "toolu_1")
+    assert prescan_of_record(answer_record(toolUseResult={"file": LONG})) == Prescan(
         UUID, PARENT, False, "toolu_1"
     )
-    assert prescan_of_record(answer(isSidechain=True)) == Prescan(UUID, PARENT, True, "toolu_1")
+    assert prescan_of_record(answer_record(isSidechain=True)) == Prescan(
+        UUID, PARENT, True, "toolu_1"
+    )
 
 
 @pytest.mark.parametrize(
     "record",
     [
-        answer("short"),
-        answer(blocks=[result("a", LONG, is_error=True)]),
-        answer(blocks=[result("a", LONG), result("b", "x")]),
-        answer(blocks=[{"type": "text", "text": "x"}, result("a", LONG)]),
-        answer("The user doesn't want to proceed with this tool use." + LONG),
-        answer(uuid=None),
-        answer(uuid="no uuid"),
-        {**answer(), "type": "assistant"},
-        {**answer(), "type": "progress"},
+        answer_record("short"),
+        answer_record(blocks=[result("a", LONG, is_error=True)]),
+        answer_record(blocks=[result("a", LONG), result("b", "x")]),
+        answer_record(blocks=[{"type": "text", "text": "x"}, result("a", LONG)]),
+        answer_record("The user doesn't want to proceed with this tool use." + LONG),
+        answer_record(uuid=None),
+        answer_record(uuid="no uuid"),
+        {**answer_record(), "type": "assistant"},
+        {**answer_record(), "type": "progress"},
         {
             "type": "progress",
-            "data": {"message": answer()},
+            "data": {"message": answer_record()},
             **chain_record("progress", uuid=PARENT, parent=UUID, ts=0, session_id="x"),
         },
         user(LONG, uuid=UUID, parent=PARENT),
@@ -79,7 +86,7 @@ def test_an_answer() -> None:
             session_id="x",
             attachment={"type": "queued_command", "prompt": LONG},
         ),
-        dict(reversed(answer().items())),
+        dict(reversed(answer_record().items())),
     ],
     ids=lambda record: str(record)[:20],
 )
@@ -88,10 +95,10 @@ def test_lines_that_need_the_parser(record: dict[str, Any]) -> None:
     assert prescan_of_record(record) is None
 
 
-def test_other_ways_of_writing_json() -> None:
-    """Blanks between the tokens, a line that is torn."""
-    assert prescan_line(json.dumps(answer()).encode() + b"\n") is None
-    assert prescan_line(orjson.dumps(answer())[:-3]) is None
+def test_other_forms_of_json_need_the_parser() -> None:
+    """They have spaces between tokens, or are torn."""
+    assert prescan_line(json.dumps(answer_record()).encode() + b"\n") is None
+    assert prescan_line(orjson.dumps(answer_record())[:-3]) is None
 
 
 _WORDS = st.sampled_from(
@@ -129,7 +136,7 @@ _EXTRA = st.dictionaries(
 @st.composite
 def _lines(draw: st.DrawFn) -> bytes:
     """Records that are nearly answers, their keys in any order."""
-    record = answer(blocks=draw(st.lists(_BLOCK, min_size=1, max_size=2)), pad=LONG)
+    record = answer_record(blocks=draw(st.lists(_BLOCK, min_size=1, max_size=2)), pad=LONG)
     record |= draw(_EXTRA)
     keys = list(record)
     order = keys if draw(st.booleans()) else draw(st.permutations(keys))
@@ -144,8 +151,8 @@ def _lines(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=400)
 @given(_lines())
-def test_skimming_never_differs_from_parsing(line: bytes) -> None:
-    """Where it tells anything, the record is not an error, no prompt, and has these ids."""
+def test_the_prescan_never_differs_from_the_parser(line: bytes) -> None:
+    """A prescanned record is not an error and not a prompt, and has the same ids."""
     found = prescan_line(line)
     if found is None:
         return

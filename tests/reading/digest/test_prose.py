@@ -1,4 +1,4 @@
-"""Prose: its sentences, and which of them say how, what was decided, what failed."""
+"""Tests of prose: its sentences, and which of them are constraints, decisions or failures."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ LONG_ROW = "A row that was wrapped at the margin of a document and"
         (f"| {LONG_ROW} |\nNext", f"| {LONG_ROW} |\nNext"),
     ],
 )
-def test_wrapped_rows(text: str, joined: str) -> None:
-    """A row continues with a long one that ends inside of a sentence, unless it is of its own kind."""
+def test_wrapped_rows_are_joined(text: str, joined: str) -> None:
+    """A row continues a long one that ends inside a sentence, unless it is of another kind."""
     assert join_wrapped_rows(text) == joined
 
 
 @pytest.mark.parametrize(("text", "found"), SENTENCES)
-def test_sentences(text: str, found: list[str]) -> None:
-    """By their ends and by lines, without markup and code."""
+def test_text_is_split_into_sentences(text: str, found: list[str]) -> None:
+    """They end by punctuation or line, without markup and code."""
     assert [row for row in split_sentences(text) if len(row) > 2] == found
 
 
@@ -79,8 +79,8 @@ def test_a_long_sentence_is_cut() -> None:
         "I'd rather have one file", "we explicitly don't want mocks", "the config should be the source of truth",
     ],
 )  # fmt: skip
-def test_constraints(text: str) -> None:
-    """Say how the work is to be done."""
+def test_sentences_with_a_constraint_are_found(text: str) -> None:
+    """They say how the work must be done."""
     assert is_demand(text)
     assert not is_aside(text)
 
@@ -98,8 +98,8 @@ def test_constraints(text: str) -> None:
         '"How should we detect that?"', "it always lists these", "we could use tabs instead",
     ],
 )  # fmt: skip
-def test_no_constraints(text: str) -> None:
-    """Say nothing of it: a question, a joke, a doubt, a line of a log or of code, half a sentence, a description."""
+def test_sentences_without_a_constraint_are_ignored(text: str) -> None:
+    """They are a question, a joke, a doubt, a line of a log or of code, a part of a sentence, or a description."""
     assert is_aside(text) or not is_demand(text)
 
 
@@ -121,8 +121,8 @@ def test_no_constraints(text: str) -> None:
         "I'm going to trace the loading of tasks next.",
     ],
 )
-def test_announcements(text: str) -> None:
-    """Of what comes next."""
+def test_announcements_of_the_next_step_are_found(text: str) -> None:
+    """They say what the assistant will do."""
     assert is_announcement(text)
 
 
@@ -140,8 +140,8 @@ def test_announcements(text: str) -> None:
         "I'm using the old parser.",
     ],
 )
-def test_no_announcements(text: str) -> None:
-    """Of anything that was done or chosen."""
+def test_reports_of_finished_work_are_not_announcements(text: str) -> None:
+    """The step was done or chosen."""
     assert not is_announcement(text)
 
 
@@ -149,8 +149,8 @@ def test_no_announcements(text: str) -> None:
     ("text", "asks"),
     [("Shall I?", True), ("**Which?**", True), ("いい\uff1f", True), ("No. Yes.", False)],
 )
-def test_questions(text: str, asks: bool) -> None:
-    """End in a question mark, whatever dresses it."""
+def test_sentences_that_end_in_a_question_mark_are_questions(text: str, asks: bool) -> None:
+    """Markup after it does not matter."""
     assert is_question(text) is asks
 
 

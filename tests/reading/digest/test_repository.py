@@ -1,4 +1,4 @@
-"""The present state of git in one line, within its time, without running a program of the repository."""
+"""Tests of the present state of git in one line, within its time limit, without running a program of the repository."""
 
 from __future__ import annotations
 
@@ -55,30 +55,30 @@ def git_state(
         return question.collect_answers()
 
 
-def patiently(folder: Path) -> RepositoryState:
-    """The same on a machine that is busy."""
+def git_state_without_time_limit(folder: Path) -> RepositoryState:
+    """Return the state on a busy machine."""
     return next(
         (state for _ in range(20) if (state := git_state(folder)).line != "not asked"),
         RepositoryState("not asked"),
     )
 
 
-def script(path: Path, text: str) -> Path:
-    """A program that leaves a mark where it runs."""
+def write_script(path: Path, text: str) -> Path:
+    """Write a program that leaves a mark if it runs."""
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
 
 
-def test_a_clean_repository(repo: Path) -> None:
-    """Branch, commits since, clean."""
-    assert patiently(repo) == RepositoryState(
+def test_the_state_of_a_clean_repository(repo: Path) -> None:
+    """It has the branch and the commits since."""
+    assert git_state_without_time_limit(repo) == RepositoryState(
         "branch main, 1 commit since the session began, clean", str(repo), frozenset(), "main"
     )
 
 
-def test_uncommitted_files(repo: Path) -> None:
-    """Changed, staged, new, renamed and oddly named files, relative to the root, queried from a subfolder."""
+def test_uncommitted_files_are_listed(repo: Path) -> None:
+    """They are changed, staged, new, renamed or unusually named, with paths from the root, even from a subfolder."""
     (repo / "sub").mkdir()
     (repo / "a").write_text("2\n")
     (repo / "new file ü").write_text("x")
@@ -86,15 +86,15 @@ def test_uncommitted_files(repo: Path) -> None:
     git(repo, "add", "sub/b")
     git(repo, "commit", "-qm", "two")
     git(repo, "mv", "sub/b", "sub/c d")
-    state = patiently(repo / "sub")
+    state = git_state_without_time_limit(repo / "sub")
     assert state.dirty_paths == {"a", "new file ü", "sub/c d"}
     assert state.staged_paths == {"sub/c d"}
     assert state.untracked_paths == {"new file ü"}
     assert state.line == "branch main, 2 commits since the session began, 3 uncommitted"
 
 
-def test_files_in_conflict(repo: Path) -> None:
-    """Of a merge that stopped; they are not staged."""
+def test_files_in_conflict_are_listed(repo: Path) -> None:
+    """A merge stopped. They are not staged."""
     git(repo, "switch", "-qc", "other")
     (repo / "a").write_text("2\n")
     git(repo, "commit", "-qam", "two")
@@ -103,7 +103,7 @@ def test_files_in_conflict(repo: Path) -> None:
     git(repo, "commit", "-qam", "three")
     with pytest.raises(subprocess.CalledProcessError):
         git(repo, "merge", "other")
-    state = patiently(repo)
+    state = git_state_without_time_limit(repo)
     assert state.conflicting_paths == state.dirty_paths == {"a"}
     assert state.staged_paths == frozenset()
 
@@ -111,10 +111,10 @@ def test_files_in_conflict(repo: Path) -> None:
 @pytest.mark.parametrize(
     "words", [("checkout", "-q", "--detach"), ("checkout", "-q", "-b", "b" * 200)]
 )
-def test_odd_heads(repo: Path, words: tuple[str, ...]) -> None:
-    """No branch is reported as such, a long name is cut."""
+def test_a_detached_head_has_no_branch(repo: Path, words: tuple[str, ...]) -> None:
+    """A long branch name is cut."""
     git(repo, *words)
-    line = patiently(repo).line
+    line = git_state_without_time_limit(repo).line
     assert line.startswith(("no branch (detached), ", f"branch {'b' * MAX_BRANCH_CHARACTERS}, "))
 
 
@@ -134,55 +134,49 @@ def commit(folder: Path, *words: str) -> None:
     git(folder, "commit", "-q", "--allow-empty", "-am", *words)
 
 
-def test_a_branch_that_was_pushed(pushed: Path) -> None:
-    """Level with its upstream there is nothing to tell of that."""
-    state = patiently(pushed)
+def test_a_pushed_branch_needs_no_note(pushed: Path) -> None:
+    """It equals its upstream."""
+    state = git_state_without_time_limit(pushed)
     assert (state.branch, state.ahead, state.behind, state.is_rewritten) == ("fix/x", 0, 0, False)
     assert state.line == "branch fix/x, 2 commits since the session began, clean"
 
 
-def test_a_branch_ahead_of_its_upstream_and_behind(pushed: Path) -> None:
-    """What is not pushed and what others pushed are counted apart.
-
-    Others' commits are not rewriting.
-    """
+def test_commits_ahead_and_behind_are_counted(pushed: Path) -> None:
+    """Others' commits do not count as a rewrite."""
     git(pushed, "clone", "-q", "-b", "fix/x", str(pushed.parent / "remote"), "../other")
     commit(pushed.parent / "other", "theirs")
     git(pushed.parent / "other", "push", "-q")
     for message in ("three", "four", "five"):
         commit(pushed, message)
-    assert patiently(pushed).line == (
+    assert git_state_without_time_limit(pushed).line == (
         "branch fix/x, 5 commits since the session began, 3 commits ahead of its upstream, clean"
     )
     git(pushed, "fetch", "-q")
     (pushed / "a").write_text("2\n")
-    state = patiently(pushed)
+    state = git_state_without_time_limit(pushed)
     assert (state.ahead, state.behind, state.is_rewritten) == (3, 1, False)
     assert state.line.endswith("3 commits ahead of its upstream, 1 behind, 1 uncommitted")
     git(pushed, "reset", "-q", "--hard", "HEAD~3")
-    assert ", 1 commit behind its upstream, clean" in patiently(pushed).line
+    assert ", 1 commit behind its upstream, clean" in git_state_without_time_limit(pushed).line
 
 
-def test_a_branch_rewritten_after_it_was_pushed(pushed: Path) -> None:
-    """The commit that was pushed is amended: the next push has to be forced.
-
-    After that it has not.
-    """
+def test_a_rewritten_pushed_branch_is_marked(pushed: Path) -> None:
+    """The pushed commit was amended, so the next push must be forced. After the push the mark disappears."""
     commit(pushed, "two again", "--amend")
-    state = patiently(pushed)
+    state = git_state_without_time_limit(pushed)
     assert (state.ahead, state.behind, state.is_rewritten) == (1, 1, True)
     assert state.line == (
         "branch fix/x, 2 commits since the session began, 1 commit ahead of its upstream, 1 behind, "
         "rewritten after it was pushed: needs a force-push, clean"
     )
     git(pushed, "push", "-q", "--force")
-    assert not patiently(pushed).is_rewritten
+    assert not git_state_without_time_limit(pushed).is_rewritten
 
 
-def test_an_upstream_that_was_deleted(pushed: Path) -> None:
-    """A branch whose upstream is gone is ahead of nothing."""
+def test_a_branch_with_a_deleted_upstream_is_not_ahead(pushed: Path) -> None:
+    """There is no branch to compare with."""
     git(pushed, "update-ref", "-d", "refs/remotes/origin/fix/x")
-    state = patiently(pushed)
+    state = git_state_without_time_limit(pushed)
     assert (state.ahead, state.behind, state.is_rewritten) == (0, 0, False)
 
 
@@ -198,19 +192,19 @@ def test_ignored_files(repo: Path) -> None:
     (usual / "ignore").write_text("*.three\n")
     for ending in ("one", "two", "three", "four"):
         (repo / f"x.{ending}").write_text("x")
-    assert patiently(repo).dirty_paths == {"x.four"}
+    assert git_state_without_time_limit(repo).dirty_paths == {"x.four"}
     (repo.parent / "mine").write_text("*.four\n")
     (repo.parent / ".gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n")
-    assert patiently(repo).dirty_paths == {"x.three"}
+    assert git_state_without_time_limit(repo).dirty_paths == {"x.three"}
 
 
 def test_modes_that_the_repository_does_not_track(repo: Path) -> None:
     """A file system without modes makes no file look changed."""
     git(repo, "config", "core.fileMode", "false")
     (repo / "a").chmod(0o755)
-    assert not patiently(repo).dirty_paths
+    assert not git_state_without_time_limit(repo).dirty_paths
     git(repo, "config", "core.fileMode", "true")
-    assert patiently(repo).dirty_paths == {"a"}
+    assert git_state_without_time_limit(repo).dirty_paths == {"a"}
 
 
 @pytest.mark.parametrize(
@@ -221,7 +215,7 @@ def test_other_kinds_of_index(repo: Path, words: tuple[str, ...]) -> None:
     git(repo, *words)
     (repo / "b").write_text("x")
     git(repo, "add", "b")
-    assert patiently(repo).dirty_paths == {"b"}
+    assert git_state_without_time_limit(repo).dirty_paths == {"b"}
 
 
 def test_a_shallow_clone(repo: Path) -> None:
@@ -229,7 +223,7 @@ def test_a_shallow_clone(repo: Path) -> None:
     commit(repo, "two")
     git(repo, "clone", "-q", "--depth", "1", f"file://{repo}", "../shallow")
     assert (
-        patiently(repo.parent / "shallow").line
+        git_state_without_time_limit(repo.parent / "shallow").line
         == "branch main, 1 commit since the session began, clean"
     )
 
@@ -247,7 +241,7 @@ def test_a_partial_clone(repo: Path) -> None:
     (partial / "b").write_text("".join(f"{line}\n" for line in range(49)))
     git(partial, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},c")
     git(partial, "remote", "set-url", "origin", "ext::sh -c touch% ran")
-    assert patiently(partial).dirty_paths == {"long", "b", "c"}
+    assert git_state_without_time_limit(partial).dirty_paths == {"long", "b", "c"}
 
 
 def test_a_sha256_repository(tmp_path: Path) -> None:
@@ -256,7 +250,10 @@ def test_a_sha256_repository(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     git(tmp_path, "add", "a")
     commit(tmp_path, "one")
-    assert patiently(tmp_path).line == "branch main, 1 commit since the session began, clean"
+    assert (
+        git_state_without_time_limit(tmp_path).line
+        == "branch main, 1 commit since the session began, clean"
+    )
 
 
 def test_a_submodule(repo: Path) -> None:
@@ -264,38 +261,41 @@ def test_a_submodule(repo: Path) -> None:
     git(repo, "init", "-q", "-b", "main", "../inner")
     commit(repo.parent / "inner", "one")
     git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../inner", "sub")
-    assert patiently(repo / "sub").line == "branch main, 1 commit since the session began, clean"
+    assert (
+        git_state_without_time_limit(repo / "sub").line
+        == "branch main, 1 commit since the session began, clean"
+    )
     (repo / "sub" / "b").write_text("x")
-    assert patiently(repo / "sub").dirty_paths == {"b"}
-    assert patiently(repo).dirty_paths == {".gitmodules"}
+    assert git_state_without_time_limit(repo / "sub").dirty_paths == {"b"}
+    assert git_state_without_time_limit(repo).dirty_paths == {".gitmodules"}
 
 
 def test_a_repository_without_commits(tmp_path: Path) -> None:
     """Nothing is counted."""
     git(tmp_path, "init", "-q", "-b", "main")
-    assert patiently(tmp_path).line == "branch main, clean"
+    assert git_state_without_time_limit(tmp_path).line == "branch main, clean"
 
 
 def test_a_worktree(repo: Path) -> None:
     """It has its own branch and its own uncommitted files."""
     git(repo, "worktree", "add", "-q", "../tree", "-b", "side")
     assert (
-        patiently(repo.parent / "tree").line
+        git_state_without_time_limit(repo.parent / "tree").line
         == "branch side, 1 commit since the session began, clean"
     )
     (repo / "only here").write_text("x")
-    assert not patiently(repo.parent / "tree").dirty_paths
+    assert not git_state_without_time_limit(repo.parent / "tree").dirty_paths
 
 
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/\0", "/"])
-def test_no_repository(folder: str) -> None:
-    """Nothing is said, and nothing is asked of a folder that is not named whole."""
+def test_a_folder_without_a_repository_has_no_state(folder: str) -> None:
+    """A relative folder is not queried."""
     with GitQuery(folder, LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
         assert question.collect_answers() == RepositoryState("")
 
 
-def test_no_git(repo: Path) -> None:
-    """Where there is a repository but no git, it was not asked."""
+def test_a_machine_without_git_has_no_state(repo: Path) -> None:
+    """The repository was not queried."""
     assert git_state(repo, {"PATH": "/nowhere"}).line == "not asked"
 
 
@@ -303,14 +303,14 @@ def test_a_bare_repository(tmp_path: Path) -> None:
     """Git has no answer there."""
     git(tmp_path, "init", "-q")
     git(tmp_path, "config", "core.bare", "true")
-    assert patiently(tmp_path).line == "no answer"
+    assert git_state_without_time_limit(tmp_path).line == "no answer"
 
 
-def test_a_git_that_hangs(repo: Path, tmp_path: Path) -> None:
-    """It is ended in time, with what it started, and leaves no process behind."""
+def test_a_hanging_git_is_ended(repo: Path, tmp_path: Path) -> None:
+    """Its children are ended too."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    script(
+    write_script(
         folder / "git", f"echo $$ >> {tmp_path}/pids; sleep 60 & echo $! >> {tmp_path}/pids; wait"
     )
     started = time.monotonic()
@@ -332,8 +332,8 @@ def _runs(pid: str) -> bool:
         return False
 
 
-def test_a_question_that_nobody_collects_ends(repo: Path) -> None:
-    """An error in between leaves no process: the block ends them."""
+def test_an_abandoned_query_is_ended(repo: Path) -> None:
+    """An error in between leaves no process."""
     with GitQuery(str(repo), LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
         question._query_thread.join()
         runs = list(question._runs)
@@ -341,24 +341,24 @@ def test_a_question_that_nobody_collects_ends(repo: Path) -> None:
     assert all(run.returncode is not None for run in runs)
 
 
-def test_the_index_is_left_alone(repo: Path) -> None:
-    """No lock is taken, nothing is refreshed."""
+def test_the_index_is_not_changed(repo: Path) -> None:
+    """No lock is taken, and it is not refreshed."""
     os.utime(repo / "a", (1, 1))
     index = repo / ".git" / "index"
     before = index.stat().st_mtime_ns, index.read_bytes()
-    patiently(repo)
+    git_state_without_time_limit(repo)
     assert (index.stat().st_mtime_ns, index.read_bytes()) == before
 
 
-def test_nothing_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
-    """No monitor, hook, pager, remote or filter that its settings name."""
-    evil = script(tmp_path / "evil", f"touch {tmp_path}/ran; cat")
+def test_no_program_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
+    """Its settings name a monitor, hook, pager, remote and filter."""
+    evil = write_script(tmp_path / "evil", f"touch {tmp_path}/ran; cat")
     (repo / ".git" / "hooks").mkdir(exist_ok=True)
-    script(repo / ".git" / "hooks" / "post-index-change", f"touch {tmp_path}/ran")
+    write_script(repo / ".git" / "hooks" / "post-index-change", f"touch {tmp_path}/ran")
     for key in ("core.fsmonitor", "core.sshCommand", "core.pager", "pager.status", "diff.external"):
         git(repo, "config", key, str(evil))
     os.utime(repo / "a", (1, 1))
-    patiently(repo)
+    git_state_without_time_limit(repo)
     assert not (tmp_path / "ran").exists()
 
 

@@ -1,4 +1,4 @@
-"""Shell commands: the same one by another name, and what lies inside one."""
+"""Tests of shell commands: different forms of the same one, and its parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CORES = [
 
 @pytest.mark.parametrize(("command", "expected"), CORES)
 def test_the_same_command_has_one_core(command: str, expected: str) -> None:
-    """A leading cd, and what only cuts the output, make no other command of it; a filter does."""
+    """A leading cd and programs that only shorten the output do not matter; a filter does."""
     assert make_command_key(command) == expected
 
 
@@ -46,8 +46,8 @@ def test_the_same_command_has_one_core(command: str, expected: str) -> None:
         ("make", "make"),
     ],
 )
-def test_a_command_is_shown_without_the_way_home(command: str, expected: str) -> None:
-    """Only a cd into the session's own folder says nothing."""
+def test_a_cd_into_the_sessions_folder_is_omitted(command: str, expected: str) -> None:
+    """A cd into another folder is kept."""
     assert make_runnable_command(command, "/home/user/proj") == expected
 
 
@@ -80,8 +80,8 @@ def test_a_command_of_several_lines_runs_unchanged(command: str) -> None:
         ("x << 3", "x << 3"),
     ],
 )
-def test_documents_are_taken_out(command: str, expected: str) -> None:
-    """What a command carries after <<WORD is not a command, up to the line that is nothing but the word."""
+def test_here_documents_are_removed(command: str, expected: str) -> None:
+    """They end at a line with only the word."""
     assert remove_documents(command) == expected
 
 
@@ -138,8 +138,8 @@ LOOKS = [
 
 
 @pytest.mark.parametrize(("command", "runs"), WORK)
-def test_a_working_command(command: str, runs: str) -> None:
-    """The first part that does work names the program."""
+def test_the_program_of_a_command(command: str, runs: str) -> None:
+    """It is in the first part that does work."""
     found = find_program(parse_simple_commands(command))
     assert found
     assert found == runs

@@ -1,4 +1,4 @@
-"""The steps of a skill that was at work as the session ended."""
+"""Tests of the remaining steps of a skill that was active when the session ended."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _shipping() -> Talk:
     return talk.prompt(SHIP, isMeta=True).runs("git status && git diff --stat", "M a.py")
 
 
-def test_the_steps_that_are_left(config_home: ConfigHome) -> None:
-    """From the one whose command ran last, or waits for its answer, with the rules; passed ones are gone."""
+def test_the_remaining_steps_are_quoted(config_home: ConfigHome) -> None:
+    """They start at the one whose command ran last or waits for an answer. Rules are included."""
     talk = _shipping().runs("gh pr view --json number", "no pull requests found")
     talk.runs("git add a.py .gitignore && git status", "On branch main").calls(
         "Bash", {"command": "git commit -m x"}, None
@@ -64,15 +64,15 @@ def test_the_steps_that_are_left(config_home: ConfigHome) -> None:
     assert rows[3:] == ["Never commit files that look like secrets (.env, credentials, tokens)"]
 
 
-def test_all_steps_of_a_skill_that_did_nothing_yet(config_home: ConfigHome) -> None:
-    """No command tells how far it came."""
+def test_a_skill_without_commands_has_all_steps(config_home: ConfigHome) -> None:
+    """No command shows its progress."""
     digest = _shipping().digest(config_home)
     assert notes(digest, "skills")["ship"] == "at work: its steps"
     assert sum(row.startswith("Step ") for row in texts(digest, "skills")) == 4
 
 
-def test_rules_are_quoted_whole_or_not_at_all(config_home: ConfigHome) -> None:
-    """A wrapped one is joined; one that is too long or introduces a list is omitted."""
+def test_rules_are_quoted_completely_or_omitted(config_home: ConfigHome) -> None:
+    """A wrapped one is joined. One that is too long or introduces a list is omitted."""
     rules = """Base directory for this skill: /skills/x
 
 ## Rules
@@ -118,8 +118,8 @@ def test_a_skill_without_visible_steps_ends_with_its_answer(config_home: ConfigH
     )
 
 
-def test_a_step_that_the_assistant_names(config_home: ConfigHome) -> None:
-    """A row of a table is one; replies to its questions continue with the skill, another request ends it."""
+def test_the_assistant_may_name_the_current_step(config_home: ConfigHome) -> None:
+    """A row of a table may be one. Replies to its questions continue the skill, and another request ends it."""
     talk = Talk().prompt("release it").prompt(LOOP, isMeta=True).says("May I merge it?")
     talk.prompt("approved").says("**Phase 2: Ship** is done, now **Phase 3: Retro**.").runs(
         "ls", "a.py"
@@ -130,10 +130,10 @@ def test_a_step_that_the_assistant_names(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(("more", "is_over"), [("", True), ("Shall I post it?", False)])
-def test_a_skill_whose_last_step_was_answered(
+def test_a_skill_ends_with_the_answer_to_its_last_step(
     config_home: ConfigHome, more: str, is_over: bool
 ) -> None:
-    """It is over, unless the answer asks something."""
+    """An answer that asks a question does not end it."""
     talk = _shipping().runs("git push", "ok").runs("gh pr view --json number", "12")
     talk.says(f"Pushed; the PR has the summary. {more}".rstrip())
     assert (texts(talk.digest(config_home), "skills") == []) is is_over
@@ -150,10 +150,10 @@ REPORT = f"## Findings\n\n**High**\n{'- a.py reads past the end of its buffer. '
         ("## Findings\n**High**\nOne. Shall I fix it?", True),
     ],
 )
-def test_no_step_is_left_for_sure_after_a_report(
+def test_after_a_report_no_step_is_certain(
     config_home: ConfigHome, answer: str, has_steps: bool
 ) -> None:
-    """The skill is named, with its rules; a call after the report continues with the steps."""
+    """The skill is named with its rules. A later call shows the remaining steps."""
     talk = _shipping().says(answer)
     first, *rows = texts(talk.digest(config_home), "skills")
     assert first == "ship"
@@ -163,8 +163,8 @@ def test_no_step_is_left_for_sure_after_a_report(
     assert texts(talk.digest(config_home), "skills")[1].startswith("Step ")
 
 
-def test_a_skill_that_waits_for_a_command_in_the_background(config_home: ConfigHome) -> None:
-    """Its last step is not done yet."""
+def test_a_skill_that_waits_for_a_background_command(config_home: ConfigHome) -> None:
+    """Its last step is not finished."""
     talk = _shipping().runs("gh pr view --json number", "12")
     talk.runs("sleep 60 && gh pr checks", "Command running in background with ID: b1")
     digest = talk.says("I wait for the checks.").digest(config_home)
