@@ -27,7 +27,7 @@ PIECES = st.lists(
             st.just(""), st.integers(1, 3_000).map(lambda size: indent_text("word " * size))
         ),
         command=st.just("read 1a2b3c4d:1"),
-        voice=st.booleans(),
+        is_spoken=st.booleans(),
     ),
     max_size=30,
 )
