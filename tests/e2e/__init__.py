@@ -1,1 +1,1 @@
-"""Tests against the real Claude Code client, offline: a loopback mock stands where the Messages API would."""
+"""Tests against the real Claude Code client, offline: a loopback mock replaces the Messages API."""

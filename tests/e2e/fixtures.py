@@ -51,7 +51,7 @@ def _need_tool(tool: str, package: str) -> None:
 
 @pytest.fixture
 def api() -> Iterator[MockApi]:
-    """A running mock API with the default replies."""
+    """Run a mock API with the default replies."""
     with MockApi() as running:
         yield running
 
@@ -66,13 +66,13 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
 
 @pytest.fixture
 def parent(home: ClientHome) -> Path:
-    """A real session, laid into the project as its own."""
+    """Copy a real session into the project as its own."""
     return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[ClientHome]:
-    """Another machine, with the project under another path."""
+    """Return another machine, with the project under another path."""
     fresh = ClientHome(tmp_path / "elsewhere", project="moved")
     yield fresh
     fresh.reap()
@@ -80,26 +80,26 @@ def elsewhere(tmp_path: Path) -> Iterator[ClientHome]:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
+    """Return a freshly built plugin."""
     return plugin_at(tmp_path / "plugin")
 
 
 @pytest.fixture
 def client() -> ClientVersion:
-    """The newest client."""
+    """Return the newest client."""
     return find_client(NEWEST)
 
 
 @pytest.fixture
 def every_client(request: pytest.FixtureRequest) -> ClientVersion:
-    """A client: see ``pytest_generate_tests``."""
+    """Return each client that ``pytest_generate_tests`` chooses."""
     return find_client(request.param)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes ``every_client`` on the newest, CONFORMANCE on the oldest too.
+    """Run a test that takes ``every_client`` on the newest client, and one in CONFORMANCE on the oldest too.
 
-    With RUN_ALL=1 on all.
+    With RUN_ALL=1 it runs on all clients.
     """
     if "every_client" in metafunc.fixturenames:
         if os.environ.get("RUN_ALL") == "1":
@@ -111,21 +111,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """The newest client on a pseudo terminal, not started; ended after the test."""
+    """Return the newest client on a pseudo terminal, not started, and end it after the test."""
     with Tui(client, home, api) as terminal:
         yield terminal
 
 
 @pytest.fixture(params=[pytest.param(PREVIOUS, marks=pytest.mark.wide), NEWEST])
 def modern(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """The clients that run modules, on a pseudo terminal."""
+    """Return the clients that run modules, on a pseudo terminal."""
     with Tui(find_client(request.param), home, api) as terminal:
         yield terminal
 
 
 @pytest.fixture
 def tmux_tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[TmuxTui]:
-    """The newest client for a private tmux server, not started; both ended after the test."""
+    """Return the newest client for a private tmux server, not started, and end both after the test."""
     _need_tool("tmux", "tmux")
     with TmuxTui(client, home, api) as terminal:
         yield terminal
@@ -133,9 +133,9 @@ def tmux_tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[
 
 @pytest.fixture
 def xserver() -> Iterator[XServer]:
-    """A private X server with a readable clipboard.
+    """Return a private X server with a readable clipboard.
 
-    Its end is that of every program that owned it.
+    Its end also ends every program that owned the clipboard.
     """
     for tool in ("Xvfb", "xclip", "xsel"):
         _need_tool(tool, tool.lower())

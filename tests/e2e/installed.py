@@ -1,4 +1,4 @@
-"""Owns the plugin as a user installs it: from a clone, by the very lines that README and guide show."""
+"""Owns the installation of the plugin from a clone by the exact lines of the README and the guide."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def clone_at(folder: Path) -> Path:
 
 
 def lines_of(page: str, begin: str) -> str:
-    """The one block of a page that begins with these words, as it is there."""
+    """Return the one block of a page that begins with these words."""
     blocks = re.findall(
         r"^```\n(.*?)^```$", (REPO / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
@@ -37,7 +37,7 @@ def follow(
 ) -> None:
     """Run the lines in the clone, in a shell that knows the client as ``program``.
 
-    AssertionError with its words.
+    Raises AssertionError with the output of a failed line.
     """
     tools = clone.with_name(f"{clone.name}-path")
     tools.mkdir()

@@ -1,4 +1,4 @@
-"""Owns the plugin as the end-to-end tests load it: put together clean, its engine the tests' own Python."""
+"""Owns the plugin of the end-to-end tests: a fresh build whose engine is the Python of the tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 
 
 def plugin_at(folder: Path) -> Path:
-    """The plugin, put together in ``folder``.
+    """Build the plugin in ``folder``.
 
     Its modules are compiled already, as after a user's first session.
     """
@@ -50,7 +50,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def data_of(home: ClientHome, *words: str) -> dict[str, Any]:
-    """A verb's data, as the shell's user gets it."""
+    """Return a verb's data, as the shell's user gets it."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", *words, "--json"],
         env=home.env({"PYTHONPATH": str(REPO / "src")}),
@@ -65,7 +65,7 @@ def data_of(home: ClientHome, *words: str) -> dict[str, Any]:
 
 
 def children(home: ClientHome, parent: Path) -> list[Path]:
-    """The sessions of the project that name ``parent`` in their first line."""
+    """Return the sessions of the project that name ``parent`` in their first line."""
     marker = f'"parent_session_id":"{parent.stem}"'.encode()
     return [
         path
@@ -75,9 +75,9 @@ def children(home: ClientHome, parent: Path) -> list[Path]:
 
 
 def child_of(home: ClientHome, parent: Path) -> Path:
-    """The one child of a session.
+    """Wait for the one child of a session and return it.
 
-    It is waited for, as a client does what the module told it in its own time.
+    The client carries out the module's commands in its own time.
     """
     wait_until(lambda: bool(children(home, parent)))
     (child,) = children(home, parent)

@@ -1,4 +1,4 @@
-"""A session that is full, where the user chose what happens then: no model is asked, and the turn continues."""
+"""A full session with automatic rollover or trim: no model is asked, and the turn continues."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LATE = HELD + f"if command == 'band':\n    time.sleep(5)\n{AS_ALWAYS}"
 
 
 def summaries(tui: Tui) -> list[Request]:
-    """The requests for the client's own summary."""
+    """Return the requests for the client's own summary."""
     return [
         request
         for request in tui.api.requests
@@ -107,12 +107,12 @@ def test_the_turn_continues_without_a_summary(
 @pytest.mark.parametrize(
     "broken", one_in(2, ["sys.exit('the engine is ill')", "time.sleep(60)"]), ids=["fails", "hangs"]
 )
-def test_a_failing_engine_leaves_it_to_the_client(
+def test_the_client_compacts_if_the_engine_fails(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
 ) -> None:
-    """What a person asked for is not done, and told.
+    """A failed request of a person is reported.
 
-    Where the client wants to compact it does so itself.
+    The client compacts the session itself when it wants to.
     """
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000})
@@ -145,7 +145,7 @@ def test_a_failing_engine_leaves_it_to_the_client(
 def test_the_alternatives_appear_once(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, env: dict[str, str], used: Usage
 ) -> None:
-    """As a turn ends; no question takes a key, and what is typed then is sent whole.
+    """They appear as a turn ends; no question takes a key, and a prompt that is typed then is sent whole.
 
     The engine, asked at the start already, answers after that turn.
     """

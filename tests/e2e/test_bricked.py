@@ -81,11 +81,10 @@ def assert_nothing_asked(tui: Tui) -> None:
 
 @pytest.mark.parametrize("code", one_in(2, REFUSED))
 def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> None:
-    """The copy is there without a request.
+    """The copy is written without a request.
 
-    What it sends next keeps the API's rules and contains all that was said.
-
-    An API that is overloaded says nothing of the session, so nothing is asked before.
+    Its next request keeps the API's rules and contains the whole conversation. An overloaded
+    API is no sign of a damaged session, so no question appears before.
     """
     parent = refuse(modern, plugin, CASE[code].content, OVERLOADED)
     assert_nothing_asked(modern)
@@ -119,7 +118,7 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
 
 @pytest.mark.wide
 def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
-    """Its thinking lost its signatures: the copy sends every call, by the API's rules."""
+    """Its thinking lost its signatures: the copy sends every call by the API's rules."""
     source = re.sub(rb'"signature":"[^"]+"', b'"signature":""', (corpus() / SOURCE).read_bytes())
     parent = refuse(tui, plugin, source, UNCHANGED)
     tui.wait_for(QUESTION)
@@ -143,8 +142,8 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
 
 
 @pytest.mark.wide
-def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None:
-    """A line says what helps later, and never reaches the model.
+def test_a_refused_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plugin: Path) -> None:
+    """A line names a later remedy and never reaches the model.
 
     The same error again asks nothing.
     """
@@ -165,8 +164,8 @@ def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None
 
 
 @pytest.mark.wide
-def test_where_no_repair_helps_a_handoff_is_named_once(tui: Tui, plugin: Path) -> None:
-    """The file is sound, so what is refused is in the client's memory alone."""
+def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) -> None:
+    """The file is sound, so only the client's memory contains the refused content."""
     refuse(tui, plugin, BYTES, UNCHANGED)
     tui.wait_for(HELP)
     tui.submit("hello again DELTA")
@@ -177,21 +176,23 @@ def test_where_no_repair_helps_a_handoff_is_named_once(tui: Tui, plugin: Path) -
 
 
 @pytest.mark.wide
-def test_other_errors_ask_nothing(tui: Tui, plugin: Path) -> None:
-    """Though the session is damaged: the error is not about that."""
+def test_other_errors_offer_no_repair(tui: Tui, plugin: Path) -> None:
+    """The session is damaged, but the error has another cause."""
     refuse(tui, plugin, UNSIGNED, "max_tokens: 99999 > 64000")
     assert_nothing_asked(tui)
 
 
 @pytest.mark.wide
-def test_an_engine_that_fails_leaves_the_session(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+def test_a_failing_engine_leaves_the_session_unchanged(
+    tui: Tui, plugin: Path, tmp_path: Path
+) -> None:
     """The user requested nothing, so there is no message."""
     refuse(tui, plugin, UNSIGNED, UNCHANGED, engine(tmp_path, "sys.exit('the engine is ill')"))
     assert_nothing_asked(tui)
     assert "the engine is ill" not in tui.text()
 
 
-def test_print_mode_is_left_alone(
+def test_print_mode_offers_no_repair(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
     """There is no user to answer."""

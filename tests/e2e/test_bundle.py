@@ -1,4 +1,4 @@
-"""A bundle, made on one machine and imported on another: the real client continues there with what it was sent here."""
+"""A bundle made on one machine and imported on another: the real client continues there with the same contents."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ _REMINDER = re.compile(r"[<\u2039]system-reminder>.*?[<\u2039]/system-reminder>"
 
 
 def request_blocks(request: dict[str, Any]) -> list[tuple[str, str]]:
-    """Every block of a request's conversation, without what the client adds by itself and what an import says first.
+    """Return every block of a request's conversation, without the client's own additions and the import's remark.
 
-    Nor thinking: client 2.1.329 sends it only to the model that it is from, and an import names none.
+    Thinking is left out: client 2.1.329 sends it only to the model that it is from, and an
+    import names none.
     """
     return [
         (m["role"], json.dumps(block))
@@ -87,7 +88,7 @@ def pack_sessions(sessions: list[Path], home: ClientHome) -> bytes:
 
 
 def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[ImportedSession]:
-    """A bundle imported on the other machine."""
+    """Import a bundle on the other machine."""
     path = elsewhere.root / "x.bundle.json"
     path.write_bytes(bundle)
     folder = os.path.realpath(elsewhere.cwd)
@@ -101,10 +102,10 @@ def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Import
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
-def test_it_continues_elsewhere(
+def test_a_bundle_continues_on_another_machine(
     name: str, client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
 ) -> None:
-    """A session and its fork, whole: the same ids, the same requests, the same lineage."""
+    """A session and its fork keep their ids, requests and lineage."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
     child = write_child(fork.plan_fork(locate.session_file(str(root)), home.where), home.where)
     bundle = pack_sessions([root, Path(child.file)], home)
@@ -121,10 +122,10 @@ def test_it_continues_elsewhere(
     ]
 
 
-def test_its_conversation_alone(
+def test_an_imported_conversation_is_sent_with_a_remark(
     every_client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
 ) -> None:
-    """The messages, after a remark that nobody verified them."""
+    """The remark states that nobody verified the messages."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
     bundle = pack_sessions([root], home)
     before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
@@ -134,10 +135,10 @@ def test_its_conversation_alone(
     assert request_blocks(request) == before
 
 
-def test_the_picker_shows_it(
+def test_the_client_lists_an_imported_session(
     client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
 ) -> None:
-    """The client's own list in the new folder has it, and one can continue."""
+    """The user can continue it from the client's own list in the new folder."""
     root = home.install_session(corpus() / SAMPLE[1], str(uuid.uuid4()), set_cwd=True)
     (came,) = brought(pack_sessions([root], home), elsewhere, whole=True)
     with Tui(client, elsewhere, api) as tui:

@@ -1,4 +1,4 @@
-"""The chooser with the real client: typed into, chosen from, and the client continues in that session."""
+"""The chooser with the real client: a session is found and chosen, and the client continues it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READY = f"^─{{20,}}.*\n{PROMPT_SIGN}"
 
 @pytest.fixture
 def project(home: ClientHome, client: ClientVersion) -> Path:
-    """A project with two sessions, and a folder with the client as ``claude``."""
+    """Write a project with two sessions, and a folder with the client as ``claude``."""
     for number, title in ((1, "Fix the parser"), (2, "Write the docs")):
         rows = [
             *conversation(2, session_id=session_id(number), prefix=f"s{number}-"),
@@ -50,7 +50,7 @@ def project(home: ClientHome, client: ClientVersion) -> Path:
 def screen_of(
     home: ClientHome, api: MockApi, *words: str, cwd: Path | None = None, **size: int
 ) -> Screen:
-    """A terminal on which ``resume-hooks`` runs with these words, in the home of the client."""
+    """Return a terminal on which ``resume-hooks`` runs with these words, in the home of the client."""
     path = f"{home.root}/bin:{os.environ.get('PATH', os.defpath)}"
     environ = home.env(api.client_env() | {"PATH": path, "PYTHON": sys.executable})
     return Screen(words, folder=cwd or home.cwd, environ=environ, notes=home.root / "notes", **size)
@@ -62,10 +62,10 @@ def last_request(api: MockApi) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("size", one_in(2, [(60, 16), (120, 50)]))
-def test_type_choose_and_the_client_continues(
+def test_the_client_continues_the_chosen_session(
     home: ClientHome, api: MockApi, project: Path, size: tuple[int, int]
 ) -> None:
-    """From another folder, among all projects: the client is in the session's own, and sends its messages."""
+    """From another folder, among all projects: the client starts in the session's own folder and sends its messages."""
     elsewhere = home.root / "elsewhere"
     elsewhere.mkdir()
     columns, rows = size
@@ -90,8 +90,8 @@ def test_type_choose_and_the_client_continues(
     assert [path.stem for path in home.sessions()][-1] == session_id(2)
 
 
-def test_a_fork_first(home: ClientHome, api: MockApi, project: Path) -> None:
-    """The client continues in the fork, and the session that was forked stays as it was."""
+def test_the_client_continues_in_a_fork(home: ClientHome, api: MockApi, project: Path) -> None:
+    """The forked session does not change."""
     before = {path: path.read_bytes() for path in home.sessions()}
     with screen_of(home, api, "resume", "Fix the parser", "--fork") as screen:
         screen.wait_for(READY, 60)
@@ -109,10 +109,10 @@ def test_a_fork_first(home: ClientHome, api: MockApi, project: Path) -> None:
     assert len(home.sessions()) == 3
 
 
-def test_a_compaction_undone(home: ClientHome, api: MockApi, project: Path) -> None:
-    """Ctrl+B: where there is none it says so and stays.
+def test_the_chooser_undoes_a_compaction(home: ClientHome, api: MockApi, project: Path) -> None:
+    """The client continues with the messages before it.
 
-    Else the client continues in what stood before it.
+    Without a compaction, Ctrl+B reports that and does nothing.
     """
     own = session_id(3)
     rows = [
@@ -155,8 +155,10 @@ def test_a_compaction_undone(home: ClientHome, api: MockApi, project: Path) -> N
     assert (path.read_bytes(), len(home.sessions())) == (before, 4)
 
 
-def test_a_folder_that_is_gone(home: ClientHome, api: MockApi, project: Path) -> None:
-    """Re-homed into the current folder, the conversation continues there."""
+def test_a_session_of_a_missing_folder_is_rehomed(
+    home: ClientHome, api: MockApi, project: Path
+) -> None:
+    """The conversation continues in the current folder."""
     gone = home.root / "gone"
     rows = [{**row, "cwd": str(gone)} for row in conversation(2, session_id=session_id(9))]
     folder = (

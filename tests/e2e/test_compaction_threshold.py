@@ -31,13 +31,13 @@ TRIM = {"RESUME_HOOKS_COMPACTION": "trim@60k"}
 
 @pytest.fixture
 def small(home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """The newest client on a terminal of 80 x 24."""
+    """Return the newest client on a terminal of 80 x 24."""
     with Tui(find_client(NEWEST), home, api, columns=80, rows=24) as terminal:
         yield terminal
 
 
 def boundaries(session: Path) -> list[int]:
-    """The turns that were typed before each compaction."""
+    """Return the turns that were typed before each compaction."""
     found, turns = [], 0
     for node in scan_transcript(str(session)).nodes:
         turns += node.prompt and not node.copied
@@ -48,9 +48,9 @@ def boundaries(session: Path) -> list[int]:
 def assert_read_back(
     home: ClientHome, server: ForkServer, session: Path, request: Request, originals: dict[str, str]
 ) -> int:
-    """Each reference in a request prints a record, for an output that one whole.
+    """Check that each reference in a request prints a record that contains the whole output.
 
-    How many those are.
+    Returns their number.
     """
     outputs_of = {
         named[1]: originals[call]
@@ -76,7 +76,7 @@ def assert_read_back(
 
 
 @pytest.mark.parametrize("chosen", one_in(2, ["trim", "handoff"]))
-def test_made_smaller_when_the_turn_has_ended(
+def test_the_session_is_made_smaller_after_the_turn(
     small: Tui, plugin: Path, parent: Path, fork_server: ForkServer, chosen: str
 ) -> None:
     """One line reports it; no request is sent for it, and every client resumes the running client's context."""
@@ -103,7 +103,7 @@ def test_made_smaller_when_the_turn_has_ended(
 
 
 class Growing:
-    """Turns of one call each; the usage that the API counts is that of what it was sent."""
+    """Turns of one call each; the API counts the usage of the content that it received."""
 
     def __init__(self, api: MockApi) -> None:
         self.api, self.count = api, 0
@@ -120,10 +120,12 @@ class Growing:
 
 
 @pytest.mark.wide
-def test_sixty_turns_over_the_line(tui: Tui, plugin: Path, fork_server: ForkServer) -> None:
-    """Never again within five turns, never where less than a fifth goes.
+def test_sixty_turns_above_the_threshold_compact_rarely(
+    tui: Tui, plugin: Path, fork_server: ForkServer
+) -> None:
+    """A compaction never follows another within five turns, and never if it saves less than a fifth.
 
-    Outputs read back whole.
+    Outputs can be read back whole.
     """
     tui.api.script = Growing(tui.api)
     tui.start(
@@ -148,7 +150,7 @@ def test_sixty_turns_over_the_line(tui: Tui, plugin: Path, fork_server: ForkServ
     assert assert_read_back(tui.home, fork_server, session, requests[-1], originals) > 40
 
 
-def test_who_writes_is_not_disturbed(tui: Tui, plugin: Path, parent: Path) -> None:
+def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, parent: Path) -> None:
     """A hanging or refused turn is not disturbed either: the compaction follows the next turn with an empty box."""
     begin(tui, plugin, TRIM)
     tui.api.usage = FULL

@@ -1,4 +1,4 @@
-"""``>rollover`` with the real client on both sides: as the one that is typed into, and as the headless model's."""
+"""``>rollover`` with the real client on both sides: as the user's client and as the headless model's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_headless(request: Request) -> bool:
 
 
 def summarising(request: Request) -> Reply | None:
-    """A model that fills in a requested schema, and otherwise answers that it is done."""
+    """Return a model that fills in a requested schema, and otherwise answers that it is done."""
     if not is_headless(request):
         return None
     answered = any(message["role"] == "assistant" for message in request["messages"])
@@ -41,7 +41,7 @@ def summarising(request: Request) -> Reply | None:
 
 
 def on_path(client: ClientVersion, folder: Path) -> dict[str, str]:
-    """The environment in which ``claude`` is that very client."""
+    """Return the environment in which ``claude`` is that client."""
     folder.mkdir()
     program = folder / "claude"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(client.command)} "$@"\n')
@@ -49,16 +49,14 @@ def on_path(client: ClientVersion, folder: Path) -> dict[str, str]:
     return ENGINE | {"PATH": f"{folder}:{os.environ['PATH']}"}
 
 
-def test_print_mode(
+def test_print_mode_rollover_contains_the_summary(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, tmp_path: Path
 ) -> None:
     """The summary is in the child and in its request.
 
-    The run that wrote it knew nothing but the material.
-
-    No request for the prompt itself, no tool, no hook, no memory, no file that the transcript
-    mentions, no session. Where no client is on PATH the one that runs us is asked; the oldest does
-    not say that it runs.
+    The run that wrote it received only the material. No request was sent for the prompt itself,
+    and no tool, hook, memory, mentioned file or session was used. Without a client on PATH the
+    calling client is asked; the oldest client does not report that it runs.
     """
     env = (
         on_path(every_client, tmp_path / "bin")
@@ -123,10 +121,12 @@ def test_print_mode(
 
 
 @pytest.mark.wide
-def test_esc_then_paste(tui: Tui, plugin: Path, xserver: XServer, tmp_path: Path) -> None:
+def test_esc_keeps_the_digest_child(
+    tui: Tui, plugin: Path, xserver: XServer, tmp_path: Path
+) -> None:
     """Esc while the model reads leaves the digest child.
 
-    Asked for again, the pasted child contains the summary.
+    After another request, the pasted child contains the summary.
     """
     tui.start(
         plugin_dir=plugin,

@@ -63,19 +63,19 @@ def resumes_as_a_fresh_child(
 
 
 @pytest.mark.parametrize("name", one_in(3, SAMPLE))
-def test_a_sample_on_the_newest_client(
+def test_five_children_resume_in_the_newest_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Five sessions: an image of an old client, a compaction, damage, a call without an answer, the largest."""
+    """They are an image of an old client, a compaction, damage, a call without an answer, and the largest session."""
     resumes_as_a_fresh_child(_there(name), client, home, api)
 
 
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
-def test_every_session_on_every_client(
+def test_every_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The whole corpus on every client."""
+    """This covers the whole corpus."""
     resumes_as_a_fresh_child(_there(name), every_client, home, api)
 
 

@@ -1,4 +1,4 @@
-"""The cost card and the notice as a user meets them: typed, and shown at the end of a turn."""
+"""The cost card and the notice of a full context in the real client."""
 
 from __future__ import annotations
 
@@ -34,15 +34,13 @@ def turns(tui: Tui, *numbers: int) -> int:
     return tui.text().count(SAID)
 
 
-def test_one_line_reports_once_that_it_fills_up(
+def test_the_notice_of_a_full_context_appears_once(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Not below the level; above it at the end of the turn that finds it written down.
+    """It appears at the end of the first turn that reads a level above the limit in the transcript.
 
-    Then no more. No model reads it.
-
-    On the newest client, whose transcript keeps the line, the session is resumed once more after
-    that.
+    No model reads it. On the newest client, whose transcript keeps the line, the session is
+    resumed once more after that.
     """
     without_module(plugin)  # which shows a band instead
     records = conversation(1, session_id=SESSION)
@@ -63,7 +61,7 @@ def test_one_line_reports_once_that_it_fills_up(
 
 
 @pytest.mark.wide
-def test_print_mode_is_not_told(
+def test_print_mode_shows_no_notice(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
     """There is no user; the line is kept for the next resume of the session."""

@@ -1,4 +1,4 @@
-"""The edition without hooks on prompts, as ``make release`` builds it, in the real client."""
+"""The edition without hooks on prompts in the real client, as ``make release`` builds it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def edition(tmp_path: Path) -> Path:
     return tmp_path / "edition"
 
 
-def test_it_installs_by_the_line_of_its_readme(
+def test_the_edition_installs_by_the_line_of_its_readme(
     client: ClientVersion, home: ClientHome, api: MockApi, edition: Path
 ) -> None:
-    """Valid by the directory's rules; the client's copy is small; a trigger is a plain prompt."""
+    """It is valid by the directory's rules, the client's copy is small, and a trigger is a plain prompt."""
     assert "Validation passed" in claude(
         client, home, api, "plugin", "validate", "--strict", "--profile", "directory", str(edition)
     )
@@ -44,11 +44,11 @@ def test_it_installs_by_the_line_of_its_readme(
     assert children(home, session) == []
 
 
-def test_its_commands_answer(tui: Tui, edition: Path, parent: Path) -> None:
-    """``/trim`` asks, ``/search`` finds, ``/handoff`` opens the fresh session with its step in the box.
+def test_the_commands_of_the_edition_answer(tui: Tui, edition: Path, parent: Path) -> None:
+    """``/trim`` asks, ``/search`` finds, and ``/handoff`` opens the fresh session with its step in the box.
 
-    A search of the model's asks by the client's own question; after a yes it reads the answer.
-    Headless it is refused.
+    A search by the model needs the user's permission; then the model reads the answer. Without
+    a screen it is refused.
     """
     begin(tui, edition)
     tui.submit("/trim")

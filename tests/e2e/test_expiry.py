@@ -1,4 +1,4 @@
-"""The client's own cleanup, run for real: what it deletes is kept before that, readable where it is, and comes back."""
+"""The client's own cleanup in reality: we archive sessions before it deletes them, and can restore them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def age(seconds: float, *paths: Path) -> None:
 def test_cleaned_up_sessions_are_archived(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Ancestors are no longer in their folder; lineage, search, read and untrim work. One is restored."""
+    """Lineage, search, read and untrim still work without the ancestors in their folder. One is restored."""
     folder = home.project_folder
     root = Path(write_session(folder, session_id(1), worked(home, session_id(1), "a", WORD)))
     files = with_files(home, root)
@@ -151,10 +151,10 @@ def test_cleaned_up_sessions_are_archived(
     assert WORD in message_texts_of_request(api.main_requests()[-1])
 
 
-def test_a_start_states_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None:
-    """Of what goes within seven days.
+def test_a_start_announces_copies_of_expiring_sessions(tui: Tui, plugin: Path) -> None:
+    """The line counts the sessions that expire within seven days.
 
-    Nothing is asked, what is typed is sent whole, the next start is silent.
+    No question appears, a typed prompt is sent whole, and the next start is silent.
     """
     home, where = tui.home, tui.home.where
     soon = Path(
@@ -218,10 +218,8 @@ def test_an_older_client_archives_expiring_sessions(
 
 
 @pytest.mark.parametrize("folder_too", one_in(2, [True, False]))
-def test_a_session_that_vanishes_early_is_restored(
-    tui: Tui, plugin: Path, folder_too: bool
-) -> None:
-    """A session of an hour ago with its output, and the open one. After a deletion the next start archives both."""
+def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too: bool) -> None:
+    """The session is an hour old and has an output. After a deletion the next start archives it and the open one."""
     home, where = tui.home, tui.home.where
     run_print(tui.version, home, tui.api, f"remember {WORD}", plugin_dir=plugin, extra_env=ENGINE)
     (early,) = home.sessions()

@@ -1,8 +1,8 @@
-"""Forks of real sessions in the real client: what is sent of one is what the client sends of its parent, whole or cut.
+"""Forks of real sessions in the real client send the same as their parents, whole or cut.
 
-The measure is what the newest client sends when it resumes the parent itself, with
-``--resume-session-at`` for a cut. A sample runs every time; thirty sessions on all clients by
-``make test-all``.
+The reference is the request of the newest client that resumes the parent itself, with
+``--resume-session-at`` for a cut. A sample runs every time; ``make test-all`` runs thirty sessions
+on all clients.
 """
 
 from __future__ import annotations
@@ -254,22 +254,26 @@ def forks_well(name: str, versions: Sequence[str], home: ClientHome, api: MockAp
 
 
 @pytest.mark.parametrize("name", one_in(4, SAMPLE))
-def test_a_sample(name: str, home: ClientHome, api: MockApi) -> None:
+def test_forks_of_a_sample_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     """Four sessions on the newest client, one on the oldest too, whole and at two random places each."""
     forks_well(name, (OLDEST, NEWEST) if name == ON_THE_OLDEST else (NEWEST,), home, api)
 
 
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", THIRTY + [name for name in SAMPLE if name not in THIRTY])
-def test_thirty_sessions_on_every_client(name: str, home: ClientHome, api: MockApi) -> None:
-    """Thirty sessions of the corpus and the sample on every client, whole and at two random places each."""
+def test_forks_of_thirty_sessions_send_the_same_on_every_client(
+    name: str, home: ClientHome, api: MockApi
+) -> None:
+    """Thirty sessions of the corpus and the sample, whole and at two random places each."""
     forks_well(name, VERSIONS, home, api)
 
 
 @pytest.mark.parametrize(
     "name", [SAMPLE[1], "entireio__cli/8ef64fdd-df8c-41f2-ac32-d9471671f062.jsonl"]
 )
-def test_a_compaction_undone(name: str, home: ClientHome, api: MockApi) -> None:
+def test_a_fork_before_a_compaction_sends_the_old_messages(
+    name: str, home: ClientHome, api: MockApi
+) -> None:
     """The fork sends the same as the file without the lines of its last compaction."""
     parent = installed(home, name)
     before = parent.read_bytes()
@@ -312,13 +316,10 @@ def branched(name: str) -> bytes:
     return session_bytes({**row, "sessionId": name} for row in rows)
 
 
-def test_difference_on_a_left_branch(
+def test_a_fork_can_resume_an_abandoned_branch(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client's own ``--resume-session-at`` knows no record that is not loaded.
-
-    A fork there resumes that branch.
-    """
+    """The client's own ``--resume-session-at`` knows only records that it loads."""
     parent = home.install_session(branched(SESSION), SESSION)
     copy = home.install_session(branched(session_id(2)), session_id(2))
     done = run_print(
@@ -340,13 +341,10 @@ def test_difference_on_a_left_branch(
     assert texts == ["first", "done", "LEFT", "left"]
 
 
-def test_difference_behind_a_call(
+def test_a_fork_after_a_call_keeps_its_result(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client cuts a call from its result and makes up for that.
-
-    A fork takes the result along.
-    """
+    """The client separates a call from its result and adds a replacement."""
     parent = home.install_session(branched(SESSION), SESSION)
     copy = home.install_session(branched(session_id(2)), session_id(2))
     theirs = resume_request(

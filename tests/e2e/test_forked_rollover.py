@@ -1,4 +1,4 @@
-"""``/rollover`` in a client whose cache is warm: its own model sums up, behind the very request that was sent last."""
+"""``/rollover`` in a client with a warm cache: its own model writes the summary after the last request."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ def unmarked(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("size", one_in(2, [(80, 24), None]))
-def test_the_last_request_goes_again(
+def test_a_rollover_extends_the_last_request(
     modern: Tui, plugin: Path, tmp_path: Path, size: tuple[int, int] | None
 ) -> None:
-    """With its answer, the cache's mark and our prompt behind it, and no other.
+    """The request has the last answer, the cache's mark and our prompt after the last request's contents.
 
-    What it took is reported as reported.
+    There is no other request, and its usage is reported.
     """
     if size:
         modern.columns, modern.rows = size
@@ -163,13 +163,13 @@ def turn(tui: Tui, usage: Usage = WARM) -> None:
     ],
     ids=["refused, then a tool-call", "empty", "prose"],
 )
-def test_without_an_answer_the_headless_model_is_asked(
+def test_a_rollover_without_an_answer_asks_the_headless_model(
     tui: Tui, plugin: Path, tmp_path: Path, rounds: dict[str, list[Reply]]
 ) -> None:
-    """For the same child, and why is reported; no tool runs.
+    """The same child gets the summary, and the reason is reported; no tool runs.
 
-    A session that was resumed has nothing to send again: its cache may be warm, but the client
-    keeps no request of it.
+    A resumed session has no last request: its cache may be warm, but the client keeps no
+    request of it.
     """
     session = begin(tui, plugin, tmp_path)
     for shown, replies in rounds.items():
@@ -193,10 +193,12 @@ def test_without_an_answer_the_headless_model_is_asked(
     assert b"summary by claude-haiku" in child.read_bytes()
 
 
-def test_another_model_is_asked_where_it_costs_less(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """Where the session's model has no cache, chosen since or none is kept.
+def test_a_rollover_asks_another_model_if_it_costs_less(
+    tui: Tui, plugin: Path, tmp_path: Path
+) -> None:
+    """The session's model has no cache, because it was chosen since or none is kept.
 
-    And one that the user named.
+    A model that the user named is asked too.
     """
     session = begin(tui, plugin, tmp_path)
     for why in ("switched", "cold", "named"):
@@ -219,13 +221,10 @@ def test_another_model_is_asked_where_it_costs_less(tui: Tui, plugin: Path, tmp_
         assert all(map(is_headless, tui.api.main_requests())), why
 
 
-def test_esc_leaves_the_digest_and_the_same_asks_again(
-    tui: Tui, plugin: Path, tmp_path: Path
-) -> None:
-    """For the child that is there; what came too late is in none.
+def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+    """The child has the digest until then, and a late answer is in no child.
 
-    What comes back is bounded and contains no secret, however long a model talks, and whatever it
-    quotes.
+    The summary is bounded and has no secret, whatever the model writes or quotes.
     """
     parent = begin(tui, plugin, tmp_path)
     tui.api.script = saying([120.0, ANSWER.replace("BETA", "LATE")])

@@ -1,4 +1,4 @@
-"""The harness itself: what reaches the mock, what is on the screen, and what is left when a test ends."""
+"""The harness itself: requests at the mock, text on the screen, and processes after a test."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def last_words(session: Path) -> str:
     return str(texts[-1][:40])
 
 
-def test_nothing_of_the_real_home_is_used(
+def test_a_client_gets_only_path_from_the_environment(
     home: ClientHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client gets only PATH from the test run's environment."""
+    """A client uses nothing of the real home."""
     monkeypatch.setenv("CLAUDE_CODE_CHILD_SESSION", "1")
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setenv("HOME", "/real/home")
@@ -52,8 +52,8 @@ def test_nothing_of_the_real_home_is_used(
     assert given["EXTRA"] == "given"
 
 
-def test_nothing_gets_past_the_mock(home: ClientHome, api: MockApi) -> None:
-    """The mock is the client's proxy, and refuses every connection except those to the API."""
+def test_the_mock_refuses_connections_to_other_hosts(home: ClientHome, api: MockApi) -> None:
+    """The mock is the client's proxy and allows connections only to the API."""
     command = [
         sys.executable,
         "-c",
@@ -80,10 +80,10 @@ def test_resume_sends_the_history(
 
 
 @pytest.mark.wide
-def test_closed_tui_leaves_no_process(
+def test_a_closed_tui_leaves_no_process(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """After the `with` block, failed or not, no process of that home runs."""
+    """No process of that home runs after the `with` block, failed or not."""
     with (
         pytest.raises(AssertionError, match="never on the screen"),
         Tui(client, home, api).start() as screen,
@@ -93,10 +93,10 @@ def test_closed_tui_leaves_no_process(
     assert pids_with(f"HOME={home.root}") == []
 
 
-def test_mock_answers_other_requests(api: MockApi) -> None:
-    """HEAD, a token count and a whole (unstreamed) message are answered.
+def test_the_mock_answers_other_requests(api: MockApi) -> None:
+    """It answers HEAD, a token count and a whole (unstreamed) message.
 
-    Errands leave the script alone.
+    Requests that are no turns use no reply of the script.
     """
     api.script = ["for the turn"]
     assert send(api, "HEAD", "/") == b""
@@ -111,7 +111,7 @@ def test_mock_answers_other_requests(api: MockApi) -> None:
     assert api.main_requests() == [TURN]
 
 
-def test_leaving_the_mock_cuts_a_delay_short() -> None:
+def test_closing_the_mock_ends_a_delayed_reply() -> None:
     """A delayed reply does not delay the end of the test."""
     began = time.monotonic()
     with MockApi([LONG]) as api:
@@ -140,7 +140,7 @@ def send(api: MockApi, method: str, path: str, body: Request | None = None) -> b
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_a_registry_that_does_not_answer_is_asked_once(tmp_path: Path, answers: bool) -> None:
+def test_an_unreachable_registry_is_asked_once(tmp_path: Path, answers: bool) -> None:
     """A line names the requested package; without an answer no other registry is tried."""
     npm = tmp_path / "bin" / "npm"
     npm.parent.mkdir()

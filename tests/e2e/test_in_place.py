@@ -1,4 +1,4 @@
-"""A trim in place: the running client continues without the bulk, and every client that resumes the session agrees."""
+"""A trim in place: the running client and every later client continue with the smaller context."""
 
 from __future__ import annotations
 
@@ -158,13 +158,11 @@ def go_on(tui: Tui) -> Request:
     return live
 
 
-def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
-    """Chosen in the dialog it is done without a request.
+def test_a_trim_in_place_needs_no_request(modern: Tui, plugin: Path, parent: Path) -> None:
+    """The user chooses it in the dialog.
 
-    The file has what was there before, byte for byte.
-
-    Results are what they are in a trimmed copy, prompts what they were, and every client resumes
-    the same.
+    The file keeps its earlier content byte for byte. Results are equal to those of a trimmed
+    copy, prompts are unchanged, and every client resumes the same.
     """
     before = parent.read_bytes()
     where = modern.home.where
@@ -224,7 +222,7 @@ def worked(tui: Tui, *steps: int) -> None:
         tui.wait_idle()
 
 
-def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> None:
+def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path) -> None:
     """Summaries stay, each typed turn counts once, and an untrim restores all trimmed contents."""
     tui.api.usage = BELOW
     tui.start((*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET)
@@ -282,8 +280,8 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
 
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
-def test_every_session_is_read_alike(tui: Tui, plugin: Path, name: str) -> None:
-    """It is trimmed in place in the running client, or a reason is given; then nothing is written or sent."""
+def test_real_sessions_are_trimmed_in_place_or_refused(tui: Tui, plugin: Path, name: str) -> None:
+    """A refusal gives a reason, and writes or sends nothing."""
     session = tui.home.install_session(corpus() / name, PARENT, set_cwd=True)
     begin(tui, plugin)
     before = session.read_bytes()

@@ -1,6 +1,6 @@
-"""Our commands inside the client: a handoff is one line typed, a trim one question answered.
+"""Our commands inside the client: a handoff needs one typed line, a trim one answered question.
 
-No request, no paste.
+Neither needs a request or a paste.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ def engine(tmp_path: Path, module: str) -> dict[str, str]:
     return {"RESUME_HOOKS_PYTHON": str(path)}
 
 
-def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
-    """The child is on the screen, the next step without its size in the box, unsent.
+def test_a_handoff_needs_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
+    """The child is on the screen, and the next step is in the box, unsent and without its size.
 
-    The next request contains both. One of our commands typed behind the step is not sent to the model.
-
-    The prefixed command does it once: the classic hook is not asked. With ``--new-task`` the
-    request has the files of the work, and neither its goal nor its last words.
+    The next request contains both. One of our commands typed after the step is not sent to the
+    model. The prefixed command hands off once: the classic hook is not asked. With
+    ``--new-task`` the request has the files of the work, but neither its goal nor its last
+    words.
     """
     before = parent.read_bytes()
     begin(modern, plugin)
@@ -149,10 +149,10 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
 def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """What was typed meanwhile is in the box again, behind the next step.
+    """The draft is in the box again, after the next step.
 
-    Typed while the model works it runs at the turn's end: nothing is cut off, and the answer is in
-    the digest. What was typed behind the command is not a request of the old session.
+    A handoff that is typed while the model works runs at the turn's end: the answer is complete
+    and in the digest. Text that was typed after the command is no request of the old session.
     """
     begin(tui, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     tui.submit("/handoff step one")
@@ -181,8 +181,10 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     assert len(tui.api.main_requests()) == 1
 
 
-def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent: Path) -> None:
-    """Texts are shown at once, and never reach the model; not now leaves everything as it is.
+def test_trim_untrim_and_reading_commands_answer_directly(
+    modern: Tui, plugin: Path, parent: Path
+) -> None:
+    """Texts are shown immediately and never reach the model; "not now" changes nothing.
 
     The first answer makes the copy and opens it, and so does an untrim of that.
     """
@@ -236,15 +238,11 @@ def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent
     assert wait_until(lambda: "now go on GAMMA" in whole.read_text())
 
 
-def test_esc_ends_a_rollover_which_can_be_requested_again(
-    tui: Tui, plugin: Path, parent: Path
-) -> None:
-    """Nothing is opened, nobody continues asking.
+def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, parent: Path) -> None:
+    """Esc opens nothing, and ends the run of the model.
 
-    The same command asks again: a line says what is waited for.
-
-    Then the same child is there with the summary. No client is on PATH: the one that runs us is
-    started.
+    The same command asks again: a line reports the wait, and then the same child has the
+    summary. No client is on PATH, so the calling client is started.
     """
     begin(tui, plugin, {"PATH": "/usr/bin:/bin"})
     tui.api.script = [Refusal(400, "no")] * 3
@@ -287,10 +285,10 @@ def test_a_rollover_whose_summary_fails_is_marked(
     assert len(children(tui.home, parent)) == 1
 
 
-def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
-    """Of what came after the mark only the report is in the child, which is there at once.
+def test_a_rewind_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Path) -> None:
+    """The child opens immediately.
 
-    Though the client shows Markdown, a goal with its signs stays whole.
+    A goal with Markdown signs stays whole, although the client shows Markdown.
     """
     begin(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})  # nothing is asked about archived copies
     tui.submit("/mark try *.py and `*.txt`")
@@ -332,10 +330,9 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
 def test_a_failure_is_reported_and_the_session_continues(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, failures: dict[str, str]
 ) -> None:
-    """One line, which the model never reads, and the next prompt is sent as ever.
+    """The model never reads the line, and the next prompt is sent as usual.
 
-    To a prefixed command that the module gets no answer for, the classic hook gives the one of
-    older clients.
+    The classic hook answers a prefixed command that the module gets no answer for.
     """
     does = tmp_path / "does.py"
     begin(tui, plugin, engine(tmp_path, f"exec(open({str(does)!r}).read())"))
@@ -361,7 +358,7 @@ def test_a_failure_is_reported_and_the_session_continues(
 
 
 @pytest.mark.wide
-def test_a_name_that_the_user_has_taken_stays_theirs(tui: Tui, plugin: Path, parent: Path) -> None:
+def test_the_user_s_command_keeps_its_name(tui: Tui, plugin: Path, parent: Path) -> None:
     """Our prefixed command and all other commands exist anyway."""
     own = tui.home.config / "commands"
     own.mkdir()
@@ -376,10 +373,10 @@ def test_a_name_that_the_user_has_taken_stays_theirs(tui: Tui, plugin: Path, par
     assert len(children(tui.home, parent)) == 1
 
 
-def test_the_models_shell_is_not_answered(
+def test_the_engine_refuses_the_model_s_shell(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """Called in every way that a transcript could teach, with all its variables at hand, the engine makes nothing."""
+    """It makes nothing, however a transcript might teach to call it and with all its variables set."""
     event = json.dumps({"command": "handoff", "args": "x", "screen": True, "session_id": PARENT})
     ask = f"sh '{plugin}/hooks/engine' --module"
     listed = '{"pid": %s, "procStart": "%s"}'
@@ -403,10 +400,10 @@ def test_the_models_shell_is_not_answered(
     assert children(home, parent) == []
 
 
-def test_print_mode_shows_todays_card(
+def test_print_mode_makes_the_child_without_a_question(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """There is no user to ask: the child, and the line that opens it."""
+    """There is no user to ask; the answer has the child and the line that opens it."""
     done = run_print(
         client, home, api, "/handoff 4k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET
     )
@@ -424,10 +421,10 @@ def test_print_mode_shows_todays_card(
 
 
 @pytest.mark.parametrize("off", one_in(2, ["--safe-mode", "disableAllHooks"]))
-def test_switched_off_it_is_not_there(
+def test_disabled_hooks_run_none_of_our_code(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, off: str
 ) -> None:
-    """If the client runs no hooks, none of our code runs, and prompts pass."""
+    """Prompts pass."""
     if off == "disableAllHooks":
         home.write_settings({"disableAllHooks": True})
     args = [off] if off.startswith("-") else []
@@ -438,8 +435,10 @@ def test_switched_off_it_is_not_there(
     assert children(home, parent) == []
 
 
-def test_the_clients_own_tests_of_it(client: ClientVersion, home: ClientHome, plugin: Path) -> None:
-    """``claude plugin test``: a stand-in engine's answers in a module's environment, without a session."""
+def test_the_client_s_own_plugin_tests_pass(
+    client: ClientVersion, home: ClientHome, plugin: Path
+) -> None:
+    """``claude plugin test`` uses a stand-in engine's answers in a module's environment, without a session."""
     shutil.copytree(Path(__file__).parent / "module", plugin / "tests")
     done = subprocess.run(
         [*client.command, "plugin", "test", str(plugin)],
@@ -449,10 +448,10 @@ def test_the_clients_own_tests_of_it(client: ClientVersion, home: ClientHome, pl
     assert re.search(r"^ *[1-9]\d* pass\n *0 fail", done.stdout + done.stderr, re.MULTILINE)
 
 
-def test_the_modules_events_and_calls(
+def test_the_module_uses_only_the_pinned_events_and_calls(
     client: ClientVersion, home: ClientHome, plugin: Path
 ) -> None:
-    """They are valid by the directory's rules and equal to the pinned list: no network, files or prompts."""
+    """They are valid by the directory's rules: no network, files or prompts."""
     done = subprocess.run(
         [*client.command, "plugin", "validate", "--strict", "--profile", "directory", str(plugin)],
         env=home.env(), capture_output=True, encoding="utf-8", check=False, timeout=60,

@@ -1,4 +1,4 @@
-"""The module against the newest client's own declarations of what it may call, as that client writes them."""
+"""The module's calls of the client, checked against the newest client's own declarations."""
 
 from __future__ import annotations
 

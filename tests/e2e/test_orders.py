@@ -1,4 +1,4 @@
-"""Whatever is done to a session, in whatever order: each typed turn counts once, and what was trimmed comes back."""
+"""Actions on a session in any order: each typed turn counts once, and an untrim restores trimmed contents."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Played:
 
 @pytest.mark.parametrize("seed", one_in(len(SEEDS), SEEDS))
 def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, seed: int) -> None:
-    """By outline, search and digest, over all sessions that came of it.
+    """Outline, search and digest count it, over all sessions derived from the first.
 
     An untrim leaves no placeholder.
     """

@@ -1,4 +1,4 @@
-"""The plugin as a package: valid, installable, cheap, and of use where hooks are switched off."""
+"""The plugin as a package: it is valid, installable and cheap, and works with hooks switched off."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def install(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
 
 
 def test_each_agent_finds_its_manifest() -> None:
-    """Claude Code reads its own folder alone.
+    """Claude Code reads only its own folder.
 
     Codex reads the top level, if that is not a link, before its folder.
     """
@@ -70,12 +70,12 @@ def test_it_installs_by_the_lines_of_readme_and_answers(
     assert len(children(home, home.project_folder / f"{PARENT}.jsonl")) == 1
 
 
-def test_its_options_are_set_as_it_is_installed(
+def test_options_can_be_set_at_installation(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``--config`` of the client's own command.
+    """They are given by ``--config`` of the client's own command.
 
-    Hooks and a shell of the user's alike go by what it stored.
+    Both the hooks and the user's shell use the stored values.
     """
     given = {"vault": "3G", "handoff_sends": "true", "notice_percent": "65", "compaction": "trim"}
     chosen = [f"--config {name}={value}" for name, value in given.items()]
@@ -95,11 +95,11 @@ def test_its_options_are_set_as_it_is_installed(
     assert settings.describe_invalid_settings(home.where) == []
 
 
-def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui, tmp_path: Path) -> None:
-    """The first minute of README, on a session with some work in it.
+def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path) -> None:
+    """It goes through the first minute of the README, on a session with some work in it.
 
-    Its constant cost by the client's projection. Removed while the client is open, it says so, and
-    nothing is made again.
+    The client projects its constant cost. If it is removed while the client is open, it reports
+    that and makes nothing.
     """
     home = tui.home
     install(tui.version, home, tui.api)
@@ -132,7 +132,7 @@ def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui, tmp_path
     assert [path for path in data.rglob("*") if path.is_file()] == []
 
 
-def test_a_slash_command_s_body_leads_to_the_engine_where_hooks_are_off(
+def test_a_slash_command_calls_the_engine_without_hooks(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
     """With ``disableAllHooks`` the body asks the model to run the engine, and its Bash call needs no permission."""
@@ -161,7 +161,7 @@ def test_a_slash_command_s_body_leads_to_the_engine_where_hooks_are_off(
     assert opening.endswith(step)
 
 
-def test_resume_hooks_install_registers_it(
+def test_resume_hooks_install_registers_the_plugin(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """``resume-hooks install`` with claude on PATH enables it in the client's settings; --remove removes it."""
@@ -205,8 +205,8 @@ def test_resume_hooks_install_registers_it(
     assert "resume-hooks" not in claude(client, home, api, "plugin", "marketplace", "list")
 
 
-def test_the_engine_installs_itself_and_meanwhile_the_id_is_copied(tui: Tui, plugin: Path) -> None:
-    """With no engine yet: ``>session`` answers from the standard library, ``>handoff`` says what is missing."""
+def test_the_id_is_copied_while_the_engine_installs_itself(tui: Tui, plugin: Path) -> None:
+    """Without an engine ``>session`` answers from the standard library, and ``>handoff`` reports the missing engine."""
     tui.start(
         plugin_dir=plugin,
         extra_env={"RESUME_HOOKS_CLIPBOARD": "none", "PIP_INDEX_URL": "http://127.0.0.1:9/"},

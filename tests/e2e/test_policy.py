@@ -1,4 +1,4 @@
-"""Under an organization's policy the client compacts by itself: nothing of ours promises what then does not happen."""
+"""An organization's policy makes the client compact by itself, so we promise nothing else."""
 
 from __future__ import annotations
 

@@ -27,13 +27,13 @@ def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     return home.project_folder / f"{PARENT}.jsonl"
 
 
-def test_an_untriggered_prompt_goes_through_unchanged(
+def test_a_prompt_without_a_trigger_passes_unchanged(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """With the plugin loaded, text that only looks like a trigger reaches the model as it was typed.
+    """Text that only looks like a trigger reaches the model as it was typed.
 
-    Which text does is the guard's (tests/hook_scripts/test_guard.py) and the prompt's
-    (tests/hooks).
+    The tests of the guard (tests/hook_scripts/test_guard.py) and of the prompt (tests/hooks)
+    define such text.
     """
     prompt = '{"prompt":">resume"}'
     done = run_print(every_client, home, api, prompt, plugin_dir=plugin, extra_env=ENGINE)
@@ -71,7 +71,7 @@ def test_triggers_are_blocked_in_both_forms(
 def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """``>handoff`` in ``-p``, then ``--resume`` of the child: its request holds the block, the digest and the step."""
+    """``--resume`` of the child of ``>handoff`` in ``-p`` sends the block, the digest and the step."""
     before = parent.read_bytes()
     run_print(
         every_client,
@@ -111,10 +111,10 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
-def test_a_vanished_plugin_folder_lets_prompts_pass(
+def test_prompts_pass_after_the_plugin_folder_vanished(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """A plugin whose files an update took away under the running client blocks nothing."""
+    """An update may remove the plugin's files under the running client."""
     for name in ("guard", "session-start", "session-end", "engine"):
         (plugin / "hooks" / name).unlink()
     done = run_print(every_client, home, api, ">resume", plugin_dir=plugin, extra_env=ENGINE)

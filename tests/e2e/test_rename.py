@@ -1,4 +1,4 @@
-"""Titles, deletes and restores as the real client meets them: its picker, its /resume, its requests."""
+"""Titles, deletions and restores in the real client: in its picker, its /resume and its requests."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def resumed_messages(
     return list(api.main_requests()[-1]["messages"])
 
 
-def test_a_new_title_is_in_the_picker_and_leads_there(
+def test_the_picker_and_resume_know_a_new_title(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Renamed while a client runs: its picker shows the title, ``/resume <title>`` switches to that session."""
+    """A running client's picker shows the title, and ``/resume <title>`` switches to that session."""
     renamed, other = (
         spoken_in(home, number, word, every_client)
         for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
@@ -96,10 +96,10 @@ def test_a_new_title_is_in_the_picker_and_leads_there(
     assert "BETA" not in str(api.main_requests()[-1]["messages"])
 
 
-def test_the_name_above_the_box_is_the_new_one(
+def test_the_screen_shows_the_new_name(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A session that /rename named before: with the title alone its old name would stay on the screen."""
+    """/rename named the session before: with the title alone its old name would stay on the screen."""
     session = spoken_in(home, ONE, "ALPHA", client)
     rename.write_label(rename.plan_title(session, "first name", home.where))
     rename.write_label(rename.plan_title(session, "second name", home.where))
@@ -109,7 +109,7 @@ def test_the_name_above_the_box_is_the_new_one(
         assert "first name" not in tui.text()
 
 
-def test_names_change_nothing_that_is_sent(
+def test_names_do_not_change_requests(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A title, a name and a tag are metadata."""
@@ -120,7 +120,9 @@ def test_names_change_nothing_that_is_sent(
     assert _words(resumed_messages(every_client, home, api, ONE)) == _words(before)
 
 
-def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_a_rename_writes_the_records_of_the_client(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """``/rename`` of the client writes the same two records, byte for byte."""
     with Tui(client, home, api) as tui:
         tui.start()
@@ -143,10 +145,10 @@ def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: Moc
     assert HeadTail(str(path)).agent_name == "the title"
 
 
-def test_a_deleted_session_leaves_the_picker_and_comes_back(
+def test_a_deleted_session_can_be_restored_to_the_picker(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """It is not listed or resumed; restored, it sends the same request as before."""
+    """It is not listed or resumed until it is restored; then it sends the same request as before."""
     session, _ = (
         spoken_in(home, number, word, every_client)
         for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
@@ -174,12 +176,12 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
     assert _words(resumed_messages(every_client, home, api, ONE)) == _words(before)
 
 
-def test_a_restored_old_session_outlives_the_clients_cleanup(
+def test_a_restored_old_session_survives_the_client_s_cleanup(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """One that would have expired long ago is given a week.
+    """A session that would have expired long ago is given a week.
 
-    One that nobody restored is cleaned away next to it.
+    The cleanup deletes another old session that nobody restored.
     """
     session, expired = (
         spoken_in(home, number, word, client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))

@@ -1,4 +1,4 @@
-"""``>search`` as a user meets it: the best hits at no tokens, in ``-p`` and typed into the client, idle and at work."""
+"""``>search`` in the real client shows the best hits without tokens, in ``-p`` and on the screen, idle and at work."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ def test_print_mode_shows_hits_and_asks_no_model(
 
 
 @pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
-def test_typed_into_the_client(tui: Tui, plugin: Path, parent: Path, sign: str) -> None:
-    """A start indexes what nobody searched yet, by the hook that the client does not wait for, and says nothing of it.
+def test_a_search_in_the_client_shows_indexed_hits(
+    tui: Tui, plugin: Path, parent: Path, sign: str
+) -> None:
+    """A start indexes new sessions silently, by the hook that the client does not wait for.
 
-    Then a search has nothing to read: both forms show the hits; what is nowhere is said to be; the
-    session continues.
+    Both forms of the search show the hits or report that there are none, and the session
+    continues.
     """
     os.utime(parent, (time.time() - 3_600,) * 2)  # nobody finishes its last line any more
     tui.start(plugin_dir=plugin, extra_env=ENGINE)

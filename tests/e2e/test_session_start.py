@@ -94,13 +94,10 @@ def compact(tui: Tui) -> None:
     tui.wait_idle()
 
 
-def test_handoff_clear_compact_resume(
+def test_the_start_of_a_session_adds_each_text_once(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """``/clear`` opens with the handoff, linked; a compaction gives the lineage back.
-
-    Nothing is ever there twice.
-    """
+    """``/clear`` opens with the handoff, linked, and a compaction restores the lineage."""
     with Tui(every_client, home, api) as tui:
         parent = begin(tui, plugin)
         child = hand_off(tui, parent)
@@ -136,8 +133,8 @@ def test_handoff_clear_compact_resume(
 
 
 @pytest.mark.wide
-def test_the_pasted_child_uses_the_handoff_up(tui: Tui, plugin: Path) -> None:
-    """``>handoff``, Ctrl+C, the child's command: nothing is injected, and a later ``/clear`` is a plain one."""
+def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
+    """After ``>handoff``, Ctrl+C and the child's command nothing is injected, and a later ``/clear`` is a plain one."""
     parent = begin(tui, plugin)
     tui.submit(">handoff fix the tests")
     tui.wait_for("handed off")
@@ -159,9 +156,9 @@ def test_the_pasted_child_uses_the_handoff_up(tui: Tui, plugin: Path) -> None:
 def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(
     tui: Tui, plugin: Path
 ) -> None:
-    """The next client of the folder hears of it, one more does not.
+    """The next client of the folder mentions it, and a later one does not.
 
-    Taken by ``/clear``, its child still resumes.
+    After ``/clear`` consumed it, its child still resumes.
     """
     parent = begin(tui, plugin)
     child = hand_off(tui, parent)

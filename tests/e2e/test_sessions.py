@@ -1,4 +1,4 @@
-"""The lists and folders of real clients, which our listings and locators follow."""
+"""The listings and folders of real clients, which ours follow."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def install(home: ClientHome, number: int, *more: Record) -> str:
         ([], "LAST 1"),
     ],
 )
-def test_the_order_of_titles(
+def test_titles_have_the_order_of_the_client(
     every_client: ClientVersion,
     home: ClientHome,
     api: MockApi,
     records: Sequence[Record],
     shown: str,
 ) -> None:
-    """Custom, generated, summary, as the clients' own pickers have it.
+    """The client's picker prefers the custom title, then the generated one, then the summary.
 
-    Of a session without any the client shows the last prompt: ours stays with the first, for a
-    title that changes with each prompt would name nothing.
+    Without any of these it shows the last prompt: ours shows the first, because a title should
+    not change with each prompt.
     """
     ours = install(home, 1, *records)
     with Tui(every_client, home, api) as terminal:
@@ -77,12 +77,12 @@ def test_the_order_of_titles(
 
 @pytest.mark.wide
 @pytest.mark.parametrize("name", ["Mine_1", "a/b", "nul", "x" * 65, "", "x" * 64, "."])
-def test_the_folder_that_a_variable_names(
+def test_the_newest_client_writes_to_the_folder_of_the_variable(
     every_client: ClientVersion, home: ClientHome, api: MockApi, name: str
 ) -> None:
-    """The newest client writes where the variable says, if that is a plain name.
+    """It must be a plain name.
 
-    The older ones don't know it.
+    Older clients do not know the variable.
     """
     environ = {PROJECT_FOLDER_VARIABLE: name}
     run_print(every_client, home, api, "hello", extra_env=environ)
@@ -91,10 +91,10 @@ def test_the_folder_that_a_variable_names(
     assert written.name == project_folder_names(str(home.cwd), Where(home.env(known)))[0]
 
 
-def test_no_folder_is_named_without_a_config_folder(
+def test_the_variable_needs_a_config_folder(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The variable counts next to ``CLAUDE_CONFIG_DIR`` alone."""
+    """It counts only together with ``CLAUDE_CONFIG_DIR``."""
     without = ClientVersion(client.version, ("env", "-u", "CLAUDE_CONFIG_DIR", *client.command))
     run_print(without, home, api, "hello", extra_env={PROJECT_FOLDER_VARIABLE: "Mine"})
     (written,) = (home.config / "projects").iterdir()
@@ -103,7 +103,7 @@ def test_no_folder_is_named_without_a_config_folder(
     )
 
 
-def test_sessions_from_before_the_variable(
+def test_sessions_older_than_the_variable_are_found(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """The newest client still finds them in the folder of the path, as our locators do."""

@@ -1,4 +1,4 @@
-"""The skills and the agent in the real client: the engine's answers reach the model unasked, and nothing else does."""
+"""The skills and the agent in the real client: only the engine's answers reach the model without a question."""
 
 from __future__ import annotations
 
@@ -134,10 +134,10 @@ def test_the_skill_reads_without_permission(
 
 
 @pytest.mark.parametrize("mode", one_in(2, ["default", "auto"]))
-def test_it_reads_in_the_tui_without_a_question(
+def test_the_skill_reads_in_the_tui_without_a_question(
     tui: Tui, plugin: Path, child: Path, mode: str
 ) -> None:
-    """On screen: recover-context and its calls run through to the answer, and no dialog ever is there."""
+    """The calls of recover-context run until the answer, and no dialog appears."""
     tui.api.script = [skill("recover-context"), *reading(plugin, child.stem), "ALL-RECOVERED"]
     tui.start(["--permission-mode", mode], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
     tui.submit("where were we?")
@@ -173,9 +173,9 @@ def test_the_agent_reads_without_permission(
     child: Path,
     background: bool,
 ) -> None:
-    """The agent has Bash alone, knows the skill from the start, and is answered.
+    """The agent has only Bash, knows the skill from the start, and gets answers.
 
-    The write verb it tries is not run.
+    Its write verb is not run.
     """
     trim = bash(f'"{plugin}/hooks/engine" trim {PARENT}')
     api.script = delegating(
@@ -241,10 +241,10 @@ PATH = {"PATH": "/usr/bin:/bin"}
 
 
 @pytest.mark.parametrize("kind", ["handoff", pytest.param("trim", marks=pytest.mark.wide)])
-def test_a_command_that_it_reads_can_be_run(
+def test_printed_commands_run_unchanged(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, kind: str
 ) -> None:
-    """Commands in the digest, legend, placeholders and answers of a real session run unchanged in its shell."""
+    """They are in the digest, legend, placeholders and answers of a real session, and run in its shell."""
     source = home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
     made = data_of(home, kind, source.stem)["session_id"]
     api.script = [bash(f"resume-hooks outline {PARENT[:8]} --max-chars 900"), "done"]
@@ -271,9 +271,9 @@ def test_a_command_that_it_reads_can_be_run(
 def test_a_hostile_transcript_changes_nothing(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """Even if the model obeys it in any spelling, the client asks first: nothing runs, no file changes.
+    """The client asks first even if the model obeys it in any spelling: nothing runs, and no file changes.
 
-    Nor does the hook give other rights away: what needed approval without the plugin still does.
+    The hook gives no other rights: calls that needed approval without the plugin still need it.
     """
     others = [bash(f"touch '{home.root}/made'"), bash(f'"{home.root}/hooks/engine" search x')]
     before, orders = digests(home, child), [*obeying(plugin), *others]
@@ -289,7 +289,7 @@ def test_a_hostile_transcript_changes_nothing(
     assert children(home, home.project_folder / f"{PARENT}.jsonl") == [child]
 
 
-def test_the_engine_refuses_where_the_client_asks_nothing(
+def test_the_launcher_refuses_write_verbs_with_permissions_off(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
     """With permissions off, the launcher itself refuses the model's write verbs."""
@@ -316,7 +316,7 @@ def test_the_engine_refuses_where_the_client_asks_nothing(
     assert digests(home, child) == before
 
 
-def test_a_user_s_deny_rule_is_above_the_hook(
+def test_a_user_s_deny_rule_overrides_the_hook(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
     """A deny rule in the settings blocks every call of the engine by a model."""

@@ -1,4 +1,4 @@
-"""Every slash command of the plugin in the real client: offered by the menu, answered by name, with no model turn."""
+"""Every slash command of the plugin in the real client: the menu offers it, and its answer needs no model turn."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ ANSWERS = {
 def test_every_command_is_offered_and_answered(
     client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
 ) -> None:
-    """The menu finds each by the start of its name.
+    """The menu finds each command by the start of its name.
 
-    Typed whole, each shows its card and asks the API nothing.
+    A typed command shows its card and asks the API nothing.
     """
     named = {path.stem for path in (REPO / "commands").glob("*.md")} | {SKILL}
     assert named == {words.split()[0] for words in ANSWERS} | {"rollover"}

@@ -1,4 +1,4 @@
-"""``archive --slim`` of a session with large tool outputs, and the real client on what it makes."""
+"""``archive --slim`` of a session with large tool outputs, and the real client that resumes the slim copy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ It took 51,000.
 
 
 def turns(count: int, home: ClientHome) -> list[Record]:
-    """So many turns, each with an output of 1 MB."""
+    """Return this number of turns, each with an output of 1 MB."""
     rows: list[Record] = []
     for number in range(count):
         before = f"d{number - 1}" if number else None
@@ -58,12 +58,12 @@ def turns(count: int, home: ClientHome) -> list[Record]:
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(210, marks=pytest.mark.wide)])
-def test_a_slim_copy_is_continued(
+def test_the_client_continues_a_slim_copy(
     client: ClientVersion, home: ClientHome, api: MockApi, count: int
 ) -> None:
-    """All that was said is sent, and of each output what it was and where it is.
+    """It sends the whole conversation, and for each output its description and location.
 
-    The giant stays as it was.
+    The original does not change.
     """
     giant = Path(home.install_session(session_bytes(turns(count, home)), SESSION))
     before = (giant.stat().st_size, giant.read_bytes()[-1_000:])

@@ -1,4 +1,4 @@
-"""A long text at a session's start, in the real client: whole, each line once, in its order."""
+"""A long text at a session's start in the real client: it arrives whole, each line once, in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LENGTH = 36_000  # characters of a long opening
 
 
 def long_lines(name: str) -> list[str]:
-    """Lines that are distinguished, of as many characters together."""
+    """Return different lines with this number of characters together."""
     line = "{} line {:04} of what was said before, «with quotes \\ and more» ..."
     lines: list[str] = []
     while sum(map(len, lines)) < LENGTH:
@@ -48,7 +48,7 @@ def plugin(plugin: Path) -> Path:
 
 
 def lengthen(home: ClientHome) -> None:
-    """The handoff that waits opens with many lines more, before its next step."""
+    """Add many lines before the next step in the waiting handoff's opening."""
     (name,) = waiting(home)
     path = home.config / "resume-hooks" / "pending" / name
     note = json.loads(path.read_text())
@@ -62,12 +62,12 @@ def has_every_line(said: str, lines: list[str]) -> bool:
     return [said.count(line) for line in lines] == [1] * len(lines) and places == sorted(places)
 
 
-def test_clear_compact_resume(
+def test_a_long_opening_is_sent_whole(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
     """36,000 characters are sent whole after ``/clear``, after a compaction, and once by a later resume.
 
-    What the client keeps of them is one text to our readers; the session still has the title of its
+    Our readers see the client's copy as one text; the session still has the title of its
     handoff.
     """
     with Tui(every_client, home, api) as tui:

@@ -1,4 +1,4 @@
-"""What the module draws, offers and sends next to its commands: the pane, the band, the model's wish, the next step."""
+"""The module's pane, band, tool for the model and next step in the real client."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ TOOL = "mcp__resume-hooks__handoff"
     ]
 )
 def sized(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """A client that runs modules, on a small terminal and on a large one."""
+    """Return a client that runs modules, on a small terminal and on a large one."""
     version, (columns, rows) = request.param
     with Tui(find_client(version), home, api, columns=columns, rows=rows) as terminal:
         yield terminal
 
 
 def talk(number: int, title: str) -> bytes:
-    """A session of two turns with a title."""
+    """Write a session of two turns with a title."""
     return session_bytes(
         [*conversation(2, session_id=session_id(number)), custom_title(title, session_id(number))]
     )
@@ -63,9 +63,9 @@ def talk(number: int, title: str) -> bytes:
 
 @pytest.fixture
 def others(home: ClientHome, parent: Path) -> Path:
-    """Sessions next to the one that is open: two of the project, one of another.
+    """Write three other sessions: two of the project and one of another.
 
-    The first one's file.
+    Returns the first one's file.
     """
     home.install_session(talk(2, "Mend the pool"), session_id(2), set_cwd=True)
     own = session_id(4)
@@ -115,7 +115,7 @@ def open_marked_list(tui: Tui, command: str, words: str, row: str, *, idle: bool
 
 
 def way(tui: Tui, name: str, steps: int) -> None:
-    """Go so many steps along the ways of the session that is open, to the one of that name, and take it."""
+    """Select the action with that name, this number of rows down the list, for the open session."""
     for _ in range(steps):
         tui.key("Down")
     tui.wait_for(name)
@@ -124,7 +124,7 @@ def way(tui: Tui, name: str, steps: int) -> None:
 
 
 def looked_into(tui: Tui, row: str) -> None:
-    """Open the page of the session that is marked."""
+    """Open the page of the marked session."""
     tui.wait_idle()
     tui.key("Enter")
     tui.wait_for("read on .*hand off .*list")
@@ -134,9 +134,9 @@ def looked_into(tui: Tui, row: str) -> None:
 def test_a_pane_lists_finds_opens_forks_and_hands_off(
     sized: Tui, plugin: Path, others: Path
 ) -> None:
-    """Nothing is sent by any of it; what is opened is what the next prompt continues with.
+    """None of it sends a request; the next prompt continues the opened session.
 
-    Every letter goes to the words, on the page of a session too: then the list is back.
+    Every letter goes to the search, on the page of a session too: then the list is back.
     """
     tui = sized
     begin(tui, plugin)
@@ -186,12 +186,12 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
 
 
 def numbers(tui: Tui) -> list[int]:
-    """The numbers of the lines of the long answer that are on the screen."""
+    """Return the numbers of the long answer's lines that are on the screen."""
     return [int(number) for number in re.findall(r"^\W*line (\d{3})", tui.text(), re.MULTILINE)]
 
 
 @pytest.mark.parametrize("size", [SMALL, pytest.param(MIDDLE, marks=pytest.mark.wide)])
-def test_a_hit_opens_where_it_was_said_and_is_read_on(
+def test_a_hit_opens_at_its_line_and_scrolls(
     home: ClientHome,
     api: MockApi,
     plugin: Path,
@@ -199,10 +199,9 @@ def test_a_hit_opens_where_it_was_said_and_is_read_on(
     tmp_path: Path,
     size: tuple[int, int],
 ) -> None:
-    """Without a line omitted on the way on, and back to the hit.
+    """Scrolling omits no line and returns to the hit.
 
-    Words that are typed while the pane opens come whole into it, in their order, whatever their
-    letters once did.
+    Words that are typed while the pane opens arrive whole and in order.
     """
     own, words = session_id(5), "fauh huaf in the far hall of a hub"
     lines = [f"line {number:03}{f' {words}' if number == 60 else ''}" for number in range(1, 121)]
@@ -261,7 +260,7 @@ def test_a_low_pane_shows_a_session_on_each_line(
     size: tuple[int, int],
     count: int,
 ) -> None:
-    """The client gives a pane a third of the screen; the field and the marked hit's text stand next to the list.
+    """The client gives a pane a third of the screen; the field and the marked hit's text are next to the list.
 
     A card that was open closes.
     """
@@ -296,7 +295,7 @@ SAID_LATE = (
         pytest.param(LARGE, marks=pytest.mark.wide),
     ],
 )
-def test_a_pane_names_its_ways_and_sessions_that_it_cannot_open(
+def test_a_pane_names_its_actions_and_unopenable_sessions(
     home: ClientHome,
     api: MockApi,
     plugin: Path,
@@ -304,13 +303,11 @@ def test_a_pane_names_its_ways_and_sessions_that_it_cannot_open(
     tmp_path: Path,
     size: tuple[int, int],
 ) -> None:
-    """Also at the width of a narrow screen.
+    """This also works at the width of a narrow screen.
 
-    What is typed before the pane has the keys is taken over into it.
-
-    A session of another folder is named with what opens it there, and one that is gone since it was
-    listed as such. Enter means the session that is marked when it is pressed, though what was said
-    is still searched.
+    The pane takes over text that was typed before it had the keys. A session of another folder
+    is named with the command that opens it there, and a session that vanished since is reported
+    as missing. Enter opens the session that is marked when it is pressed, even during a search.
     """
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
         begin(tui, plugin, engine(tmp_path, SAID_LATE))
@@ -341,7 +338,7 @@ def test_a_pane_names_its_ways_and_sessions_that_it_cannot_open(
 
 
 def children_of(tui: Tui, session: Path) -> list[Path]:
-    """The forks of a session."""
+    """Return the forks of a session."""
     marker = f'"sessionId":"{session.stem}"'
     return [
         path for path in tui.home.sessions() if marker in path.read_text()[:-9] and path != session
@@ -359,7 +356,7 @@ def children_of(tui: Tui, session: Path) -> list[Path]:
     ],
     ids=["small-slow", "small", "middle", "large", "large-slow"],
 )
-def test_keys_faster_than_the_engine_stay_in_the_list(
+def test_fast_keys_stay_in_the_list(
     home: ClientHome,
     api: MockApi,
     plugin: Path,
@@ -370,7 +367,7 @@ def test_keys_faster_than_the_engine_stay_in_the_list(
 ) -> None:
     """Each Down is one row, to the last one and no further.
 
-    Enter opens the one that is marked, and makes none.
+    Enter opens the marked session and makes none.
     """
     for number in range(1, 31):
         own = session_id(100 + number)
@@ -422,14 +419,14 @@ def test_keys_faster_than_the_engine_stay_in_the_list(
 
 
 def marked(tui: Tui) -> str:
-    """The session that is marked in the list."""
+    """Return the session that is marked in the list."""
     found = re.findall(r"> (Talk \d\d)", tui.text())
     assert len(found) == 1, tui.text()
     return str(found[0])
 
 
 def ways(tui: Tui) -> set[str]:
-    """The ways and the sizes whose rows are on the screen, with all figures."""
+    """Return the actions and the sizes whose rows are on the screen, with all figures."""
     figures = r" +[\d.]+[kM]? +[\d.]+[kM]? +[\d.]+[kM]?  \w"
     return {
         row.strip()
@@ -437,12 +434,11 @@ def ways(tui: Tui) -> set[str]:
     }
 
 
-def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
-    """The rows of ``--table``, all of them, and the way back.
+def test_a_key_shows_the_card_s_table(sized: Tui, plugin: Path) -> None:
+    """The table has all rows of ``--table``, and a key returns to the card.
 
-    Esc closes it, and so does the end of a turn after it.
-
-    The prefixed command says it in one line; its table has a line a way and a line a size.
+    Esc closes it, and so does the end of a turn after it. The prefixed command answers in one
+    line; its table has a line for each action and each size.
     """
     tui = sized
     tui.api.usage = Usage(input_tokens=10, cache_read_input_tokens=30_000)
@@ -496,12 +492,10 @@ def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
     assert len(tui.api.main_requests()) == 3
 
 
-def test_a_pane_and_a_card_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> None:
-    """It lists and finds, and Esc closes it without ending the turn.
+def test_a_pane_and_a_card_open_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> None:
+    """The pane lists and finds, and Esc closes it without ending the turn.
 
-    A card stays when the answer has come.
-
-    It was opened after the prompt.
+    A card that was opened after the prompt stays when the answer arrives.
     """
     begin(tui, plugin)
     tui.api.script = [(120.0, "Slow reply done.")]
@@ -530,7 +524,7 @@ def test_a_pane_and_a_card_while_the_model_works(tui: Tui, plugin: Path, others:
     ],
     ids=["fails", "hangs"],
 )
-def test_a_pane_whose_engine_is_ill_reports_it_and_closes(
+def test_a_pane_reports_a_failing_engine(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str, shown: str
 ) -> None:
     """It opens anyway, Esc closes it, and the next prompt is sent."""
@@ -551,13 +545,13 @@ def test_a_pane_whose_engine_is_ill_reports_it_and_closes(
     tui.wait_for("Mock reply 1")
 
 
-def test_a_band_states_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """Not below the level; from the turn on that passes it, at once where a full session is opened.
+def test_a_band_states_the_context_s_fill_level(
+    home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """It appears at the turn that passes the level, and immediately in an opened session that is full.
 
-    No Stop line.
-
-    Opened long after its last turn, a session says first what a cold cache costs, as the client
-    counts it, and once.
+    There is no Stop line. A session that is opened long after its last turn first reports the
+    cost of a cold cache once, as the client counts it.
     """
     records = conversation(1, session_id=SESSION)
     records[-1]["message"]["usage"] = BELOW.as_dict()
@@ -598,12 +592,10 @@ def test_a_band_states_how_full_it_is(home: ClientHome, api: MockApi, plugin: Pa
         assert words not in json.dumps(api.requests)
 
 
-def test_a_cold_cache_is_reported_where_hooks_spoke_before(
-    home: ClientHome, api: MockApi, plugin: Path
-) -> None:
-    """Of such a session the client does not show what our hook says at a resume, so the module does.
+def test_the_module_reports_a_cold_cache(home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """The client does not show our hook's output at a resume of such a session, so the module reports it.
 
-    The row is of that session, and not of the one that was left for it.
+    The row is about that session, not the one that the user left.
     """
     source = corpus() / "gmeligio__flutter-docker-image/12910ac6-acd5-45da-be15-84a7817db5d4.jsonl"
     cold = home.install_session(source, source.stem, set_cwd=True)
@@ -637,10 +629,10 @@ def offer_tool(tui: Tui) -> None:
     assert wait_until(is_offered)
 
 
-def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, parent: Path) -> None:
-    """A no is told to it and nothing is made; a yes switches at the turn's end.
+def test_the_model_may_ask_if_the_user_allowed_it(tui: Tui, plugin: Path, parent: Path) -> None:
+    """A refusal is reported to the model and makes nothing; an agreement switches at the turn's end.
 
-    Its words are never sent.
+    The tool's words are never sent.
     """
     store_settings(tui.home.config, handoff_sends="on")
     begin(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on"})
@@ -664,12 +656,12 @@ def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, pa
     assert "Then I end my turn." in child.read_text()
 
 
-def test_a_next_step_is_sent_where_that_was_chosen(
+def test_a_next_step_is_sent_if_the_user_chose_it(
     modern: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """As the person's own prompt, word for word; the draft waits.
+    """It is sent as the person's own prompt, word for word, and the draft waits.
 
-    The tool that was not switched on is not there.
+    The model has no tool if the user did not switch it on.
     """
     store_settings(modern.home.config, handoff_sends="on")
     begin(modern, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))

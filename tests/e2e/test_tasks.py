@@ -1,4 +1,4 @@
-"""The task list and the plan of a session, as the real client keeps them, in the sessions that go on with its work."""
+"""The task list and the plan of a session in the real client, and in the sessions that continue its work."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ FILE = re.compile(r'/[^" ]*?/plans/[a-z0-9-]+\.md')
 
 
 def created(subject: str) -> Reply:
-    """A call that adds a task."""
+    """Return a call that adds a task."""
     return {"name": "TaskCreate", "input": {"subject": subject, "description": subject}}
 
 
 def updated(number: str, status: str) -> Reply:
-    """A call that changes one."""
+    """Return a call that changes a task."""
     return {"name": "TaskUpdate", "input": {"taskId": number, "status": status}}
 
 
 def derive(home: ClientHome, verb: str) -> Path:
-    """The child that a verb of ours makes of the parent."""
+    """Make a child of the parent by one of our verbs."""
     command = [sys.executable, "-m", "resume_hooks", verb, PARENT]
     done = subprocess.run(
         command,
@@ -53,10 +53,10 @@ def derive(home: ClientHome, verb: str) -> Path:
 
 
 @pytest.mark.parametrize("verb", one_in(2, ["handoff", "fork"]))
-def test_a_child_continues_with_the_list(
+def test_a_child_continues_the_task_list(
     client: ClientVersion, home: ClientHome, api: MockApi, verb: str
 ) -> None:
-    """Its client lists the same tasks, counts on from their numbers, and leaves the parent's as they were."""
+    """Its client lists the same tasks, continues their numbers, and does not change the parent's list."""
     api.script = [created("parse it"), created("test it"), created("drop it"), updated("1", "completed"),
                   updated("3", "deleted"), "begun"]  # fmt: skip
     done = run_print(
@@ -89,11 +89,10 @@ def planning(request: Request) -> Reply | None:
     }
 
 
-def test_the_plan_is_named(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """A handoff's opening names the parent's plan.
-
-    A fork's client keeps to the same file by itself.
-    """
+def test_a_handoff_names_the_parent_s_plan(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """A fork's client keeps the same plan file by itself."""
     api.script = planning
     plan_mode = ["--permission-mode", "plan"]
     done = run_print(client, home, api, "plan it", extra_args=["--session-id", PARENT, *plan_mode])
@@ -112,8 +111,8 @@ def test_the_plan_is_named(client: ClientVersion, home: ClientHome, api: MockApi
     assert list((home.config / "plans").iterdir()) == [plan]
 
 
-def test_the_list_goes_into_the_session_after_clear(tui: Tui, plugin: Path) -> None:
-    """The session that ``/clear`` starts for a handoff has the list, too; the parent keeps its own."""
+def test_the_session_after_clear_gets_the_task_list(tui: Tui, plugin: Path) -> None:
+    """``/clear`` starts a session for a handoff with the list; the parent keeps its own."""
     home, api = tui.home, tui.api
     api.script = [created("parse it"), "begun"]
     done = run_print(

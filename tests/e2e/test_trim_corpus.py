@@ -1,7 +1,7 @@
-"""A trimmed child of every real session resumes in the real client: every call keeps its answer, the bulk is gone.
+"""A trimmed child of every real session resumes in the real client: every call keeps its answer.
 
-What the parent sends on the newest client is the measure for its children on every client. A sample
-runs every time; all sessions on all clients by ``make test-all``.
+The request of the parent on the newest client is the reference for its children on every client. A
+sample runs every time; ``make test-all`` runs all sessions on all clients.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def resume_request(
 
 
 def blocks(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
-    """The values of a key over all blocks of a kind."""
+    """Return the values of a key over all blocks of a kind."""
     contents = [m["content"] for m in request["messages"] if isinstance(m["content"], list)]
     return Counter(
         block.get(key) for content in contents for block in content if block.get("type") == kind
@@ -112,9 +112,9 @@ def blocks(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
 
 
 def thoughts(contents: list[Any]) -> Counter[tuple[str, str]]:
-    """Thinking with its signature.
+    """Return the thinking that has a signature.
 
-    Which of it a client sends depends on its model: the file is the measure.
+    A client sends some of it, depending on its model: the file is the measure.
     """
     rows = [block for content in contents if isinstance(content, list) for block in content]
     return Counter(
@@ -147,21 +147,21 @@ def dropped_texts(decided: TrimPlan) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", one_in(3, SAMPLE))
-def test_a_sample_on_the_newest_client(
+def test_ten_trimmed_children_resume_in_the_newest_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Ten sessions: compactions, images, parallel calls, damage, old clients, the largest.
+    """They have compactions, images, parallel calls, damage, old clients and the largest size.
 
-    All of them where most is taken out, two at each setting; tests/derive/trim/test_corpus.py has
-    what each setting writes of every session.
+    All of them run with the setting that removes most, and two with each other setting;
+    tests/derive/trim/test_corpus.py checks the files of every session and setting.
     """
     trims_well(name, client, home, api, tuple(SETTINGS) if name in SAMPLE[:2] else ("everything",))
 
 
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
-def test_every_session_on_every_client(
+def test_every_trimmed_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The whole corpus on every client."""
+    """This covers the whole corpus."""
     trims_well(name, every_client, home, api)

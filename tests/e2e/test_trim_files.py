@@ -1,4 +1,4 @@
-"""A trimmed child rewinds the user's files, edits them, and outlives its parent's companions, in the real client."""
+"""A trimmed child in the real client rewinds the user's files, edits them, and survives its parent's removal."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ EVERYTHING = Options(threshold=100, keep_recent=0, min_savings=0)
 
 @pytest.fixture
 def edited(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
-    """A session of the real client that wrote a file in its first turn and edited it in its second."""
+    """Return a session in which the client wrote a file in its first turn and edited it in its second."""
     return edit_twice(client, home, api)
 
 
 def edit_twice(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
-    """Have the client write and edit ``a.txt``; the session's file."""
+    """Have the client write and edit ``a.txt``, and return the session's file."""
     file = str(home.cwd / "a.txt")
     Path(file).write_text("ORIGINAL\n")
     read = {"name": "Read", "input": {"file_path": file}}
@@ -54,7 +54,7 @@ def ask(
     script: list[Any],
     resume: str | None = None,
 ) -> str:
-    """One prompt, the model's part scripted; the session's id."""
+    """Send one prompt with scripted replies, and return the session's id."""
     api.clear()
     api.script = script
     done = run_print(
@@ -73,9 +73,9 @@ def ask(
 def rewind_files(
     client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str
 ) -> bool:
-    """The client's own ``--rewind-files``.
+    """Run the client's own ``--rewind-files``.
 
-    False where it wrote no snapshot at this prompt, so quick it ended.
+    Returns False if the client ended before it wrote a snapshot at this prompt.
     """
     done = subprocess.run(
         [*client.command, "-p", "--resume", session_id, "--rewind-files", prompt],
@@ -117,21 +117,18 @@ def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path)
 
 
 @pytest.mark.wide
-def test_files_rewind_on_a_child(
+def test_the_client_rewinds_files_of_a_trimmed_child(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client's own --rewind-files works on a trimmed child without its parent, whatever form snapshots have."""
+    """The client's own --rewind-files works without the parent, for every form of snapshot."""
     rewinds(every_client, home, api, edit_twice(every_client, home, api))
 
 
 @pytest.mark.wide
-def test_an_edit_continues_in_a_child(
+def test_a_child_can_edit_a_trimmed_file(
     client: ClientVersion, home: ClientHome, api: MockApi, edited: Path
 ) -> None:
-    """A file that was read, and whose text is a placeholder now, can be edited.
-
-    No placeholder gets into it.
-    """
+    """A placeholder replaces the file's read text, but never gets into the file."""
     child = trim_everything(edited, home)
     file = home.cwd / "a.txt"
     third = {
@@ -142,10 +139,10 @@ def test_an_edit_continues_in_a_child(
     assert file.read_text() == f"THIRD\n{LONG}"
 
 
-def test_a_write_that_the_disk_outdates_is_kept(
+def test_a_write_of_a_file_changed_later_is_kept(
     client: ClientVersion, home: ClientHome, api: MockApi, edited: Path
 ) -> None:
-    """The client would send the whole file as changed if the Write that it compares it with were a placeholder."""
+    """With a placeholder instead of the Write, the client would send the whole file as changed."""
     file = home.cwd / "b.txt"
     write = {"name": "Write", "input": {"file_path": str(file), "content": LONG}}
     ask(client, home, api, "write another", [write, "done"], edited.stem)

@@ -1,6 +1,6 @@
 """``>trim`` as a user meets it: preview, yes, paste.
 
-The same client continues without the bulk, without quitting.
+The same client continues with the smaller context.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.needs import one_in
 
 
 def outputs(session: Path) -> dict[str, str]:
-    """The outputs of tools on the live chain that are plain texts, by call."""
+    """Return the plain-text tool outputs on the live chain by call."""
     transcript = scan_transcript(str(session))
     blocks = [
         block
@@ -35,9 +35,9 @@ def outputs(session: Path) -> dict[str, str]:
 
 
 def assert_trimmed(said: str, parent: Path, child: Path) -> None:
-    """The request contains every placeholder and none of the outputs that they stand for.
+    """Check that the request has every placeholder and none of the replaced outputs.
 
-    What was kept is there.
+    The request also has the outputs that were kept.
     """
     before, after = outputs(parent), outputs(child)
     gone = {call: text for call, text in before.items() if after[call] != text}
@@ -78,15 +78,13 @@ def test_print_mode_previews_and_makes_the_child(
 
 
 @pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
-def test_preview_yes_paste(
+def test_preview_yes_and_paste_continue_in_the_child(
     tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str
 ) -> None:
-    """Typed into one client: the next request of that client is the child's.
+    """The next request of the same client is the child's.
 
-    ``>`` needs Ctrl+C before the paste.
-
-    The blocked ``>trim`` is back in the box: ``>trim yes`` behind it counts, Enter on that makes
-    nothing twice.
+    ``>`` needs Ctrl+C before the paste. The blocked ``>trim`` returns to the box: adding
+    ``yes`` to it counts, and a second Enter makes no other child.
     """
     tui.start(
         resume=PARENT,

@@ -1,4 +1,4 @@
-"""The plugin as a user meets it: typed into the client's own screen."""
+"""The plugin on the client's own screen, with typed prompts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
 
 
 def assert_linked_by_clear(tui: Tui, session: Path) -> None:
-    """``/clear`` starts a session that is linked to the one before, whose id reached the terminal by OSC 52."""
+    """Check that ``/clear`` starts a session linked to the one before, whose id reached the terminal by OSC 52."""
     data_of(tui.home, "config", "clipboard", "osc52")
     tui.wait_idle()
     tui.submit(">session")
@@ -79,14 +79,12 @@ def assert_linked_by_clear(tui: Tui, session: Path) -> None:
     assert (link.kind, link.parent_id) == ("clear", session.stem)
 
 
-def test_resume_then_handoff_and_whatever_else_is_pressed(
-    tui: Tui, plugin: Path, xserver: XServer
-) -> None:
-    """``>resume`` shows the card and copies the id; ``>handoff fix the tests`` makes one child, whatever comes after.
+def test_resume_and_handoff_tolerate_other_keys(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """``>resume`` shows the card and copies the id; ``>handoff fix the tests`` makes one child despite later keys.
 
-    The blocked prompt comes back into the box: Enter on it shows the same child again, a paste over
-    it is recognised, and after Ctrl+C the paste alone leads into the child, which answers, linked,
-    without the parent's words.
+    The blocked prompt returns to the box: Enter on it shows the same child again, a paste over
+    it is recognised, and after Ctrl+C the paste opens the child, which answers, linked, without
+    the parent's words.
     """
     parent = begin(tui, plugin, {"DISPLAY": xserver.display})
     before = parent.read_bytes()
@@ -118,8 +116,10 @@ def test_resume_then_handoff_and_whatever_else_is_pressed(
 
 
 @pytest.mark.wide
-def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """``/resume-hooks:handoff`` leaves the box empty: the paste alone leads into the child."""
+def test_a_paste_after_slash_handoff_opens_the_child(
+    tui: Tui, plugin: Path, xserver: XServer
+) -> None:
+    """``/resume-hooks:handoff`` leaves the box empty, so no other key is needed."""
     parent = begin(tui, without_module(plugin), {"DISPLAY": xserver.display})
     tui.submit("/resume-hooks:handoff fix the tests")
     tui.wait_for("handed off")
@@ -129,10 +129,10 @@ def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XSe
 
 
 @pytest.mark.wide
-def test_slash_handoff_typed_while_the_model_works(
+def test_a_queued_slash_handoff_is_answered_after_the_turn(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
-    """Queued behind a slow answer, the slash form is answered at the turn's end, whole."""
+    """Its answer is complete, although it was typed while the model worked."""
     parent = begin(tui, without_module(plugin), {"DISPLAY": xserver.display})
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
@@ -146,12 +146,12 @@ def test_slash_handoff_typed_while_the_model_works(
     assert xserver.clipboard() == f"/resume {child.stem}"
 
 
-def test_a_trigger_typed_while_the_model_works_shows_its_last_line(
+def test_a_busy_client_shows_the_last_line_of_an_answer(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
-    """``>handoff`` fires at once.
+    """``>handoff`` runs immediately.
 
-    The one line that a busy client shows is the useful one, and ends no turn.
+    The only line that a busy client shows is the useful one, and it ends no turn.
     """
     parent = begin(tui, plugin, {"DISPLAY": xserver.display})
     tui.api.script = [(120.0, "Slow reply done.")]
@@ -166,8 +166,8 @@ def test_a_trigger_typed_while_the_model_works_shows_its_last_line(
     assert len(children(tui.home, parent)) == 1
 
 
-def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
-    """Inside tmux its buffer contains the id, by tmux itself and by OSC 52."""
+def test_the_tmux_buffer_contains_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
+    """It gets the id from tmux itself and by OSC 52."""
     parent = begin(tmux_tui, plugin, {})
     tmux_tui.submit("/resume-hooks:session")
     tmux_tui.wait_for(r"copied \(only in tmux")
@@ -179,10 +179,10 @@ def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
     assert wait_until(lambda: tmux_tui.buffer() == parent.stem)
 
 
-def test_the_child_looks_right_on_every_client(
+def test_every_client_shows_the_child_s_card(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``claude --resume <child>`` shows the card alone, and its request contains the lineage and the step."""
+    """``claude --resume <child>`` shows only the card, and its request contains the lineage and the step."""
     done = run_print(every_client, home, api, "remember the word ALPHA")
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
@@ -205,7 +205,7 @@ def test_the_child_looks_right_on_every_client(
         )
 
 
-def test_the_child_has_its_title_in_the_picker(
+def test_the_picker_shows_the_child_s_title(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """``claude --resume`` without an id lists the child by its own title."""
@@ -220,10 +220,10 @@ def test_the_child_has_its_title_in_the_picker(
 
 
 @pytest.mark.wide
-def test_client_2_1_112_goes_the_same_way(
+def test_a_paste_opens_the_child_in_client_2_1_112(
     home: ClientHome, api: MockApi, plugin: Path, xserver: XServer
 ) -> None:
-    """On 2.1.112: ``>handoff``, paste, prompt; the older client leaves the box empty."""
+    """After ``>handoff``, the older client leaves the box empty."""
     with Tui(find_client("2.1.112"), home, api) as tui:
         parent = begin(tui, plugin, {"DISPLAY": xserver.display})
         tui.submit(">handoff fix the tests")

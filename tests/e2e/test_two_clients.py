@@ -1,4 +1,4 @@
-"""Two clients on one session: whatever both ask for, each continues in a child of its own, and no prompt is lost."""
+"""Two clients on one session: each continues in its own child, and no prompt is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEP = "fix the flaky test"
 
 @pytest.fixture
 def both(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[tuple[Tui, Tui]]:
-    """Two clients of one home."""
+    """Return two clients of one home."""
     with Tui(client, home, api) as first, Tui(client, home, api) as second:
         yield first, second
 
@@ -48,12 +48,12 @@ def went_on(both: tuple[Tui, Tui], parent: Path) -> None:
     [True, pytest.param(False, marks=pytest.mark.wide)],
     ids=["at once", "one after the other"],
 )
-def test_a_handoff_and_a_trim_in_both(
+def test_two_clients_each_hand_off_and_trim(
     both: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool
 ) -> None:
-    """The same words make a child each; asked again in one client they lead back to its own.
+    """The same words make a child in each client; a repetition in one leads back to its own child.
 
-    Of the parent both are asked for a trim, both say yes, and each opens its own copy.
+    Both request and confirm a trim of the parent, and each opens its own copy.
     """
     for tui in both:
         begin(tui, plugin)
@@ -98,7 +98,7 @@ def test_a_handoff_and_a_trim_in_both(
 
 
 @pytest.mark.wide
-def test_a_rollover_in_both(
+def test_two_clients_each_get_a_rollover(
     both: tuple[Tui, Tui], plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
     """Each client gets its own summary."""
@@ -114,8 +114,8 @@ def test_a_rollover_in_both(
 
 
 @pytest.mark.wide
-def test_an_untrim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """Each client makes a whole copy of the trimmed one."""
+def test_two_clients_each_untrim(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
+    """Each client makes an untrimmed copy."""
     first, second = both
     begin(first, plugin)
     first.submit("/trim")
@@ -137,8 +137,10 @@ def test_an_untrim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) ->
 
 
 @pytest.mark.wide
-def test_a_way_back_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """A mark is used once: the second client gets a message with its words, and stays in its session."""
+def test_only_one_of_two_clients_can_use_a_mark(
+    both: tuple[Tui, Tui], plugin: Path, parent: Path
+) -> None:
+    """The second client gets a message with its words and stays in its session."""
     first, second = both
     for tui in both:
         begin(tui, plugin)
@@ -158,8 +160,10 @@ def test_a_way_back_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -
 
 
 @pytest.mark.wide
-def test_a_trim_in_place_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """Neither overwrites the other: the file's content stays, and each client continues."""
+def test_two_trims_in_place_do_not_overwrite_each_other(
+    both: tuple[Tui, Tui], plugin: Path, parent: Path
+) -> None:
+    """The file's content stays, and each client continues."""
     before = parent.read_bytes()
     for tui in both:
         begin(tui, plugin)

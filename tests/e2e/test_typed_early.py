@@ -1,6 +1,6 @@
-"""Words typed right behind a command that opens another session, at the pace of a person.
+"""Words that are typed directly after a command that opens another session.
 
-The client empties the box as it opens the session, in the middle of a word.
+The client empties the box in the middle of a word when it opens the session.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPENING = [
 
 
 def type_behind(tui: Tui, command: str, delay: float, pace: float, words: str) -> None:
-    """Press Enter behind the command, continue typing, and press Enter again."""
+    """Press Enter after the command, continue typing, and press Enter again."""
     tui.submit(command)
     time.sleep(delay)
     for letter in words:
@@ -37,16 +37,16 @@ def type_behind(tui: Tui, command: str, delay: float, pace: float, words: str) -
 
 
 def sent_prompts(tui: Tui) -> list[str]:
-    """The prompts that were sent, without the tags of the client before them."""
+    """Return the prompts that were sent, without the client's tags before them."""
     prompts = [last_user_text(request) for request in tui.api.main_requests()]
     return [prompt.rpartition(">")[2].strip() for prompt in prompts]
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(len(OPENING), marks=pytest.mark.wide)])
-def test_words_behind_a_command_arrive_whole(
+def test_words_typed_after_a_command_arrive_whole(
     tui: Tui, plugin: Path, parent: Path, count: int
 ) -> None:
-    """They are sent to the new session, with the step before them, or wait whole in its box."""
+    """They are sent to the new session after the step, or wait whole in its box."""
     begin(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})
     for command, delay, pace in OPENING[:count]:
         tui.api.clear()
@@ -60,8 +60,8 @@ def test_words_behind_a_command_arrive_whole(
             tui.empty_box()
 
 
-def test_two_handoffs_in_a_row(tui: Tui, plugin: Path, parent: Path) -> None:
-    """The second waits for the first: its child is open, with its own step in the box, which is sent."""
+def test_a_second_handoff_waits_for_the_first(tui: Tui, plugin: Path, parent: Path) -> None:
+    """The first child is open, and the second step is sent from its box."""
     begin(tui, plugin)
     tui.submit("/handoff write the docs")
     tui.submit("/handoff fix the parser")

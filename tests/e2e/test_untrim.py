@@ -1,4 +1,4 @@
-"""An untrimmed child sends what the original sent, word for word, in the real client."""
+"""In the real client an untrimmed child sends exactly the original's contents."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ SAMPLE = (
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
-def test_everything_comes_back(
+def test_an_untrimmed_child_sends_the_original_contents(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Results, inputs, images, texts and thinking; the middle generation may be deleted."""
+    """They are results, inputs, images, texts and thinking; the middle generation may be deleted."""
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
     decided = plan.plan_trim(

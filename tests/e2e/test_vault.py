@@ -1,4 +1,4 @@
-"""Sessions out of the vault in the real client, and their children: what it sends is what it sent of the original."""
+"""Archived sessions and their children in the real client: requests are equal to those of the original."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.sessions.archived.away import archive_and_remove
 def test_a_restored_session_resumes(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Under its own id if that is free; otherwise under a new one next to its replacement."""
+    """It keeps its own id if that is free; otherwise it gets a new one next to its replacement."""
     session = spoken_in(home, ONE, "ALPHA", every_client)
     output = Path(session.path.removesuffix(".jsonl")) / "tool-results" / "toolu_1.txt"
     output.parent.mkdir(parents=True)
@@ -74,8 +74,10 @@ def messages(client: ClientVersion, home: ClientHome, api: MockApi, made: Receip
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
-def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
-    """Byte for byte, for the original session and for its archived copy."""
+def test_forks_of_a_session_and_its_archived_copy_send_the_same(
+    name: str, home: ClientHome, api: MockApi
+) -> None:
+    """The requests are equal byte for byte."""
     client = find_client(NEWEST)
     parent = installed(home, name)
     before = write_child(fork.plan_fork(locate.session_file(str(parent)), home.where), home.where)

@@ -1,4 +1,4 @@
-"""One window in all that is said of a session: that of the model which the client runs now, not of what ran before."""
+"""All reports on a session use the context window of the model that the client runs now."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WITHOUT_BAND = (
         pytest.param(SMALL, 150_000, LARGE, 980_000, True, id="larger-by-the-hook"),
     ],
 )
-def test_all_say_one_figure(
+def test_all_reports_use_one_context_window(
     home: ClientHome,
     api: MockApi,
     plugin: Path,
@@ -49,7 +49,7 @@ def test_all_say_one_figure(
     room: int,
     by_hook: bool,
 ) -> None:
-    """The band or the hook's line, the card of either form, a trim's question, the shell: of one window, one share."""
+    """The band or the hook's line, both cards, a trim's question and the shell give one share of one window."""
     api.usage = Usage(input_tokens=10, cache_read_input_tokens=used - 10 - Usage().output_tokens)
     records = turns_with_large_files()
     for row in records:

@@ -1,4 +1,4 @@
-"""Owns the reading of what the client asked the API: who said what, and whether it is a turn at all."""
+"""Owns the reading of the client's API requests: their messages, and whether they are turns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _block_text(block: dict[str, Any]) -> str:
 
 
 def conversation(request: Request) -> list[tuple[str, str]]:
-    """(role, text) of the user's and the model's messages; client 2.1.329 puts `system` ones among them."""
+    """Return (role, text) of each user and model message; client 2.1.329 puts `system` messages among them."""
     messages = [
         message for message in request.get("messages", []) if message.get("role") != "system"
     ]
@@ -34,15 +34,15 @@ def conversation(request: Request) -> list[tuple[str, str]]:
 
 
 def last_user_text(request: Request) -> str:
-    """The text of the last user message, "" where there is none."""
+    """Return the text of the last user message, or "" if there is none."""
     return next((text for role, text in reversed(conversation(request)) if role == "user"), "")
 
 
 def is_main(request: Request) -> bool:
-    """Whether a request is a turn of the conversation, not one of the client's own errands.
+    """Check whether a request is a turn of the conversation.
 
-    Seen on 2.1.112: titles and topics are asked for without tools, a turn always has them (unless
-    the client was started with `--tools ""`); a prompt suggestion carries a marker in its last
-    message.
+    Seen on 2.1.112: the client asks for titles and topics without tools, a turn always has them
+    (unless the client was started with `--tools ""`); a prompt suggestion carries a marker in
+    its last message.
     """
     return bool(request.get("tools")) and _SUGGESTION not in last_user_text(request)

@@ -21,7 +21,8 @@ _MODE = 0o600
 class ClientHome:
     """A temporary HOME with its CLAUDE_CONFIG_DIR and one trusted project folder.
 
-    `root` is where all of it lies, `config` the config folder, `cwd` the project, `tmp` the TMPDIR.
+    `root` contains everything, `config` is the config folder, `cwd` the project, `tmp` the
+    TMPDIR.
     """
 
     def __init__(self, root: Path, project: str = "project") -> None:

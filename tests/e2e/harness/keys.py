@@ -27,9 +27,9 @@ _CONTROL_MASK = 0x1F
 
 
 def sequence(name: str) -> bytes:
-    """The bytes of one key: a name above, C-<letter>, M-<character>, a single character.
+    """Return the bytes of one key: a name above, C-<letter>, M-<character> or a single character.
 
-    Else KeyError.
+    Raises KeyError for other names.
     """
     name = ALIASES.get(name, name)
     prefix, _, rest = name.partition("-")

@@ -1,4 +1,4 @@
-"""Owns the server beneath the stand-ins of both APIs: on 127.0.0.1 alone, and silent whatever a client does."""
+"""Owns the server that both mock APIs share: it listens on 127.0.0.1 and never prints an error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Hands its ``api`` to the handlers; their threads never hold up the end of a test."""
+    """Passes its ``api`` to the handlers; their threads never delay the end of a test."""
 
     daemon_threads = True
     block_on_close = False

@@ -1,6 +1,6 @@
-"""Owns the loopback stand-in for the Messages API.
+"""Owns the mock of the Messages API on loopback.
 
-Every request body is kept, nothing leaves the machine.
+It keeps every request body, and nothing leaves the machine.
 """
 
 from __future__ import annotations

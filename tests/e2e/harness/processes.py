@@ -1,4 +1,7 @@
-"""Owns the end of what a test started: by process id, politely first, and only what is provably ours."""
+"""Owns the end of processes that a test started.
+
+It ends only processes that are provably ours, by process id, with a polite signal first.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def end_all_with(setting: str) -> None:
 
 
 def pids_with(setting: str) -> list[int]:
-    """Ids of running processes that were started with `setting` in their environment (Linux)."""
+    """Return ids of running processes that were started with `setting` in their environment (Linux)."""
     wanted = setting.encode()
     numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
     return [

@@ -1,4 +1,4 @@
-"""Owns the shape of a scripted reply and how the Messages API spells it, streamed or whole."""
+"""Owns the form of a scripted reply and its encoding by the Messages API, streamed or whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Spoken = Part | Sequence[Part]
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error of the API in place of a message."""
+    """An error of the API instead of a message."""
 
     status: int
     message: str

@@ -1,6 +1,6 @@
-"""Owns what a test may do with a client on a screen, whatever runs it.
+"""Owns the actions of a test on a client's screen, for either kind of terminal.
 
-Waits poll, never sleep blindly.
+Waits poll the screen and never use a fixed sleep.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Owns where the real client is found: pinned old versions in a folder, the newest in a package.
+"""Owns the location of the real client: pinned old versions in a folder, the newest in a package.
 
-Never on PATH.
+It never uses PATH.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class ClientVersion:
 
 
 def clients_folder() -> Path:
-    """``<folder>/<version>/node_modules/...``, from RESUME_HOOKS_CLIENTS or ``.clients`` in the repository."""
+    """Return ``<folder>/<version>/node_modules/...``, from RESUME_HOOKS_CLIENTS or ``.clients`` in the repository."""
     return Path(os.environ.get("RESUME_HOOKS_CLIENTS") or REPO / ".clients")
 
 
 def find_client(version: str) -> ClientVersion:
-    """The client of that version.
+    """Return the client of that version.
 
-    Skips or fails the test where it, or the node it needs, is missing.
+    Skips or fails the test if the client or its node is missing.
     """
     if version == NEWEST:
         found = bundled()
@@ -71,7 +71,7 @@ def find_client(version: str) -> ClientVersion:
 
 
 def bundled() -> Path | None:
-    """The client in the SDK's wheel; None where the wheel of this platform has none."""
+    """Return the client in the SDK's wheel, or None if the wheel of this platform has none."""
     spec = find_spec("claude_agent_sdk")
     path = Path(spec.origin or "").parent / "_bundled" / "claude" if spec else Path()
     return path if path.is_file() else None

@@ -1,4 +1,4 @@
-"""Owns a private X server and what its clipboard holds.
+"""Owns a private X server and the reading of its clipboard.
 
 No call waits for a selection owner that is stuck.
 """
@@ -18,7 +18,7 @@ _START_TIMEOUT = 15.0
 
 
 class XServer:
-    """Xvfb on a free display for the length of a `with` block."""
+    """Runs Xvfb on a free display for the length of a `with` block."""
 
     display: str
 
