@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from resume_hooks import seam
-from resume_hooks.parts import NAMES
+from resume_hooks.parts import PART_NAMES
 from tests.builders import ConfigHome
 from tests.cli.fork_server import ForkServer
 from tests.corpus import real_session  # noqa: F401 - a fixture
@@ -193,7 +193,7 @@ AT_THE_SEAM = frozenset(
 others are.
 """
 
-HERE = list(map(seam.is_installed, NAMES))
+HERE = list(map(seam.is_installed, PART_NAMES))
 """Which parts are here."""
 
 

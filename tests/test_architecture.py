@@ -15,7 +15,7 @@ from resume_hooks import part_table, questions, seam
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.verb_table import VERBS, load_command
 from resume_hooks.hooks.triggers import ROWS
-from resume_hooks.parts import NAMES
+from resume_hooks.parts import PART_NAMES
 from tests.needs import REPO
 
 SOURCE = REPO / "src" / "resume_hooks"
@@ -124,7 +124,7 @@ def test_every_question_is_asked_and_answered() -> None:
     checked = re.findall(r"questions\.(\w+)", (REPO / "tests" / "part_functions.py").read_text())
     there = {name for name, value in vars(questions).items() if isinstance(value, seam.Question)}
     assert there == set(checked)
-    assert there <= asked or not all(seam.is_installed(part) for part in NAMES)  # a part asks, too
+    assert there <= asked or not all(seam.is_installed(part) for part in PART_NAMES)  # a part asks, too
 
 
 def test_the_questions_import_only_types() -> None:

@@ -20,7 +20,7 @@ from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.cli.verb_table import ALIASES, FORMER_VERBS, VERBS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import triggers as triggers_table
-from resume_hooks.parts import NAMES
+from resume_hooks.parts import PART_NAMES
 from resume_hooks.paths import STATE_NAMES
 from resume_hooks.settings import KEYS
 from tests.needs import REPO
@@ -224,7 +224,7 @@ def test_every_message_in_troubleshooting_is_in_the_source() -> None:
         piece for piece in pieces if piece != "UserPromptSubmit operation blocked by hook"
     ]  # the client's
     missing = [piece for piece in ours if piece not in source]
-    assert missing == [] or not all(seam.is_installed(part) for part in NAMES)
+    assert missing == [] or not all(seam.is_installed(part) for part in PART_NAMES)
 
 
 def test_every_command_in_the_pages_is_valid() -> None:
@@ -271,7 +271,7 @@ def is_valid_command(words: list[str]) -> bool:
 
 def is_any_part_missing() -> bool:
     """Check whether a part is missing, whose commands are then only text."""
-    return not all(seam.is_installed(part) for part in NAMES)
+    return not all(seam.is_installed(part) for part in PART_NAMES)
 
 
 def test_every_trigger_in_the_pages_exists() -> None:

@@ -85,9 +85,9 @@ def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 
 def test_each_folder_is_a_part() -> None:
-    """``parts.NAMES`` has every folder, but a folder may be missing."""
+    """``parts.PART_NAMES`` has every folder, but a folder may be missing."""
     folders = {path.parent.name for path in Path(seam.FOLDER).glob("*/__init__.py")}
-    assert folders <= set(parts.NAMES)
+    assert folders <= set(parts.PART_NAMES)
 
 
 def test_each_listed_test_file_exists() -> None:

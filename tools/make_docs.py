@@ -106,7 +106,8 @@ def pages() -> dict[Path, str]:
 def part_table() -> str:
     """Return the module that tells the core what each part contributes, so that it loads no part."""
     said = [
-        (name, importlib.import_module(f"{parts.__name__}.{name}").PART) for name in parts.NAMES
+        (name, importlib.import_module(f"{parts.__name__}.{name}").PART)
+        for name in parts.PART_NAMES
     ]
     verbs = {
         each.name: (name, each.about, each.before) for name, part in said for each in part.verbs
@@ -194,7 +195,7 @@ AGENT_QUESTIONS: dict[str, Question[Any]] = {
 def part_functions() -> str:
     """Return the module in which mypy compares each function of a part with its question."""
     rows = set()
-    for name in parts.NAMES:
+    for name in parts.PART_NAMES:
         part = importlib.import_module(f"{parts.__name__}.{name}").PART
         for question, function in questions_of_part(part):
             module, _, function_name = function.partition(":")
@@ -383,7 +384,7 @@ def packages_table() -> str:
 def parts_table() -> str:
     """Return a table of every part: its own description, and its contributions."""
     rows = []
-    for name in parts.NAMES:
+    for name in parts.PART_NAMES:
         part = importlib.import_module(f"{parts.__name__}.{name}").PART
         brought = [
             f"{field}: {', '.join(dict.fromkeys(map(_name_contributions, each)))}"

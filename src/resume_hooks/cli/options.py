@@ -110,7 +110,7 @@ PART_OPTIONS = DeclaredParameter(click.Option, (), {})
 class VerbOptions:
     """The values of a verb's options and arguments, by name.
 
-    ``body`` is the function to call with the values, as ``module:function``. ``acts`` are the
+    ``function`` is the function to call with the values, as ``module:function``. ``subcommands`` are the
     subcommands of a verb that has no function. Other keyword arguments are passed to
     ``click.Command``. ``where`` contains the paths and the environment of this run.
     """
@@ -129,12 +129,12 @@ class VerbOptions:
 
     def __init_subclass__(
         cls,
-        body: str = "",
-        acts: tuple[type[VerbOptions], ...] = (),
+        function: str = "",
+        subcommands: tuple[type[VerbOptions], ...] = (),
         **settings: Any,
     ) -> None:
         cls.verb = re.sub("(?<=[a-z])(?=[A-Z])", "-", cls.__name__.removesuffix("Options")).lower()
-        cls._function_path, cls._subcommands, cls._settings = body, acts, settings
+        cls._function_path, cls._subcommands, cls._settings = function, subcommands, settings
 
     def __init__(self, **values: Any) -> None:
         self.where = Where()

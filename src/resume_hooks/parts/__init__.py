@@ -4,7 +4,7 @@ May import everything below. Must not be imported by name: the core asks by ``se
 knows another one.
 """
 
-NAMES = (
+PART_NAMES = (
     "smart_trim", "marks", "moved", "rewind_files", "share", "team", "secrets", "stats", "codex", "lost",
     "documents", "subagents", "attribution",
 )  # fmt: skip

@@ -236,7 +236,7 @@ class LineageFinder:
         """
         current = os.path.abspath(path)
         seen_ids: set[str] = set()
-        row, parent = self._generation(current, seen_ids)
+        row, parent = self._make_row_and_parent(current, seen_ids)
         rows = [row]
         while parent is not None and len(rows) < MAX_GENERATIONS:
             located_path = self._find_present_file(parent, current)
@@ -250,9 +250,9 @@ class LineageFinder:
         """Return a parent's row, its own parent, and its path."""
         with contextlib.suppress(SessionNotFound):  # deleted since the lookup, or unreadable
             if located_path:
-                return *self._generation(located_path, seen_ids), located_path
+                return *self._make_row_and_parent(located_path, seen_ids), located_path
         if archived := self._find_archived(parent.session_id):
-            return *self._generation(archived, seen_ids), path_in_config_home(
+            return *self._make_row_and_parent(archived, seen_ids), path_in_config_home(
                 archived.place, self._where
             )
         missing = Ancestor(
@@ -270,7 +270,7 @@ class LineageFinder:
         )
         return missing, None, child
 
-    def _generation(
+    def _make_row_and_parent(
         self, session: str | ArchivedSession, seen_ids: set[str]
     ) -> tuple[Ancestor, Parent | None]:
         """Return one session's row and its parent.

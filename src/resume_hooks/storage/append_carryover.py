@@ -46,7 +46,7 @@ class AppendCarryover:
         could be written in between.
         """
         carried = 0
-        while lines := self._lines():
+        while lines := self._iterate_new_lines():
             self._append(target, lines)
             carried += len(lines)
         return carried
@@ -87,7 +87,7 @@ class AppendCarryover:
 
     def _carry_over_whole_lines(self, target: int) -> int:
         """Carry over once the last line of the new file is complete, because other programs also write to it."""
-        if not self._lines():
+        if not self._iterate_new_lines():
             return 0
         deadline = time.monotonic() + PARTIAL_LINE_SECONDS
         # The bytes carried over so far may themselves end inside a line, if the file was copied
@@ -103,7 +103,7 @@ class AppendCarryover:
             time.sleep(PAUSE_SECONDS)
         return self.append_new_lines(target)
 
-    def _lines(self) -> bytes:
+    def _iterate_new_lines(self) -> bytes:
         length = CHUNK_BYTES
         while piece := read_bytes_at(self._source, length, self.position):
             whole_lines = piece[: piece.rfind(b"\n") + 1]

@@ -19,7 +19,7 @@ from resume_hooks.cli.options import (
 )
 
 
-class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
+class DeleteOptions(VerbOptions, function="resume_hooks.cli.trash:delete_session"):
     """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
 
     The trash is in the state folder; ``restore`` restores a session unchanged. Only --empty-trash removes
@@ -55,7 +55,7 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
     dry_run: bool = DRY_RUN
 
 
-class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive_or_list_sessions"):
+class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_list_sessions"):
     """Archive sessions in the vault, with all their files, for longer than the client keeps them.
 
     SESSION defaults to the latest session of this folder. A copy is compressed to about an eighth of the
@@ -98,7 +98,7 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive_or_list
     dry_run: bool = DRY_RUN
 
 
-class RestoreOptions(SessionOptions, body="resume_hooks.cli.trash:restore_session"):
+class RestoreOptions(SessionOptions, function="resume_hooks.cli.trash:restore_session"):
     """Restore a session, byte for byte, to its path: from the trash, else from the vault.
 
     SESSION: its id or four or more of the first characters, its title or a part of one, its tag, a

@@ -11,7 +11,7 @@ from resume_hooks.derive.trim.options import MIN_SAVINGS
 from resume_hooks.shared_values import MODEL_SECONDS
 
 
-class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:hand_off_session"):
+class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_session"):
     """Make a new session with the context of SESSION: its messages and work, and the next step.
 
     SESSION may be a sub-agent, <session>/agent-<id>.
@@ -48,7 +48,7 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:hand_off_sessi
     to: str | None = TO
 
 
-class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:roll_over_session"):
+class RolloverOptions(ChildOptions, function="resume_hooks.cli.handoff:roll_over_session"):
     """Make a fresh session with the lineage of SESSION, a digest of it, and a summary by a model.
 
     The model is asked through the client, without tools and without a session. It reads SESSION in
@@ -75,7 +75,7 @@ class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:roll_over_ses
     )
 
 
-class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
+class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
     """Make a child of SESSION with placeholders for old tool output and other long contents.
 
     The session itself is only read, unless you use --in-place. Each placeholder names its original;
@@ -138,7 +138,7 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
     part_options: Any = PART_OPTIONS
 
 
-class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork_session"):
+class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
     """Make a copy of SESSION's live conversation under a new id, whole or up to a point.
 
     SESSION may be a sub-agent, <session>/agent-<id>, which then becomes a session of its own.
@@ -179,7 +179,7 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork_session"):
     to: str | None = TO
 
 
-class UntrimOptions(ChildOptions, body="resume_hooks.cli.trim:untrim_session"):
+class UntrimOptions(ChildOptions, function="resume_hooks.cli.trim:untrim_session"):
     """Make a child of SESSION with the trimmed contents restored.
 
     The originals are read from the session that has them, even if it was moved, or from the backup

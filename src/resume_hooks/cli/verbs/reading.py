@@ -18,7 +18,7 @@ from resume_hooks.reading.char_budget import MAX_WHOLE_CHARACTERS
 DEFAULT_PAGE_RECORDS = 100  # the default number of records on a page
 
 
-class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline"):
+class OutlineOptions(SessionOptions, function="resume_hooks.cli.outline:show_outline"):
     """Show the turns of a session, a line each: the prompt, the tools, the files, the size of the context.
 
     SESSION may be <session>/agent-<id>, a sub-agent. Turns are numbered in file order, so a number
@@ -42,7 +42,7 @@ class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline
     max_chars: int = MAX_CHARS
 
 
-class ReadOptions(VerbOptions, body="resume_hooks.cli.read:print_records"):
+class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     """Print records of a session: one by its reference REF, <session>:<record>, or several of SESSION.
 
     <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> is a

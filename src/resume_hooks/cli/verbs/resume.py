@@ -20,7 +20,7 @@ class _WayChoice(click.Choice):  # type: ignore[type-arg]  # generic since click
         return super().convert(_FORMER_WAYS.get(value, value), param, ctx)
 
 
-class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume_session"):
+class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_session"):
     """Choose a session, compare what continuing it would cost, and continue.
 
     On a terminal, without an exact SESSION, you choose from a list that is searched as you type.
@@ -54,7 +54,7 @@ class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume_session
     show: bool = flag("--print", help="Print the command instead of starting the client.")
 
 
-class ContinueOptions(SessionOptions, body="resume_hooks.cli.continue_:continue_session"):
+class ContinueOptions(SessionOptions, function="resume_hooks.cli.continue_:continue_session"):
     """Start the client on the latest session of this folder, or on SESSION, in the session's own folder.
 
     If a running client has the session open, ask first. Without a terminal, only print the command.

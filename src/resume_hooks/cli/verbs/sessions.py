@@ -22,7 +22,7 @@ DEFAULT_ROWS = 20
 MAX_ROWS = 100_000  # the maximum number of rows
 
 
-class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions"):
+class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sessions"):
     """List the sessions of this project and its repository's worktrees, newest first.
 
     LEFT is the time until the client may delete a session; the vault keeps those marked "archived".
@@ -62,7 +62,7 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
     part_options: Any = PART_OPTIONS
 
 
-class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:print_lineage"):
+class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_lineage"):
     """Show a session's ancestors, oldest first, then the session itself; or its descendants.
 
     An ancestor without a file is shown as missing, or as an archived copy if the vault has one.
@@ -89,7 +89,7 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:print_lineag
     part_options: Any = PART_OPTIONS
 
 
-class InfoOptions(SessionOptions, body="resume_hooks.cli.info:print_info"):
+class InfoOptions(SessionOptions, function="resume_hooks.cli.info:print_info"):
     """Show a session: id, file, title, dates, turns, context tokens, records, damage.
 
     For a session that only the vault has, the file is the archived copy.
@@ -104,7 +104,7 @@ class InfoOptions(SessionOptions, body="resume_hooks.cli.info:print_info"):
     """
 
 
-class RenameOptions(VerbOptions, body="resume_hooks.cli.info:rename_session"):
+class RenameOptions(VerbOptions, function="resume_hooks.cli.info:rename_session"):
     """Give SESSION the title TITLE, or a tag.
 
     This appends a record to its file, as Claude Code's own /rename and the official SDK do, but

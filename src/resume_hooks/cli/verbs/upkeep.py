@@ -16,7 +16,7 @@ def _complete_setting_names(_: click.Context, __: click.Parameter, incomplete: s
     return names
 
 
-class FsckOptions(SessionOptions, body="resume_hooks.cli.fsck:check_sessions"):
+class FsckOptions(SessionOptions, function="resume_hooks.cli.fsck:check_sessions"):
     """Report the defects of a session, by record, and their effect on clients.
 
     The exit code is 1 if there are errors or warnings. Notes are about records that clients write
@@ -39,7 +39,7 @@ class FsckOptions(SessionOptions, body="resume_hooks.cli.fsck:check_sessions"):
     dry_run: bool = DRY_RUN
 
 
-class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:diagnose_installation"):
+class DoctorOptions(VerbOptions, function="resume_hooks.cli.doctor:diagnose_installation"):
     """Check client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
 
     The exit code is 1 if something will not work. A report (--bundle) contains versions, findings
@@ -67,7 +67,7 @@ class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:diagnose_installa
     )
 
 
-class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:print_or_change_settings"):
+class ConfigOptions(VerbOptions, function="resume_hooks.cli.setup:print_or_change_settings"):
     """Show every setting with its source, show one setting, or set KEY to VALUE.
 
     The environment (RESUME_HOOKS_<KEY>) overrides the file, and the plugin's own options override
@@ -84,7 +84,7 @@ class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:print_or_change_se
     value: str | None = argument(required=False)
 
 
-class InstallOptions(VerbOptions, body="resume_hooks.cli.setup:install_or_remove_plugin"):
+class InstallOptions(VerbOptions, function="resume_hooks.cli.setup:install_or_remove_plugin"):
     """Register the plugin with Claude Code; print the commands if claude is not on PATH.
 
     The plugin uses the packages of this command if pipx or uv installed it. Otherwise it installs
@@ -116,7 +116,9 @@ class InstallOptions(VerbOptions, body="resume_hooks.cli.setup:install_or_remove
     dry_run: bool = flag(help="Show what would change and what stays; change nothing.")
 
 
-class SlashOptions(VerbOptions, body="resume_hooks.cli.slash:answer_slash_command", hidden=True):
+class SlashOptions(
+    VerbOptions, function="resume_hooks.cli.slash:answer_slash_command", hidden=True
+):
     """Answer a slash command of the plugin for SESSION_ID; its text is read from stdin."""
 
     trigger: str = argument(metavar="VERB")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from resume_hooks.cli.options import DRY_RUN, ChildOptions, SessionOptions, flag, option
 
 
-class MarkOptions(SessionOptions, body="resume_hooks.parts.marks.verbs.mark:set_mark"):
+class MarkOptions(SessionOptions, function="resume_hooks.parts.marks.verbs.mark:set_mark"):
     """Mark the end of SESSION as the place that `back` returns to.
 
     The session itself is only read. Each session has one active mark, which `back` uses up. While
@@ -26,7 +26,7 @@ class MarkOptions(SessionOptions, body="resume_hooks.parts.marks.verbs.mark:set_
     dry_run: bool = DRY_RUN
 
 
-class BackOptions(ChildOptions, body="resume_hooks.parts.marks.verbs.back:go_back"):
+class BackOptions(ChildOptions, function="resume_hooks.parts.marks.verbs.back:go_back"):
     """Make a session that is cut back to the mark of SESSION and has your report of what came after.
 
     The later conversation is dropped from context, not from disk: the session itself is only read.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from resume_hooks.cli.options import DRY_RUN, VerbOptions, argument, option
 
 
-class RehomeOptions(VerbOptions, body="resume_hooks.parts.moved.verbs.rehome:rehome_folder"):
+class RehomeOptions(VerbOptions, function="resume_hooks.parts.moved.verbs.rehome:rehome_folder"):
     """Copy every session of FOLDER, which moved, to its new path NEW.
 
     Without FOLDER, the former path of NEW is found from git's own files there, or from the commits

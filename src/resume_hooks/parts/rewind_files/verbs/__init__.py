@@ -14,7 +14,7 @@ from resume_hooks.cli.options import (
 
 
 class RewindFilesOptions(
-    VerbOptions, body="resume_hooks.parts.rewind_files.verbs.rewind_files:rewind_files"
+    VerbOptions, function="resume_hooks.parts.rewind_files.verbs.rewind_files:rewind_files"
 ):
     """Restore the files that SESSION tracked to their state when a message was sent, before the work on it.
 

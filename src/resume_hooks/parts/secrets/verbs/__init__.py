@@ -6,7 +6,7 @@ from resume_hooks import clock
 from resume_hooks.cli.options import ChildOptions, flag, option
 
 
-class ScrubOptions(ChildOptions, body="resume_hooks.parts.secrets.verbs.scrub:scrub_session"):
+class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scrub:scrub_session"):
     """Make a child of SESSION without its secrets, and list every place that contains them.
 
     The session itself is only read. With --in-place its own files are rewritten instead, and the

@@ -17,7 +17,9 @@ from resume_hooks.parts.share.export import FORMATS, MAX_TEXT_CHARACTERS
 from resume_hooks.storage.staging import MAX_IMPORT_BYTES
 
 
-class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:export_session"):
+class ExportOptions(
+    SessionOptions, function="resume_hooks.parts.share.verbs.export:export_session"
+):
     """Write SESSION as a document: a page (html), Markdown (md), or a bundle for import (json).
 
     The page is one file that needs no network: turns fold, calls and diffs are shown, and it can be
@@ -69,7 +71,7 @@ class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:
     dry_run: bool = DRY_RUN
 
 
-class ShareOptions(SessionOptions, body="resume_hooks.parts.share.verbs.share:share_session"):
+class ShareOptions(SessionOptions, function="resume_hooks.parts.share.verbs.share:share_session"):
     """Write SESSION as one file for a colleague: a page for any browser, with the session inside for ``import``.
 
     Secrets and home folders are removed from both. First you see how many, by kind, and must
@@ -92,7 +94,9 @@ class ShareOptions(SessionOptions, body="resume_hooks.parts.share.verbs.share:sh
     dry_run: bool = DRY_RUN
 
 
-class ImportOptions(VerbOptions, body="resume_hooks.parts.share.verbs.import_:import_transcript"):
+class ImportOptions(
+    VerbOptions, function="resume_hooks.parts.share.verbs.import_:import_transcript"
+):
     """Import a transcript as a new session of this folder.
 
     FILE is the path of a .jsonl file, optionally compressed with gzip; - is the standard input.

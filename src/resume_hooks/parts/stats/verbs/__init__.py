@@ -5,7 +5,7 @@ from __future__ import annotations
 from resume_hooks.cli.options import AGENT, VerbOptions, flag, option
 
 
-class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:print_stats"):
+class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:print_stats"):
     """Show turns and tokens by month, savings by children, hook durations, and the size of our own folder.
 
     Tokens are those that the API counted, including sub-agents. SENT are all tokens of requests,

@@ -7,7 +7,7 @@ import click
 from resume_hooks.cli.options import DRY_RUN, YES, VerbOptions, argument, flag, option
 
 
-class InitOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:create_schema"):
+class InitOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:create_schema"):
     """Set up a database for a team; needs a role that may create roles, and objects in the database.
 
     Each member then needs a role on the server: CREATE ROLE alice LOGIN; GRANT rh_member TO alice.
@@ -24,7 +24,7 @@ class InitOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:cr
     sql: bool = flag(help="Only print the SQL.")
 
 
-class JoinOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:join_service"):
+class JoinOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:join_service"):
     """Join the team of a libpq service. This sends nothing yet: add a project, or push a session.
 
     \b
@@ -36,7 +36,7 @@ class JoinOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:jo
 
 
 class ProjectsOptions(
-    VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:print_or_change_projects"
+    VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:print_or_change_projects"
 ):
     """List the projects that are pushed after each turn. Add or remove this folder's project, or admit a member to it.
 
@@ -57,7 +57,7 @@ class ProjectsOptions(
     project: str | None = option(metavar="DIR", help="The project of another folder.")
 
 
-class MemberOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:record_member"):
+class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:record_member"):
     """As the admin, record who a member is, or that a member left: a new role inherits nothing by its name.
 
     \b
@@ -83,7 +83,7 @@ class MemberOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:
     yes: bool = YES
 
 
-class StatusOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:print_status"):
+class StatusOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:print_status"):
     """Show the team, the pushed projects and the sessions that wait; does not ask the server.
 
     \b
@@ -92,7 +92,9 @@ class StatusOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:
     """
 
 
-class LeaveOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:leave_joined_team"):
+class LeaveOptions(
+    VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:leave_joined_team"
+):
     """Forget the team on this machine, with all fetched copies; the server keeps its data.
 
     \b
@@ -101,7 +103,7 @@ class LeaveOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:l
     """
 
 
-class PushOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:push_sessions"):
+class PushOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:push_sessions"):
     """Send sessions without secrets, images and documents; nothing is sent twice.
 
     SESSION defaults to the latest session of this folder. Sessions stay private to you until you
@@ -121,7 +123,7 @@ class PushOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:push_ses
     dry_run: bool = DRY_RUN
 
 
-class PullOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:pull_session_copy"):
+class PullOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:pull_session_copy"):
     """Fetch a session to read it here; without SESSION, drop copies that were forgotten or are no longer shared.
 
     \b
@@ -133,7 +135,7 @@ class PullOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:pull_ses
     locator: str | None = argument(metavar="[SESSION]", required=False)
 
 
-class SessionsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:print_sessions"):
+class SessionsOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:print_sessions"):
     """List the sessions that you may see, newest first: your own from every machine, and shared ones.
 
     \b
@@ -147,7 +149,7 @@ class SessionsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:prin
 
 class SearchOptions(
     VerbOptions,
-    body="resume_hooks.parts.team.verbs.team:print_search",
+    function="resume_hooks.parts.team.verbs.team:print_search",
     context_settings={"ignore_unknown_options": True},
 ):
     """Search all sessions that you may see; the query is that of `resume-hooks search`.
@@ -167,7 +169,7 @@ class SearchOptions(
     limit: int = option(type=click.IntRange(1, 100), default=10, show_default=True, help="Hits.")
 
 
-class ResumeOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:resume_from_team"):
+class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:resume_from_team"):
     """Continue a session of the team's here: your own completely, a colleague's as a conversation under a new id.
 
     Your own session comes with its ancestors, into this folder. Later turns are pushed as a fork of
@@ -188,7 +190,7 @@ class ResumeOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:resume
     dry_run: bool = DRY_RUN
 
 
-class ShareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:share_own_session"):
+class ShareOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:share_own_session"):
     """Let others read one of your sessions, including its later turns.
 
     \b
@@ -205,7 +207,9 @@ class ShareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:share_o
     dry_run: bool = DRY_RUN
 
 
-class UnshareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:unshare_own_session"):
+class UnshareOptions(
+    VerbOptions, function="resume_hooks.parts.team.verbs.team:unshare_own_session"
+):
     """Make one of your sessions private again. Copies that others fetched are removed at their next pull.
 
     \b
@@ -217,7 +221,7 @@ class UnshareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:unsha
     dry_run: bool = DRY_RUN
 
 
-class ForgetOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:forget_own_session"):
+class ForgetOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:forget_own_session"):
     """Remove one of your sessions from the server for good, from all your machines; it is never accepted again.
 
     The files here stay. Backups of the server, and copies made elsewhere, are out of reach.
@@ -232,7 +236,7 @@ class ForgetOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:forget
     dry_run: bool = DRY_RUN
 
 
-_ACTS = (
+_SUBCOMMANDS = (
     InitOptions,
     JoinOptions,
     ProjectsOptions,
@@ -250,7 +254,7 @@ _ACTS = (
 )
 
 
-class TeamOptions(VerbOptions, acts=_ACTS):
+class TeamOptions(VerbOptions, subcommands=_SUBCOMMANDS):
     """Share sessions with a team, and with your own other machines, over your own PostgreSQL.
 
     Everything is private to you until you share it. Known secrets, images and documents stay here.
