@@ -33,7 +33,7 @@ VERBS = '''
 from resume_hooks.cli.options import VerbOptions, flag
 
 
-class GreetOptions(VerbOptions, body="resume_hooks.parts.example.verbs.greet:greet"):
+class GreetOptions(VerbOptions, function="resume_hooks.parts.example.verbs.greet:greet"):
     """Say hello."""
 
     loud: bool = flag("--loud", help="Say it in capitals.")

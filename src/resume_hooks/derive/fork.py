@@ -171,7 +171,7 @@ def plan_fork(
                 ),
             ],
             mark_line=_SourceMarker(child.parent.session_id, move),
-            allowed_thinking=frozenset(parent.read_back.thoughts),
+            allowed_thinking=frozenset(parent.child_observer.thoughts),
         ),
         sizes=Sizes(tokens_before, tokens_after),
         remarks=(

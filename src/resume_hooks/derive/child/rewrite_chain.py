@@ -240,16 +240,16 @@ LOST_RECORDS_WARNING = (
 
 
 class ParentScan(NamedTuple):
-    """One scan of the parent, whose records a child takes over. ``read_back`` has the session's calls and thinking.
+    """One scan of the parent, whose records a child takes over.
 
-    ``context`` is the number of tokens that the client would send, ``ratio`` the number of
-    characters per token.
+    ``child_observer`` has the session's calls and thinking. ``context`` is the number of
+    tokens that the client would send, ``ratio`` the number of characters per token.
     """
 
     session: SessionFile
     transcript: Transcript
     survey: WriteObserver
-    read_back: ChildObserver
+    child_observer: ChildObserver
     ends: HeadTail
     context: ContextSize
     ratio: float

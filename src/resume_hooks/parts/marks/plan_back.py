@@ -315,7 +315,7 @@ def plan_back(
                 transcript_part, parent.survey, parent.ends, child.session_id
             ),
             closing=closing,
-            allowed_thinking=frozenset(parent.read_back.thoughts),
+            allowed_thinking=frozenset(parent.child_observer.thoughts),
         )
         child_plan = _ReportPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     child_plan = replace(child_plan, remarks=(*remarks, *child_plan.remarks))
