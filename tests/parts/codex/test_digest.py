@@ -369,6 +369,19 @@ def test_a_rejected_command_is_not_a_success(where: Where) -> None:
     assert texts(made, "refusals") == ["refused by the user: Bash make test"]
 
 
+@pytest.mark.parametrize("subject", ["", " for `git fetch --all`"])
+def test_a_command_that_the_sandbox_denied_is_a_failure(where: Where, subject: str) -> None:
+    """The client reports its own error instead of an exit code."""
+    denied = (
+        f'exec_command failed{subject}: CreateProcess {{ message: "Codex(Sandbox(Denied {{ output: '
+        "ExecToolCallOutput { exit_code: 255, stderr: error: cannot open '.git/FETCH_HEAD' }))\" }"
+    )
+    made = digest_of_lines(where, [call_line("1", "git fetch --all"), output_line("1", denied)])
+    assert texts(made, "others") == []
+    (error,) = texts(made, "errors")
+    assert error.startswith(f"`git fetch --all` failed: exec_command failed{subject}: ")
+
+
 @pytest.mark.parametrize("folder", ["/p/lib", ""])
 def test_paths_of_a_shell_patch_are_relative_to_its_folder(where: Where, folder: str) -> None:
     """This is the folder of the call, or the one that the command enters."""

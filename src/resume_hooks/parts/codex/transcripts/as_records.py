@@ -530,8 +530,13 @@ _REJECTIONS = ("exec command rejected by user", "patch rejected by user")
 
 _SCRIPT_COMPLETION = "Script completed"  # the start of the output if a script ended
 _SCRIPT_FAILURE = "Script failed"  # the start of the output if a script ended with an error
-_PATCH_FAILURES = ("apply_patch verification failed", "failed in sandbox ")
-"""The prefixes of an output that reports a patch that did not apply, or a command that did not start."""
+_CALL_FAILURES = (
+    "apply_patch verification failed",
+    "failed in sandbox ",
+    "exec_command failed",
+    "write_stdin failed",
+)
+"""The prefixes of an output that reports a patch that did not apply, or a command that the sandbox denied."""
 
 # The beginning of the output if a script printed a command's whole result.
 _COMMAND_OUTPUT = '{"chunk_id":'
@@ -604,7 +609,7 @@ def read_output(item: Record) -> ToolOutput:
         blocks[0] = {"type": records.TEXT, "text": text}
         if status := positive_count(get_mapping(inner_output, "metadata").get("exit_code")):
             extra_fields[records.EXIT_STATUS_FIELD] = status
-    is_failure = is_failure or text.startswith((_SCRIPT_FAILURE, *_PATCH_FAILURES, *_REJECTIONS))
+    is_failure = is_failure or text.startswith((_SCRIPT_FAILURE, *_CALL_FAILURES, *_REJECTIONS))
     extra_fields |= _parse_output_fields(text, get_string(blocks[-1], "text") if blocks else "")
     if len(blocks) == 2 and "text" in blocks[1]:
         printed_text, printed_fields = _unwrap_command_output(get_string(blocks[1], "text"))
