@@ -200,6 +200,19 @@ def test_files_on_a_branch_that_no_git_command_left(config_home: ConfigHome) -> 
     assert row not in shown
 
 
+def test_files_elsewhere_do_not_depend_on_the_branch_that_the_user_left(
+    config_home: ConfigHome,
+) -> None:
+    """Only those of the session's own checkout do."""
+    talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py").edits("/srv/other/b.py")
+    talk.edits("/srv/c.log").runs("git add b.py && git status -s", "M  b.py", cwd="/srv/other")
+    talk.runs("git status -sb", "## fix\n M a.py").prompt("hi", gitBranch="fix")
+    talk.prompt("bye", gitBranch="main")
+    changed = notes(talk.digest(config_home), "changed")
+    assert changed["a.py"] == "open or committed on the branch that was left"
+    assert changed["/srv/other/b.py"] == "staged, not committed"
+
+
 def test_a_folder_without_a_branch_is_no_checkout(config_home: ConfigHome) -> None:
     """The client records ``HEAD`` for it, which is no branch among those of the checkouts."""
     talk = Talk().prompt("go", gitBranch="main")

@@ -279,10 +279,13 @@ class FileStates:
                 self._staged_paths.discard(path)
 
     def doubt_open_files(self, edits: Iterable[FileEdit], order: int) -> None:
-        """Mark the uncommitted files without an edit after ``order``, when the user left the branch."""
+        """Mark the uncommitted files of the home folder's checkout without an edit after ``order``.
+
+        At that time the user left the branch of this checkout.
+        """
         later_paths = {edit.path for edit in edits if edit.order > order}
-        for path, state in self.states.items():
-            if state.label in UNCOMMITTED_STATES and path not in later_paths:
+        for path in self._paths_in_checkout_of("."):
+            if self.states[path].label in UNCOMMITTED_STATES and path not in later_paths:
                 self.states[path] = FileState(MAYBE_LEFT)
 
     def list_files_in_state(self, label: str) -> list[str]:
