@@ -229,7 +229,7 @@ def test_a_full_disk_is_found(
         finding = finding_named(cwd, "state")
         assert (finding.level, finding.code) == ("problem", "state-full")
         assert "resume-hooks has 12.0 KB free: sessions, marks, settings" in finding.detail
-        assert "Make room" in finding.remedy
+        assert "Free some space" in finding.remedy
         (client_config / "resume-hooks").mkdir(mode=0o700, exist_ok=True)
 
 
@@ -332,4 +332,4 @@ def test_the_finding_on_a_policy(cwd: Path, client_config: Path) -> None:
     assert finding_named(cwd, "policy").level == "ok"
     write_json(client_config / "remote-settings.json", {"permissions": {}})
     assert finding_named(cwd, "policy").level == "note"
-    assert "no /trim here" in finding_named(cwd, "policy").detail
+    assert "disables /trim here" in finding_named(cwd, "policy").detail
