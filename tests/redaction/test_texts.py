@@ -644,6 +644,12 @@ def test_a_pair_without_a_secret_is_kept(text: str) -> None:
         "cvs://:pserver:anoncvs@sources.redhat.com:/cvs/src",
         'OAUTH = "oauth2-client-secret=OAUTH2-CLIENT-SECRET]"',
         "s.ActiveSharedFolders28Day = ActiveSharedFolders28Day\n",
+        'conf.ClientSecret = "CLIENT_SECRET??"',
+        f"backupKey: 'xpub661{'MyMwAqRbcFXDcWD2vxuebcT1ZpTF4Vke6qmMW8yzddw' * 3}'",
+        '"hashed_secret": "014ffd5d9d83ce2dc682d2d87323ac09d1215b09",',
+        'oauth_key = OAuthParameters.OAUTH_KEY+" "+",".join(parts)',
+        "oauth_key = self.getOAuthKey(uri,request.method,request.data,request.params)",
+        "my-redis-host:6380:1:verysecretpass:my-app-namespace",
         'x = "AAABi6QAAAAB7DkAADowAAAQAAADT9gAAAAI/EAAA99cAAALr9gAAlhYBAAGSWQAAAAACTrEAACfHAAA="',
     ],
 )

@@ -44,13 +44,13 @@ _CODE_REFERENCE = compile_lazily(
     rb"|^[0-9A-Fa-f]{2}(?:(?::[0-9A-Fa-f]{2}){19}|(?::[0-9A-Fa-f]{2}){31})$"
     rb"|^[\w.+-]+@[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)*\.[a-z]{2,6}$|^[\w./-]*\*\.[a-z]{1,5}$"
     rb"|^[+!-][A-Z][A-Z0-9-]+(?::[+!-]?[A-Z][A-Z0-9-]+)+$|^(?:[a-z]+:)?(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}$"
-    rb"|^\w+(?:[:,;][A-Za-z]\w*=\w+)+$|^:\w+:?\[|^:+\w+\]$"
+    rb"|^[a-z]pub[A-Za-z0-9]{100,}$|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\+$|^\w+(?:[:,;][A-Za-z]\w*=\w+)+$|^:\w+:?\[|^:+\w+\]$"
 )
 """Text that refers to a secret, or to something public, instead of containing a secret.
 
 It is code of a program or a shell, a template, a port, a commit of another repository, the name of
 a migration, an instant, the next setting, a required version, an endpoint, a mail address, a size,
-a fingerprint, or a list of ciphers or settings.
+a fingerprint, a public key, or a list of ciphers or settings.
 """
 
 _KEY_WITH_SLASH = compile_lazily(

@@ -124,13 +124,13 @@ HARMLESS_NAME = compile_lazily(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
     rb"|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync"
     rb"|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
-    rb"stop|public|md_?5|sha_?\d{1,3}|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action|web[_.-]?socket)[_.-]?(?:token|key|secret)s?"
+    rb"stop|public|md_?5|sha_?\d{1,3}|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action|hashed|web[_.-]?socket)[_.-]?(?:token|key|secret)s?"
 )
 """Tokens and keys that are not secrets."""
 
 _NEGATING_WORDS = frozenset(
     b"no top without is has use show hide forgot reset require required allow missing invalid wrong incorrect "
-    b"existing image label i18n change "
+    b"existing hashed image label i18n change "
     b"error message hint validate check verify".split()
 )
 """Words before the significant word that give the name another meaning."""
@@ -555,6 +555,8 @@ def _is_word_of_longer_name(raw: bytes, start: int, match: re.Match[bytes]) -> b
         match["bare"].lstrip(b":")
     ):
         return True
+    if raw[start - 1 : start] == b":" and match[0].startswith(b":" + match["bare"]):
+        return consists_of_words(match["bare"])
     words_before = _COLON_WORDS_BEFORE_NAME.search(raw, max(0, start - _MAX_NAME_BYTES), start)
     joined_words = (words_before[0] if words_before else b"") + b"name" + match[0]
     return joined_words.count(b":") > 1 and _COLON_WORDS.fullmatch(joined_words) is not None
@@ -596,7 +598,7 @@ def _names_something_else(raw: bytes, line_start: int, start: int, end: int) -> 
         return True
     if raw[start - 1 : start] == b"$" and _COMPARISON.match(raw, end):
         return True
-    if _AMAZON_NAME.search(raw, max(0, start - 100), start):
+    if raw[start - 1 : start] == b":" and _AMAZON_NAME.search(raw, max(0, start - 100), start):
         return True
     if _BADGE_ADDRESS.search(raw, max(0, start - 8), start):
         return True
@@ -748,10 +750,10 @@ def _is_form_of_own_name(value: bytes, name: bytes) -> bool:
         return True
     name = name.rpartition(b".")[2] or name
     value, name = (
-        value.lower().rstrip(b"]").translate(_UNDERSCORE_TABLE),
+        value.lower().rstrip(b"]?!").translate(_UNDERSCORE_TABLE),
         name.lower().translate(_UNDERSCORE_TABLE),
     )
-    if value.startswith(name + b":"):
+    if value.startswith(name + b":") or value.replace(b"_", b"") == name.replace(b"_", b""):
         return True
     return value in name or (
         name in value and len(_words_of_name(name)) > 1 and _NAME_ONLY.fullmatch(value) is not None

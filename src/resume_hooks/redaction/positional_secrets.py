@@ -263,7 +263,7 @@ PHRASE_PATTERNS = {
         compile_lazily(
             rb"(?i)(?:auth|logged_in|nonce)_(?:key|salt)(?:[\"'][ \t]{0,4},[ \t]{0,20}(?P<quote>[\"'])"
             rb"(?P<phrase>[^\"'\r\n]{40,120})(?P=quote)"
-            rb"|[ \t]{0,4}=[ \t]{0,4}[\"']?(?P<bare>[^\s\"']{40,120}))"
+            rb"|[ \t]{0,4}=[ \t]{0,4}[\"']?(?![\w.]+\()(?P<bare>[^\s\"']{40,120}))"
         ),
     ),
 }
