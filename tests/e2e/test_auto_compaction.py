@@ -35,7 +35,7 @@ LATE = HELD + f"if command == 'band':\n    time.sleep(5)\n{AS_ALWAYS}"
 """One that is slow to say how full the session is, as on a busy machine."""
 
 
-def summaries(tui: Tui) -> list[Request]:
+def summary_requests(tui: Tui) -> list[Request]:
     """Return the requests for the client's own summary."""
     return [
         request
@@ -82,7 +82,7 @@ def test_the_turn_continues_without_a_summary(
     tui.submit(f"{when} ALPHA")
     tui.wait_for("Mock reply [0-9]+")
     tui.wait_idle()
-    assert summaries(tui) == []
+    assert summary_requests(tui) == []
     tui.wait_for(rf"shrunk in place \(compaction {chosen}\)(.*\n)+?.*/untrim")
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(parent))), tui.home.where)
     assert decided.sizes.tokens_after > decided.sizes.tokens_before
@@ -124,7 +124,7 @@ def test_the_client_compacts_if_the_engine_fails(
     tui.wait_idle()
     tui.submit("go on DELTA")
     tui.wait_for("Mock reply [0-9]")
-    assert summaries(tui)
+    assert summary_requests(tui)
     assert "go on DELTA" in message_texts_of_request(tui.api.main_requests()[-1])
 
 

@@ -55,7 +55,7 @@ def broken_rule(request: Request) -> str:
     return ""
 
 
-def refuse(
+def open_refused_session(
     tui: Tui, plugin: Path, content: bytes, message: str, env: dict[str, str] | None = None
 ) -> Path:
     """Open a damaged session whose requests the API answers with this error, and send a prompt."""
@@ -68,7 +68,7 @@ def refuse(
     return parent
 
 
-def assert_nothing_asked(tui: Tui) -> None:
+def check_no_question_appears(tui: Tui) -> None:
     """Check that there is no question and no copy, and that the next prompt is answered."""
     tui.wait_idle(2)
     assert QUESTION not in tui.text()
@@ -86,8 +86,8 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
     Its next request keeps the API's rules and contains the whole conversation. An overloaded
     API is no sign of a damaged session, so no question appears before.
     """
-    parent = refuse(modern, plugin, CASE[code].content, OVERLOADED)
-    assert_nothing_asked(modern)
+    parent = open_refused_session(modern, plugin, CASE[code].content, OVERLOADED)
+    check_no_question_appears(modern)
     modern.api.script = lambda _: Refusal(400, REFUSED[code])
     modern.submit("hello again DELTA")
     modern.wait_for(QUESTION)
@@ -120,7 +120,7 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
 def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
     """Its thinking lost its signatures: the copy sends every call by the API's rules."""
     source = re.sub(rb'"signature":"[^"]+"', b'"signature":""', (corpus() / SOURCE).read_bytes())
-    parent = refuse(tui, plugin, source, UNCHANGED)
+    parent = open_refused_session(tui, plugin, source, UNCHANGED)
     tui.wait_for(QUESTION)
     tui.wait_idle(2)
     first, asked = tui.api.main_requests()[0], len(tui.api.requests)
@@ -147,7 +147,7 @@ def test_a_refused_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plu
 
     The same error again asks nothing.
     """
-    parent = refuse(tui, plugin, UNSIGNED, UNCHANGED)
+    parent = open_refused_session(tui, plugin, UNSIGNED, UNCHANGED)
     tui.wait_for(QUESTION)
     tui.wait_idle(2)
     tui.key("Enter")
@@ -166,7 +166,7 @@ def test_a_refused_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plu
 @pytest.mark.wide
 def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) -> None:
     """The file is sound, so only the client's memory contains the refused content."""
-    refuse(tui, plugin, BYTES, UNCHANGED)
+    open_refused_session(tui, plugin, BYTES, UNCHANGED)
     tui.wait_for(HELP)
     tui.submit("hello again DELTA")
     tui.wait_for("DELTA[^─]*API Error")
@@ -178,8 +178,8 @@ def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) 
 @pytest.mark.wide
 def test_other_errors_offer_no_repair(tui: Tui, plugin: Path) -> None:
     """The session is damaged, but the error has another cause."""
-    refuse(tui, plugin, UNSIGNED, "max_tokens: 99999 > 64000")
-    assert_nothing_asked(tui)
+    open_refused_session(tui, plugin, UNSIGNED, "max_tokens: 99999 > 64000")
+    check_no_question_appears(tui)
 
 
 @pytest.mark.wide
@@ -187,8 +187,10 @@ def test_a_failing_engine_leaves_the_session_unchanged(
     tui: Tui, plugin: Path, tmp_path: Path
 ) -> None:
     """The user requested nothing, so there is no message."""
-    refuse(tui, plugin, UNSIGNED, UNCHANGED, engine(tmp_path, "sys.exit('the engine is ill')"))
-    assert_nothing_asked(tui)
+    open_refused_session(
+        tui, plugin, UNSIGNED, UNCHANGED, engine(tmp_path, "sys.exit('the engine is ill')")
+    )
+    check_no_question_appears(tui)
     assert "the engine is ill" not in tui.text()
 
 

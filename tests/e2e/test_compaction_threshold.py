@@ -18,7 +18,7 @@ from tests.e2e.harness.mock_api import MockApi, Refusal, Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import message_texts_of_request
-from tests.e2e.test_auto_compaction import FULL, PICKY, summaries
+from tests.e2e.test_auto_compaction import FULL, PICKY, summary_requests
 from tests.e2e.test_in_place import assert_read_alike, assert_valid, bare, go_on, request_contents
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin, engine
 from tests.e2e.test_trim_trigger import outputs
@@ -36,7 +36,7 @@ def small(home: ClientHome, api: MockApi) -> Iterator[Tui]:
         yield terminal
 
 
-def boundaries(session: Path) -> list[int]:
+def prompts_before_compactions(session: Path) -> list[int]:
     """Return the turns that were typed before each compaction."""
     found, turns = [], 0
     for node in scan_transcript(str(session)).nodes:
@@ -45,7 +45,7 @@ def boundaries(session: Path) -> list[int]:
     return found
 
 
-def assert_read_back(
+def check_references_print_outputs(
     home: ClientHome, server: ForkServer, session: Path, request: Request, originals: dict[str, str]
 ) -> int:
     """Check that each reference in a request prints a record that contains the whole output.
@@ -87,7 +87,7 @@ def test_the_session_is_made_smaller_after_the_turn(
     small.wait_for(chosen + TOLD)
     small.wait_idle()
     assert len(small.api.main_requests()) == 1
-    assert summaries(small) == []
+    assert summary_requests(small) == []
     live = go_on(small)
     assert (
         message_texts_of_request(live).count(
@@ -97,9 +97,9 @@ def test_the_session_is_made_smaller_after_the_turn(
     )
     assert "hello ALPHA" in message_texts_of_request(live)
     assert_read_alike(small.home, small.api, parent, before, live)
-    assert bool(assert_read_back(small.home, fork_server, parent, live, originals)) == (
-        chosen == "trim"
-    )
+    assert bool(
+        check_references_print_outputs(small.home, fork_server, parent, live, originals)
+    ) == (chosen == "trim")
 
 
 class Growing:
@@ -136,10 +136,10 @@ def test_sixty_turns_above_the_threshold_compact_rarely(
         tui.wait_for(f"Step {turn} is done")
         tui.wait_idle()
     (session,) = tui.home.sessions()
-    found = boundaries(session)
+    found = prompts_before_compactions(session)
     assert found
     assert all(after - before >= 5 for before, after in pairwise(found))
-    assert summaries(tui) == []
+    assert summary_requests(tui) == []
     requests = tui.api.main_requests()
     assert len(requests) == 120
     for request in requests:
@@ -147,7 +147,9 @@ def test_sixty_turns_above_the_threshold_compact_rarely(
     rows = (row for request in reversed(requests) for row in request_contents(request))
     originals = {call: text for kind, call, text in rows if kind == "result"}
     assert len(originals) == 60
-    assert assert_read_back(tui.home, fork_server, session, requests[-1], originals) > 40
+    assert (
+        check_references_print_outputs(tui.home, fork_server, session, requests[-1], originals) > 40
+    )
 
 
 def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, parent: Path) -> None:
@@ -170,11 +172,11 @@ def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, paren
     tui.key("Escape")
     tui.wait_gone("esc to interrupt")
     tui.wait_idle(2)
-    assert boundaries(parent) == []
+    assert prompts_before_compactions(parent) == []
     tui.empty_box()
     tui.submit("fourth")
     tui.wait_for("trim" + TOLD)
-    assert wait_until(lambda: len(boundaries(parent)) == 1)
+    assert wait_until(lambda: len(prompts_before_compactions(parent)) == 1)
 
 
 @pytest.mark.parametrize(
@@ -193,5 +195,5 @@ def test_a_failure_leaves_the_session_unchanged(
     tui.wait_for("Mock reply 2")
     tui.wait_idle(2)
     assert tui.text().count("Not compacted") == 1
-    assert not boundaries(parent)
-    assert not summaries(tui)
+    assert not prompts_before_compactions(parent)
+    assert not summary_requests(tui)

@@ -32,7 +32,7 @@ def is_headless(request: Request) -> bool:
     return any(tool["name"] == FORM for tool in request.get("tools", []))
 
 
-def summarising(request: Request) -> Reply | None:
+def model_that_summarises(request: Request) -> Reply | None:
     """Return a model that fills in a requested schema, and otherwise answers that it is done."""
     if not is_headless(request):
         return None
@@ -40,7 +40,7 @@ def summarising(request: Request) -> Reply | None:
     return "Done." if answered else {"name": FORM, "input": SUMMARY}
 
 
-def on_path(client: ClientVersion, folder: Path) -> dict[str, str]:
+def environment_with_client_on_path(client: ClientVersion, folder: Path) -> dict[str, str]:
     """Return the environment in which ``claude`` is that client."""
     folder.mkdir()
     program = folder / "claude"
@@ -59,7 +59,7 @@ def test_print_mode_rollover_contains_the_summary(
     calling client is asked; the oldest client does not report that it runs.
     """
     env = (
-        on_path(every_client, tmp_path / "bin")
+        environment_with_client_on_path(every_client, tmp_path / "bin")
         if every_client.version == OLDEST
         else ENGINE | {"PATH": "/usr/bin:/bin"}
     )
@@ -74,7 +74,7 @@ def test_print_mode_rollover_contains_the_summary(
     }
     home.write_settings({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
     api.clear()
-    api.script = summarising
+    api.script = model_that_summarises
     done = run_print(
         every_client,
         home,
@@ -130,7 +130,8 @@ def test_esc_keeps_the_digest_child(
     """
     tui.start(
         plugin_dir=plugin,
-        extra_env=on_path(tui.version, tmp_path / "bin") | {"DISPLAY": xserver.display},
+        extra_env=environment_with_client_on_path(tui.version, tmp_path / "bin")
+        | {"DISPLAY": xserver.display},
     )
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
@@ -145,7 +146,7 @@ def test_esc_keeps_the_digest_child(
     assert b"digest of" in first.read_bytes()
     assert b"summary by" not in first.read_bytes()
     tui.empty_box()
-    tui.api.script = summarising
+    tui.api.script = model_that_summarises
     tui.api.clear()
     tui.submit(">rollover focus on BETA")
     tui.wait_for("a summary by claude-haiku")

@@ -33,7 +33,7 @@ ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
 _STEP = "WRITE-THE-CHANGELOG"
 
 
-def resumes_as_a_fresh_child(
+def check_child_resumes(
     source: Path, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """Hand ``source`` off in a separate project, resume the child, and check the client's request."""
@@ -67,7 +67,7 @@ def test_five_children_resume_in_the_newest_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """They are an image of an old client, a compaction, damage, a call without an answer, and the largest session."""
-    resumes_as_a_fresh_child(_there(name), client, home, api)
+    check_child_resumes(_there(name), client, home, api)
 
 
 @pytest.mark.whole_corpus
@@ -76,7 +76,7 @@ def test_every_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """This covers the whole corpus."""
-    resumes_as_a_fresh_child(_there(name), every_client, home, api)
+    check_child_resumes(_there(name), every_client, home, api)
 
 
 def _there(name: str) -> Path:

@@ -22,7 +22,12 @@ from tests.e2e.plugin import (
     message_texts_of_request,
     open_session_id,
 )
-from tests.e2e.test_context_rollover import SUMMARY, is_headless, on_path, summarising
+from tests.e2e.test_context_rollover import (
+    SUMMARY,
+    environment_with_client_on_path,
+    is_headless,
+    model_that_summarises,
+)
 from tests.needs import one_in
 
 ANSWER = json.dumps(SUMMARY)
@@ -37,7 +42,10 @@ CALL = {"name": "Bash", "input": {"command": "touch ran"}}
 def begin(tui: Tui, plugin: Path, folder: Path) -> Path:
     """Start a session of one turn with a warm cache according to the API's count."""
     tui.api.usage = WARM
-    tui.start(plugin_dir=plugin, extra_env=on_path(tui.version, folder / "bin") | SILENT)
+    tui.start(
+        plugin_dir=plugin,
+        extra_env=environment_with_client_on_path(tui.version, folder / "bin") | SILENT,
+    )
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
     tui.wait_idle()
@@ -50,7 +58,13 @@ def saying(*replies: Reply) -> Callable[[Request], Reply | None]:
     left = list(replies)
 
     def reply(request: Request) -> Reply | None:
-        return summarising(request) if is_headless(request) else left.pop(0) if left else None
+        return (
+            model_that_summarises(request)
+            if is_headless(request)
+            else left.pop(0)
+            if left
+            else None
+        )
 
     return reply
 
@@ -184,7 +198,7 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
     tui.start(
         resume=session.stem,
         plugin_dir=plugin,
-        extra_env=on_path(tui.version, tmp_path / "again") | SILENT,
+        extra_env=environment_with_client_on_path(tui.version, tmp_path / "again") | SILENT,
     )
     tui.submit("/rollover")
     tui.wait_for(r"gave no answer:\s+nothing\s+was\s+sent")

@@ -29,7 +29,11 @@ from tests.e2e.plugin import (
     message_texts_of_request,
     open_session_id,
 )
-from tests.e2e.test_context_rollover import is_headless, on_path, summarising
+from tests.e2e.test_context_rollover import (
+    environment_with_client_on_path,
+    is_headless,
+    model_that_summarises,
+)
 from tests.e2e.test_trim_trigger import assert_trimmed
 from tests.needs import one_in
 
@@ -66,7 +70,7 @@ CALLED = [
 def slowly(request: Request) -> Reply | None:
     """The summary, two seconds later."""
     time.sleep(2)
-    return summarising(request)
+    return model_that_summarises(request)
 
 
 def begin(tui: Tui, plugin: Path, env: dict[str, str] | None = None) -> None:
@@ -277,7 +281,7 @@ def test_a_rollover_whose_summary_fails_is_marked(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
     """The child with the digest is opened anyway, and the parent's rollover can be repeated."""
-    begin(tui, plugin, on_path(tui.version, tmp_path / "bin"))
+    begin(tui, plugin, environment_with_client_on_path(tui.version, tmp_path / "bin"))
     tui.api.script = [Refusal(400, "no")] * 3
     tui.submit("/rollover")
     tui.wait_for("No summary: ")

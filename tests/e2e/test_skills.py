@@ -63,7 +63,7 @@ def bash(command: str) -> dict[str, Any]:
     return {"name": "Bash", "input": {"command": command, "description": "look"}}
 
 
-def reading(plugin: Path, session: str) -> list[dict[str, Any]]:
+def reading_calls(plugin: Path, session: str) -> list[dict[str, Any]]:
     """The calls that the skills teach, with a model's arguments."""
     engine = f'"{plugin}/hooks/engine"'
     words = (
@@ -75,7 +75,7 @@ def reading(plugin: Path, session: str) -> list[dict[str, Any]]:
     return [bash(f"{engine} {each}") for each in words]
 
 
-def assert_the_answers(said: list[str]) -> None:
+def check_answers(said: list[str]) -> None:
     """Check the engine's answers to ``reading``."""
     search, outline, read, lineage = said
     assert search.startswith(
@@ -119,7 +119,7 @@ def test_the_skill_reads_without_permission(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
     """In ``-p`` on every client: the skill loads by itself, names engine and session, and its four calls succeed."""
-    api.script = [skill("session-search"), *reading(plugin, child.stem), "done"]
+    api.script = [skill("session-search"), *reading_calls(plugin, child.stem), "done"]
     done = run_print(
         every_client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
     )
@@ -127,7 +127,7 @@ def test_the_skill_reads_without_permission(
     assert not denials(done.events)
     loaded, *answers = results(api.main_requests())
     assert loaded.startswith("Launching skill")
-    assert_the_answers(answers)
+    check_answers(answers)
     said = message_texts_of_request(api.main_requests()[-1])
     assert f'"{plugin}/hooks/engine"' in said
     assert f"--lineage {child.stem}" in said
@@ -138,15 +138,17 @@ def test_the_skill_reads_in_the_tui_without_a_question(
     tui: Tui, plugin: Path, child: Path, mode: str
 ) -> None:
     """The calls of recover-context run until the answer, and no dialog appears."""
-    tui.api.script = [skill("recover-context"), *reading(plugin, child.stem), "ALL-RECOVERED"]
+    tui.api.script = [skill("recover-context"), *reading_calls(plugin, child.stem), "ALL-RECOVERED"]
     tui.start(["--permission-mode", mode], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
     tui.submit("where were we?")
     tui.wait_for("ALL-RECOVERED|Esc to cancel")
     assert "Esc to cancel" not in tui.text()
-    assert_the_answers(results(tui.api.main_requests())[1:])
+    check_answers(results(tui.api.main_requests())[1:])
 
 
-def delegating(agent: list[Reply], *, background: bool) -> Callable[[Request], Reply]:
+def model_that_starts_the_agent(
+    agent: list[Reply], *, background: bool
+) -> Callable[[Request], Reply]:
     """A model that starts the agent and waits; the agent follows ``agent``."""
     steps = iter(agent)
     call = {
@@ -178,8 +180,8 @@ def test_the_agent_reads_without_permission(
     Its write verb is not run.
     """
     trim = bash(f'"{plugin}/hooks/engine" trim {PARENT}')
-    api.script = delegating(
-        [*reading(plugin, child.stem), trim, "AGENT-DONE"], background=background
+    api.script = model_that_starts_the_agent(
+        [*reading_calls(plugin, child.stem), trim, "AGENT-DONE"], background=background
     )
     before = digests(home, child)
     done = run_print(
@@ -194,7 +196,7 @@ def test_the_agent_reads_without_permission(
     assert [tool["name"] for tool in asked[0]["tools"]] == ["Bash"]
     assert f"--lineage {child.stem}" in message_texts_of_request(asked[0])
     *answers, refused = results(asked)
-    assert_the_answers(answers)
+    check_answers(answers)
     assert "denied" in refused or "requires approval" in refused
     assert digests(home, child) == before
 
@@ -202,7 +204,9 @@ def test_the_agent_reads_without_permission(
 @pytest.mark.wide
 def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, child: Path) -> None:
     """On screen, in the background: the agent's calls succeed, and the user is not asked."""
-    tui.api.script = delegating([*reading(plugin, child.stem), "AGENT-DONE"], background=True)
+    tui.api.script = model_that_starts_the_agent(
+        [*reading_calls(plugin, child.stem), "AGENT-DONE"], background=True
+    )
     tui.start(
         ["--permission-mode", "default"], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
     )
@@ -215,10 +219,10 @@ def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, c
         for request in tui.api.main_requests()
         if TASK in message_texts_of_request({"messages": request["messages"][:1]})
     ]
-    assert_the_answers(results(asked))
+    check_answers(results(asked))
 
 
-def obeying(plugin: Path) -> list[dict[str, Any]]:
+def commands_of_an_obeying_model(plugin: Path) -> list[dict[str, Any]]:
     """Return commands that a model might run if it obeyed the transcript."""
     engine = f'"{plugin}/hooks/engine"'
     return [
@@ -276,7 +280,7 @@ def test_a_hostile_transcript_changes_nothing(
     The hook gives no other rights: calls that needed approval without the plugin still need it.
     """
     others = [bash(f"touch '{home.root}/made'"), bash(f'"{home.root}/hooks/engine" search x')]
-    before, orders = digests(home, child), [*obeying(plugin), *others]
+    before, orders = digests(home, child), [*commands_of_an_obeying_model(plugin), *others]
     read = bash(f'"{plugin}/hooks/engine" read {PARENT}:2 --max-chars 900')
     api.script = [skill("session-search"), read, *orders, "done"]
     done = run_print(
@@ -321,7 +325,7 @@ def test_a_user_s_deny_rule_overrides_the_hook(
 ) -> None:
     """A deny rule in the settings blocks every call of the engine by a model."""
     home.write_settings({"permissions": {"deny": ["Bash(*hooks/engine*)"]}})
-    api.script = [*reading(plugin, child.stem), bash(f"resume-hooks read {PARENT}:3"), "done"]
+    api.script = [*reading_calls(plugin, child.stem), bash(f"resume-hooks read {PARENT}:3"), "done"]
     done = run_print(
         client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
     )

@@ -47,7 +47,7 @@ def plugin(plugin: Path) -> Path:
     return without_module(plugin)
 
 
-def lengthen(home: ClientHome) -> None:
+def lengthen_handoff(home: ClientHome) -> None:
     """Add many lines before the next step in the waiting handoff's opening."""
     (name,) = waiting(home)
     path = home.config / "resume-hooks" / "pending" / name
@@ -73,7 +73,7 @@ def test_a_long_opening_is_sent_whole(
     with Tui(every_client, home, api) as tui:
         parent = begin(tui, plugin)
         child = hand_off(tui, parent)
-        lengthen(home)
+        lengthen_handoff(home)
         ran = home.root / RAN
         assert not ran.exists(), "a startup costs nothing"
         clear(tui)

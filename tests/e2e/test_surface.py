@@ -90,7 +90,7 @@ def others(home: ClientHome, parent: Path) -> Path:
     return home.install_session(talk(1, "Write the docs"), session_id(1), set_cwd=True)
 
 
-def entered(tui: Tui, command: str) -> None:
+def type_command(tui: Tui, command: str) -> None:
     """Type a command when it exists; before, Enter would choose our skill with the same name."""
     tui.type(command)
     for _ in range(TRIES * (" " not in command)):
@@ -105,7 +105,7 @@ def entered(tui: Tui, command: str) -> None:
 
 def open_marked_list(tui: Tui, command: str, words: str, row: str, *, idle: bool = True) -> None:
     """Open the pane, type words, and wait until a session is marked."""
-    entered(tui, command)
+    type_command(tui, command)
     tui.wait_for("newest first")
     tui.wait_for("look into it")
     tui.type(words)
@@ -114,7 +114,7 @@ def open_marked_list(tui: Tui, command: str, words: str, row: str, *, idle: bool
         tui.wait_idle()
 
 
-def way(tui: Tui, name: str, steps: int) -> None:
+def choose_action(tui: Tui, name: str, steps: int) -> None:
     """Select the action with that name, this number of rows down the list, for the open session."""
     for _ in range(steps):
         tui.key("Down")
@@ -123,7 +123,7 @@ def way(tui: Tui, name: str, steps: int) -> None:
     tui.key("Enter")
 
 
-def looked_into(tui: Tui, row: str) -> None:
+def open_page_of_session(tui: Tui, row: str) -> None:
     """Open the page of the marked session."""
     tui.wait_idle()
     tui.key("Enter")
@@ -141,40 +141,40 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
     tui = sized
     begin(tui, plugin)
     open_marked_list(tui, "/search", "hook_registry", "We should add the agent")
-    looked_into(tui, "We should add the agent")
+    open_page_of_session(tui, "We should add the agent")
     assert re.search("hook_registry", tui.text().rpartition("hook_registry")[0]), (
         "the page shows the words"
     )
     tui.key("Escape")
     tui.wait_gone("Esc closes|look into it")
-    entered(tui, "/search docs")
+    type_command(tui, "/search docs")
     tui.wait_for("> Write the docs")
-    looked_into(tui, "Write the docs")
+    open_page_of_session(tui, "Write the docs")
     tui.type("fuh")
     tui.wait_for(r"docs\s+fuh\s+⏎ look into it")
     for _ in "fuh":
         tui.key("BSpace")
     tui.wait_for("> Write the docs")
-    looked_into(tui, "Write the docs")
-    way(tui, "continues this session", 0)
+    open_page_of_session(tui, "Write the docs")
+    choose_action(tui, "continues this session", 0)
     tui.wait_for("answer 3")
     tui.wait_idle()
     open_marked_list(tui, "/sessions", "docs", "Write the docs")
-    looked_into(tui, "Write the docs")
+    open_page_of_session(tui, "Write the docs")
     assert "undo compaction" not in tui.text()
     assert len(children_of(tui, others)) == 0
-    way(tui, "opens a copy; this session stays as it is", 2)
+    choose_action(tui, "opens a copy; this session stays as it is", 2)
     tui.wait_for("This is the new session, Write the docs · fork: about")
     tui.wait_idle()
     assert len(children_of(tui, others)) == 1
     open_marked_list(tui, "/sessions", "well", "Dig the well")
-    looked_into(tui, "Dig the well")
-    way(tui, "opens a copy from before the compaction", 3)
+    open_page_of_session(tui, "Dig the well")
+    choose_action(tui, "opens a copy from before the compaction", 3)
     tui.wait_for("before the cut")
     tui.wait_idle()
     open_marked_list(tui, "/sessions", "pool", "Mend the pool")
-    looked_into(tui, "Mend the pool")
-    way(tui, "opens a fresh session that knows this one", 1)
+    open_page_of_session(tui, "Mend the pool")
+    choose_action(tui, "opens a fresh session that knows this one", 1)
     tui.wait_for("Handed off from")
     tui.wait_idle()
     assert not tui.api.requests
@@ -185,7 +185,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
     assert "Mend the pool" in said
 
 
-def numbers(tui: Tui) -> list[int]:
+def visible_line_numbers(tui: Tui) -> list[int]:
     """Return the numbers of the long answer's lines that are on the screen."""
     return [int(number) for number in re.findall(r"^\W*line (\d{3})", tui.text(), re.MULTILINE)]
 
@@ -214,24 +214,24 @@ def test_a_hit_opens_at_its_line_and_scrolls(
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
         begin(tui, plugin, engine(tmp_path, f"time.sleep(0.7); {AS_ALWAYS}"))
         before = set(home.sessions())
-        entered(tui, "/search")
+        type_command(tui, "/search")
         for letter in words:
             tui.type(letter)
             time.sleep(0.04)
         tui.wait_for("> Paint the hall")
         tui.wait_for("the model")
-        looked_into(tui, "Paint the hall")
+        open_page_of_session(tui, "Paint the hall")
         assert re.search(rf"│\s+{words}\s+⏎ read on", tui.text()), tui.text()
         tui.wait_for(f"line 060 {words}")
         tui.wait_idle()
-        shown = numbers(tui)
+        shown = visible_line_numbers(tui)
         assert shown == list(range(59, 59 + len(shown)))
         tui.key("Enter")
         tui.wait_for(f"line {shown[-1] + 1:03}")
         tui.wait_idle()
-        further = numbers(tui)
+        further = visible_line_numbers(tui)
         assert further[: len(shown)] == [number + len(shown) for number in shown]
-        way(tui, "the text before", 1)
+        choose_action(tui, "the text before", 1)
         tui.wait_for(f"line 060 {words}")
         assert set(home.sessions()) == before
         tui.key("Escape")
@@ -239,7 +239,7 @@ def test_a_hit_opens_at_its_line_and_scrolls(
         assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), (
             "no letter is left in the prompt"
         )
-        entered(tui, "/search")
+        type_command(tui, "/search")
         tui.type("hall")
         time.sleep(0.2)
         tui.key("Enter")  # before the list is there: it was not meant for the model
@@ -268,9 +268,9 @@ def test_a_low_pane_shows_a_session_on_each_line(
         home.install_session(talk(number, f"Task {number}"), session_id(number), set_cwd=True)
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
         begin(tui, plugin)
-        entered(tui, "/full")
+        type_command(tui, "/full")
         tui.wait_for("Enter: table")
-        entered(tui, "/sessions")
+        type_command(tui, "/sessions")
         tui.wait_for("newest first")
         tui.wait_idle()
         assert len(re.findall(r"│ [> ] (?:Task \d|We should)", tui.text())) == count, tui.text()
@@ -311,12 +311,12 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
     """
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
         begin(tui, plugin, engine(tmp_path, SAID_LATE))
-        entered(tui, "/sessions")
+        type_command(tui, "/sessions")
         for letter in "docs":
             tui.type(letter)
             time.sleep(0.04)
         tui.wait_for("> Write the docs")
-        looked_into(tui, "Write the docs")
+        open_page_of_session(tui, "Write the docs")
         tui.wait_for("continues this session")
         tui.key("Escape")
         tui.wait_gone("continues this session")
@@ -324,8 +324,8 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
             "no letter is left in the prompt"
         )
         open_marked_list(tui, "/sessions --all", "far", "Far away")
-        looked_into(tui, "Far away")
-        way(tui, "copies the command for", 0)
+        open_page_of_session(tui, "Far away")
+        choose_action(tui, "copies the command for", 0)
         tui.wait_for("belongs to another folder")
         tui.wait_for(rf"claude\s+--resume\s+{session_id(3)[:8]}")
         open_marked_list(tui, "/search", "docs", "Write the docs")
@@ -383,7 +383,7 @@ def test_fast_keys_stay_in_the_list(
     with Tui(find_client(NEWEST), home, api, columns=columns, rows=rows) as tui:
         begin(tui, plugin, engine(tmp_path, engine_line) if engine_line else {})
         before = set(home.sessions())
-        entered(tui, "/sessions")
+        type_command(tui, "/sessions")
         tui.wait_for("> .*Teach|> ")
         tui.wait_for("Talk 01")
         tui.wait_idle()
@@ -394,21 +394,21 @@ def test_fast_keys_stay_in_the_list(
                 time.sleep(0.03)
                 pressed += 1 if key == "Down" else -1
             tui.wait_idle()
-            assert marked(tui) == f"Talk {pressed:02}", tui.text()
+            assert marked_session(tui) == f"Talk {pressed:02}", tui.text()
         for key, end in (("Down", "Talk 30"), ("Up", "Talk 01")):
             for _ in range(40 if key == "Down" else 29):
                 tui.key(key)
                 time.sleep(0.02)
             tui.wait_idle()
-            assert marked(tui) == end
+            assert marked_session(tui) == end
         for key in ("Down", "Down", "Down", "Enter"):
             tui.key(key)
             time.sleep(0.03)
         tui.wait_idle(3)
         if "read on" not in tui.text():  # on a busy machine the client may drop the press
-            assert marked(tui) == "Talk 04"
+            assert marked_session(tui) == "Talk 04"
             tui.key("Enter")
-        way(tui, "continues this session", 0)
+        choose_action(tui, "continues this session", 0)
         tui.wait_for(f"{PROMPT_SIGN} prompt 0")
         tui.wait_idle()
         assert set(home.sessions()) == before
@@ -418,14 +418,14 @@ def test_fast_keys_stay_in_the_list(
         assert "now go on GAMMA" in (home.project_folder / f"{session_id(104)}.jsonl").read_text()
 
 
-def marked(tui: Tui) -> str:
+def marked_session(tui: Tui) -> str:
     """Return the session that is marked in the list."""
     found = re.findall(r"> (Talk \d\d)", tui.text())
     assert len(found) == 1, tui.text()
     return str(found[0])
 
 
-def ways(tui: Tui) -> set[str]:
+def visible_actions(tui: Tui) -> set[str]:
     """Return the actions and the sizes whose rows are on the screen, with all figures."""
     figures = r" +[\d.]+[kM]? +[\d.]+[kM]? +[\d.]+[kM]?  \w"
     return {
@@ -446,25 +446,25 @@ def test_a_key_shows_the_card_s_table(sized: Tui, plugin: Path) -> None:
     turns(tui, 1)
     tui.api.usage = ABOVE
     turns(tui, 2)
-    entered(tui, "/full")
+    type_command(tui, "/full")
     tui.wait_for(r"90 % of 180,000\. /handoff leaves [\d,]+ tokens; /handoff fits best:")
     tui.wait_for("Enter: table +Esc closes")
-    assert ways(tui) == set()
+    assert visible_actions(tui) == set()
     tui.key("Enter")
     tui.wait_for("estimated +leaves")
-    shown = ways(tui)
+    shown = visible_actions(tui)
     for _ in range(10):
         tui.key("Down")
         tui.wait_idle()
-        shown |= ways(tui)
+        shown |= visible_actions(tui)
     tui.wait_for("cache: .* left")
     tui.key("Enter")
     tui.wait_for("Enter: table +Esc closes")
     tui.key("Escape")
     tui.wait_gone("Esc closes")
-    entered(tui, "/full")
+    type_command(tui, "/full")
     tui.wait_for("Enter: table")
-    entered(tui, "/full")
+    type_command(tui, "/full")
     tui.wait_for("Enter: table")
     tui.wait_idle()
     assert "full-1" not in tui.text()
@@ -488,7 +488,7 @@ def test_a_key_shows_the_card_s_table(sized: Tui, plugin: Path) -> None:
     tui.wait_for(r"pays off (after prompts: handoff|within 200 prompts)")
     sizes = {f"handoff {size}" for size in ("1k", "4k", "12k", "24k", "all")}
     assert shown == {"go on", "rollover", "compact", *sizes}
-    assert shown == ways(tui)
+    assert shown == visible_actions(tui)
     assert len(tui.api.main_requests()) == 3
 
 
@@ -504,7 +504,7 @@ def test_a_pane_and_a_card_open_while_the_model_works(tui: Tui, plugin: Path, ot
     open_marked_list(tui, "/search", "docs", "Write the docs", idle=False)
     tui.key("Escape")
     tui.wait_gone("Esc closes|look into it")
-    entered(tui, "/full")
+    type_command(tui, "/full")
     tui.wait_for("Enter: table")
     tui.api.release()
     tui.wait_for("Slow reply done")
@@ -534,7 +534,7 @@ def test_a_pane_reports_a_failing_engine(
         plugin,
         engine(tmp_path, f"print({first!r}) if '\"search\"' in sys.stdin.read() else {broken}"),
     )
-    entered(tui, "/search")
+    type_command(tui, "/search")
     tui.wait_for("look into it")
     tui.wait_for(shown)
     tui.type("abc")

@@ -25,17 +25,17 @@ LIST: Reply = {"name": "TaskList", "input": {}}
 FILE = re.compile(r'/[^" ]*?/plans/[a-z0-9-]+\.md')
 
 
-def created(subject: str) -> Reply:
+def task_creation_call(subject: str) -> Reply:
     """Return a call that adds a task."""
     return {"name": "TaskCreate", "input": {"subject": subject, "description": subject}}
 
 
-def updated(number: str, status: str) -> Reply:
+def task_update_call(number: str, status: str) -> Reply:
     """Return a call that changes a task."""
     return {"name": "TaskUpdate", "input": {"taskId": number, "status": status}}
 
 
-def derive(home: ClientHome, verb: str) -> Path:
+def make_child(home: ClientHome, verb: str) -> Path:
     """Make a child of the parent by one of our verbs."""
     command = [sys.executable, "-m", "resume_hooks", verb, PARENT]
     done = subprocess.run(
@@ -57,8 +57,12 @@ def test_a_child_continues_the_task_list(
     client: ClientVersion, home: ClientHome, api: MockApi, verb: str
 ) -> None:
     """Its client lists the same tasks, continues their numbers, and does not change the parent's list."""
-    api.script = [created("parse it"), created("test it"), created("drop it"), updated("1", "completed"),
-                  updated("3", "deleted"), "begun"]  # fmt: skip
+    api.script = [
+        *(task_creation_call(subject) for subject in ("parse it", "test it", "drop it")),
+        task_update_call("1", "completed"),
+        task_update_call("3", "deleted"),
+        "begun",
+    ]
     done = run_print(
         client, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED
     )
@@ -66,9 +70,15 @@ def test_a_child_continues_the_task_list(
     own = home.config / "tasks" / PARENT
     before = {path.name: path.read_bytes() for path in own.iterdir()}
     assert {"1.json", "2.json", ".highwatermark"} <= before.keys()
-    child = derive(home, verb)
+    child = make_child(home, verb)
     api.clear()
-    api.script = [LIST, updated("2", "completed"), created("ship it"), LIST, "done"]
+    api.script = [
+        LIST,
+        task_update_call("2", "completed"),
+        task_creation_call("ship it"),
+        LIST,
+        "done",
+    ]
     done = run_print(client, home, api, "go on", resume=child.stem, extra_env=OFFERED)
     assert done.returncode == 0, done.stderr
     answers = [last_user_text(request) for request in api.main_requests()]
@@ -77,7 +87,7 @@ def test_a_child_continues_the_task_list(
     assert {path.name: path.read_bytes() for path in own.iterdir()} == before
 
 
-def planning(request: Request) -> Reply | None:
+def write_plan(request: Request) -> Reply | None:
     """Write the plan into the file that the client names."""
     named = FILE.search(json.dumps(request))
     answered = any(message["role"] == "assistant" for message in request["messages"])
@@ -93,19 +103,19 @@ def test_a_handoff_names_the_parent_s_plan(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A fork's client keeps the same plan file by itself."""
-    api.script = planning
+    api.script = write_plan
     plan_mode = ["--permission-mode", "plan"]
     done = run_print(client, home, api, "plan it", extra_args=["--session-id", PARENT, *plan_mode])
     assert done.returncode == 0, done.stderr
     (plan,) = (home.config / "plans").iterdir()
-    child = derive(home, "handoff")
+    child = make_child(home, "handoff")
     api.clear()
     api.script = ()
     run_print(client, home, api, "go on", resume=child.stem)
     said = message_texts_of_request(api.main_requests()[-1])
     assert said.count(f"The plan of this work (Parse dates) is the file {plan}") == 1
     child.unlink()
-    child = derive(home, "fork")
+    child = make_child(home, "fork")
     run_print(client, home, api, "go on", resume=child.stem, extra_args=plan_mode)
     assert str(plan) in json.dumps(api.main_requests()[-1])
     assert list((home.config / "plans").iterdir()) == [plan]
@@ -114,7 +124,7 @@ def test_a_handoff_names_the_parent_s_plan(
 def test_the_session_after_clear_gets_the_task_list(tui: Tui, plugin: Path) -> None:
     """``/clear`` starts a session for a handoff with the list; the parent keeps its own."""
     home, api = tui.home, tui.api
-    api.script = [created("parse it"), "begun"]
+    api.script = [task_creation_call("parse it"), "begun"]
     done = run_print(
         tui.version, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED
     )

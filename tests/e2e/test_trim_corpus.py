@@ -52,7 +52,7 @@ SAMPLE = (
 ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
 
 
-def trims_well(
+def compare_trimmed_children(
     name: str,
     client: ClientVersion,
     home: ClientHome,
@@ -72,7 +72,7 @@ def trims_well(
         return
     twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
     whole = resume_request(find_client(NEWEST), home, api, twin.stem)
-    known = thoughts(
+    known = signed_thinking(
         [
             get_message(reading.transcript.read_record(n)).get("content")
             for n in reading.transcript.chain
@@ -88,8 +88,8 @@ def trims_well(
         assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(
             whole, "tool_result", "tool_use_id"
         )
-        assert thoughts([message["content"] for message in trimmed["messages"]]) <= known
-        holds_nothing_trimmed(decided, trimmed)
+        assert signed_thinking([message["content"] for message in trimmed["messages"]]) <= known
+        check_dropped_texts_are_not_sent(decided, trimmed)
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
@@ -111,7 +111,7 @@ def blocks(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
     )
 
 
-def thoughts(contents: list[Any]) -> Counter[tuple[str, str]]:
+def signed_thinking(contents: list[Any]) -> Counter[tuple[str, str]]:
     """Return the thinking that has a signature.
 
     A client sends some of it, depending on its model: the file is the measure.
@@ -122,7 +122,7 @@ def thoughts(contents: list[Any]) -> Counter[tuple[str, str]]:
     )
 
 
-def holds_nothing_trimmed(decided: TrimPlan, request: dict[str, Any]) -> None:
+def check_dropped_texts_are_not_sent(decided: TrimPlan, request: dict[str, Any]) -> None:
     """Check that no dropped text is sent, unless it is also elsewhere in the conversation."""
     said = json.dumps(request["messages"], ensure_ascii=False)
     kept = Path(decided.draft.path).read_text(encoding="utf-8", errors="replace")
@@ -155,7 +155,9 @@ def test_ten_trimmed_children_resume_in_the_newest_client(
     All of them run with the setting that removes most, and two with each other setting;
     tests/derive/trim/test_corpus.py checks the files of every session and setting.
     """
-    trims_well(name, client, home, api, tuple(SETTINGS) if name in SAMPLE[:2] else ("everything",))
+    compare_trimmed_children(
+        name, client, home, api, tuple(SETTINGS) if name in SAMPLE[:2] else ("everything",)
+    )
 
 
 @pytest.mark.whole_corpus
@@ -164,4 +166,4 @@ def test_every_trimmed_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """This covers the whole corpus."""
-    trims_well(name, every_client, home, api)
+    compare_trimmed_children(name, every_client, home, api)

@@ -40,13 +40,13 @@ def edit_twice(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
         "name": "Edit",
         "input": {"file_path": file, "old_string": "FIRST", "new_string": "SECOND"},
     }
-    session_id = ask(client, home, api, "write it", [read, first, "done"])
-    ask(client, home, api, "edit it", [read, second, "done"], session_id)
+    session_id = send_prompt(client, home, api, "write it", [read, first, "done"])
+    send_prompt(client, home, api, "edit it", [read, second, "done"], session_id)
     assert Path(file).read_text() == f"SECOND\n{LONG}"
     return home.project_folder / f"{session_id}.jsonl"
 
 
-def ask(
+def send_prompt(
     client: ClientVersion,
     home: ClientHome,
     api: MockApi,
@@ -101,7 +101,7 @@ def trim_everything(parent: Path, home: ClientHome) -> str:
     return write_child(decided, home.where).session_id
 
 
-def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:
+def check_files_rewind(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:
     """Rewind a child's files to both prompts, without the parent."""
     child = trim_everything(parent, home)
     transcript = scan_transcript(str(parent))
@@ -121,7 +121,7 @@ def test_the_client_rewinds_files_of_a_trimmed_child(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """The client's own --rewind-files works without the parent, for every form of snapshot."""
-    rewinds(every_client, home, api, edit_twice(every_client, home, api))
+    check_files_rewind(every_client, home, api, edit_twice(every_client, home, api))
 
 
 @pytest.mark.wide
@@ -135,7 +135,7 @@ def test_a_child_can_edit_a_trimmed_file(
         "name": "Edit",
         "input": {"file_path": str(file), "old_string": "SECOND", "new_string": "THIRD"},
     }
-    ask(client, home, api, "edit it again", [third, "done"], child)
+    send_prompt(client, home, api, "edit it again", [third, "done"], child)
     assert file.read_text() == f"THIRD\n{LONG}"
 
 
@@ -145,9 +145,9 @@ def test_a_write_of_a_file_changed_later_is_kept(
     """With a placeholder instead of the Write, the client would send the whole file as changed."""
     file = home.cwd / "b.txt"
     write = {"name": "Write", "input": {"file_path": str(file), "content": LONG}}
-    ask(client, home, api, "write another", [write, "done"], edited.stem)
+    send_prompt(client, home, api, "write another", [write, "done"], edited.stem)
     os.utime(file)
     child = trim_everything(edited, home)
-    ask(client, home, api, "go on", ["done"], child)
+    send_prompt(client, home, api, "go on", ["done"], child)
     said = str(api.main_requests()[-1]["messages"])
     assert said.count("line 39 of a file") == 1

@@ -14,7 +14,7 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import children, message_texts_of_request, open_session_id
-from tests.e2e.test_context_rollover import on_path, summarising
+from tests.e2e.test_context_rollover import environment_with_client_on_path, model_that_summarises
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
 
 STEP = "fix the flaky test"
@@ -27,7 +27,7 @@ def both(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[tupl
         yield first, second
 
 
-def went_on(both: tuple[Tui, Tui], parent: Path) -> None:
+def check_clients_continue_in_own_children(both: tuple[Tui, Tui], parent: Path) -> None:
     """Check that each client continues in its own child, with only its prompt."""
     home, api = both[0].home, both[0].api
     for number, tui in enumerate(both):
@@ -81,7 +81,7 @@ def test_two_clients_each_hand_off_and_trim(
     assert set(children(first.home, parent)) == made
     for tui in both:
         tui.empty_box()
-    went_on(both, parent)
+    check_clients_continue_in_own_children(both, parent)
     for tui in both:
         tui.submit(f"/resume {parent.stem}")
         tui.wait_gone("Handed off from")
@@ -94,7 +94,7 @@ def test_two_clients_each_hand_off_and_trim(
     for tui in both:
         tui.wait_for("This is the new session")
     assert wait_until(lambda: len(children(first.home, parent)) == 4)
-    went_on(both, parent)
+    check_clients_continue_in_own_children(both, parent)
 
 
 @pytest.mark.wide
@@ -102,15 +102,15 @@ def test_two_clients_each_get_a_rollover(
     both: tuple[Tui, Tui], plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
     """Each client gets its own summary."""
-    path = on_path(both[0].version, tmp_path / "bin")
-    both[0].api.script = summarising
+    path = environment_with_client_on_path(both[0].version, tmp_path / "bin")
+    both[0].api.script = model_that_summarises
     for tui in both:
         begin(tui, plugin, path)
         tui.submit("/rollover")
     for tui in both:
         tui.wait_for("Rolled over from")
     both[0].api.script = ()
-    went_on(both, parent)
+    check_clients_continue_in_own_children(both, parent)
 
 
 @pytest.mark.wide
@@ -133,7 +133,7 @@ def test_two_clients_each_untrim(both: tuple[Tui, Tui], plugin: Path, parent: Pa
             "untrimmed|has it all back|This is the new session.*(.*\n)*.*This is the new session"
         )
         tui.wait_idle(2)
-    went_on(both, trimmed)
+    check_clients_continue_in_own_children(both, trimmed)
 
 
 @pytest.mark.wide

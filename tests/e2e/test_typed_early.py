@@ -26,7 +26,7 @@ OPENING = [
 """Commands, with the seconds from Enter to the first key, and from key to key."""
 
 
-def type_behind(tui: Tui, command: str, delay: float, pace: float, words: str) -> None:
+def type_after_command(tui: Tui, command: str, delay: float, pace: float, words: str) -> None:
     """Press Enter after the command, continue typing, and press Enter again."""
     tui.submit(command)
     time.sleep(delay)
@@ -50,7 +50,7 @@ def test_words_typed_after_a_command_arrive_whole(
     begin(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})
     for command, delay, pace in OPENING[:count]:
         tui.api.clear()
-        type_behind(tui, command, delay, pace, WORDS)
+        type_after_command(tui, command, delay, pace, WORDS)
         tui.wait_for("This is the new session|Handed off from|Back to 20")
         tui.wait_idle(2)
         whole = f"{STEP} {WORDS}" if STEP in command else WORDS

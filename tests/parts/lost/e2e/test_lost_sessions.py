@@ -16,7 +16,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, message_texts_of_request, without_module
 from tests.e2e.test_fork import environ_of
-from tests.e2e.test_surface import looked_into, open_marked_list, way
+from tests.e2e.test_surface import choose_action, open_marked_list, open_page_of_session
 
 PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
 
@@ -62,11 +62,11 @@ def test_a_deleted_session_continues_from_its_prompts(
     with Tui(client, home, tui.api) as again:
         again.start(plugin_dir=plugin, extra_env=ENGINE)
         open_marked_list(again, "/search", "zebra", "prompts only · why does the parser")
-        looked_into(again, "prompts only")
-        way(again, "continues this session", 2)
+        open_page_of_session(again, "prompts only")
+        choose_action(again, "continues this session", 2)
         again.wait_for("Only its prompts are left")
         again.wait_for("zebra  ⏎")
-        way(again, "opens a fresh session", 1)
+        choose_action(again, "opens a fresh session", 1)
         again.wait_for("Handed off from")
         again.wait_idle()
         again.api.clear()

@@ -35,7 +35,7 @@ from tests.e2e.harness.client import (
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, message_texts_of_request
 from tests.e2e.test_fork import environ_of
-from tests.e2e.test_trim_files import LONG, ask, edit_twice, rewind_files
+from tests.e2e.test_trim_files import LONG, edit_twice, rewind_files, send_prompt
 
 
 def move_project(home: ClientHome) -> Path:
@@ -148,7 +148,7 @@ def test_work_in_a_fork_keeps_the_parents_backups(home: ClientHome, api: MockApi
             {"name": "Write", "input": {"file_path": file, "content": text}},
             "done",
         ]
-        ask(oldest, home, api, text, steps, made.session_id)
+        send_prompt(oldest, home, api, text, steps, made.session_id)
     assert len(list((history.parent / made.session_id).iterdir())) > 1
     assert {path.name: path.read_bytes() for path in history.iterdir()} == kept
     move_project(home)
@@ -162,7 +162,7 @@ def test_rehome_copies_all_sessions_of_a_moved_folder(
 ) -> None:
     """Two sessions are copied together, and ``rehome`` finds the old folder. Each continues in the new one."""
     edit_twice(client, home, api)
-    ask(client, home, api, "another one", ["done"])
+    send_prompt(client, home, api, "another one", ["done"])
     move_project(home)
     command = [sys.executable, "-m", "resume_hooks", "rehome", "--json"]
     done = subprocess.run(

@@ -15,7 +15,7 @@ from resume_hooks.parts.rewind_files import history
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_trim_files import ask, rewind_files, trim_everything
+from tests.e2e.test_trim_files import rewind_files, send_prompt, trim_everything
 from tests.needs import REPO
 
 Tree = dict[str, tuple[int, bytes]]
@@ -47,7 +47,7 @@ def session_that_edits_files(client: ClientVersion, home: ClientHome, api: MockA
     old.write_text("before\n", encoding="utf-8")
     old.chmod(0o750)
     gone.write_text("stays as long as nobody removes it\n", encoding="utf-8")
-    session_id = ask(
+    session_id = send_prompt(
         client,
         home,
         api,
@@ -79,7 +79,7 @@ def session_that_edits_files(client: ClientVersion, home: ClientHome, api: MockA
         ),
         ("six", [read_call(old), edit_call(old, "second", "third"), "done"]),
     ):
-        session_id = ask(client, home, api, prompt, script, session_id)
+        session_id = send_prompt(client, home, api, prompt, script, session_id)
     assert not gone.exists()
     return home.project_folder / f"{session_id}.jsonl"
 
