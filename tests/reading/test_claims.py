@@ -1,4 +1,4 @@
-"""The claims of a sentence, and the forms in which they are found."""
+"""Tests of the claims of a sentence, and of the forms in which they are found."""
 
 from __future__ import annotations
 
@@ -44,8 +44,11 @@ def has_all_claims(sentence: str, text: str) -> bool:
         ('A "dry run" is no quote; nothing to look up and/or to find here.', []),
     ],
 )
-def test_claims_to_check(sentence: str, claims: list[str]) -> None:
-    """Names, files, commands, numbers, quotes and addresses, but not prose, small or round numbers, or lines."""
+def test_which_words_are_claims(sentence: str, claims: list[str]) -> None:
+    """They are names, files, commands, numbers, quotes and addresses.
+
+    Prose, small or round numbers and line numbers are not.
+    """
     assert claims_of(sentence) == claims
 
 
@@ -67,8 +70,8 @@ def test_claims_to_check(sentence: str, claims: list[str]) -> None:
         ("`git add -A && git commit -m wip` worked.", "$ git add -A\n$ git commit -m 'wip'"),
     ],
 )
-def test_forms_that_are_the_same(sentence: str, text: str) -> None:
-    """Case, folders before a path, calls, separators, line breaks change nothing."""
+def test_equal_forms_of_a_claim_match(sentence: str, text: str) -> None:
+    """Case, folders before a path, calls, separators and line breaks do not matter."""
     assert has_all_claims(sentence, text)
 
 
@@ -83,14 +86,14 @@ def test_forms_that_are_the_same(sentence: str, text: str) -> None:
         ("`make docs` worked.", "make the docs"),
     ],
 )
-def test_different_claims(sentence: str, text: str) -> None:
-    """Another file, another number or line number, other words, another command."""
+def test_different_claims_do_not_match(sentence: str, text: str) -> None:
+    """They have another file, number, line number, word or command."""
     assert not has_all_claims(sentence, text)
 
 
 @given(st.text(max_size=300))
-def test_any_text(sentence: str) -> None:
-    """Whatever it holds: every claim is found in the sentence that makes it, as far as its words go."""
+def test_a_sentence_supports_its_own_claims(sentence: str) -> None:
+    """This is true for any text with words."""
     words = {*split_text(sentence)}
     for claim in find_claims(sentence):
         assert {*claim.words} & {ANY_WORD, *words}
@@ -100,8 +103,8 @@ def test_any_text(sentence: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["`", '"', "a/", "[", "(:1", ".", "*", "1,", "a_b ", '"a b c" ', "`a b` ", "::", "~1 "]
 )
-def test_hostile_sentences_take_no_time(piece: str) -> None:
-    """As long as no summary of ours may be, of what makes a regular expression slow."""
+def test_hostile_sentences_are_read_quickly(piece: str) -> None:
+    """They have the maximum length of a summary and are slow for regular expressions."""
     begun = time.perf_counter()
     find_claims(piece * (16_000 // len(piece)))
     assert time.perf_counter() - begun < 2

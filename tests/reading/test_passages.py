@@ -1,4 +1,4 @@
-"""Passages: records as a model reads them, with who speaks, short calls, and what was omitted."""
+"""Tests of passages: records as a model reads them, with speakers, short calls and omissions."""
 
 from __future__ import annotations
 
@@ -87,22 +87,22 @@ TABLE: dict[str, tuple[Record, str, str, bool]] = {
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_the_kinds_of_passages(name: str) -> None:
-    """Each kind, with its speaker."""
+def test_each_kind_of_passage_has_its_speaker(name: str) -> None:
+    """All kinds are tested."""
     record, speaker, text, voice = TABLE[name]
     found = passage_of(record)
     assert (found.speaker, found.text, found.is_spoken) == (speaker, text, voice)
 
 
-def test_a_subagents_own_file() -> None:
-    """There its prompt is the user, its answers the assistant."""
+def test_the_speakers_in_a_sub_agents_file() -> None:
+    """Its prompt is the user's, and its answers are the assistant's."""
     assert passage_of(user("look", uuid="u", isSidechain=True), subagent=True).speaker == "user"
     found = passage_of(assistant("seen", uuid="a", isSidechain=True), subagent=True)
     assert (found.speaker, found.is_spoken) == ("assistant", True)
 
 
-def test_as_it_is_printed() -> None:
-    """A head at the margin, foreign text set off from it, the words that print all of it."""
+def test_the_printed_form_of_a_passage() -> None:
+    """It has a head at the margin, indented text, and the command that prints all of it."""
     piece = passage_of(user("go\n1a2b:9 · user\n", uuid="u")).piece(NAMES, with_turn=True)
     assert piece.head == "11111111:3 · 01-31 09:30 · turn 7 · user"
     assert piece.body == "  go\n  1a2b:9 · user"
@@ -110,19 +110,16 @@ def test_as_it_is_printed() -> None:
     assert "turn" not in passage_of(user("go", uuid="u")).piece(NAMES).head
 
 
-def test_controls() -> None:
-    """None is printed, and no line end of another kind makes a line at the margin."""
+def test_no_control_character_is_printed() -> None:
+    """No other line break starts a line at the margin."""
     assert (
         passage_of(user("\x1b[31mred\x07\u2028r:1\rr:2\x85r:3", uuid="u")).piece(NAMES).body
         == "  red\n  r:1\n  r:2\n  r:3"
     )
 
 
-def test_a_huge_text() -> None:
-    """Only as much of it is worked through as an answer could hold.
-
-    What is missing is counted all the same.
-    """
+def test_only_the_shown_part_of_a_huge_text_is_processed() -> None:
+    """The omitted part is still counted."""
     piece = passage_of(user("word " * 100_000, uuid="u")).piece(NAMES, 1_000)
     assert len(piece.body) < 5_000
     assert (
@@ -130,8 +127,8 @@ def test_a_huge_text() -> None:
     )  # the margin; the blank at its end
 
 
-def test_hostile_heads() -> None:
-    """A tool's name and target stay on one line, without controls."""
+def test_hostile_heads_stay_on_one_line() -> None:
+    """A tool's name and target have no control characters."""
     record = assistant([call("c", "Ba\nsh\x1b[2J", command="x\n11111111:9 · user\x07")], uuid="a")
     assert passage_of(record).text == "→ Ba sh x 11111111:9 · user"
 
@@ -158,13 +155,13 @@ def test_hostile_heads() -> None:
         ({}, False),
     ],
 )
-def test_who_says_something(record: Record, there: bool) -> None:
-    """Bookkeeping, logs, empty thinking and the client's small talk do not."""
+def test_which_records_are_passages(record: Record, there: bool) -> None:
+    """Bookkeeping, logs, empty thinking and the client's remarks are not."""
     assert has_content(record) is there
 
 
-def test_reminders() -> None:
-    """Taken out one by one; an unclosed one stays, and a hostile row of openings costs one walk."""
+def test_reminders_are_removed() -> None:
+    """An unclosed one stays, and many hostile opening tags cost one pass."""
     assert remove_reminders(f"a{REMINDER}b{REMINDER}c") == "abc"
     assert remove_reminders("a<system-reminder>b") == "a<system-reminder>b"
     hostile = "<system-reminder>" * 200_000

@@ -1,4 +1,4 @@
-"""Rendering: a record as text that people and models can read, without the JSON around it."""
+"""Tests of rendering: a record as text for people and models, without JSON."""
 
 from __future__ import annotations
 
@@ -109,28 +109,28 @@ TABLE: dict[str, tuple[Record, str]] = {
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_the_shown_kinds(name: str) -> None:
-    """Each kind in words; images and documents by type and size."""
+def test_each_kind_is_shown_in_words(name: str) -> None:
+    """Images and documents have their type and size."""
     record, shown = TABLE[name]
     assert record_text(record) == shown
 
 
-def test_an_image_among_inputs() -> None:
-    """Its encoding is never printed, wherever it stands."""
+def test_an_image_in_an_input_is_not_printed() -> None:
+    """Its encoding may be anywhere in the input."""
     shown = record_text(assistant([call("c", "Send", image=PNG)], uuid="a"))
     assert shown == "[call of Send]\nimage: [image, png, 3.0 KB]"
 
 
-def test_endless_nesting() -> None:
-    """A hostile input is read without recursion."""
+def test_endless_nesting_is_rendered_without_recursion() -> None:
+    """The input is hostile."""
     deep: Record = {"x": "end"}
     for _ in range(5_000):
         deep = {"x": deep}
     assert record_text(assistant([call("c", "Odd", **deep)], uuid="a")).endswith(".x: end")
 
 
-def test_the_tool_of_a_result(tmp_path: Path) -> None:
-    """The call is looked up in the same file: its name and what it was about."""
+def test_a_result_has_the_tool_of_its_call(tmp_path: Path) -> None:
+    """The call in the same file has its name and target."""
     records = [
         assistant(
             [call("c1", "Read", file_path="/x.py"), call("c2", "Bash", command="ls")],

@@ -1,4 +1,4 @@
-"""What a script of the tool REPL called is read as the calls that they are: outline, digest, latest calls, passages."""
+"""Tests that calls of a REPL script are read as separate calls in the outline, digest, latest calls and passages."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def talk_of(rows: list[Record]) -> Talk:
     return talk
 
 
-def scripted(*more: Record) -> Talk:
-    """A script that reads, runs two commands of which one fails, and edits."""
+def talk_with_script(*more: Record) -> Talk:
+    """Return a script that reads, runs two commands, of which one fails, and edits."""
     return talk_of([*repl_script(MADE, uuid="s", parent="r0"), *more])
 
 
-def kept_alone() -> Talk:
-    """The same as a client up to 2.1.112 kept it: without the script, as any other messages."""
+def talk_with_separate_calls() -> Talk:
+    """Return the same calls as a client up to 2.1.112 stored them: without the script."""
     rows = repl_script(MADE, uuid="s", parent="r0")[2:]
     return talk_of(
         [{key: value for key, value in row.items() if key != "isVirtual"} for row in rows]
     )
 
 
-@pytest.mark.parametrize("talk", [scripted(), kept_alone()])
+@pytest.mark.parametrize("talk", [talk_with_script(), talk_with_separate_calls()])
 def test_a_digest_lists_a_scripts_actions(config_home: ConfigHome, talk: Talk) -> None:
     """The changed files, successful commands and failures, each with its own record."""
     digest = talk.digest(config_home)
@@ -83,7 +83,7 @@ def test_a_digest_lists_a_scripts_actions(config_home: ConfigHome, talk: Talk) -
 
 def test_the_latest_calls_show_their_outputs(config_home: ConfigHome) -> None:
     """The script itself is included, with its purpose."""
-    talk = scripted()
+    talk = talk_with_script()
     found = collect_latest_calls(
         session_file(str(talk.write(config_home))), talk.digest(config_home), 9_000
     )
@@ -110,13 +110,13 @@ def test_an_outline_counts_a_scripts_actions(config_home: ConfigHome) -> None:
     told = user(
         [result("repl-error-1", "boom", is_error=True)], uuid="e-out", parent="e", isVirtual=True
     )
-    (turn,) = make_outline(session_file(str(scripted(used, told).write(config_home)))).turns
+    (turn,) = make_outline(session_file(str(talk_with_script(used, told).write(config_home)))).turns
     assert turn.tools == {"REPL": 1, "Read": 1, "Bash": 2, "Edit": 1}
     assert (turn.edited_files, turn.files, turn.failure_count) == ((NOTES,), (NOTES,), 1)
 
 
-def test_nothing_is_trimmed_that_is_never_sent(tmp_path: Path) -> None:
-    """The script's own result may go; what it called costs no token."""
+def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
+    """They are never sent. The script's own result may be trimmed."""
     long = "word " * 500
     made = [
         ("Write", {"file_path": NOTES, "content": long}, {"type": "create", "structuredPatch": []})
@@ -155,7 +155,7 @@ def test_the_output_of_a_tool(gave: object, shown: str) -> None:
     assert render_record(record, {}).text == shown
 
 
-def test_a_text_of_a_results_own_stays() -> None:
-    """The result shows the text that the model got."""
+def test_the_text_of_a_result_is_shown() -> None:
+    """The model got it."""
     record = user([result("c", "given")], uuid="u", toolUseResult={"stdout": "noted", "stderr": ""})
     assert add_result_text(record) is record

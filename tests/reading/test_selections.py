@@ -1,4 +1,4 @@
-"""Reading: which records of a transcript are turns, failures and commands, found in one scan."""
+"""Tests of reading a selection: the turns, failures and commands of a transcript, found in one scan."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from tests.corpus import RealSession
 NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
-def reading(folder: Path, lines: list[Record | bytes]) -> TurnReader:
-    """A session of these records."""
+def read_lines(folder: Path, lines: list[Record | bytes]) -> TurnReader:
+    """Return a reader of a session with these records."""
     return TurnReader(locate.session_file(write_session(folder, SESSION, lines)))
 
 
-def command(
+def shell_call(
     number: int, answer: str | None, *, failed: bool = False, **said: object
 ) -> list[Record]:
-    """A call of the shell and how it was answered; None: not at all."""
+    """Return a call of the shell with its answer; None for no answer."""
     asked = tool_use(
         f"c{number}",
         uuid=f"a{number}",
@@ -61,12 +61,11 @@ def command(
     ]
 
 
-def test_turns(tmp_path: Path) -> None:
-    """The records of the turns that are asked for.
-
-    What is before the first prompt is turn 0.
-    """
-    found = reading(tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"])
+def test_requested_turns_are_read(tmp_path: Path) -> None:
+    """Records before the first prompt are turn 0."""
+    found = read_lines(
+        tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"]
+    )
     assert found.turns == 3
     assert [row.number for row in found.rows_of_turns()] == [0, 1, 2, 3, 4, 5, 6]
     assert [row.number for row in found.rows_of_turns(parse_turns("2-3"))] == [3, 4, 5, 6]
@@ -79,21 +78,21 @@ def test_turns(tmp_path: Path) -> None:
     ]
 
 
-def test_commands(tmp_path: Path) -> None:
-    """Each with how it ended, as far as the client wrote it down."""
+def test_commands_are_read_with_their_result(tmp_path: Path) -> None:
+    """It is shown as far as the client recorded it."""
     lines: list[Record | bytes] = [
         user("go", uuid="p"),
-        *command(1, "fine", stdout="fine", interrupted=False),
-        *command(2, "Exit code 127\nnot found", failed=True),
-        *command(3, "no code here", failed=True),
-        *command(4, "The user doesn't want to proceed with this tool use.", failed=True),
-        *command(5, "started", backgroundTaskId="b1"),
-        *command(6, "cut", interrupted=True),
+        *shell_call(1, "fine", stdout="fine", interrupted=False),
+        *shell_call(2, "Exit code 127\nnot found", failed=True),
+        *shell_call(3, "no code here", failed=True),
+        *shell_call(4, "The user doesn't want to proceed with this tool use.", failed=True),
+        *shell_call(5, "started", backgroundTaskId="b1"),
+        *shell_call(6, "cut", interrupted=True),
         user("more", uuid="q"),
-        *command(7, None),
+        *shell_call(7, None),
         tool_use("r1", uuid="z", parent=None),
     ]
-    found = reading(tmp_path, lines).commands_of_turns()
+    found = read_lines(tmp_path, lines).commands_of_turns()
     assert [(one.command, one.state, one.exit_code, one.turn) for one in found] == [
         ("cmd 1", "ok", None, 1),
         ("cmd 2", "failed", 127, 1),
@@ -105,20 +104,20 @@ def test_commands(tmp_path: Path) -> None:
     ]
     assert [one.result_line for one in found][-2:] == [12, -1]
     assert [
-        one.command for one in reading(tmp_path, lines).commands_of_turns(parse_turns("2"))
+        one.command for one in read_lines(tmp_path, lines).commands_of_turns(parse_turns("2"))
     ] == ["cmd 7"]
 
 
-def test_failures(tmp_path: Path) -> None:
-    """Failed results, each with its call, and errors of the API."""
+def test_failures_are_read(tmp_path: Path) -> None:
+    """They are failed results with their calls, and errors of the API."""
     lines: list[Record | bytes] = [
         user("go", uuid="p"),
-        *command(1, "fine"),
-        *command(2, "Exit code 1", failed=True),
+        *shell_call(1, "fine"),
+        *shell_call(2, "Exit code 1", failed=True),
         assistant("API Error: 529", uuid="e", isApiErrorMessage=True),
         system("api_error", uuid="f", error={"status": 529}),
     ]
-    found = reading(tmp_path, lines)
+    found = read_lines(tmp_path, lines)
     rows = found.rows_of_turns(only_failures=True)
     assert [row.number for row in rows] == [4, 5, 6]
     shown = found.passages_of_rows(rows, NAMES)
@@ -130,7 +129,7 @@ def test_failures(tmp_path: Path) -> None:
     assert found.lines_of_calls(shown[0].entry.parse_record() or {}) == [3]
 
 
-def test_a_plain_export(tmp_path: Path) -> None:
+def test_a_plain_export_is_read(tmp_path: Path) -> None:
     """Records without ids have turns, failures and commands too."""
     lines: list[Record | bytes] = [
         {"type": "user", "message": {"content": "go"}},
@@ -141,7 +140,7 @@ def test_a_plain_export(tmp_path: Path) -> None:
             "message": {"tool_name": "Read", "content": "gone", "is_error": True},
         },
     ]
-    found = reading(tmp_path, lines)
+    found = read_lines(tmp_path, lines)
     assert [row.number for row in found.rows_of_turns(only_failures=True)] == [2, 3]
     assert [(one.command, one.exit_code) for one in found.commands_of_turns()] == [("ls", 2)]
     assert (
@@ -159,16 +158,16 @@ def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
     lines: list[Record | bytes] = []
     for turn in range(40):
         lines.append(user(f"prompt {turn} " * 20, uuid=f"p{turn}"))
-        lines += command(2 * turn, "x\n" * (20_000 if turn == 20 else 30))
-        lines += command(2 * turn + 1, "Exit code 1\n" + "y" * 400, failed=True)
+        lines += shell_call(2 * turn, "x\n" * (20_000 if turn == 20 else 30))
+        lines += shell_call(2 * turn + 1, "Exit code 1\n" + "y" * 400, failed=True)
         lines.append(assistant(f"answer {turn} " * 30, uuid=f"z{turn}"))
-    LONG.append(reading(tmp_path_factory.mktemp("long"), lines))
+    LONG.append(read_lines(tmp_path_factory.mktemp("long"), lines))
 
 
 @settings(max_examples=50)
 @given(st.integers(1, 60_000))
-def test_the_budget_holds(limit: int) -> None:
-    """Any budget holds for turns, for errors and for commands, notices included."""
+def test_a_selection_always_fits_its_limit(limit: int) -> None:
+    """This is true for turns, errors and commands, including notices."""
     found = LONG[0]
     every = found.passages_of_rows(found.rows_of_turns(), NAMES)
     failed = [one for one in every if one.is_failure]
@@ -178,7 +177,7 @@ def test_the_budget_holds(limit: int) -> None:
 
 
 def test_omitted_turns_can_be_read() -> None:
-    """A gap of whole turns names them; reading on from there shows the next one whole."""
+    """A gap names them, and the next page shows the next one completely."""
     found = LONG[0]
     every = found.passages_of_rows(found.rows_of_turns(), NAMES)
     text = passages_text("all", every, NAMES, 6_000, records_gap(every, NAMES))
@@ -192,8 +191,8 @@ def test_omitted_turns_can_be_read() -> None:
     assert "more characters: resume-hooks read 11111111:122 --max-chars 0" in text
 
 
-def test_one_error_or_command_left_out() -> None:
-    """It is mentioned as one, by its turn alone."""
+def test_one_omitted_error_or_command_is_mentioned() -> None:
+    """Its turn is named."""
     found = LONG[0]
     failed = [one for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.is_failure]
     assert (
@@ -210,15 +209,17 @@ def test_one_error_or_command_left_out() -> None:
     )
 
 
-def test_commands_without_a_limit(tmp_path: Path) -> None:
-    """They are as long as they ever are."""
-    lines: list[Record | bytes] = [user("go", uuid="p"), *command(1, "ok")]
-    long = [one._replace(command="x" * 300) for one in reading(tmp_path, lines).commands_of_turns()]
+def test_commands_without_a_limit_are_complete(tmp_path: Path) -> None:
+    """No line is omitted."""
+    lines: list[Record | bytes] = [user("go", uuid="p"), *shell_call(1, "ok")]
+    long = [
+        one._replace(command="x" * 300) for one in read_lines(tmp_path, lines).commands_of_turns()
+    ]
     assert commands_text("commands", long, NAMES, 0).endswith("x" * 300)
 
 
-def test_every_real_session(real_session: RealSession) -> None:
-    """Read whole without a failure, within a budget, no control in it."""
+def test_every_real_session_is_read(real_session: RealSession) -> None:
+    """No error is raised, the limit holds, and no control character is printed."""
     found = TurnReader(real_session.file)
     shown = found.passages_of_rows(found.rows_of_turns(), NAMES)
     text = passages_text("all", shown, NAMES, 20_000, records_gap(shown, NAMES))
@@ -227,11 +228,11 @@ def test_every_real_session(real_session: RealSession) -> None:
     commands_text("commands", found.commands_of_turns(), NAMES, 5_000)
 
 
-def test_a_tool_by_no_name_is_not_a_shell(tmp_path: Path) -> None:
-    """A damaged call is skipped like any other that runs nothing."""
+def test_a_tool_without_a_name_is_not_a_shell(tmp_path: Path) -> None:
+    """A damaged call is skipped."""
     damaged = tool_use("c1", uuid="a1", parent=None, tool_input={"command": "ls"})
     damaged["message"]["content"][0]["name"] = {"odd": []}
-    found = reading(tmp_path, [*conversation(1), damaged])
+    found = read_lines(tmp_path, [*conversation(1), damaged])
     assert "ls" not in "".join(
         one.text
         for one in found.passages_of_rows(found.rows_of_turns(), NAMES)

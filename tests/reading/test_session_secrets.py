@@ -1,4 +1,4 @@
-"""What the rules find in a session: also in an output, by the command that stands in another record."""
+"""Tests of finding secrets in a session, also in an output by the command in another record."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PRINTING = [
 ]  # fmt: skip
 
 
-def learned(folder: Path, command: str, output: str | list[dict[str, str]]) -> Redactor:
-    """A redactor that knows a transcript in which a command printed an output."""
+def redactor_of_output(folder: Path, command: str, output: str | list[dict[str, str]]) -> Redactor:
+    """Return a redactor that knows a transcript in which a command printed an output."""
     rows = [
         assistant([call("toolu_1", "Bash", command=command)], uuid="a", parent=None),
         user([result("toolu_1", output)], uuid="b", parent="a"),
@@ -35,12 +35,12 @@ def learned(folder: Path, command: str, output: str | list[dict[str, str]]) -> R
 
 @pytest.mark.parametrize("command", PRINTING)
 @pytest.mark.parametrize("printed", ["{}", "{}\n", '"{}"'])
-def test_a_value_is_known_by_the_command_that_printed_it(
+def test_a_value_is_recognized_by_the_command_that_printed_it(
     tmp_path: Path, command: str, printed: str
 ) -> None:
-    """It stands in another record, and goes from wherever it is."""
+    """The command is in another record, and the value is removed everywhere."""
     value = "vkWqzTe482Q"
-    redactor = learned(tmp_path, command, printed.format(value))
+    redactor = redactor_of_output(tmp_path, command, printed.format(value))
     assert value not in redactor.redact(f"it is {value}.")
 
 
@@ -48,6 +48,8 @@ def test_a_value_is_known_by_the_command_that_printed_it(
     "output", ["done", "12 passed", "src/tokens.py", "build_tokenizer", "https://example.com/key"]
 )
 def test_an_output_that_is_not_a_secret_stays(tmp_path: Path, output: str) -> None:
-    """Names, paths and words, whatever the command is about."""
-    redactor = learned(tmp_path, "cat tokens.txt | cut -c1-80", [{"type": "text", "text": output}])
+    """Names, paths and words are kept, whatever the command is."""
+    redactor = redactor_of_output(
+        tmp_path, "cat tokens.txt | cut -c1-80", [{"type": "text", "text": output}]
+    )
     assert not redactor.has_known_values

@@ -1,4 +1,4 @@
-"""A summary against the records: what no record has is marked, what one has gets its reference, the words all stay."""
+"""Tests of checking a summary against the records: unsupported claims are marked, supported ones get references."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def checked_summary(text: str) -> str:
         ("The `public` names are in TabStop.", ""),
     ],
 )
-def test_a_sentence(sentence: str, note: str) -> None:
-    """Tied, marked, or bare: without claims, found where no reader looks, or nowhere together."""
+def test_a_sentence_gets_a_reference_or_a_mark(sentence: str, note: str) -> None:
+    """It gets neither without claims, or if they are found only in separate or hidden records."""
     assert checked_summary(sentence) == f"{sentence}{note}"
 
 
-def test_markdown_stays() -> None:
-    """Every sentence is checked for itself; headings, tables and code are left alone."""
+def test_markdown_is_kept() -> None:
+    """Every sentence is checked separately. Headings, tables and code are unchanged."""
     text = (
         "# Work on TabStopper\n\n- **Done.** Renamed `parse_line` to `parseRow`. Mended src/printer.py.\n"
         "1. See TabStop in `lexer.py`\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
@@ -81,11 +81,8 @@ def test_markdown_stays() -> None:
     assert found.description == f"of 4 sentences 2 tied to records, 1 {ABSENT_TEXT}"
 
 
-def test_references_that_stand_there() -> None:
-    """One that shows the sentence is enough.
-
-    Where it does not, the one that does comes behind it.
-    """
+def test_an_existing_reference_is_enough() -> None:
+    """If it does not show the sentence, the right one is added after it."""
     assert checked_summary("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert checked_summary("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
     assert check_summary("Renamed `parse_line`. (:3)", SAID).tied == 1
@@ -99,8 +96,8 @@ PIECES = st.sampled_from([
 
 
 @given(st.one_of(st.lists(PIECES, max_size=30).map(" ".join), st.text(max_size=200)))
-def test_the_words_stay_and_a_second_check_adds_nothing(text: str) -> None:
-    """What was added can be taken out again, and what was checked is left as it is, with the same counts."""
+def test_a_second_check_changes_nothing(text: str) -> None:
+    """The added text can be removed again, and the counts are the same."""
     once = check_summary(text, SAID)
     assert check_summary(once.text, SAID) == once
     letters = iter(once.text)
@@ -110,8 +107,8 @@ def test_the_words_stay_and_a_second_check_adds_nothing(text: str) -> None:
     assert once.tied + once.marked <= once.sentences
 
 
-def test_a_mark_stays_within_itself() -> None:
-    """It names three claims at most, cut, without what would end it or a sentence."""
+def test_a_mark_names_at_most_three_claims() -> None:
+    """They are shortened and cannot end the mark or a sentence."""
     found = checked_summary(
         'He said "' + "go on. Then [stop] it! " * 20 + '" and `aa_b`, `bb_c`, `cc_d`.'
     )
@@ -153,8 +150,8 @@ def test_texts_that_count_as_evidence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "piece", ["(:1, ", "(:11:", ".", "! ", "A. ", "*", "[not in the transcript: ", "- ", "`a_b` "]
 )
-def test_hostile_summaries_take_no_time(piece: str) -> None:
-    """Longer than any of ours, on one line."""
+def test_hostile_summaries_are_checked_quickly(piece: str) -> None:
+    """They are longer than any of ours, on one line."""
     begun = time.perf_counter()
     check_summary(piece * (16_000 // len(piece)), SAID)
     assert time.perf_counter() - begun < 2
