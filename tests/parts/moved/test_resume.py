@@ -27,7 +27,7 @@ class TestGone:
     """Without a terminal, ``resume`` cannot ask about the missing folder."""
 
     @pytest.fixture
-    def lost(self, config_home: ConfigHome, project: str) -> str:
+    def moved_session(self, config_home: ConfigHome, project: str) -> str:
         """Write a session whose folder was renamed to ``project``, which still has its file."""
         old = f"{config_home.root}/old"
         os.mkdir(old)
@@ -44,7 +44,7 @@ class TestGone:
         os.rmdir(old)
         return path
 
-    def test_the_card(
+    def test_the_card_names_the_missing_folder(
         self,
         cli: Cli,
         document: Document,
@@ -64,7 +64,7 @@ class TestGone:
         assert f'"cd {project} && claude --resume ' in made.stdout.decode()
 
     @pytest.mark.parametrize("words", [("resume", "--print"), ("resume", "--fork"), ("continue",)])
-    def test_an_impossible_resume(
+    def test_resume_without_the_folder_fails(
         self,
         cli: Cli,
         moved_session: str,
@@ -82,7 +82,7 @@ class TestGone:
 class TestGoneOnATerminal:
     """On a terminal, ``resume`` asks about the missing folder."""
 
-    def test_a_folder_that_was_renamed(self, desk: Desk) -> None:
+    def test_a_renamed_folder_is_found_and_the_session_rehomed(self, desk: Desk) -> None:
         """The files that the session worked on identify the folder. The new session is a child."""
         old, new = desk.home.root / "old", desk.home.root / "new"
         new.mkdir()
@@ -108,7 +108,7 @@ class TestGoneOnATerminal:
         assert found.group(1) != session_id(5)
         assert (desk.home.project(str(new)) / f"{found.group(1)}.jsonl").is_file()
 
-    def test_the_others_of_the_folder(self, desk: Desk) -> None:
+    def test_resume_names_the_command_for_the_other_sessions(self, desk: Desk) -> None:
         """The line is shown until each of them has a copy."""
         old = desk.home.root / "old"
         for number, title in ((5, "Lost"), (6, "Beside")):
@@ -123,7 +123,7 @@ class TestGoneOnATerminal:
             ) is told
             assert (f"rehome {old} --home {desk.project}".encode() in screen.raw) is told
 
-    def test_into_this_folder(self, desk: Desk) -> None:
+    def test_a_session_can_be_rehomed_to_the_current_folder(self, desk: Desk) -> None:
         """The new place of the folder is unknown."""
         old = desk.home.root / "old"
         parent = desk.write_session(5, "Lost", folder=old)
@@ -135,7 +135,7 @@ class TestGoneOnATerminal:
         assert found.group(2) == desk.project.name
         assert parent.read_bytes() == content
 
-    def test_the_child_continues_unchanged(self, desk: Desk) -> None:
+    def test_an_empty_line_continues_the_new_child(self, desk: Desk) -> None:
         """We have just written the child, so it is not reported as open and no second child is made."""
         desk.write_session(5, "Lost", folder=desk.home.root / "old")
         before = desk.session_ids()
@@ -148,7 +148,7 @@ class TestGoneOnATerminal:
         assert desk.session_ids() - before == {found.group(1)}
         assert b"may be open in a client" not in screen.raw
 
-    def test_left(self, desk: Desk) -> None:
+    def test_quitting_writes_nothing(self, desk: Desk) -> None:
         """The sessions are unchanged."""
         desk.write_session(5, "Lost", folder=desk.home.root / "old")
         before = desk.session_ids()
