@@ -62,6 +62,12 @@ def script_lines(call_id: str, code: str, *printed: str) -> list[Line]:
     ]
 
 
+def script_of_command(command: str) -> str:
+    """Return the code of a script that runs a command in a folder and prints its output."""
+    fields = f'cmd:{json.dumps(command)},workdir:"/p"'
+    return f"const r = await tools.exec_command({{{fields}}}); text(r.output);"
+
+
 def lines_of_polling_scripts(command: str, *polls: str) -> list[Line]:
     """Return a command that scripts run and poll without an exit status."""
     started = f"const r = await tools.exec_command({{cmd:{json.dumps(command)}}}); text(r.output);"
@@ -102,6 +108,24 @@ def test_a_polled_command_without_an_exit_status_is_not_a_success(where: Where) 
     """Its last output may contain a failure."""
     made = digest_of_lines(where, lines_of_polling_scripts("make test", "", "ok 1 adds\n"))
     assert notes(made, "commands") == {"make test": "exit status not recorded"}
+
+
+def test_a_check_counts_its_runs_in_scripts_with_another_failure(where: Where) -> None:
+    """A complaint of a formatter is not one of the tests that ran after it."""
+    passed = "running 6 tests\ntest result: ok. 6 passed; 0 failed\n"
+    first = "cargo fmt\ncargo fmt --check\ncargo test a::b\n"
+    last = "cargo fmt --check\ncargo test a::b\ngit diff --check\n"
+    lines = script_lines("1", script_of_command(first), passed)
+    lines += script_lines("2", script_of_command(last), f"Diff in /p/a.rs:3:\n-x\n+y\n{passed}")
+    made = notes(digest_of_lines(where, lines), "commands")
+    assert made["cargo test a::b"].startswith(
+        "in /p, 2 runs, exit status not recorded, passed in another command, :"
+    )
+    assert made["cargo fmt --check"] == "in /p, 2 runs, exit status not recorded"
+    failed = "test result: FAILED. 5 passed; 1 failed\n"
+    lines += script_lines("3", script_of_command(last), failed)
+    made = notes(digest_of_lines(where, lines), "commands")
+    assert made["cargo test a::b"] == "in /p, 3 runs, exit status not recorded"
 
 
 def test_a_failure_in_the_last_poll_counts(where: Where) -> None:

@@ -118,7 +118,7 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
     """Its exit status is not recorded separately."""
     talk = Talk().prompt("go").runs("pytest -q").edits(f"{CWD}/a.py")
     talk.runs("pytest -q && git commit -qam done", "ok")
-    chain_note = f"passed in another command, :{talk.at}"
+    chain_note = f"2 runs, passed in another command, :{talk.at}"
     assert notes(talk.digest(config_home), "commands")["pytest -q"] == chain_note
     talk.edits(f"{CWD}/b.py")
     edited_note = f"{chain_note}, edited since: b.py"

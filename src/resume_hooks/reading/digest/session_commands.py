@@ -186,6 +186,7 @@ def _choose_commands(
             groups.setdefault(command.key, []).append(command)
     last_order = commands[-1].run.place.order or 1 if commands else 1
     passed_places = _find_passed_places(commands, edited_files)
+    part_run_counts = _count_part_runs(commands, edited_files)
     check_passes = CheckPasses([_make_check_run(command) for command in all_commands])
     scored_runs = []
     for runs in groups.values():
@@ -212,9 +213,12 @@ def _choose_commands(
                     -good_run.run.place.order,
                     good_run,
                     _format_runs_note(
-                        runs,
+                        [
+                            *_list_folder_notes(good_run, folder),
+                            *_list_count_notes(runs, part_run_counts, edited_files),
+                        ],
+                        runs[-1],
                         good_run,
-                        _find_other_folder(good_run, folder),
                         _find_last_pass(good_run, passed_places, edited_files),
                         covering_pass,
                         edited_files,
@@ -492,60 +496,145 @@ def is_worth_repeating(command: ShellCommand) -> bool:
     return not any(TEMPORARY_PATH.search(path) for path in written_paths)
 
 
+_PartKey = tuple[str, tuple[str, ...]]
+"""A checkout, and the words of a simple command in it."""
+
+
+class _PartRun(NamedTuple):
+    """When a simple command ran or passed, and whether the exit status of that run is known."""
+
+    place: RecordPlace
+    has_known_status: bool
+
+
 def _find_passed_places(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
-) -> dict[tuple[str, tuple[str, ...]], RecordPlace]:
-    """Return the result of the last success of each simple command in a checkout.
+) -> dict[_PartKey, _PartRun]:
+    """Return the last success of each simple command in a checkout.
 
-    The command ran alone, or in a chain that succeeded.
+    The command ran alone, or in a chain that succeeded or in which only another part failed.
     """
-    places: dict[tuple[str, tuple[str, ...]], RecordPlace] = {}
+    passed_places: dict[_PartKey, _PartRun] = {}
     for command in commands:
-        if command.has_worked and shell.does_status_cover_all(command.run.command):
-            checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
-            for part in command.parts:
-                places[checkout, part.words] = command.run.result_place
-    return places
+        checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
+        has_known_status = command.has_worked and shell.does_status_cover_all(command.run.command)
+        for part in command.parts:
+            if has_known_status or _has_ended_well(part, command):
+                place = command.run.result_place
+                passed_places[checkout, part.words] = _PartRun(place, has_known_status)
+            elif command.complaint and _runs_all_parts(command):
+                passed_places.pop((checkout, part.words), None)  # it may have failed since
+    return passed_places
+
+
+def _has_ended_well(part: SimpleCommand, command: ShellCommand) -> bool:
+    """Check whether a part of a command without a known exit status ended without a complaint of its own."""
+    run = command.run
+    if run.status is not None or run.failed or run.is_background:
+        return False
+    if not command.complaint:
+        return True
+    if not _runs_all_parts(command) or _formats(part):
+        return False
+    complaints = _ERROR_LINE.findall(f"\n{run.output.lower()}")
+    return all(_FORMAT_COMPLAINT.match(complaint.strip()) for complaint in complaints)
+
+
+def _formats(part: SimpleCommand) -> bool:
+    return any(_FORMAT_WORD.search(word) for word in part.words[:MAX_CHECK_WORDS])
+
+
+_FORMAT_WORD = compile_lazily(
+    r"\b(?:fmt|format|gofmt|black|prettier|ruff|biome|rustfmt|pre-commit|lint)\b"
+)
+"""A word of a simple command that may check the format of files."""
+
+_FORMAT_COMPLAINT = compile_lazily(r"diff in |would reformat\b|\[warn\] code style issues")
+"""The start of a complaint that only a check of the format prints."""
+
+
+def _runs_all_parts(command: ShellCommand) -> bool:
+    """Check whether every part of a command runs, even if one before it fails."""
+    text = shell.remove_documents(command.run.command)
+    return "&&" not in text and "||" not in text and _LOOP.search(text) is None
+
+
+def _count_part_runs(
+    commands: Sequence[ShellCommand], edited_files: EditedFiles
+) -> Counter[_PartKey]:
+    """Return how often each simple command certainly ran in a checkout, alone or in a chain."""
+    run_counts: Counter[_PartKey] = Counter()
+    for command in commands:
+        checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
+        working_parts = [part for part in command.parts if shell.find_program((part,))]
+        if not command.may_have_worked and not _runs_all_parts(command):
+            working_parts = working_parts[:1]
+        run_counts.update({(checkout, part.words) for part in working_parts})
+    return run_counts
 
 
 def _find_last_pass(
-    command: ShellCommand,
-    passed_places: Mapping[tuple[str, tuple[str, ...]], RecordPlace],
-    edited_files: EditedFiles,
-) -> RecordPlace | None:
+    command: ShellCommand, passed_places: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
+) -> _PartRun | None:
     """Return when all simple commands of a check had succeeded in its checkout for the last time, or None."""
     if not is_verification(command):
         return None
     checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
-    places: list[RecordPlace | None] = []
+    passes: list[_PartRun | None] = []
     for part in command.parts:
         if shell.find_program((part,)):
-            places.append(passed_places.get((checkout, part.words)))
-    known_places = [place for place in places if place is not None]
-    if not places or len(known_places) < len(places):
+            passes.append(passed_places.get((checkout, part.words)))
+    known_passes = [part_pass for part_pass in passes if part_pass is not None]
+    if not passes or len(known_passes) < len(passes):
         return None
-    return min(known_places, key=lambda place: place.order)
+    return min(known_passes, key=lambda part_pass: part_pass.place.order)
+
+
+def _list_folder_notes(command: ShellCommand, home: str) -> list[str]:
+    folder = _find_other_folder(command, home)
+    if folder:
+        return [f"in {folder}"]
+    return []
+
+
+def _list_count_notes(
+    runs: Sequence[ShellCommand],
+    part_run_counts: Mapping[_PartKey, int],
+    edited_files: EditedFiles,
+) -> list[str]:
+    """Return how often a command ran, if more than once. A run of all its parts in a chain counts, too."""
+    last_run = runs[-1]
+    checkout = edited_files.find_checkout(find_run_folder(last_run.run, last_run.parts))
+    part_counts = [
+        part_run_counts[checkout, part.words]
+        for part in last_run.parts
+        if shell.find_program((part,))
+    ]
+    run_count = max(len(runs), min(part_counts, default=0))
+    if run_count > 1:
+        return [f"{run_count} runs"]
+    return []
 
 
 def _format_runs_note(
-    runs: Sequence[ShellCommand],
+    first_notes: Sequence[str],
+    last_run: ShellCommand,
     good_run: ShellCommand,
-    folder: str,
-    last_pass: RecordPlace | None,
+    last_pass: _PartRun | None,
     covering_pass: RecordPlace | None,
     edited_files: EditedFiles,
 ) -> str:
-    notes = [f"in {folder}"] if folder else []
-    notes += [f"{len(runs)} runs"] if len(runs) > 1 else []
+    notes = list(first_notes)
     if good_run.run.is_background:
         notes.append("in the background")
     if not good_run.has_worked:
         notes.append(UNKNOWN_STATUS)
-    last_run = runs[-1]
     run_folder = find_run_folder(good_run.run, good_run.parts)
-    if last_pass is not None and last_pass.order > last_run.run.result_place.order:
-        notes.append(f"passed in another command, :{last_pass.number}")
-        notes.append(edited_files.describe_passed_check(last_pass, run_folder))
+    if last_pass is not None and last_pass.place.order > last_run.run.result_place.order:
+        is_weaker = good_run.has_worked and not last_pass.has_known_status
+        status_note = UNKNOWN_STATUS if is_weaker else ""
+        notes += [f"passed in another command, :{last_pass.place.number}", status_note]
+        notes.append(edited_files.describe_passed_check(last_pass.place, run_folder))
         return ", ".join(filter(None, notes))
     label = "its last run"
     if last_run is not good_run and last_run.run.place.session_id == good_run.run.place.session_id:
