@@ -94,7 +94,9 @@ class LineageFacts:
     """Whether a sub-agent was started that may write files."""
 
     client_checkout: SessionCheckout | None = None
-    """The folder and the branch that the client recorded when the branch last changed."""
+    """The folder and the branch of the records of work when the branch last changed."""
+    later_branch = ""
+    """Another branch that the client recorded only after the work, or ``""``."""
     instructions: Quote | None = None
     """The project's instructions, as the client gave them last."""
     instructions_of = ""
@@ -240,7 +242,14 @@ class LineageFacts:
         """Process the branch that the client recorded, which may have changed outside the session."""
         branch = get_string(record, "gitBranch")
         former = self.client_checkout
-        if branch and (former is None or branch != former.branch):
+        if not branch:
+            return
+        is_other = former is not None and branch != former.branch
+        if is_other and not _is_part_of_work(record):
+            self.later_branch = branch
+            return
+        self.later_branch = ""
+        if former is None or is_other:
             self.client_checkout = SessionCheckout(get_string(record, "cwd"), branch, place)
 
     def process_prescan(self, prescan: Prescan, session_id: str, number: int) -> bool:
@@ -580,6 +589,13 @@ class LineageFacts:
             self.runs[run_index] = self.runs[run_index]._replace(
                 status=ending.status, failed=ending.failed, result_place=place
             )
+
+
+def _is_part_of_work(record: Record) -> bool:
+    """Check whether a record is an answer, a prompt or a result, and not a notice of the client."""
+    if get_string(record, "type") == records.ASSISTANT or records.is_prompt(record):
+        return True
+    return any(block.get("type") == records.RESULT for block in records.list_blocks(record))
 
 
 def _call_folder(inputs: Record, cwd: str) -> str:

@@ -123,17 +123,7 @@ def _list_repository_state(
         if repository.dirty_paths:
             yield from _list_uncommitted(repository, paths)
         return
-    is_elsewhere = len(session_git.checkouts) == 1 and not _is_inside(
-        paths.folder, session_git.checkouts[0].folder
-    )
-    if len(session_git.checkouts) > 1 or is_elsewhere:
-        for checkout in session_git.checkouts:
-            yield make_entry(
-                f"in {quote_name(checkout.folder)}: branch {quote_name(checkout.branch)}, when last seen",
-                checkout.place,
-            )
-    elif session_git.branch and session_git.branch != NO_BRANCH:
-        yield from _list_last_branch(session_git)
+    yield from _list_session_branches(facts, paths, session_git)
     last_commit, last_push = session_git.commit, session_git.push
     note = f"last commit {states.head}" if states.head else ""
     if last_commit is not None and (last_push is None or last_push.order < last_commit.order):
@@ -149,6 +139,27 @@ def _list_repository_state(
         else:
             reported_changes = "what they may have changed is not in these lists"
         yield make_entry(f"sub-agents worked, too: {reported_changes}", facts.reports[-1].place)
+
+
+def _list_session_branches(
+    facts: LineageFacts, paths: SessionPaths, session_git: SessionGit
+) -> Iterator[DigestEntry]:
+    """Yield the branch of each checkout, as the session last saw it."""
+    is_elsewhere = len(session_git.checkouts) == 1 and not _is_inside(
+        paths.folder, session_git.checkouts[0].folder
+    )
+    if len(session_git.checkouts) > 1 or is_elsewhere:
+        for checkout in session_git.checkouts:
+            yield make_entry(
+                f"in {quote_name(checkout.folder)}: branch {quote_name(checkout.branch)}, when last seen",
+                checkout.place,
+            )
+    elif session_git.branch and session_git.branch != NO_BRANCH:
+        yield from _list_last_branch(session_git)
+    if facts.later_branch not in {"", NO_BRANCH, session_git.branch}:
+        yield make_entry(
+            f"another branch, seen after the work: {quote_name(facts.later_branch)}", ""
+        )
 
 
 def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
