@@ -62,6 +62,14 @@ def test_offered_steps_are_quoted_once(config_home: ConfigHome) -> None:
     assert "Run the oracle. Ask me to test it." in row
 
 
+def test_steps_that_are_options_are_one_offer(config_home: ConfigHome) -> None:
+    """The user chooses one of them."""
+    said = "Built it.\n\nNext step options:\n1. Run planning for it.\n2. Skip to the tests."
+    assert texts(Talk().prompt("go").says(said).digest(config_home), "next") == [
+        'named in the last answer: "Run planning for it." or "Skip to the tests."'
+    ]
+
+
 def test_steps_under_a_heading(config_home: ConfigHome) -> None:
     """The items of the list are quoted, without the rows that explain them, and not those of another list."""
     steps = "1. Wire up the oracle\n   - in the box\n2. Test it end to end"

@@ -126,7 +126,9 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
             ):
                 steps.append(sentence)
     offered_text = request[:MAX_OFFER_CHARACTERS]  # a row quotes no more of it
-    for step in [step for step in steps[:MAX_STEPS] if step not in offered_text]:
+    for step in steps[:MAX_STEPS]:
+        if all(option in offered_text for option in step.split(OPTION_SEPARATOR)):
+            continue
         yield make_entry(
             f'named in the last answer: "{step}"', quote.place, max_characters=MAX_ROW_CHARACTERS
         )
@@ -182,20 +184,35 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _find_steps_under_heading(text: str) -> list[str]:
-    """Return the items of the last list in a text whose heading says that they are left to do."""
+    """Return the items of the last list in a text whose heading says that they are left to do.
+
+    If the heading offers them as options, return them as one item.
+    """
     steps: list[str] = []
-    is_in_list = False
+    is_in_list = are_options = False
     for row in prose.without_code(text)[-MAX_READ_CHARACTERS:].split("\n"):
         plain_row = prose.MARKUP.sub("", row).strip()
         if _introduces_steps(row, plain_row):
             steps = []
             is_in_list = True
+            are_options = _OPTIONS_HEADING.search(plain_row) is not None
         elif is_in_list and prose.MARKUP.match(row) and not row.lstrip().startswith(("#", "|")):
             if not row.startswith((" ", "\t")):  # a row below an item explains it
                 steps.append(prose.cut_line(plain_row))
         elif plain_row and (steps or row.startswith("#")):
             is_in_list = False
+    if are_options and len(steps) > 1:
+        shown_steps = [prose.cut_line(step, MAX_OPTION_CHARACTERS) for step in steps[:MAX_STEPS]]
+        return [OPTION_SEPARATOR.join(shown_steps)]
     return steps
+
+
+_OPTIONS_HEADING = compile_lazily(
+    r"\b(?:options?|alternatives?|choices?|either|(?:pick|choose)\s+(?:one|from))\b", re.IGNORECASE
+)
+"""Words of a heading whose steps are options, of which the user chooses."""
+MAX_OPTION_CHARACTERS = 120  # the maximum number of characters of one of several options
+OPTION_SEPARATOR = '" or "'  # between options, in a row that puts the step in quotes
 
 
 def _introduces_steps(row: str, plain_row: str) -> bool:
