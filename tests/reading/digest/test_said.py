@@ -927,6 +927,10 @@ def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
         ("Implement them one at a time, and commit as soon as each one works", True),
         ("Please implement these features one at a time.", True),
         ("Be concise.", True),
+        ("Which one do I set? Explain clearly and concise.", False),
+        ("Make a simple list, so I can understand. That's too verbose.", False),
+        ("Always explain it in simple words.", True),
+        ("Explain it short, from now on.", True),
     ],
 )
 def test_rules_without_always_and_never(config_home: ConfigHome, words: str, is_rule: bool) -> None:

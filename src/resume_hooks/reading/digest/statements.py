@@ -142,6 +142,20 @@ _STYLE = compile_lazily(
 )
 """Wishes for the style of the work or of the answers."""
 
+_ONE_ANSWER = compile_lazily(
+    rf"\W*(?:(?:{_FILLER_WORDS})\b\W*)*(?:(?:can|could)\s+you\s+)?"
+    r"(?:(?:explain|describe|list|summari[sz]e|show|tell|give|answer|rephrase|reformulate|outline|compare)\b|"
+    r"(?:make|write|create)\s+(?:me\s+)?(?:an?|the)\s+(?:\w+\s+){0,3}(?:list|table|summary|overview|answer|text)\b|"
+    r"(?:that|this|it)(?:'s|\s+(?:is|was|looks|seems))\s+(?:\w+\s+){0,3}too\s)",
+    re.IGNORECASE,
+)
+"""The first words of a request for the form of one answer, or of a complaint about one."""
+_HABIT_WORD = compile_lazily(
+    r"\b(?:always|never|each|every|whenever|from\s+now\s+on|in\s+(?:the\s+)?future|answers|replies|responses|"
+    r"explanations|summaries|when\s+you)\b",
+    re.IGNORECASE,
+)
+
 _LASTING_WORD = compile_lazily(
     r"\b(?:always|never|must(?:n'?t)?|do\s+not|don'?t|avoid|prefer|no\s+longer|from\s+now\s+on|instead\s+of|rather\s+than|"
     r"not\s+allowed|forbidden|required|mandatory|ensure|as\s+\w+\s+as\s+possible|without|too\s+(?:verbose|long|complex)|"
@@ -319,9 +333,16 @@ def _is_binding(sentence: str) -> bool:
         return False  # the common case, which this test handles in half of the time
     if is_aside(sentence):
         return False
-    if sentence.startswith("/compact") or _is_task(sentence):
+    if sentence.startswith("/compact") or _is_task(sentence) or _is_for_one_answer(sentence):
         return False
     return is_style or _ONE_TIME_REQUEST.search(_without_assent(sentence)) is None
+
+
+def _is_for_one_answer(sentence: str) -> bool:
+    """Check whether a sentence asks for the form of one answer, and states no habit."""
+    is_style = _STYLE.search(sentence.lower()) is not None
+    is_about_answer = _ONE_ANSWER.match(prose.with_straight_apostrophes(sentence)) is not None
+    return is_style and is_about_answer and _HABIT_WORD.search(sentence) is None
 
 
 def _is_task(sentence: str) -> bool:
