@@ -13,8 +13,8 @@ from typing import Self
 import pexpect
 
 from tests.e2e.harness.emulator import Emulator
-from tests.e2e.harness.keys import sequence
-from tests.e2e.harness.processes import end
+from tests.e2e.harness.keys import bytes_of_key
+from tests.e2e.harness.processes import end_process
 from tests.needs import REPO
 
 TIMEOUT = 30.0
@@ -74,7 +74,7 @@ class Screen:
     def __exit__(self, *_: object) -> None:
         """End every process that still runs."""
         for pid in [*self._children(), *([self._child.pid] if self._child.pid else [])]:
-            end(pid)
+            end_process(pid)
         self._child.close(force=True)
 
     @property
@@ -91,7 +91,7 @@ class Screen:
 
     def key(self, name: str) -> None:
         """Press a key, by tmux's names."""
-        self._child.send(sequence(name))
+        self._child.send(bytes_of_key(name))
 
     def resize(self, columns: int, rows: int) -> None:
         """Change the size of the window."""

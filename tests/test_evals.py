@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.harness.client import NEWEST, ClientHome, find_client
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import plugin_at
+from tests.e2e.plugin import build_plugin
 from tests.needs import REPO
 
 EVALS = REPO / "evals"
@@ -86,7 +86,7 @@ class EvalSuite:
 
     def __init__(self, folder: Path) -> None:
         self.home = ClientHome(folder / "home")
-        self.plugin = plugin_at(folder / "plugin")
+        self.plugin = build_plugin(folder / "plugin")
         self.report = folder / "report.json"
         shutil.copytree(EVALS, self.plugin / "evals")
 

@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.version import __version__
 from tests.e2e.harness.client import ClientVersion
-from tests.e2e.installed import clone_at
+from tests.e2e.installed import clone_repository
 from tools import release
 
 MOST_FILES, MOST_BYTES = 600, 6_000_000
@@ -117,7 +117,7 @@ def test_the_client_would_create_the_tag(
     client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The manifests agree, and everything is committed."""
-    clone = clone_at(tmp_path / "clone")
+    clone = clone_repository(tmp_path / "clone")
     commit = (
         "git",
         "-c",

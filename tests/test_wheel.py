@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.system import plugin_files
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import children
+from tests.e2e.plugin import children_of_session
 from tests.needs import REPO, need
 
 PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
@@ -104,7 +104,7 @@ def test_the_plugin_installs_from_the_package(
     assert f"the packages of {tool}" in run_in_home("resume-hooks", "doctor")
     run_print(client, home, api, "hello", extra_args=["--session-id", PARENT])
     run_print(client, home, api, ">handoff fix the tests", resume=PARENT)
-    assert len(children(home, home.project_folder / f"{PARENT}.jsonl")) == 1
+    assert len(children_of_session(home, home.project_folder / f"{PARENT}.jsonl")) == 1
     shutil.rmtree(tool)
     said = run_print(
         client, home, api, ">handoff again", resume=PARENT, extra_env={"PIP_NO_INDEX": "1"}

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.emulator import Emulator
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE, child_of, plugin_at, without_module
+from tests.e2e.plugin import ENGINE, build_plugin, remove_module, wait_for_child
 from tests.screens import Screen
 from tools import pictured
 from tools.svg import Cell, animation, picture
@@ -87,9 +87,9 @@ class Desk:
 
         Without ``modules``, the client shows our answers as cards.
         """
-        plugin = plugin_at(self.folder / "plugin")
+        plugin = build_plugin(self.folder / "plugin")
         if not modules:
-            without_module(plugin)
+            remove_module(plugin)
         with (
             MockApi() as api,
             Tui(find_client(NEWEST), self.home, api, columns=COLUMNS, rows=rows) as tui,
@@ -119,7 +119,7 @@ class Desk:
 
     def _child(self) -> Path:
         parent = self.home.project_folder / f"{pictured.SESSION}.jsonl"
-        return child_of(self.home, parent)
+        return wait_for_child(self.home, parent)
 
     def _clipboard(self) -> dict[str, str]:
         tools = self.home.root / "bin"

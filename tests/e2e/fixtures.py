@@ -22,7 +22,7 @@ from tests.e2e.harness.client import (
 )
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import PARENT, SOURCE, plugin_at
+from tests.e2e.plugin import PARENT, SOURCE, build_plugin
 from tests.needs import REPO, corpus, need
 
 CONFORMANCE = frozenset(
@@ -71,7 +71,7 @@ def parent(home: ClientHome) -> Path:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[ClientHome]:
+def other_machine(tmp_path: Path) -> Iterator[ClientHome]:
     """Return another machine, with the project under another path."""
     fresh = ClientHome(tmp_path / "elsewhere", project="moved")
     yield fresh
@@ -81,7 +81,7 @@ def elsewhere(tmp_path: Path) -> Iterator[ClientHome]:
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
     """Return a freshly built plugin."""
-    return plugin_at(tmp_path / "plugin")
+    return build_plugin(tmp_path / "plugin")
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Tui]:
 
 
 @pytest.fixture(params=[pytest.param(PREVIOUS, marks=pytest.mark.wide), NEWEST])
-def modern(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
+def modern_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """Return the clients that run modules, on a pseudo terminal."""
     with Tui(find_client(request.param), home, api) as terminal:
         yield terminal

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.needs import REPO, need
 
 
-def clone_at(folder: Path) -> Path:
+def clone_repository(folder: Path) -> Path:
     """Return a clone of this checkout with the uncommitted changes."""
     need("git", shutil.which("git") and (REPO / ".git").exists(), "run the tests in a git checkout")
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", REPO, folder], check=True, timeout=120)
@@ -23,7 +23,7 @@ def clone_at(folder: Path) -> Path:
     return folder
 
 
-def lines_of(page: str, begin: str) -> str:
+def code_block_of_page(page: str, begin: str) -> str:
     """Return the one block of a page that begins with these words."""
     blocks = re.findall(
         r"^```\n(.*?)^```$", (REPO / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
@@ -32,7 +32,7 @@ def lines_of(page: str, begin: str) -> str:
     return str(found)
 
 
-def follow(
+def run_lines_in_clone(
     lines: str, clone: Path, program: str, command: tuple[str, ...], env: Mapping[str, str]
 ) -> None:
     """Run the lines in the clone, in a shell that knows the client as ``program``.

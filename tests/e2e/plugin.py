@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks.system.plugin_files import assemble_plugin
-from tests.e2e.harness.asked import Request
+from tests.e2e.harness.api_requests import Request
 from tests.e2e.harness.client import ClientHome, Terminal
 from tests.e2e.harness.processes import wait_until
 from tests.needs import REPO
@@ -24,7 +24,7 @@ SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 """A real session of 500 KB, half of it outputs of tools."""
 
 
-def plugin_at(folder: Path) -> Path:
+def build_plugin(folder: Path) -> Path:
     """Build the plugin in ``folder``.
 
     Its modules are compiled already, as after a user's first session.
@@ -49,7 +49,7 @@ def _texts(value: Any) -> list[str]:
     return [text for inner in value for text in _texts(inner)] if isinstance(value, list) else []
 
 
-def data_of(home: ClientHome, *words: str) -> dict[str, Any]:
+def data_of_verb(home: ClientHome, *words: str) -> dict[str, Any]:
     """Return a verb's data, as the shell's user gets it."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", *words, "--json"],
@@ -64,7 +64,7 @@ def data_of(home: ClientHome, *words: str) -> dict[str, Any]:
     return dict(answer["data"])
 
 
-def children(home: ClientHome, parent: Path) -> list[Path]:
+def children_of_session(home: ClientHome, parent: Path) -> list[Path]:
     """Return the sessions of the project that name ``parent`` in their first line."""
     marker = f'"parent_session_id":"{parent.stem}"'.encode()
     return [
@@ -74,23 +74,23 @@ def children(home: ClientHome, parent: Path) -> list[Path]:
     ]
 
 
-def child_of(home: ClientHome, parent: Path) -> Path:
+def wait_for_child(home: ClientHome, parent: Path) -> Path:
     """Wait for the one child of a session and return it.
 
     The client carries out the module's commands in its own time.
     """
-    wait_until(lambda: bool(children(home, parent)))
-    (child,) = children(home, parent)
+    wait_until(lambda: bool(children_of_session(home, parent)))
+    (child,) = children_of_session(home, parent)
     return child
 
 
-def open_session_id(tui: Terminal) -> Path:
+def open_session_path(tui: Terminal) -> Path:
     """Return the session that is open in a client, as the client reports it."""
     entry = tui.home.config / "sessions" / f"{tui.pid}.json"
     return tui.home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
 
 
-def once_gone(*paths: Path) -> Callable[[Request], None]:
+def reply_after_removal(*paths: Path) -> Callable[[Request], None]:
     """Yield replies after the client's own cleanup has removed these files, about five seconds after its start."""
 
     def reply(_: Request) -> None:
@@ -99,7 +99,7 @@ def once_gone(*paths: Path) -> Callable[[Request], None]:
     return reply
 
 
-def without_module(plugin: Path) -> Path:
+def remove_module(plugin: Path) -> Path:
     """Return the same plugin for a client without modules: an older one, or one with modules off."""
     path = plugin / "hooks" / "hooks.json"
     document = json.loads(path.read_text(encoding="utf-8"))

@@ -9,7 +9,13 @@ import pytest
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request
-from tests.e2e.plugin import PARENT, SOURCE, child_of, children, message_texts_of_request
+from tests.e2e.plugin import (
+    PARENT,
+    SOURCE,
+    children_of_session,
+    message_texts_of_request,
+    wait_for_child,
+)
 from tests.e2e.test_inside import ASK_FIRST, QUIET, engine
 from tests.e2e.test_trim_corpus import blocks
 from tests.maintenance.fsck.cases import BYTES, CASES
@@ -80,39 +86,39 @@ def check_no_question_appears(tui: Tui) -> None:
 
 
 @pytest.mark.parametrize("code", one_in(2, REFUSED))
-def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> None:
+def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str) -> None:
     """The copy is written without a request.
 
     Its next request keeps the API's rules and contains the whole conversation. An overloaded
     API is no sign of a damaged session, so no question appears before.
     """
-    parent = open_refused_session(modern, plugin, CASE[code].content, OVERLOADED)
-    check_no_question_appears(modern)
-    modern.api.script = lambda _: Refusal(400, REFUSED[code])
-    modern.submit("hello again DELTA")
-    modern.wait_for(QUESTION)
-    modern.wait_idle(2)
+    parent = open_refused_session(modern_tui, plugin, CASE[code].content, OVERLOADED)
+    check_no_question_appears(modern_tui)
+    modern_tui.api.script = lambda _: Refusal(400, REFUSED[code])
+    modern_tui.submit("hello again DELTA")
+    modern_tui.wait_for(QUESTION)
+    modern_tui.wait_idle(2)
     before = parent.read_bytes()
-    assert children(modern.home, parent) == []
-    modern.api.clear()
-    modern.key("2")
-    modern.wait_gone(QUESTION)
-    modern.wait_idle()
-    child = child_of(modern.home, parent)
-    modern.wait_idle()
-    assert not modern.api.requests
+    assert children_of_session(modern_tui.home, parent) == []
+    modern_tui.api.clear()
+    modern_tui.key("2")
+    modern_tui.wait_gone(QUESTION)
+    modern_tui.wait_idle()
+    child = wait_for_child(modern_tui.home, parent)
+    modern_tui.wait_idle()
+    assert not modern_tui.api.requests
     assert parent.read_bytes().startswith(before)
-    modern.api.script = lambda request: (
+    modern_tui.api.script = lambda request: (
         Refusal(400, broken_rule(request)) if broken_rule(request) else None
     )
-    modern.submit("now go on BETA")
-    modern.wait_for(r"BETA\s+● Mock reply")
-    (request,) = modern.api.main_requests()
+    modern_tui.submit("now go on BETA")
+    modern_tui.wait_for(r"BETA\s+● Mock reply")
+    (request,) = modern_tui.api.main_requests()
     assert broken_rule(request) == ""
     said = [message for message in request["messages"] if message["role"] != "system"]
     assert " ".join(filter(None, request_outline(said))).startswith(CASE[code].kept)
     assert "hello ALPHA" in message_texts_of_request(request)
-    modern.wait_idle()
+    modern_tui.wait_idle()
     assert "now go on BETA" in child.read_text()
 
 
@@ -128,7 +134,7 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
     tui.key("2")
     tui.wait_gone(QUESTION)
     tui.wait_idle()
-    assert len(children(tui.home, parent)) == 1
+    assert len(children_of_session(tui.home, parent)) == 1
     assert len(tui.api.requests) == asked
     tui.api.script = ()
     tui.submit("now go on BETA")
@@ -156,7 +162,7 @@ def test_a_refused_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plu
     tui.wait_for("DELTA[^─]*API Error")
     tui.wait_idle(2)
     assert QUESTION not in tui.text()
-    assert children(tui.home, parent) == []
+    assert children_of_session(tui.home, parent) == []
     tui.api.script = ()
     tui.submit("still here GAMMA")
     tui.wait_for("Mock reply")
@@ -203,4 +209,4 @@ def test_print_mode_offers_no_repair(
     done = run_print(client, home, api, "hello", resume=PARENT, plugin_dir=plugin, extra_env=ONCE)
     assert "cannot be modified" in done.text
     assert "The API refuses this session" not in done.text
-    assert children(home, parent) == []
+    assert children_of_session(home, parent) == []

@@ -103,7 +103,7 @@ def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Import
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_a_bundle_continues_on_another_machine(
-    name: str, client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
+    name: str, client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
     """A session and its fork keep their ids, requests and lineage."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
@@ -111,11 +111,11 @@ def test_a_bundle_continues_on_another_machine(
     bundle = pack_sessions([root, Path(child.file)], home)
     before = request_blocks(resume_request(client, home, api, child.session_id))
     shutil.rmtree(home.config / "projects")
-    found = brought(bundle, elsewhere, whole=True)
+    found = brought(bundle, other_machine, whole=True)
     assert [came.session_id for came in found] == [root.stem, child.session_id]
-    request = resume_request(client, elsewhere, api, child.session_id)
+    request = resume_request(client, other_machine, api, child.session_id)
     assert request_blocks(request) == before
-    rows = LineageFinder(elsewhere.where).find_lineage(found[1].receipt.file)
+    rows = LineageFinder(other_machine.where).find_lineage(found[1].receipt.file)
     assert [(row.session_id, row.status) for row in rows] == [
         (root.stem, "present"),
         (child.session_id, "present"),
@@ -123,27 +123,27 @@ def test_a_bundle_continues_on_another_machine(
 
 
 def test_an_imported_conversation_is_sent_with_a_remark(
-    every_client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
+    every_client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
     """The remark states that nobody verified the messages."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
     bundle = pack_sessions([root], home)
     before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
-    (came,) = brought(bundle, elsewhere, whole=False)
-    request = resume_request(every_client, elsewhere, api, came.session_id)
+    (came,) = brought(bundle, other_machine, whole=False)
+    request = resume_request(every_client, other_machine, api, came.session_id)
     assert message_texts_of_request(request).count(INTRODUCTION) == 1
     assert request_blocks(request) == before
 
 
 def test_the_client_lists_an_imported_session(
-    client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
+    client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
     """The user can continue it from the client's own list in the new folder."""
     root = home.install_session(corpus() / SAMPLE[1], str(uuid.uuid4()), set_cwd=True)
-    (came,) = brought(pack_sessions([root], home), elsewhere, whole=True)
-    with Tui(client, elsewhere, api) as tui:
+    (came,) = brought(pack_sessions([root], home), other_machine, whole=True)
+    with Tui(client, other_machine, api) as tui:
         tui.start(["--resume", came.session_id], ready=False)
         tui.wait_idle()
         tui.submit("and now")
         tui.wait_for("Mock reply 1")
-    assert came.receipt.file.startswith(str(elsewhere.config))
+    assert came.receipt.file.startswith(str(other_machine.config))

@@ -19,7 +19,7 @@ from tests.builders import (
     session_id,
     summary,
 )
-from tests.e2e.harness.asked import conversation as said
+from tests.e2e.harness.api_requests import conversation_of_request
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
@@ -58,7 +58,7 @@ def screen_of(
 
 def last_request(api: MockApi) -> list[tuple[str, str]]:
     """Return the client's request of the last turn."""
-    return said(api.main_requests()[-1])
+    return conversation_of_request(api.main_requests()[-1])
 
 
 @pytest.mark.parametrize("size", one_in(2, [(60, 16), (120, 50)]))
@@ -185,6 +185,8 @@ def api_has_turn(api: MockApi, screen: Screen) -> None:
     deadline = time.monotonic() + 40
     while time.monotonic() < deadline:
         screen.text()
-        if any("and now" in said(request)[-1][1] for request in api.main_requests()):
+        if any(
+            "and now" in conversation_of_request(request)[-1][1] for request in api.main_requests()
+        ):
             return
     raise AssertionError(f"no turn was sent; the screen:\n{screen.text()}")

@@ -16,7 +16,7 @@ from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
 from tests.e2e.harness.versions import OLDEST
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, message_texts_of_request
+from tests.e2e.plugin import ENGINE, LINEAGE, children_of_session, message_texts_of_request
 
 FORM = "StructuredOutput"
 SUMMARY: dict[str, Any] = {
@@ -97,7 +97,7 @@ def test_print_mode_rollover_contains_the_summary(
     assert "remember ALPHA" in said
     assert not {word for word in ("USERS-MEMORY", SECRET) if word in json.dumps(asked)}
     assert hooked.read_text() == "ran-\n"
-    (child,) = children(home, parent)
+    (child,) = children_of_session(home, parent)
     assert [path.name for path in (home.config / "projects").iterdir()] == [
         home.project_folder.name
     ]
@@ -142,7 +142,7 @@ def test_esc_keeps_the_digest_child(
     tui.wait_for("running UserPromptSubmit hook · [3-9]s")
     tui.key("Escape")
     tui.wait_gone("running UserPromptSubmit hook")
-    (first,) = children(tui.home, parent)
+    (first,) = children_of_session(tui.home, parent)
     assert b"digest of" in first.read_bytes()
     assert b"summary by" not in first.read_bytes()
     tui.empty_box()
@@ -152,7 +152,7 @@ def test_esc_keeps_the_digest_child(
     tui.wait_for("a summary by claude-haiku")
     tui.wait_idle()
     assert all(is_headless(request) for request in tui.api.main_requests())
-    (child,) = children(tui.home, parent)
+    (child,) = children_of_session(tui.home, parent)
     assert child == first
     command = xserver.clipboard()
     assert command == f"/resume {child.stem}"

@@ -10,7 +10,7 @@ import pytest
 from tests.builders import SESSION, conversation, session_bytes
 from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Usage
-from tests.e2e.plugin import ENGINE, without_module
+from tests.e2e.plugin import ENGINE, remove_module
 
 BELOW = Usage(input_tokens=10, cache_read_input_tokens=130_000)
 ABOVE = Usage(input_tokens=10, cache_read_input_tokens=161_990)
@@ -42,7 +42,7 @@ def test_the_notice_of_a_full_context_appears_once(
     No model reads it. On the newest client, whose transcript keeps the line, the session is
     resumed once more after that.
     """
-    without_module(plugin)  # which shows a band instead
+    remove_module(plugin)  # which shows a band instead
     records = conversation(1, session_id=SESSION)
     records[-1]["message"]["usage"] = BELOW.as_dict()
     home.install_session(session_bytes(records), SESSION, set_cwd=True)

@@ -9,8 +9,8 @@ import pytest
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.installed import follow, lines_of
-from tests.e2e.plugin import ENGINE, child_of, children
+from tests.e2e.installed import code_block_of_page, run_lines_in_clone
+from tests.e2e.plugin import ENGINE, children_of_session, wait_for_child
 from tests.e2e.test_inside import begin
 from tests.e2e.test_plugin import claude
 from tests.e2e.test_skills import bash, denials, results
@@ -33,15 +33,15 @@ def test_the_edition_installs_by_the_line_of_its_readme(
     assert "Validation passed" in claude(
         client, home, api, "plugin", "validate", "--strict", "--profile", "directory", str(edition)
     )
-    line = lines_of("tools/edition.md", "claude plugin install")
-    follow(line, edition, "claude", client.command, home.env(api.client_env()))
+    line = code_block_of_page("tools/edition.md", "claude plugin install")
+    run_lines_in_clone(line, edition, "claude", client.command, home.env(api.client_env()))
     copied = files_below(home.config / "plugins" / "cache")
     assert 0 < len(copied) <= MOST_FILES
     assert sum(path.stat().st_size for path in copied) <= MOST_BYTES
     run_print(client, home, api, ">handoff fix the tests", extra_env=ENGINE)
     assert last_user_text(api.main_requests()[-1]).endswith(">handoff fix the tests")
     (session,) = home.sessions()
-    assert children(home, session) == []
+    assert children_of_session(home, session) == []
 
 
 def test_the_commands_of_the_edition_answer(tui: Tui, edition: Path, parent: Path) -> None:
@@ -64,7 +64,7 @@ def test_the_commands_of_the_edition_answer(tui: Tui, edition: Path, parent: Pat
     tui.wait_for("Handed off from")
     tui.wait_idle()
     assert tui.input_text() == "fix the flaky test"
-    assert child_of(tui.home, parent).is_file()
+    assert wait_for_child(tui.home, parent).is_file()
     command = f'"{edition}/hooks/engine" search --session {parent.stem} the'
     tui.api.script = [bash(command), "done"]
     tui.key("Enter")

@@ -27,7 +27,13 @@ from tests.builders import (
 from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, data_of, message_texts_of_request, once_gone, without_module
+from tests.e2e.plugin import (
+    ENGINE,
+    data_of_verb,
+    message_texts_of_request,
+    remove_module,
+    reply_after_removal,
+)
 from tests.needs import one_in
 
 DAY = 86_400
@@ -89,13 +95,13 @@ def test_cleaned_up_sessions_are_archived(
     folder = home.project_folder
     root = Path(write_session(folder, session_id(1), worked(home, session_id(1), "a", WORD)))
     files = with_files(home, root)
-    handoff = Path(data_of(home, "handoff", root.stem, "--next-step", "go on")["file"])
+    handoff = Path(data_of_verb(home, "handoff", root.stem, "--next-step", "go on")["file"])
     last = json.loads(handoff.read_bytes().splitlines()[2])["uuid"]
     more = worked(home, handoff.stem, "b", "quartz")
     with handoff.open("ab") as stream:
         stream.write(session_bytes([more[0] | {"parentUuid": last}, *more[1:]]))
     trimmed = Path(
-        data_of(home, "trim", handoff.stem, "--threshold", "200", "--keep-recent", "0")["file"]
+        data_of_verb(home, "trim", handoff.stem, "--threshold", "200", "--keep-recent", "0")["file"]
     )
     assert archived_ids(home.where) == sorted([root.stem, handoff.stem])
 
@@ -113,7 +119,7 @@ def test_cleaned_up_sessions_are_archived(
     was = {path: path.read_bytes() for path in (root, handoff, *files)}
 
     gone = (root, handoff, old, other, output, backup, *files)
-    api.script = once_gone(*gone)
+    api.script = reply_after_removal(*gone)
     done = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE, timeout=90)
     assert done.returncode == 0, done.stderr
     assert "resume-hooks" not in done.text + done.stderr
@@ -126,18 +132,18 @@ def test_cleaned_up_sessions_are_archived(
     assert kept
     assert {Path(part.place).name for part in kept.parts} >= {output.name, backup.name}
 
-    rows = data_of(home, "lineage", trimmed.stem)["rows"]
+    rows = data_of_verb(home, "lineage", trimmed.stem)["rows"]
     assert [(row["session_id"], row["status"]) for row in rows] == [
         (root.stem, "kept"),
         (handoff.stem, "kept"),
         (trimmed.stem, "present"),
     ]
-    assert data_of(home, "search", WORD, "--all")["hits"][0]["session_id"] == root.stem
-    assert WORD in json.dumps(data_of(home, "read", f"{root.stem}:3"))
-    untrimmed = Path(data_of(home, "untrim", trimmed.stem, "--all")["file"])
+    assert data_of_verb(home, "search", WORD, "--all")["hits"][0]["session_id"] == root.stem
+    assert WORD in json.dumps(data_of_verb(home, "read", f"{root.stem}:3"))
+    untrimmed = Path(data_of_verb(home, "untrim", trimmed.stem, "--all")["file"])
     assert BULKY.encode() in untrimmed.read_bytes()
 
-    data_of(home, "restore", root.stem)
+    data_of_verb(home, "restore", root.stem)
     assert {path: path.read_bytes() for path in (root, *files)} == {
         path: was[path] for path in (root, *files)
     }
@@ -179,7 +185,7 @@ def test_a_start_announces_copies_of_expiring_sessions(tui: Tui, plugin: Path) -
 
 def test_a_start_reports_the_archived_sessions_once(tui: Tui, plugin: Path) -> None:
     """Without modules a start archives sessions that expire within seven days, and reports that once."""
-    without_module(plugin)
+    remove_module(plugin)
     soon = Path(
         write_session(
             tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))
@@ -244,7 +250,7 @@ def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too:
         other.start(plugin_dir=plugin, extra_env=CHOSEN)
         assert wait_until(lambda: {early.stem, own.stem} <= set(archived_ids(where)))
     for path in (early, own):
-        data_of(home, "restore", path.stem)
+        data_of_verb(home, "restore", path.stem)
     assert {path: path.read_bytes() for path in kept} == kept
     tui.api.clear()
     run_print(tui.version, home, tui.api, "go on", resume=early.stem)

@@ -16,11 +16,11 @@ from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Refusal, Reply
 from tests.e2e.plugin import (
     LINEAGE,
-    child_of,
-    children,
-    data_of,
+    children_of_session,
+    data_of_verb,
     message_texts_of_request,
-    open_session_id,
+    open_session_path,
+    wait_for_child,
 )
 from tests.e2e.test_context_rollover import (
     SUMMARY,
@@ -101,40 +101,40 @@ def unmarked(value: Any) -> Any:
 
 @pytest.mark.parametrize("size", one_in(2, [(80, 24), None]))
 def test_a_rollover_extends_the_last_request(
-    modern: Tui, plugin: Path, tmp_path: Path, size: tuple[int, int] | None
+    modern_tui: Tui, plugin: Path, tmp_path: Path, size: tuple[int, int] | None
 ) -> None:
     """The request has the last answer, the cache's mark and our prompt after the last request's contents.
 
     There is no other request, and its usage is reported.
     """
     if size:
-        modern.columns, modern.rows = size
-    parent = begin(modern, plugin, tmp_path)
-    (last,) = modern.api.main_requests()
-    (modern.home.cwd / "notes.txt").write_text("WORDS-OF-A-FILE")
+        modern_tui.columns, modern_tui.rows = size
+    parent = begin(modern_tui, plugin, tmp_path)
+    (last,) = modern_tui.api.main_requests()
+    (modern_tui.home.cwd / "notes.txt").write_text("WORDS-OF-A-FILE")
     before = parent.read_bytes()
-    modern.api.script = saying([2.0, f"Here you are.\n```json\n{ANSWER}\n```"])
-    modern.submit("/rollover focus on BETA of @notes.txt")
-    modern.wait_for(r"asking this session's model \(42,300 tokens cached\)")
-    child = child_of(modern.home, parent)
+    modern_tui.api.script = saying([2.0, f"Here you are.\n```json\n{ANSWER}\n```"])
+    modern_tui.submit("/rollover focus on BETA of @notes.txt")
+    modern_tui.wait_for(r"asking this session's model \(42,300 tokens cached\)")
+    child = wait_for_child(modern_tui.home, parent)
     assert b"digest of" in child.read_bytes()
     assert b"summary by" not in child.read_bytes()
     took = r"41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
-    modern.wait_for(took.replace(" ", r"\s+"))
-    modern.wait_for("Rolled over from")
-    modern.wait_gone("asking this session's model")
-    modern.wait_idle()
-    first, again = modern.api.main_requests()
+    modern_tui.wait_for(took.replace(" ", r"\s+"))
+    modern_tui.wait_for("Rolled over from")
+    modern_tui.wait_gone("asking this session's model")
+    modern_tui.wait_idle()
+    first, again = modern_tui.api.main_requests()
     assert first == last
     asked = asked_behind(last, again)
     assert json.dumps(asked).count("focus on BETA of @notes.txt") == 1
     assert not {word for word in ("cache_control", "WORDS-OF-A-FILE") if word in json.dumps(asked)}
     assert parent.read_bytes().startswith(before)
-    assert children(modern.home, parent) == [child]
-    modern.api.script = ()
-    modern.submit("now go on GAMMA")
-    modern.wait_for("Mock reply [0-9]")
-    told = message_texts_of_request(modern.api.main_requests()[-1])
+    assert children_of_session(modern_tui.home, parent) == [child]
+    modern_tui.api.script = ()
+    modern_tui.submit("now go on GAMMA")
+    modern_tui.wait_for("Mock reply [0-9]")
+    told = message_texts_of_request(modern_tui.api.main_requests()[-1])
     assert told.index(LINEAGE) < told.index("summary by claude-") < told.index("digest of")
     assert re.search(r"^  - Say it again\. \(:[0-9](, :[0-9])*\)$", told, re.MULTILINE)
     for part in (
@@ -147,8 +147,8 @@ def test_a_rollover_extends_the_last_request(
 
 def rolled_over(tui: Tui, parent: Path) -> Path:
     """The child that a rollover made and opened."""
-    child = child_of(tui.home, parent)
-    assert wait_until(lambda: open_session_id(tui) == child)
+    child = wait_for_child(tui.home, parent)
+    assert wait_until(lambda: open_session_path(tui) == child)
     tui.wait_idle()
     return child
 
@@ -226,7 +226,7 @@ def test_a_rollover_asks_another_model_if_it_costs_less(
             turn(tui, Usage())
         else:
             turn(tui)
-            data_of(tui.home, "config", "summary_model", "haiku")
+            data_of_verb(tui.home, "config", "summary_model", "haiku")
         tui.api.clear()
         tui.api.script = saying()
         tui.submit("/rollover")
@@ -247,7 +247,7 @@ def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_pa
     assert wait_until(lambda: len(tui.api.main_requests()) == 2)
     tui.key("Escape")
     tui.wait_gone("asking this session's model")
-    child = child_of(tui.home, parent)
+    child = wait_for_child(tui.home, parent)
     tui.wait_for(rf"No summary\.\s+/resume\s+{child.stem}")
     tui.api.release()
     tui.wait_idle()

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
-from tests.e2e.harness.mock_api import MockApi, Request, conversation
-from tests.e2e.harness.processes import pids_with, wait_until
+from tests.e2e.harness.mock_api import MockApi, Request, conversation_of_request
+from tests.e2e.harness.processes import pids_with_setting, wait_until
 from tests.needs import REPO, corpus
 
 # Small sessions of two client generations; both resume on every supported client.
@@ -74,7 +74,7 @@ def test_resume_sends_the_history(
     assert installed.read_bytes() == source.read_bytes()
     result = run_print(every_client, home, api, "and now?", resume=source.stem)
     assert result.returncode == 0, result.stderr
-    said = conversation(api.main_requests()[0])
+    said = conversation_of_request(api.main_requests()[0])
     assert last_words(source) in "\n".join(text for role, text in said if role == "assistant")
     assert said[-1][1].endswith("and now?")
 
@@ -90,7 +90,7 @@ def test_a_closed_tui_leaves_no_process(
     ):
         screen.wait_for("never on the screen", timeout=0.2)
     home.reap()
-    assert pids_with(f"HOME={home.root}") == []
+    assert pids_with_setting(f"HOME={home.root}") == []
 
 
 def test_the_mock_answers_other_requests(api: MockApi) -> None:

@@ -158,47 +158,51 @@ def go_on(tui: Tui) -> Request:
     return live
 
 
-def test_a_trim_in_place_needs_no_request(modern: Tui, plugin: Path, parent: Path) -> None:
+def test_a_trim_in_place_needs_no_request(modern_tui: Tui, plugin: Path, parent: Path) -> None:
     """The user chooses it in the dialog.
 
     The file keeps its earlier content byte for byte. Results are equal to those of a trimmed
     copy, prompts are unchanged, and every client resumes the same.
     """
     before = parent.read_bytes()
-    where = modern.home.where
+    where = modern_tui.home.where
     copy = write_child(
         plan.plan_trim(plan.scan_session(locate.session_file(str(parent))), where, Options()), where
     )
     size = copy.tokens_before
     expected, original = outputs(Path(copy.file)), outputs(parent)
     Path(copy.file).unlink()
-    begin(modern, plugin)
-    modern.submit("/trim")
-    modern.wait_for("2. Trim here, in place")
-    modern.wait_idle(2)
-    modern.key("2")
-    modern.wait_for("Compacted")
-    modern.wait_for("tokens before, about")
-    modern.wait_idle()
-    assert not modern.api.requests
-    live = go_on(modern)
+    begin(modern_tui, plugin)
+    modern_tui.submit("/trim")
+    modern_tui.wait_for("2. Trim here, in place")
+    modern_tui.wait_idle(2)
+    modern_tui.key("2")
+    modern_tui.wait_for("Compacted")
+    modern_tui.wait_for("tokens before, about")
+    modern_tui.wait_idle()
+    assert not modern_tui.api.requests
+    live = go_on(modern_tui)
     assert live["messages"][0]["role"] == "user"
     results = {row[1]: row[2] for row in request_contents(live) if row[0] == "result"}
     assert {call: results[call] for call in expected} == {
         call: bare(text) for call, text in expected.items()
     }
     assert "Facts about this session" not in json.dumps(live)
-    assert_read_alike(modern.home, modern.api, parent, before, live)
+    assert_read_alike(modern_tui.home, modern_tui.api, parent, before, live)
     assert_counted_once(parent, before, where)
     undoing = untrim.plan_untrim(scan_trimmed_session(locate.session_file(str(parent))), where)
     assert abs(undoing.sizes.tokens_after - size) < size // 20
     whole = write_child(undoing, where)
-    modern.api.clear()
+    modern_tui.api.clear()
     done = run_print(
-        modern.version, modern.home, modern.api, "now go on GAMMA", resume=whole.session_id
+        modern_tui.version,
+        modern_tui.home,
+        modern_tui.api,
+        "now go on GAMMA",
+        resume=whole.session_id,
     )
     assert done.returncode == 0, done.stderr
-    (request,) = modern.api.main_requests()
+    (request,) = modern_tui.api.main_requests()
     assert_valid(request)
     back = {row[1]: row[2] for row in request_contents(request) if row[0] == "result"}
     assert {call: back[call] for call in original} == {

@@ -24,10 +24,10 @@ from tests.e2e.plugin import (
     ENGINE,
     LINEAGE,
     PARENT,
-    child_of,
-    children,
+    children_of_session,
     message_texts_of_request,
-    open_session_id,
+    open_session_path,
+    wait_for_child,
 )
 from tests.e2e.test_context_rollover import (
     environment_with_client_on_path,
@@ -90,7 +90,7 @@ def engine(tmp_path: Path, module: str) -> dict[str, str]:
     return {"RESUME_HOOKS_PYTHON": str(path)}
 
 
-def test_a_handoff_needs_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
+def test_a_handoff_needs_one_line(modern_tui: Tui, plugin: Path, parent: Path) -> None:
     """The child is on the screen, and the next step is in the box, unsent and without its size.
 
     The next request contains both. One of our commands typed after the step is not sent to the
@@ -99,55 +99,55 @@ def test_a_handoff_needs_one_line(modern: Tui, plugin: Path, parent: Path) -> No
     words.
     """
     before = parent.read_bytes()
-    begin(modern, plugin)
-    modern.submit("/handoff 4k fix the flaky test")
-    modern.wait_for("Handed off from")
-    modern.wait_idle()
-    child = child_of(modern.home, parent)
+    begin(modern_tui, plugin)
+    modern_tui.submit("/handoff 4k fix the flaky test")
+    modern_tui.wait_for("Handed off from")
+    modern_tui.wait_idle()
+    child = wait_for_child(modern_tui.home, parent)
     assert b'"opening_tokens":4000' in child.read_bytes()
-    assert modern.input_text() == "fix the flaky test"
-    modern.submit("/lineage")  # behind the step, as the box is not empty
-    modern.wait_for("a command runs only alone in the box")
-    modern.wait_idle()
+    assert modern_tui.input_text() == "fix the flaky test"
+    modern_tui.submit("/lineage")  # behind the step, as the box is not empty
+    modern_tui.wait_for("a command runs only alone in the box")
+    modern_tui.wait_idle()
     for _ in "/lineage":
-        modern.key("BSpace")
-    modern.type("now")
-    assert wait_until(lambda: modern.input_text() == "fix the flaky test now")
-    assert not modern.api.requests
+        modern_tui.key("BSpace")
+    modern_tui.type("now")
+    assert wait_until(lambda: modern_tui.input_text() == "fix the flaky test now")
+    assert not modern_tui.api.requests
     assert parent.read_bytes().startswith(before)
-    modern.key("Enter")
-    modern.wait_for("Mock reply 1")
-    (request,) = modern.api.main_requests()
+    modern_tui.key("Enter")
+    modern_tui.wait_for("Mock reply 1")
+    (request,) = modern_tui.api.main_requests()
     said = message_texts_of_request(request)
     assert LINEAGE in said
     assert PARENT in said
     assert "fix the flaky test" in last_user_text(request)
-    modern.wait_idle()
+    modern_tui.wait_idle()
     assert "Mock reply 1" in child.read_text()
-    modern.submit("/resume-hooks:handoff fix it")
-    modern.wait_for("Next step: fix it")
-    modern.wait_idle()
-    child_of(modern.home, child)
-    assert modern.input_text() == "fix it"
-    assert not list((modern.home.config / "resume-hooks" / "pending").glob("handoff-*"))
-    modern.key("C-u")
-    modern.submit(f"/resume {PARENT}")
-    modern.wait_gone("Handed off from")
-    modern.wait_idle()
-    modern.submit("/handoff --new-task")
-    modern.wait_for("--new-task names no task")
-    modern.submit("/handoff --new-task write the release notes")
-    modern.wait_for("New task: write the release notes")
-    modern.wait_idle()
-    assert modern.input_text() == "write the release notes"
-    modern.key("Enter")
-    modern.wait_for("Mock reply 2")
-    said = message_texts_of_request(modern.api.main_requests()[-1])
+    modern_tui.submit("/resume-hooks:handoff fix it")
+    modern_tui.wait_for("Next step: fix it")
+    modern_tui.wait_idle()
+    wait_for_child(modern_tui.home, child)
+    assert modern_tui.input_text() == "fix it"
+    assert not list((modern_tui.home.config / "resume-hooks" / "pending").glob("handoff-*"))
+    modern_tui.key("C-u")
+    modern_tui.submit(f"/resume {PARENT}")
+    modern_tui.wait_gone("Handed off from")
+    modern_tui.wait_idle()
+    modern_tui.submit("/handoff --new-task")
+    modern_tui.wait_for("--new-task names no task")
+    modern_tui.submit("/handoff --new-task write the release notes")
+    modern_tui.wait_for("New task: write the release notes")
+    modern_tui.wait_idle()
+    assert modern_tui.input_text() == "write the release notes"
+    modern_tui.key("Enter")
+    modern_tui.wait_for("Mock reply 2")
+    said = message_texts_of_request(modern_tui.api.main_requests()[-1])
     assert NEW_TASK_NOTICE in said
     assert "files changed" in said
     assert "goal, in the user's words" not in said
     assert "the assistant's last words" not in said
-    assert len(children(modern.home, parent)) == 2
+    assert len(children_of_session(modern_tui.home, parent)) == 2
 
 
 def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
@@ -165,7 +165,7 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     tui.wait_idle()
     assert tui.input_text().split() == ["step", "one", "a", "draft", "of", "mine"]
     assert not tui.api.requests
-    child = child_of(tui.home, parent)
+    child = wait_for_child(tui.home, parent)
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.key("Enter")
     tui.wait_for("esc to interrupt|…")
@@ -179,64 +179,64 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     words = " ".join(tui.input_text().split())
     assert words == "go on with the readme then the changelog"
     assert "Slow reply done." in child.read_text()
-    opening = child_of(tui.home, child).read_text()
+    opening = wait_for_child(tui.home, child).read_text()
     assert "Slow reply done." in opening
     assert "with the readme" not in opening
     assert len(tui.api.main_requests()) == 1
 
 
 def test_trim_untrim_and_reading_commands_answer_directly(
-    modern: Tui, plugin: Path, parent: Path
+    modern_tui: Tui, plugin: Path, parent: Path
 ) -> None:
     """Texts are shown immediately and never reach the model; "not now" changes nothing.
 
     The first answer makes the copy and opens it, and so does an untrim of that.
     """
-    begin(modern, plugin)
+    begin(modern_tui, plugin)
     for typed, shown in {
         "/lineage": "oldest first",
         "/untrim": "Nothing in this session is trimmed",
     }.items():
-        modern.submit(typed)
-        modern.wait_for(shown)
-        modern.wait_idle()
-    modern.submit(">lineage")
-    modern.wait_for("operation blocked by hook")
-    assert wait_until(lambda: not modern.input_text()), "what is typed next would follow it"
+        modern_tui.submit(typed)
+        modern_tui.wait_for(shown)
+        modern_tui.wait_idle()
+    modern_tui.submit(">lineage")
+    modern_tui.wait_for("operation blocked by hook")
+    assert wait_until(lambda: not modern_tui.input_text()), "what is typed next would follow it"
     for key in ("Escape", "3"):
-        modern.submit("/trim")
-        modern.wait_for("1. Open the trimmed copy")
-        assert re.search(r"a resume sends.*\n.*saves about", modern.text())
-        modern.wait_idle(2)
-        modern.key(key)
-        modern.wait_for("Cancelled.")
-        modern.wait_idle()
-        assert children(modern.home, parent) == []
-    modern.submit("/trim")
-    modern.submit("now go on BETA")  # waits in the client's queue
-    modern.wait_for("1. Open the trimmed copy")
-    modern.wait_idle(2)
-    modern.key("1")
-    modern.wait_gone("1. Open the trimmed copy")
-    trimmed = child_of(modern.home, parent)
-    assert wait_until(lambda: open_session_id(modern) == trimmed)
-    modern.wait_idle()
-    assert not modern.api.requests, "the session that is left answers nothing"
-    assert modern.input_text() == "now go on BETA"
-    modern.key("Enter")
-    modern.wait_for("Mock reply 1")
-    said = message_texts_of_request(modern.api.main_requests()[-1])
+        modern_tui.submit("/trim")
+        modern_tui.wait_for("1. Open the trimmed copy")
+        assert re.search(r"a resume sends.*\n.*saves about", modern_tui.text())
+        modern_tui.wait_idle(2)
+        modern_tui.key(key)
+        modern_tui.wait_for("Cancelled.")
+        modern_tui.wait_idle()
+        assert children_of_session(modern_tui.home, parent) == []
+    modern_tui.submit("/trim")
+    modern_tui.submit("now go on BETA")  # waits in the client's queue
+    modern_tui.wait_for("1. Open the trimmed copy")
+    modern_tui.wait_idle(2)
+    modern_tui.key("1")
+    modern_tui.wait_gone("1. Open the trimmed copy")
+    trimmed = wait_for_child(modern_tui.home, parent)
+    assert wait_until(lambda: open_session_path(modern_tui) == trimmed)
+    modern_tui.wait_idle()
+    assert not modern_tui.api.requests, "the session that is left answers nothing"
+    assert modern_tui.input_text() == "now go on BETA"
+    modern_tui.key("Enter")
+    modern_tui.wait_for("Mock reply 1")
+    said = message_texts_of_request(modern_tui.api.main_requests()[-1])
     assert "now go on BETA" in said
     assert not [shown for shown in ("Cancelled.", "lineage, oldest first") if shown in said]
     assert_trimmed(said, parent, trimmed)
-    modern.wait_idle()
-    modern.submit("/untrim")
-    whole = child_of(modern.home, trimmed)
-    assert wait_until(lambda: open_session_id(modern) == whole)
-    modern.wait_idle()
-    modern.submit("now go on GAMMA")
-    modern.wait_for("Mock reply 2")
-    said = message_texts_of_request(modern.api.main_requests()[-1])
+    modern_tui.wait_idle()
+    modern_tui.submit("/untrim")
+    whole = wait_for_child(modern_tui.home, trimmed)
+    assert wait_until(lambda: open_session_path(modern_tui) == whole)
+    modern_tui.wait_idle()
+    modern_tui.submit("now go on GAMMA")
+    modern_tui.wait_for("Mock reply 2")
+    said = message_texts_of_request(modern_tui.api.main_requests()[-1])
     assert "now go on BETA" in said
     assert "suppressed" not in said
     assert wait_until(lambda: "now go on GAMMA" in whole.read_text())
@@ -255,7 +255,7 @@ def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, par
     assert wait_until(lambda: bool(tui.api.requests))
     tui.key("Escape")
     tui.wait_gone("asking a model for the summary")
-    child = child_of(tui.home, parent)
+    child = wait_for_child(tui.home, parent)
     tui.wait_for(rf"No summary\.\s+/resume\s+{child.stem}")
     tui.wait_idle()
     tui.api.script = slowly
@@ -263,7 +263,7 @@ def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, par
     tui.wait_for("asking a model for the summary")
     tui.wait_for("Rolled over from")
     tui.wait_gone("asking a model for the summary")
-    assert children(tui.home, parent) == [child]
+    assert children_of_session(tui.home, parent) == [child]
     assert b"summary by" in child.read_bytes()
     assert all(is_headless(request) for request in tui.api.main_requests())
     tui.api.script = ()
@@ -286,7 +286,7 @@ def test_a_rollover_whose_summary_fails_is_marked(
     tui.submit("/rollover")
     tui.wait_for("No summary: ")
     tui.wait_for("Rolled over from")
-    assert len(children(tui.home, parent)) == 1
+    assert len(children_of_session(tui.home, parent)) == 1
 
 
 def test_a_rewind_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Path) -> None:
@@ -303,7 +303,7 @@ def test_a_rewind_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent
     tui.submit("/back it is slower")
     tui.wait_for("Back to 20")
     tui.wait_idle()
-    child = child_of(tui.home, parent)
+    child = wait_for_child(tui.home, parent)
     tui.submit("/recall")
     tui.wait_for("Copy the text above into")
     tui.wait_idle()
@@ -345,7 +345,7 @@ def test_a_failure_is_reported_and_the_session_continues(
         tui.submit("/handoff go on")
         tui.wait_for(shown)
         tui.wait_idle()
-        assert children(tui.home, parent) == []
+        assert children_of_session(tui.home, parent) == []
         assert len(tui.api.main_requests()) == number - 1
         tui.submit(f"still here GAMMA {number}")
         tui.wait_for(f"Mock reply {number}")
@@ -357,7 +357,7 @@ def test_a_failure_is_reported_and_the_session_continues(
     does.write_text("sys.exit(1)")
     tui.submit("/resume-hooks:handoff go on")
     tui.wait_for("in Claude Code +/resume")
-    assert len(children(tui.home, parent)) == 1
+    assert len(children_of_session(tui.home, parent)) == 1
     assert len(tui.api.main_requests()) == len(failures)
 
 
@@ -371,10 +371,10 @@ def test_the_user_s_command_keeps_its_name(tui: Tui, plugin: Path, parent: Path)
     tui.submit("/handoff somebody")
     tui.wait_for("Mock reply 1")
     assert "Say MINE to somebody" in message_texts_of_request(tui.api.main_requests()[-1])
-    assert children(tui.home, parent) == []
+    assert children_of_session(tui.home, parent) == []
     tui.submit("/resume-hooks:handoff on we go")
     tui.wait_for("Handed off from")
-    assert len(children(tui.home, parent)) == 1
+    assert len(children_of_session(tui.home, parent)) == 1
 
 
 def test_the_engine_refuses_the_model_s_shell(
@@ -401,7 +401,7 @@ def test_the_engine_refuses_the_model_s_shell(
     assert done.returncode == 0, done.stderr
     said = message_texts_of_request(api.main_requests()[-1])
     assert said.count("only Claude Code itself gets an answer here") == len(attempts)
-    assert children(home, parent) == []
+    assert children_of_session(home, parent) == []
 
 
 def test_print_mode_makes_the_child_without_a_question(
@@ -411,14 +411,14 @@ def test_print_mode_makes_the_child_without_a_question(
     done = run_print(
         client, home, api, "/handoff 4k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET
     )
-    (child,) = children(home, parent)
+    (child,) = children_of_session(home, parent)
     assert f"/resume {child.stem}" in done.text
     assert b'"opening_tokens":4000' in child.read_bytes()
     refused = run_print(
         client, home, api, "/handoff 99k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET
     )
     assert "99k is not a size" in refused.text
-    assert children(home, parent) == [child]
+    assert children_of_session(home, parent) == [child]
     asked = run_print(client, home, api, "/trim", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
     assert "To make it: /trim yes" in asked.text
     assert not api.requests
@@ -436,7 +436,7 @@ def test_disabled_hooks_run_none_of_our_code(
         client, home, api, "hello", resume=PARENT, plugin_dir=plugin, extra_env=QUIET, extra_args=args
     )  # fmt: skip
     assert done.text == "Mock reply 1."
-    assert children(home, parent) == []
+    assert children_of_session(home, parent) == []
 
 
 def test_the_client_s_own_plugin_tests_pass(

@@ -20,7 +20,7 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import open_session_id, plugin_at
+from tests.e2e.plugin import build_plugin, open_session_path
 from tests.e2e.test_cost_card import BELOW
 from tests.e2e.test_in_place import assert_valid, request_contents
 from tests.e2e.test_inside import ASK_FIRST, QUIET
@@ -71,7 +71,7 @@ class Played:
     @property
     def session(self) -> Path:
         """The open session."""
-        return open_session_id(self.tui)
+        return open_session_path(self.tui)
 
     def play(self, step: str) -> None:
         """Do a step, to its end."""
@@ -151,7 +151,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
     An untrim leaves no placeholder.
     """
     steps = orders(seed)
-    played = Played(home, api, plugin_at(tmp_path / "plugin"))
+    played = Played(home, api, build_plugin(tmp_path / "plugin"))
     for step in ["prompt"] * BEFORE + steps:
         played.play(step)
     session, typed = played.session, played.typed

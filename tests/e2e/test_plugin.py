@@ -13,8 +13,8 @@ from resume_hooks import settings
 from resume_hooks.paths import Where
 from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.installed import clone_at, follow, lines_of
-from tests.e2e.plugin import ENGINE, children
+from tests.e2e.installed import clone_repository, code_block_of_page, run_lines_in_clone
+from tests.e2e.plugin import ENGINE, children_of_session
 from tests.needs import REPO
 
 PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
@@ -38,11 +38,15 @@ def claude(client: ClientVersion, home: ClientHome, api: MockApi, *arguments: st
 
 def install(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Install the plugin from a clone as README describes; into an older client as the page for older clients does."""
-    lines = lines_of(
+    lines = code_block_of_page(
         "README.md" if client.version in RECENT else "docs/older-clients.md", "claude plugin"
     )
-    follow(
-        lines, clone_at(home.root / "clone"), "claude", client.command, home.env(api.client_env())
+    run_lines_in_clone(
+        lines,
+        clone_repository(home.root / "clone"),
+        "claude",
+        client.command,
+        home.env(api.client_env()),
     )
 
 
@@ -67,7 +71,7 @@ def test_it_installs_by_the_lines_of_readme_and_answers(
     api.clear()
     run_print(every_client, home, api, ">handoff fix the tests", resume=PARENT, extra_env=ENGINE)
     assert not api.main_requests()
-    assert len(children(home, home.project_folder / f"{PARENT}.jsonl")) == 1
+    assert len(children_of_session(home, home.project_folder / f"{PARENT}.jsonl")) == 1
 
 
 def test_options_can_be_set_at_installation(
@@ -79,9 +83,13 @@ def test_options_can_be_set_at_installation(
     """
     given = {"vault": "3G", "handoff_sends": "true", "notice_percent": "65", "compaction": "trim"}
     chosen = [f"--config {name}={value}" for name, value in given.items()]
-    line = " ".join([lines_of("README.md", "claude plugin install").strip(), *chosen])
-    follow(
-        line, clone_at(home.root / "clone"), "claude", client.command, home.env(api.client_env())
+    line = " ".join([code_block_of_page("README.md", "claude plugin install").strip(), *chosen])
+    run_lines_in_clone(
+        line,
+        clone_repository(home.root / "clone"),
+        "claude",
+        client.command,
+        home.env(api.client_env()),
     )
     run_print(client, home, api, ">resume", extra_env=ENGINE)
     assert not api.main_requests()
@@ -156,7 +164,7 @@ def test_a_slash_command_calls_the_engine_without_hooks(
     )
     asked = json.dumps(api.main_requests()[0]["messages"])
     assert "--slash handoff" in asked
-    (child,) = children(home, home.project_folder / f"{PARENT}.jsonl")
+    (child,) = children_of_session(home, home.project_folder / f"{PARENT}.jsonl")
     opening = json.loads(child.read_bytes().split(b"\n")[2])["message"]["content"]
     assert opening.endswith(step)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, message_texts_of_request
+from tests.e2e.plugin import ENGINE, LINEAGE, children_of_session, message_texts_of_request
 
 PARENT = "11111111-aaaa-4bbb-8ccc-000000000001"
 SECRET = "PARENT-ONLY-WORDS"
@@ -64,7 +64,7 @@ def test_triggers_are_blocked_in_both_forms(
     typed = "/resume-hooks:handoff fix the tests"
     run_print(every_client, home, api, typed, resume=PARENT, plugin_dir=plugin, extra_env=env)
     assert not api.main_requests()
-    (child,) = children(home, parent)
+    (child,) = children_of_session(home, parent)
     assert b"fix the tests" in child.read_bytes()
 
 
@@ -84,7 +84,7 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     )
     assert not api.main_requests()
     assert parent.read_bytes().startswith(before), "the client appends; nothing else may change"
-    (child,) = children(home, parent)
+    (child,) = children_of_session(home, parent)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     done = run_print(
         every_client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE

@@ -12,8 +12,8 @@ from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER
 from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
-from tests.e2e.harness.mock_api import MockApi, conversation
-from tests.e2e.plugin import ENGINE, children, message_texts_of_request, without_module
+from tests.e2e.harness.mock_api import MockApi, conversation_of_request
+from tests.e2e.plugin import ENGINE, children_of_session, message_texts_of_request, remove_module
 
 QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
 SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.</summary>"
@@ -22,7 +22,7 @@ SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.</summa
 @pytest.fixture
 def plugin(plugin: Path) -> Path:
     """The plugin in a client that runs no modules: there a handoff waits for ``/clear``."""
-    return without_module(plugin)
+    return remove_module(plugin)
 
 
 def until(told: Callable[[], bool]) -> None:
@@ -58,7 +58,7 @@ def hand_off(tui: Tui, parent: Path) -> Path:
     tui.submit("/resume-hooks:handoff fix the tests")
     tui.wait_for("handed off")
     tui.wait_idle()
-    (child,) = children(tui.home, parent)
+    (child,) = children_of_session(tui.home, parent)
     return child
 
 
@@ -107,7 +107,9 @@ def test_the_start_of_a_session_adds_each_text_once(
         said = ask(tui, "go on BETA")
         assert said.count(CLOSING_MARKER) == 1
         assert all(words in said for words in (parent.stem, "fix the tests", "started by /clear"))
-        assert [role for role, _ in conversation(api.main_requests()[-1])].count("assistant") == 0
+        assert [role for role, _ in conversation_of_request(api.main_requests()[-1])].count(
+            "assistant"
+        ) == 0
         assert waiting(home) == []
         assert kinds(home) == ["handoff", "handoff"]
         fresh = read_links(home.where)[-1].child_id
@@ -139,7 +141,7 @@ def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
     tui.submit(">handoff fix the tests")
     tui.wait_for("handed off")
     tui.empty_box()
-    (child,) = children(tui.home, parent)
+    (child,) = children_of_session(tui.home, parent)
     tui.wait_idle()
     tui.submit_paste(f"/resume {child.stem}")
     tui.wait_for("Handed off from")

@@ -17,7 +17,14 @@ from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import ENGINE, SOURCE, children, data_of, message_texts_of_request, plugin_at
+from tests.e2e.plugin import (
+    ENGINE,
+    SOURCE,
+    build_plugin,
+    children_of_session,
+    data_of_verb,
+    message_texts_of_request,
+)
 from tests.needs import corpus, one_in
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
@@ -32,7 +39,7 @@ HOSTILE = (
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
     """The plugin, in a folder whose name needs quotes."""
-    return plugin_at(tmp_path / "plug in")
+    return build_plugin(tmp_path / "plug in")
 
 
 @pytest.fixture
@@ -250,7 +257,7 @@ def test_printed_commands_run_unchanged(
 ) -> None:
     """They are in the digest, legend, placeholders and answers of a real session, and run in its shell."""
     source = home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
-    made = data_of(home, kind, source.stem)["session_id"]
+    made = data_of_verb(home, kind, source.stem)["session_id"]
     api.script = [bash(f"resume-hooks outline {PARENT[:8]} --max-chars 900"), "done"]
     run_print(
         every_client, home, api, "go on", resume=made, plugin_dir=plugin, extra_env=ENGINE | PATH
@@ -290,7 +297,7 @@ def test_a_hostile_transcript_changes_nothing(
     assert len(denials(done.events)) == len(orders)
     assert not (home.root / "made").exists()
     assert digests(home, child) == before
-    assert children(home, home.project_folder / f"{PARENT}.jsonl") == [child]
+    assert children_of_session(home, home.project_folder / f"{PARENT}.jsonl") == [child]
 
 
 def test_the_launcher_refuses_write_verbs_with_permissions_off(

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.terminal import PROMPT_SIGN
-from tests.e2e.plugin import ENGINE, plugin_at, without_module
+from tests.e2e.plugin import ENGINE, build_plugin, remove_module
 from tests.needs import REPO
 
 QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
@@ -42,7 +42,7 @@ def test_every_command_is_offered_and_answered(
     named = {path.stem for path in (REPO / "commands").glob("*.md")} | {SKILL}
     assert named == {words.split()[0] for words in ANSWERS} | {"rollover"}
     with Tui(client, home, api) as tui:
-        tui.start(plugin_dir=without_module(plugin_at(tmp_path / "plugin")), extra_env=QUIET)
+        tui.start(plugin_dir=remove_module(build_plugin(tmp_path / "plugin")), extra_env=QUIET)
         tui.submit("remember the word ALPHA")
         tui.wait_for("Mock reply 1")
         tui.wait_idle()

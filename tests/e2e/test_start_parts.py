@@ -13,7 +13,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.metadata_records import FURTHER_PART_BEGINNING
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import message_texts_of_request, without_module
+from tests.e2e.plugin import message_texts_of_request, remove_module
 from tests.e2e.test_session_start import QUIET, ask, begin, clear, compact, hand_off, kinds, waiting
 
 LENGTH = 36_000  # characters of a long opening
@@ -44,7 +44,7 @@ def plugin(plugin: Path) -> Path:
     )
     script = plugin / "hooks" / "part"
     script.write_text(f'echo "$part" >>"$HOME/{RAN}"\n{script.read_text()}')
-    return without_module(plugin)
+    return remove_module(plugin)
 
 
 def lengthen_handoff(home: ClientHome) -> None:

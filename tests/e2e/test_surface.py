@@ -28,7 +28,7 @@ from tests.e2e.harness.client import NEWEST, PREVIOUS, ClientHome, Tui, find_cli
 from tests.e2e.harness.mock_api import MockApi, Usage, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
-from tests.e2e.plugin import LINEAGE, child_of, children, message_texts_of_request
+from tests.e2e.plugin import LINEAGE, children_of_session, message_texts_of_request, wait_for_child
 from tests.e2e.test_cost_card import ABOVE, BELOW, OF_200K, turns
 from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine
 from tests.needs import corpus
@@ -587,7 +587,7 @@ def test_a_band_states_the_context_s_fill_level(
                 tui.wait_gone("of 180,000")
                 tui.wait_idle()
                 assert len(api.requests) == asked
-                assert children(home, full)
+                assert children_of_session(home, full)
     for words in ("of 180,000", "cache expired"):
         assert words not in json.dumps(api.requests)
 
@@ -643,35 +643,35 @@ def test_the_model_may_ask_if_the_user_allowed_it(tui: Tui, plugin: Path, parent
         tui.submit(f"go on {key}")
         tui.wait_for(rf"for\s+the\s+input\s+box:\s+{STEP}")
         tui.wait_idle(2)
-        assert children(tui.home, parent) == []
+        assert children_of_session(tui.home, parent) == []
         tui.key(key)
         tui.wait_for("Then I end my turn|Handed off from")
         tui.wait_idle()
         assert told in last_user_text(tui.api.main_requests()[-1])
     tui.wait_for("Handed off from")
     tui.wait_idle()
-    child = child_of(tui.home, parent)
+    child = wait_for_child(tui.home, parent)
     assert tui.input_text() == STEP
     assert len(tui.api.main_requests()) == 2
     assert "Then I end my turn." in child.read_text()
 
 
 def test_a_next_step_is_sent_if_the_user_chose_it(
-    modern: Tui, plugin: Path, parent: Path, tmp_path: Path
+    modern_tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
     """It is sent as the person's own prompt, word for word, and the draft waits.
 
     The model has no tool if the user did not switch it on.
     """
-    store_settings(modern.home.config, handoff_sends="on")
-    begin(modern, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
-    modern.submit(f"/handoff {STEP}")
-    modern.type("a draft of mine")
-    modern.wait_for("Mock reply 1")
-    modern.wait_idle()
-    (request,) = modern.api.main_requests()
+    store_settings(modern_tui.home.config, handoff_sends="on")
+    begin(modern_tui, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
+    modern_tui.submit(f"/handoff {STEP}")
+    modern_tui.type("a draft of mine")
+    modern_tui.wait_for("Mock reply 1")
+    modern_tui.wait_idle()
+    (request,) = modern_tui.api.main_requests()
     assert last_user_text(request).endswith(STEP)
     assert "plugin sent a message" not in message_texts_of_request(request)
     assert LINEAGE in message_texts_of_request(request)
     assert TOOL not in json.dumps(request)
-    assert modern.input_text() == "a draft of mine"
+    assert modern_tui.input_text() == "a draft of mine"

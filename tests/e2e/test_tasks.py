@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import children, message_texts_of_request, without_module
+from tests.e2e.plugin import children_of_session, message_texts_of_request, remove_module
 from tests.e2e.test_session_start import QUIET, clear, hand_off
 from tests.needs import one_in
 
@@ -48,7 +48,7 @@ def make_child(home: ClientHome, verb: str) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (child,) = children(home, home.project_folder / f"{PARENT}.jsonl")
+    (child,) = children_of_session(home, home.project_folder / f"{PARENT}.jsonl")
     return child
 
 
@@ -129,7 +129,7 @@ def test_the_session_after_clear_gets_the_task_list(tui: Tui, plugin: Path) -> N
         tui.version, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED
     )
     assert done.returncode == 0, done.stderr
-    tui.start(resume=PARENT, plugin_dir=without_module(plugin), extra_env=QUIET | OFFERED)
+    tui.start(resume=PARENT, plugin_dir=remove_module(plugin), extra_env=QUIET | OFFERED)
     child = hand_off(tui, home.project_folder / f"{PARENT}.jsonl")
     clear(tui)
     api.script = [LIST, "done"]

@@ -14,7 +14,13 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, PARENT, children, message_texts_of_request, without_module
+from tests.e2e.plugin import (
+    ENGINE,
+    PARENT,
+    children_of_session,
+    message_texts_of_request,
+    remove_module,
+)
 from tests.needs import one_in
 
 
@@ -65,7 +71,7 @@ def test_print_mode_previews_and_makes_the_child(
     made = run_print(
         client, home, api, ">trim yes", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE
     )
-    (child,) = children(home, parent)
+    (child,) = children_of_session(home, parent)
     assert f"/resume {child.stem}" in made.text
     assert not api.main_requests()
     assert parent.read_bytes().startswith(raw), "the client appends; nothing else may change"
@@ -88,25 +94,25 @@ def test_preview_yes_and_paste_continue_in_the_child(
     """
     tui.start(
         resume=PARENT,
-        plugin_dir=without_module(plugin),
+        plugin_dir=remove_module(plugin),
         extra_env=ENGINE | {"DISPLAY": xserver.display},
     )
     tui.submit(f"{sign}trim")
     tui.wait_for(f"^ *To make it: {sign}trim yes")
     tui.wait_idle()
-    assert children(tui.home, parent) == []
+    assert children_of_session(tui.home, parent) == []
     assert bool(tui.input_text()) == (sign == ">")
     tui.submit(f"{sign}trim yes")
     tui.wait_for("tokens are placeholders")
     tui.wait_idle()
-    (child,) = children(tui.home, parent)
+    (child,) = children_of_session(tui.home, parent)
     command = xserver.clipboard()
     assert command == f"/resume {child.stem}"
     assert not tui.api.main_requests()
     if sign == ">":
         tui.key("Enter")
         tui.wait_for("already trimmed")
-        assert children(tui.home, parent) == [child]
+        assert children_of_session(tui.home, parent) == [child]
         assert xserver.clipboard() == command
         tui.empty_box()
     size = child.stat().st_size

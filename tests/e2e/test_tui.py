@@ -21,10 +21,10 @@ from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import (
     ENGINE,
     LINEAGE,
-    children,
-    data_of,
+    children_of_session,
+    data_of_verb,
     message_texts_of_request,
-    without_module,
+    remove_module,
 )
 
 
@@ -63,7 +63,7 @@ def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
 
 def assert_linked_by_clear(tui: Tui, session: Path) -> None:
     """Check that ``/clear`` starts a session linked to the one before, whose id reached the terminal by OSC 52."""
-    data_of(tui.home, "config", "clipboard", "osc52")
+    data_of_verb(tui.home, "config", "clipboard", "osc52")
     tui.wait_idle()
     tui.submit(">session")
     tui.wait_for(r"sent to the clipboard")
@@ -95,14 +95,14 @@ def test_resume_and_handoff_tolerate_other_keys(tui: Tui, plugin: Path, xserver:
     tui.empty_box()
     tui.submit(">handoff fix the tests")
     tui.wait_for("handed off")
-    (child,) = children(tui.home, parent)
+    (child,) = children_of_session(tui.home, parent)
     command = xserver.clipboard()
     assert command == f"/resume {child.stem}"
     tui.wait_idle()
     assert "handoff" in tui.input_text(), "this client puts a blocked prompt back into its box"
     tui.key("Enter")
     tui.wait_for("already handed off")
-    assert children(tui.home, parent) == [child]
+    assert children_of_session(tui.home, parent) == [child]
     assert xserver.clipboard() == command
     tui.wait_idle()
     tui.submit_paste(command)
@@ -111,7 +111,7 @@ def test_resume_and_handoff_tolerate_other_keys(tui: Tui, plugin: Path, xserver:
     tui.empty_box()
     assert_opens_fresh(go_on(tui, command), parent, "fix the tests")
     assert parent.read_bytes().startswith(before)
-    assert children(tui.home, parent) == [child]
+    assert children_of_session(tui.home, parent) == [child]
     assert_linked_by_clear(tui, child)
 
 
@@ -120,7 +120,7 @@ def test_a_paste_after_slash_handoff_opens_the_child(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
     """``/resume-hooks:handoff`` leaves the box empty, so no other key is needed."""
-    parent = begin(tui, without_module(plugin), {"DISPLAY": xserver.display})
+    parent = begin(tui, remove_module(plugin), {"DISPLAY": xserver.display})
     tui.submit("/resume-hooks:handoff fix the tests")
     tui.wait_for("handed off")
     tui.wait_idle()
@@ -133,7 +133,7 @@ def test_a_queued_slash_handoff_is_answered_after_the_turn(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
     """Its answer is complete, although it was typed while the model worked."""
-    parent = begin(tui, without_module(plugin), {"DISPLAY": xserver.display})
+    parent = begin(tui, remove_module(plugin), {"DISPLAY": xserver.display})
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
@@ -142,7 +142,7 @@ def test_a_queued_slash_handoff_is_answered_after_the_turn(
     tui.wait_for("Slow reply done")
     tui.wait_for("handed off")
     tui.wait_idle()
-    (child,) = children(tui.home, parent)
+    (child,) = children_of_session(tui.home, parent)
     assert xserver.clipboard() == f"/resume {child.stem}"
 
 
@@ -163,7 +163,7 @@ def test_a_busy_client_shows_the_last_line_of_an_answer(
     assert "Ctrl+C" not in tui.text()
     tui.api.release()
     tui.wait_for("Slow reply done")
-    assert len(children(tui.home, parent)) == 1
+    assert len(children_of_session(tui.home, parent)) == 1
 
 
 def test_the_tmux_buffer_contains_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
@@ -173,7 +173,7 @@ def test_the_tmux_buffer_contains_the_id(tmux_tui: TmuxTui, plugin: Path) -> Non
     tmux_tui.wait_for(r"copied \(only in tmux")
     assert tmux_tui.buffer() == parent.stem
     tmux_tui.delete_buffer()
-    data_of(tmux_tui.home, "config", "clipboard", "osc52")
+    data_of_verb(tmux_tui.home, "config", "clipboard", "osc52")
     tmux_tui.submit("/resume-hooks:session")
     tmux_tui.wait_for("sent to the clipboard")
     assert wait_until(lambda: tmux_tui.buffer() == parent.stem)

@@ -13,7 +13,7 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import children, message_texts_of_request, open_session_id
+from tests.e2e.plugin import children_of_session, message_texts_of_request, open_session_path
 from tests.e2e.test_context_rollover import environment_with_client_on_path, model_that_summarises
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
 
@@ -37,7 +37,9 @@ def check_clients_continue_in_own_children(both: tuple[Tui, Tui], parent: Path) 
         tui.wait_idle()
         assert "[SESSION LINEAGE]" in message_texts_of_request(api.main_requests()[-1])
     found = [
-        path for path in children(home, parent) if path in {open_session_id(tui) for tui in both}
+        path
+        for path in children_of_session(home, parent)
+        if path in {open_session_path(tui) for tui in both}
     ]
     held = [sorted(set(re.findall(r"prompt of client \d", path.read_text()))) for path in found]
     assert sorted(held) == [["prompt of client 0"], ["prompt of client 1"]]
@@ -69,7 +71,7 @@ def test_two_clients_each_hand_off_and_trim(
         tui.wait_idle()
         assert tui.input_text() == STEP
     first = both[0]
-    made = set(children(first.home, parent))
+    made = set(children_of_session(first.home, parent))
     assert len(made) == 2
     first.empty_box()
     first.submit(f"/resume {parent.stem}")
@@ -78,7 +80,7 @@ def test_two_clients_each_hand_off_and_trim(
     first.submit(f"/handoff {STEP}")
     first.wait_for("Handed off from")
     first.wait_idle()
-    assert set(children(first.home, parent)) == made
+    assert set(children_of_session(first.home, parent)) == made
     for tui in both:
         tui.empty_box()
     check_clients_continue_in_own_children(both, parent)
@@ -93,7 +95,7 @@ def test_two_clients_each_hand_off_and_trim(
         tui.key("1")
     for tui in both:
         tui.wait_for("This is the new session")
-    assert wait_until(lambda: len(children(first.home, parent)) == 4)
+    assert wait_until(lambda: len(children_of_session(first.home, parent)) == 4)
     check_clients_continue_in_own_children(both, parent)
 
 
@@ -123,7 +125,7 @@ def test_two_clients_each_untrim(both: tuple[Tui, Tui], plugin: Path, parent: Pa
     first.wait_idle(2)
     first.key("1")
     first.wait_for("This is the new session")
-    (trimmed,) = children(first.home, parent)
+    (trimmed,) = children_of_session(first.home, parent)
     first.wait_idle()
     second.start(ASK_FIRST, plugin_dir=plugin, extra_env=QUIET, resume=trimmed.stem)
     for tui in both:
@@ -155,7 +157,7 @@ def test_only_one_of_two_clients_can_use_a_mark(
         tui.wait_idle()
         tui.submit("going on")
         tui.wait_for("going on(?:.*\n)+?.*Mock reply")
-    (child,) = children(first.home, parent)
+    (child,) = children_of_session(first.home, parent)
     assert all("going on" in path.read_text() for path in (child, parent))
 
 

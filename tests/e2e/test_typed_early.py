@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import last_user_text
-from tests.e2e.plugin import children
+from tests.e2e.plugin import children_of_session
 from tests.e2e.test_inside import begin
 
 WORDS = "now fix the parser bug"
@@ -68,7 +68,7 @@ def test_a_second_handoff_waits_for_the_first(tui: Tui, plugin: Path, parent: Pa
     tui.wait_for("Next step: fix the parser")
     tui.wait_idle(2)
     assert tui.input_text() == "fix the parser"
-    assert len(children(tui.home, parent)) == 2
+    assert len(children_of_session(tui.home, parent)) == 2
     tui.key("Enter")
     tui.wait_for("Mock reply 1")
     assert sent_prompts(tui) == ["fix the parser"]

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import SESSION, session_bytes
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Usage
-from tests.e2e.plugin import data_of
+from tests.e2e.plugin import data_of_verb
 from tests.e2e.test_cost_card import OF_200K
 from tests.e2e.test_inside import AS_ALWAYS, QUIET, engine
 from tests.hooks.test_trim import turns_with_large_files
@@ -89,6 +89,6 @@ def test_all_reports_use_one_context_window(
             assert (
                 tui.text().count(f"Stop says: resume-hooks: {share} the context is used") == by_hook
             )
-    context = data_of(home, "info", SESSION)["context"]
+    context = data_of_verb(home, "info", SESSION)["context"]
     assert (context["window"], f"{context['percent']} % of") == (room + 20_000, share)
-    assert data_of(home, "sessions")["sessions"][0]["context"]["window"] == room + 20_000
+    assert data_of_verb(home, "sessions")["sessions"][0]["context"]["window"] == room + 20_000

@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.system import clipboard
 from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 from resume_hooks.system.terminal import ONLY_IN_TMUX_NOTE
-from tests.e2e.harness.processes import is_running, wait_until
+from tests.e2e.harness.processes import is_process_running, wait_until
 from tests.e2e.harness.xvfb import XServer
 from tests.needs import REPO, need, python39
 
@@ -148,7 +148,7 @@ def test_program_that_hangs_is_ended_with_its_children(
     assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
     started = [int(pid) for pid in pids.read_text().split()]
     assert len(started) == 2
-    assert wait_until(lambda: not any(map(is_running, started)), HANG_GUARD)
+    assert wait_until(lambda: not any(map(is_process_running, started)), HANG_GUARD)
 
 
 @pytest.mark.parametrize("way", ["native", "pyperclip"])
@@ -164,7 +164,7 @@ def test_a_copy_that_cannot_be_read_back_is_unconfirmed(
     )
     copied = clipboard.copy_text(SESSION, method=way, environ=broken_display)
     pid = int(owner.read_text())
-    assert is_running(pid)
+    assert is_process_running(pid)
     os.kill(pid, 9)
     assert copied == CopyResult("sent", "xclip")
     assert copied.sentence("session id") == "session id sent to the clipboard"

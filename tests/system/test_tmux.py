@@ -17,7 +17,7 @@ import pytest
 from resume_hooks.system import clipboard, terminal
 from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 from resume_hooks.system.terminal import ONLY_IN_TMUX_NOTE
-from tests.e2e.harness.processes import end, wait_until
+from tests.e2e.harness.processes import end_process, wait_until
 from tests.needs import need
 
 TEXT = "/resume 0b5a41e6 → 🧵\nsecond line"
@@ -84,7 +84,7 @@ class Server:
                 assert wait_until(lambda: self.run("list-clients") != "", HANG_GUARD)
                 yield screen
             finally:
-                end(client.pid)
+                end_process(client.pid)
                 os.close(screen)
                 os.close(device)
 
@@ -96,7 +96,7 @@ def server() -> Iterator[Server]:
     folder = tempfile.mkdtemp(prefix="rh-tmux-")  # short: a socket's path may have 107 bytes
     started = Server(folder)
     yield started
-    end(started.pid)
+    end_process(started.pid)
     shutil.rmtree(folder)
 
 
@@ -148,7 +148,7 @@ def test_tmux_accepts_a_large_text(server: Server) -> None:
 
 def test_a_missing_tmux_server_is_reported(server: Server) -> None:
     """TMUX is outdated. No server is started."""
-    end(server.pid)
+    end_process(server.pid)
     assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == NOT_COPIED
     assert clipboard.copy_text(TEXT, environ=server.inside) == NOT_COPIED
 

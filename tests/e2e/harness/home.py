@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from resume_hooks.paths import Where
-from tests.e2e.harness.processes import end_all_with
+from tests.e2e.harness.processes import end_processes_with_setting
 
 API_KEY = "sk-ant-test-0000"
 _SESSION_NAME = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
@@ -146,4 +146,4 @@ class ClientHome:
 
     def reap(self) -> None:
         """End every process that still runs with this home: clients, detached hooks, clipboard owners."""
-        end_all_with(f"HOME={self.root}")
+        end_processes_with_setting(f"HOME={self.root}")

@@ -26,7 +26,7 @@ _NAMED = {
 _CONTROL_MASK = 0x1F
 
 
-def sequence(name: str) -> bytes:
+def bytes_of_key(name: str) -> bytes:
     """Return the bytes of one key: a name above, C-<letter>, M-<character> or a single character.
 
     Raises KeyError for other names.

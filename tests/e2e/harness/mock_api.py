@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler
 from typing import Self
 
-from tests.e2e.harness.asked import Request, conversation, is_main, last_user_text, message_text
+from tests.e2e.harness.api_requests import (
+    Request,
+    conversation_of_request,
+    is_turn_request,
+    last_user_text,
+    message_text,
+)
 from tests.e2e.harness.loopback import LoopbackHandler, LoopbackServer
 from tests.e2e.harness.replies import Message, Refusal, Reply, Usage, compose
 
@@ -20,8 +26,8 @@ __all__ = [
     "Refusal",
     "Request",
     "Usage",
-    "conversation",
-    "is_main",
+    "conversation_of_request",
+    "is_turn_request",
     "last_user_text",
     "message_text",
 ]
@@ -98,8 +104,8 @@ class MockApi:
             return list(self._requests)
 
     def main_requests(self) -> list[Request]:
-        """The requests that are turns of a conversation (see `is_main`)."""
-        return [request for request in self.requests if is_main(request)]
+        """The requests that are turns of a conversation (see `is_turn_request`)."""
+        return [request for request in self.requests if is_turn_request(request)]
 
     def clear(self) -> None:
         """Forget the requests so far; the script and the numbering continue."""
@@ -118,7 +124,7 @@ class MockApi:
         model = str(request.get("model", "mock"))
         with self._lock:
             self._requests.append(request)
-            if not is_main(request):
+            if not is_turn_request(request):
                 return compose("{}", number=0, model=model, usage=Usage())
             self._main_count += 1
             number = self._main_count

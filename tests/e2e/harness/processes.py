@@ -28,21 +28,21 @@ def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool
     return True
 
 
-def is_running(pid: int) -> bool:
+def is_process_running(pid: int) -> bool:
     """Check whether the process exists and is not a zombie."""
-    return _state(pid) not in "ZX"
+    return _process_state(pid) not in "ZX"
 
 
-def is_asleep(pid: int) -> bool:
+def is_process_asleep(pid: int) -> bool:
     """Check whether the process neither works nor waits for a core or a child."""
     try:
         children = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:  # a thread ended
         return False
-    return not any(children) and _state(pid) == "S"
+    return not any(children) and _process_state(pid) == "S"
 
 
-def _state(pid: int) -> str:
+def _process_state(pid: int) -> str:
     """Return the process's state letter in Linux; X for a missing process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -51,33 +51,33 @@ def _state(pid: int) -> str:
     return stat.rpartition(")")[2].split()[0]
 
 
-def end(pid: int) -> None:
+def end_process(pid: int) -> None:
     """Terminate one process, and kill it if it does not end. A missing process is fine."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.kill(pid, sign)
-        if wait_until(lambda: not is_running(pid), GRACE):
+        if wait_until(lambda: not is_process_running(pid), GRACE):
             return
 
 
-def end_all_with(setting: str) -> None:
+def end_processes_with_setting(setting: str) -> None:
     """End every other process of this user with `setting` ("NAME=value") in its environment."""
-    for pid in pids_with(setting):
-        end(pid)
+    for pid in pids_with_setting(setting):
+        end_process(pid)
 
 
-def pids_with(setting: str) -> list[int]:
+def pids_with_setting(setting: str) -> list[int]:
     """Return ids of running processes that were started with `setting` in their environment (Linux)."""
     wanted = setting.encode()
     numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
     return [
         pid
         for pid in numbers
-        if pid != os.getpid() and wanted in _environment(pid) and is_running(pid)
+        if pid != os.getpid() and wanted in _process_environment(pid) and is_process_running(pid)
     ]
 
 
-def _environment(pid: int) -> list[bytes]:
+def _process_environment(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:

@@ -16,7 +16,7 @@ from typing import Self
 from tests.e2e.harness.home import ClientHome
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.printing import client_arguments
-from tests.e2e.harness.processes import PATIENCE, is_asleep, wait_until
+from tests.e2e.harness.processes import PATIENCE, is_process_asleep, wait_until
 from tests.e2e.harness.versions import ClientVersion
 
 COLUMNS, ROWS = 120, 50
@@ -175,7 +175,7 @@ class Terminal(ABC):
             now, at = self.text(), time.monotonic()
             if now != last:
                 last, since = now, at
-            if worked < math.inf and not is_asleep(self.pid):
+            if worked < math.inf and not is_process_asleep(self.pid):
                 worked = at
             return at - since >= quiet or at - max(since, worked) >= _ASLEEP
 

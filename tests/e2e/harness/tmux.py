@@ -13,7 +13,7 @@ import uuid
 from pathlib import Path
 
 from tests.e2e.harness.keys import ALIASES
-from tests.e2e.harness.processes import end, is_running
+from tests.e2e.harness.processes import end_process, is_process_running
 from tests.e2e.harness.terminal import Terminal
 
 _PASTE_BUFFER = "typed-by-test"
@@ -109,7 +109,7 @@ class TmuxTui(Terminal):
 
     def alive(self) -> bool:
         """Whether the client still runs."""
-        return bool(self._client_pid) and is_running(self._client_pid)
+        return bool(self._client_pid) and is_process_running(self._client_pid)
 
     def close(self) -> None:
         """End the client, then the tmux server; safe to call twice, or before `start`."""
@@ -117,6 +117,6 @@ class TmuxTui(Terminal):
             return
         for pid in (self._client_pid, self._server_pid):
             if pid:
-                end(pid)
+                end_process(pid)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder = None

@@ -11,8 +11,8 @@ from contextlib import suppress
 import pexpect
 
 from tests.e2e.harness.emulator import Emulator
-from tests.e2e.harness.keys import PASTE_END, PASTE_START, sequence
-from tests.e2e.harness.processes import end
+from tests.e2e.harness.keys import PASTE_END, PASTE_START, bytes_of_key
+from tests.e2e.harness.processes import end_process
 from tests.e2e.harness.terminal import Terminal
 
 _CHUNK = 65536
@@ -69,7 +69,7 @@ class Tui(Terminal):
 
     def key(self, name: str) -> None:
         """Press one key, in tmux's names."""
-        self._send(sequence(name))
+        self._send(bytes_of_key(name))
 
     def paste(self, text: str) -> None:
         """Send text as a bracketed paste."""
@@ -109,7 +109,7 @@ class Tui(Terminal):
         if self._child is None:
             return
         if self._child.pid is not None:
-            end(self._child.pid)
+            end_process(self._child.pid)
         if self._reader is not None:
             self._reader.join(timeout=5)
         with suppress(pexpect.ExceptionPexpect):

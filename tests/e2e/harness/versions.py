@@ -50,7 +50,7 @@ def find_client(version: str) -> ClientVersion:
     Skips or fails the test if the client or its node is missing.
     """
     if version == NEWEST:
-        found = bundled()
+        found = bundled_client()
         need(
             f"Claude Code {version}",
             found,
@@ -70,7 +70,7 @@ def find_client(version: str) -> ClientVersion:
     return ClientVersion(version, (str(node), str(script)))
 
 
-def bundled() -> Path | None:
+def bundled_client() -> Path | None:
     """Return the client in the SDK's wheel, or None if the wheel of this platform has none."""
     spec = find_spec("claude_agent_sdk")
     path = Path(spec.origin or "").parent / "_bundled" / "claude" if spec else Path()

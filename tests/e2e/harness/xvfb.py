@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from tests.e2e.harness.processes import end
+from tests.e2e.harness.processes import end_process
 
 _START_TIMEOUT = 15.0
 
@@ -58,7 +58,7 @@ class XServer:
         self._stop()
 
     def _stop(self) -> None:
-        end(self._process.pid)
+        end_process(self._process.pid)
         self._process.wait(timeout=5)
 
     @contextmanager
@@ -74,7 +74,7 @@ class XServer:
                     process.stdin.close()
                 yield
             finally:
-                end(process.pid)
+                end_process(process.pid)
 
     def _env(self) -> dict[str, str]:
         return {"PATH": os.environ.get("PATH", os.defpath), "DISPLAY": self.display}

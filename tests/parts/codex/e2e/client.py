@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.builders import UUID
-from tests.e2e.harness.processes import end_all_with
+from tests.e2e.harness.processes import end_processes_with_setting
 from tests.e2e.harness.versions import clients_folder
 from tests.needs import need
 from tests.parts.codex.e2e.responses import Item, MockResponses
@@ -144,7 +144,7 @@ class CodexHome:
 
     def end_processes(self) -> None:
         """End every process that still runs with this home."""
-        end_all_with(f"HOME={self.root}")
+        end_processes_with_setting(f"HOME={self.root}")
 
 
 def thread_id_of_path(path: Path) -> str:

@@ -18,7 +18,7 @@ from resume_hooks.sessions.locate import SessionFile, resolve_locator
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import session_id
-from tests.e2e.harness.asked import conversation
+from tests.e2e.harness.api_requests import conversation_of_request
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import message_texts_of_request as spoken_to_claude
@@ -88,7 +88,7 @@ def test_claude_code_resumes_children_of_codex_sessions(
                 assert "Next step, as the user put it:\nwrite the tests" in words
             else:
                 assert start_of_last_prompt(parent) in words
-                assert len(conversation(request)) >= 2
+                assert len(conversation_of_request(request)) >= 2
 
 
 def test_codex_resumes_children_of_claude_code_sessions(

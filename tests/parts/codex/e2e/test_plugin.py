@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import UUID
-from tests.e2e.installed import clone_at, follow, lines_of
+from tests.e2e.installed import clone_repository, code_block_of_page, run_lines_in_clone
 from tests.e2e.plugin import ENGINE
 from tests.needs import REPO
 from tests.parts.codex.e2e.client import NEWEST, CodexHome, thread_id_of_path
@@ -31,8 +31,10 @@ def with_plugin(codex: CodexHome, tmp_path: Path) -> CodexHome:
 
 def install_plugin(client: CodexHome, folder: Path) -> CodexHome:
     """Return a client with the plugin, installed from a clone in the folder as docs/codex.md describes."""
-    lines = lines_of("docs/codex.md", "codex plugin marketplace add")
-    follow(lines, clone_at(folder / "clone"), "codex", (str(client.binary),), client.env())
+    lines = code_block_of_page("docs/codex.md", "codex plugin marketplace add")
+    run_lines_in_clone(
+        lines, clone_repository(folder / "clone"), "codex", (str(client.binary),), client.env()
+    )
     return client
 
 

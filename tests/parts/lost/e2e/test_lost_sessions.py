@@ -14,7 +14,7 @@ from typing import Any
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, message_texts_of_request, without_module
+from tests.e2e.plugin import ENGINE, message_texts_of_request, remove_module
 from tests.e2e.test_fork import environ_of
 from tests.e2e.test_surface import choose_action, open_marked_list, open_page_of_session
 
@@ -154,7 +154,7 @@ def test_a_start_names_the_sessions_of_a_moved_folder(
     assert all(f"Its project was {old} and is {home.cwd} now" in one for one in said)
     move_project(home, "third")
     with Tui(client, home, api) as tui:
-        tui.start(plugin_dir=without_module(plugin), extra_env=ENGINE)
+        tui.start(plugin_dir=remove_module(plugin), extra_env=ENGINE)
         tui.wait_for("says: resume-hooks: This repository was")
         tui.wait_for(r"which[\s│]+has[\s│]+2[\s│]+sessions")
     assert not home.sessions()

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import child_of, children, message_texts_of_request
+from tests.e2e.plugin import children_of_session, message_texts_of_request, wait_for_child
 from tests.e2e.test_fork import resume_request
 from tests.e2e.test_inside import ASK_FIRST
 from tests.e2e.test_session_start import QUIET
@@ -37,7 +37,7 @@ def child_of_verb(home: ClientHome, name: str, of: Path) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (child,) = children(home, of)
+    (child,) = children_of_session(home, of)
     return child
 
 
@@ -88,7 +88,7 @@ def test_back_without_a_report_opens_the_child_of_a_fork(
     tui.submit("/back")
     tui.wait_for("Back to where the fork left")
     tui.wait_idle()
-    child = child_of(tui.home, fork)
+    child = wait_for_child(tui.home, fork)
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 2")
     said = message_texts_of_request(tui.api.main_requests()[-1])

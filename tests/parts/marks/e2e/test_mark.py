@@ -25,7 +25,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, message_texts_of_request
+from tests.e2e.plugin import ENGINE, LINEAGE, children_of_session, message_texts_of_request
 from tests.e2e.test_trim_corpus import ALL, SAMPLE
 from tests.needs import corpus, one_in
 
@@ -109,14 +109,14 @@ def test_a_mark_and_back_in_one_client(tui: Tui, plugin: Path, xserver: XServer)
     tui.submit(f">back {REPORT}")
     tui.wait_for("^.*back · the /resume line copied")
     tui.wait_idle()
-    (child,) = children(tui.home, parent)
+    (child,) = children_of_session(tui.home, parent)
     assert xserver.clipboard() == f"/resume {child.stem}"
     assert len(tui.api.requests) == asked
     assert parent.read_bytes().startswith(raw), "the client appends; nothing else may change"
     tui.key("Enter")
     tui.wait_for("already back")
     tui.wait_idle()
-    assert children(tui.home, parent) == [child]
+    assert children_of_session(tui.home, parent) == [child]
     tui.empty_box()
     tui.submit_paste(f"/resume {child.stem}")
     tui.wait_gone("already back")
@@ -155,7 +155,7 @@ def test_a_mark_during_a_turn_is_after_the_last_complete_step(tui: Tui, plugin: 
     tui.empty_box()
     tui.submit(f"/resume-hooks:back {REPORT}")
     tui.wait_for("Back to 20")
-    (child,) = children(tui.home, parent)
+    (child,) = children_of_session(tui.home, parent)
     assert "EXPLORED" not in child.read_text()
     assert "remember ALPHA" in child.read_text()
 
@@ -194,7 +194,7 @@ def test_mark_and_back_work_in_every_client(
     asked = len(api.main_requests())
     run(f">back {REPORT}", session_id, [])
     assert len(api.main_requests()) == asked
-    (child,) = children(home, parent)
+    (child,) = children_of_session(home, parent)
     run("now go on BETA", child.stem, ["fine"])
     after = api.main_requests()[-1]
     assert_went_back(before, after, "now go on BETA")
@@ -221,7 +221,7 @@ def test_back_to_a_mark_before_a_compaction(
     run("/compact", session_id, "<summary>SUMMED UP</summary>")
     assert "SUMMED UP" in (home.project_folder / f"{session_id}.jsonl").read_text()
     run(f"/resume-hooks:back {REPORT}", session_id, "")
-    (child,) = children(home, home.project_folder / f"{session_id}.jsonl")
+    (child,) = children_of_session(home, home.project_folder / f"{session_id}.jsonl")
     run("now go on BETA", child.stem, "fine")
     assert_went_back(before, api.main_requests()[-1], "now go on BETA")
     assert "SUMMED UP" not in message_texts_of_request(api.main_requests()[-1])

@@ -122,16 +122,16 @@ def without_home_paths(words: str, home: ClientHome) -> str:
 
 
 def test_a_shared_page_can_be_imported_on_another_machine(
-    client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
+    client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
     """The client there sends the same conversation."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
-    page = elsewhere.root / "talk.html"
+    page = other_machine.root / "talk.html"
     output_of_command(home, "share", root.stem, "--yes", "-o", str(page))
     before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
     shutil.rmtree(home.config / "projects")
-    made = json.loads(output_of_command(elsewhere, "import", str(page), "--json"))["data"]
-    request = resume_request(client, elsewhere, api, made["session_id"])
+    made = json.loads(output_of_command(other_machine, "import", str(page), "--json"))["data"]
+    request = resume_request(client, other_machine, api, made["session_id"])
     assert message_texts_of_request(request).count(INTRODUCTION) == 1
     assert str(home.root) not in json.dumps(request)
     assert [without_home_paths(words, home) for _, words in request_blocks(request)] == [

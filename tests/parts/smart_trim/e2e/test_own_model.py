@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness.asked import Request, last_user_text
+from tests.e2e.harness.api_requests import Request, last_user_text
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, SOURCE, child_of, children, message_texts_of_request
+from tests.e2e.plugin import (
+    ENGINE,
+    SOURCE,
+    children_of_session,
+    message_texts_of_request,
+    wait_for_child,
+)
 from tests.e2e.test_context_rollover import is_headless
 from tests.e2e.test_forked_rollover import CALL, WARM, asked_behind, saying
 from tests.e2e.test_trim_trigger import outputs
@@ -57,7 +63,7 @@ def has_requests(tui: Tui, count: int) -> bool:
 
 @pytest.mark.parametrize("size", one_in(2, [(80, 24), None]))
 def test_the_models_choice_is_trimmed(
-    modern: Tui, plugin: Path, size: tuple[int, int] | None
+    modern_tui: Tui, plugin: Path, size: tuple[int, int] | None
 ) -> None:
     """The request has the last request, its answer with the cache mark, and our prompt.
 
@@ -65,50 +71,50 @@ def test_the_models_choice_is_trimmed(
     preview by rules.
     """
     if size:
-        modern.columns, modern.rows = size
-    parent = open_session(modern, plugin)
-    run_turn(modern)
-    (last,) = modern.api.main_requests()
+        modern_tui.columns, modern_tui.rows = size
+    parent = open_session(modern_tui, plugin)
+    run_turn(modern_tui)
+    (last,) = modern_tui.api.main_requests()
     before = parent.read_bytes()
-    modern.api.script = choose_odd_numbers
-    modern.submit("/trim")
+    modern_tui.api.script = choose_odd_numbers
+    modern_tui.submit("/trim")
     for number, words in enumerate(("keep the ALPHAS", WISH), 1):
-        modern.wait_for("1. Open the trimmed copy")
-        modern.wait_idle(2)
+        modern_tui.wait_for("1. Open the trimmed copy")
+        modern_tui.wait_idle(2)
         for _ in range(4 - number):  # to the line behind the labels
-            modern.key("Down")
-        modern.type(f"--smart {words}")
-        modern.wait_for(f"--smart {words}")
-        modern.key("Enter")
-        assert has_requests(modern, 1 + number)
-        modern.wait_gone(words)
-        first, *_, again = modern.api.main_requests()
+            modern_tui.key("Down")
+        modern_tui.type(f"--smart {words}")
+        modern_tui.wait_for(f"--smart {words}")
+        modern_tui.key("Enter")
+        assert has_requests(modern_tui, 1 + number)
+        modern_tui.wait_gone(words)
+        first, *_, again = modern_tui.api.main_requests()
         assert first == last
         asked = asked_behind(last, again)
         assert json.dumps(asked).count(words) == 1
         assert "cache_control" not in json.dumps(asked)
-    modern.wait_for("1. Open the trimmed copy")
-    modern.wait_idle(2)
+    modern_tui.wait_for("1. Open the trimmed copy")
+    modern_tui.wait_idle(2)
     for words in (
         "saves about",
         "chosen by claude-",
         "piece [0-9]+ · ",
         "it took 41,000 tokens read from the cache",
     ):
-        assert re.search(words, modern.text())
-    assert "Trim here" not in modern.text()
-    assert children(modern.home, parent) == []
-    modern.key("1")
-    modern.wait_gone("1. Open the trimmed copy")
-    modern.wait_idle()
-    child = child_of(modern.home, parent)
-    modern.wait_idle(1)
+        assert re.search(words, modern_tui.text())
+    assert "Trim here" not in modern_tui.text()
+    assert children_of_session(modern_tui.home, parent) == []
+    modern_tui.key("1")
+    modern_tui.wait_gone("1. Open the trimmed copy")
+    modern_tui.wait_idle()
+    child = wait_for_child(modern_tui.home, parent)
+    modern_tui.wait_idle(1)
     assert parent.read_bytes().startswith(before), "the client appends; nothing else may change"
-    modern.api.script = ()
-    modern.api.clear()
-    modern.submit("now go on GAMMA")
-    assert has_requests(modern, 1)
-    said = message_texts_of_request(modern.api.main_requests()[-1])
+    modern_tui.api.script = ()
+    modern_tui.api.clear()
+    modern_tui.submit("now go on GAMMA")
+    assert has_requests(modern_tui, 1)
+    said = message_texts_of_request(modern_tui.api.main_requests()[-1])
     old, new = outputs(parent), outputs(child)
     gone = {call for call in old if '"piece ' in new[call]}
     assert len(gone) > 3
@@ -151,5 +157,5 @@ def test_without_an_answer_no_child_is_made(tui: Tui, plugin: Path) -> None:
     tui.submit("/trim yes")
     tui.wait_for("nothing to confirm")
     assert not any(map(is_headless, tui.api.main_requests()))
-    assert children(tui.home, parent) == []
+    assert children_of_session(tui.home, parent) == []
     assert not (tui.home.cwd / "ran").exists()

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness.asked import Request, last_user_text
+from tests.e2e.harness.api_requests import Request, last_user_text
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import children, message_texts_of_request
+from tests.e2e.plugin import children_of_session, message_texts_of_request
 from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import REPO, corpus
 from tests.parts.smart_trim.models import SHOWN
@@ -85,7 +85,7 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     asked = api.main_requests()
     assert {tool["name"] for request in asked for tool in request["tools"]} == {"StructuredOutput"}
     assert WISH in message_texts_of_request(asked[0])
-    (child,) = children(home, parent)
+    (child,) = children_of_session(home, parent)
     assert child.stem == data["session_id"] != parent.stem
     assert parent.read_bytes() == before
     assert [path for path in home.config.glob("projects/*/*") if path not in {parent, child}] == []

@@ -25,7 +25,7 @@ def _block_text(block: dict[str, Any]) -> str:
     return str(block.get("text", ""))
 
 
-def conversation(request: Request) -> list[tuple[str, str]]:
+def conversation_of_request(request: Request) -> list[tuple[str, str]]:
     """Return (role, text) of each user and model message; client 2.1.329 puts `system` messages among them."""
     messages = [
         message for message in request.get("messages", []) if message.get("role") != "system"
@@ -35,10 +35,12 @@ def conversation(request: Request) -> list[tuple[str, str]]:
 
 def last_user_text(request: Request) -> str:
     """Return the text of the last user message, or "" if there is none."""
-    return next((text for role, text in reversed(conversation(request)) if role == "user"), "")
+    return next(
+        (text for role, text in reversed(conversation_of_request(request)) if role == "user"), ""
+    )
 
 
-def is_main(request: Request) -> bool:
+def is_turn_request(request: Request) -> bool:
     """Check whether a request is a turn of the conversation.
 
     Seen on 2.1.112: the client asks for titles and topics without tools, a turn always has them
