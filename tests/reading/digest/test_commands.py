@@ -85,6 +85,16 @@ def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> Non
     assert texts(digest, "errors") == ["`make x` exit 2: cc: fatal error: no y"]
 
 
+def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome) -> None:
+    """The other part may still fail."""
+    talk = Talk().prompt("go").fails("cargo clippy -q && cargo test argv", "error: dead code")
+    row = "`cargo clippy -q && cargo test argv` exit 1: error: dead code"
+    assert notes(talk.digest(config_home), "errors") == {row: ""}
+    talk.runs("cargo fmt && cargo test argv", "test result: ok. 3 passed; 0 failed")
+    passed_note = f"of it `cargo test argv` passed later, :{talk.at}"
+    assert notes(talk.digest(config_home), "errors") == {row: passed_note}
+
+
 def test_a_check_that_passed_before_edits_says_so(config_home: ConfigHome) -> None:
     """A later file counts once; documents, temporary files and the client's own do not count."""
     talk = Talk().prompt("go").runs("pytest -q").runs("npm start").edits(f"{CWD}/README.md")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -41,6 +42,8 @@ MAX_ERROR_TURNS = 3  # the number of prompts for which an error may still be rel
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # the maximum number of characters in a tool's error that are read
 MAX_TOOL_ERROR_CHARACTERS = 1_000
+# the maximum number of characters in the parts of a failed chain that passed later
+MAX_PASSED_PART_CHARACTERS = 80
 MAX_ERROR_ROWS = 3  # the maximum number of lines in a failed command's output that are quoted
 MAX_ERROR_CHARACTERS = 320  # the maximum number of characters in these lines
 _ERROR_WORD = compile_lazily(
@@ -202,10 +205,14 @@ def list_open_errors(
         if moves_to_temporary_folder(command):
             continue  # neither is a trial outside the project
         if not _is_resolved(command, good_commands):
+            notes = [
+                _describe_passed_parts(command, good_commands),
+                _describe_edits_since(command, edited_files),
+            ]
             yield make_entry(
                 f"{_quote_failed_command(command)} {failure}",
                 command.run.place,
-                _describe_edits_since(command, edited_files),
+                ", ".join(filter(None, notes)),
             )
     for tool, error in facts.tool_errors.items():
         if error.place.order > first_order:
@@ -213,6 +220,20 @@ def list_open_errors(
                 f"{tool}: {cut_line(redact_and_collect(error.text[:MAX_TOOL_ERROR_CHARACTERS]), MAX_LINE_CHARACTERS)}",
                 error.place,
             )
+
+
+def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCommand]) -> str:
+    """Return a note on the tests and linters of a failed chain that passed later, or ``""``."""
+    suspects = _list_suspects(failed)
+    for command in reversed(good_commands):
+        if command.run.place.order <= failed.run.place.order:
+            break
+        passed_parts = [part for part in command.parts if part in suspects]
+        if passed_parts:
+            text = " && ".join(shlex.join(part.words) for part in passed_parts)
+            shown_text = cut_line(redact_and_collect(text), MAX_PASSED_PART_CHARACTERS)
+            return f"of it `{shown_text}` passed later, :{command.run.result_place.number}"
+    return ""
 
 
 def _key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
