@@ -669,6 +669,29 @@ def test_a_failed_run_that_passed_later_is_brief(config_home: ConfigHome) -> Non
     assert len(text) < 900
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "is_other"),
+    [
+        (["Switched to branch 'side'"], "Switched to branch 'main'", False),
+        (["Switched to branch 'side'"], "Switched to a new branch 'main'", True),
+        (["Switched to branch 'main'", "Switched to branch 'side'"], "Switched to branch 'main'", True),
+        ([], "Switched to branch 'main'", True),
+        (["On branch main", "Switched to branch 'a'"], "Switched to branch 'main'", False),
+        (["On branch b", "Switched to branch 'a'"], "Switched to branch 'main'", True),
+    ],
+)  # fmt: skip
+def test_a_call_on_the_last_branch_is_not_marked_as_of_another(
+    config_home: ConfigHome, first: list[str], last: str, *, is_other: bool
+) -> None:
+    """Git reports a switch only if the branch changed."""
+    talk = Talk().prompt("go").runs("git log -3", "x y")
+    for output in first:
+        talk.runs("git status" if output.startswith("On") else "git checkout x", output)
+    talk.runs("git checkout y", last)
+    text = next(text for text in _latest_texts(talk, config_home) if "git log" in text)
+    assert ("another branch" in text) is is_other
+
+
 def test_a_call_whose_result_is_old_says_so(config_home: ConfigHome) -> None:
     """A failed check that passed later, and checks and queries of git before edits and commits."""
     talk = (

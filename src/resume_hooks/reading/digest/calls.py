@@ -302,7 +302,7 @@ class _LaterCalls:
             str, None
         ] = {}  # the files that calls changed, without temporary ones
         self._is_committed = False
-        self._has_switched = False
+        self._branches = _BranchesBackwards()
         self._has_plan = False
         self._search_count = 0
         self._check_count = 0
@@ -321,7 +321,7 @@ class _LaterCalls:
         age_note = self._find_age_note(key, inputs, answer)
         if tool == "Bash" and not answer.is_error:
             self._register_changes(get_string(inputs, "command"), number)
-            self._has_switched = self._has_switched or _SWITCH.search(answer.text) is not None
+            self._branches.add_switch(answer.text)
         has_passed = not answer.is_error and (
             _is_diff(block) or _FAILURE_WORD.search(answer.text) is None
         )
@@ -426,7 +426,9 @@ class _LaterCalls:
         is_failed_commit = answer.is_error and "commit" in git_verbs
         if self._is_committed and (is_failed_commit or not git_verbs.isdisjoint(_COMMIT_QUERIES)):
             events.append("a commit")
-        if self._has_switched and not git_verbs.isdisjoint(_BRANCH_QUERIES):
+        if not answer.is_error:
+            self._branches.add_query(git_verbs, answer.text)
+        if self._branches.is_other and not git_verbs.isdisjoint(_BRANCH_QUERIES):
             events.append("another branch")
         return _format_age_note(events)
 
@@ -589,7 +591,52 @@ _COMMIT_QUERIES = _WORK_TREE_QUERIES | {"log"}
 _BRANCH_QUERIES = _COMMIT_QUERIES | {"branch", "rev-parse"}
 """Git subcommands whose output an edit, a commit or another branch makes outdated."""
 
-_SWITCH = compile_lazily(r"(?:\A|\n)Switched to (?:a new )?branch '")
+_SWITCH = compile_lazily(r"(?:\A|\n)Switched to (a new )?branch '([^'\n]+)'")
+_SHOWN_BRANCHES = {
+    "status": compile_lazily(r"(?:\A|\n)(?:On branch |## )(\S+?)(?=\.\.\.|\s|\Z)"),
+    "branch": compile_lazily(r"(?:\A|\n)\* (\S+)"),
+    "log": compile_lazily(r"\(HEAD -> ([^,)\s]+)"),
+    "show": compile_lazily(r"\(HEAD -> ([^,)\s]+)"),
+}
+"""The present branch in the output of a subcommand of git."""
+
+
+class _BranchesBackwards:
+    """The branch at each call, from the end of a session backwards."""
+
+    def __init__(self) -> None:
+        self._last_branch = ""  # the branch of the last switch
+        self._next_branch = ""  # the branch of the next switch after the call that is processed
+        self._branch_then = ""  # the branch at the call that is processed, or "" if it is unknown
+        self._created_branches: set[str] = set()  # the branches that later calls created
+
+    @property
+    def is_other(self) -> bool:
+        """Whether the last branch is certainly not that of the call that is processed.
+
+        Git reports no switch to the present branch.
+        """
+        if self._last_branch in self._created_branches:
+            return True
+        if self._branch_then:
+            return self._last_branch not in {"", self._branch_then}
+        return self._last_branch != "" and self._last_branch == self._next_branch
+
+    def add_query(self, git_verbs: frozenset[str], output: str) -> None:
+        """Add a call that may have shown its branch."""
+        for verb, pattern in _SHOWN_BRANCHES.items():
+            match = pattern.search(output) if verb in git_verbs else None
+            if match is not None:
+                self._branch_then = match[1]
+
+    def add_switch(self, output: str) -> None:
+        """Add a call that may have switched to a branch. The branch before it is unknown."""
+        for new_mark, branch in reversed(_SWITCH.findall(output)):
+            self._last_branch = self._last_branch or branch
+            self._next_branch = branch
+            self._branch_then = ""
+            if new_mark:
+                self._created_branches.add(branch)
 
 
 def _list_git_verbs(parts: Sequence[shell.SimpleCommand]) -> frozenset[str]:
