@@ -22,6 +22,17 @@ def test_changed_files_are_listed_latest_first(config_home: ConfigHome) -> None:
     assert lines(digest, "changed") == {"sub/c": 9, "a.py": 7, "sub/b.py": 5}
 
 
+def test_changed_settings_of_codex_in_a_project_are_listed(config_home: ConfigHome) -> None:
+    """The user keeps prompts, skills and settings there. Codex writes the other files."""
+    talk = Talk().prompt("go").edits(f"{CWD}/.codex/prompts/tasks.md")
+    talk.edits(f"{CWD}/.codex/config.toml").edits(f"{CWD}/.codex/models_cache.json")
+    talk.edits(f"{CWD}/.codex/sessions/2026/rollout-1.jsonl")
+    assert texts(talk.digest(config_home), "changed") == [
+        ".codex/config.toml",
+        ".codex/prompts/tasks.md",
+    ]
+
+
 @pytest.mark.parametrize(
     ("answer", "extra"),
     [

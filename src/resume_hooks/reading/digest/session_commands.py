@@ -701,7 +701,8 @@ def _find_complaint(run: ShellRun) -> str:
 
 
 TEMPORARY_PATH = compile_lazily(
-    r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad|\.codex(?!/worktrees/))/|"
+    r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad|"
+    r"\.codex(?!/(?:worktrees|prompts|skills|rules|agents|hooks)/|/(?:config\.toml|hooks\.json|AGENTS\.md)\Z))/|"
     r"\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
