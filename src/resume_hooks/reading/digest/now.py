@@ -157,9 +157,7 @@ def _list_session_branches(
     elif session_git.branch and session_git.branch != NO_BRANCH:
         yield from _list_last_branch(session_git)
     if facts.later_branch not in {"", NO_BRANCH, session_git.branch}:
-        yield make_entry(
-            f"another branch, seen after the work: {quote_name(facts.later_branch)}", ""
-        )
+        yield make_entry(f"branch {quote_name(facts.later_branch)}, seen only after the work", "")
 
 
 def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
