@@ -105,7 +105,7 @@ def test_every_reference_leads_to_its_record(real_session: RealSession) -> None:
 
 MARKS = re.compile(
     r"(?<!\S)\[\.\.\.\](?!\S)|"
-    r"\[\.\.\. [\d,]+ (?:characters|lines|rows)\b.*|\[pasted:|end of the paste\]|^\[\w{1,40}:\]$|"
+    r"\[\.\.\. [\d,]+ (?:characters|lines|rows|words)\b.*|\[pasted:|end of the paste\]|^\[\w{1,40}:\]$|"
     r"^\[in answer to: .*\]$|\[[A-Z][\w -]* removed\]"
 )
 """What a message has that nobody said: where something of it is left out, and where a paste begins and ends."""
