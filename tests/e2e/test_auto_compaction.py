@@ -14,8 +14,13 @@ from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Refusal, Request, Usage
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import message_texts_of_request
-from tests.e2e.test_in_place import assert_read_alike, assert_valid, go_on, request_contents
-from tests.e2e.test_inside import AS_ALWAYS, begin, engine
+from tests.e2e.test_in_place import (
+    assert_clients_resume_alike,
+    assert_request_is_valid,
+    request_contents,
+    send_next_prompt,
+)
+from tests.e2e.test_inside import AS_ALWAYS, engine_environment, open_real_session
 from tests.needs import one_in
 
 FULL, LOW = Usage(input_tokens=100_000), Usage(input_tokens=60_000)
@@ -44,7 +49,7 @@ def summary_requests(tui: Tui) -> list[Request]:
     ]
 
 
-class Filling:
+class FillingModel:
     """The replies to one prompt: at first a call that fills the context, or a refusal, or the end of the turn."""
 
     def __init__(self, tui: Tui, when: str) -> None:
@@ -77,8 +82,8 @@ def test_the_turn_continues_without_a_summary(
     """The prompt stays, facts precede it, and every client reads the running client's context."""
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000 if when == "before a turn" else 130_000})
-    begin(tui, plugin, {"RESUME_HOOKS_COMPACTION": chosen})
-    tui.api.script = Filling(tui, when)
+    open_real_session(tui, plugin, {"RESUME_HOOKS_COMPACTION": chosen})
+    tui.api.script = FillingModel(tui, when)
     tui.submit(f"{when} ALPHA")
     tui.wait_for("Mock reply [0-9]+")
     tui.wait_idle()
@@ -87,7 +92,7 @@ def test_the_turn_continues_without_a_summary(
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(parent))), tui.home.where)
     assert decided.sizes.tokens_after > decided.sizes.tokens_before
     request = tui.api.main_requests()[-1]
-    assert_valid(request)
+    assert_request_is_valid(request)
     assert message_texts_of_request(request).count(FACTS) == 1
     assert f"{when} ALPHA" in message_texts_of_request(request)
     assert ("a line of notes" in message_texts_of_request(request)) == (
@@ -101,7 +106,7 @@ def test_the_turn_continues_without_a_summary(
         assert "talk, oldest first" in message_texts_of_request(request)
     tui.api.script = ()
     tui.api.usage = LOW
-    assert_read_alike(tui.home, tui.api, parent, before, go_on(tui))
+    assert_clients_resume_alike(tui.home, tui.api, parent, before, send_next_prompt(tui))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +121,11 @@ def test_the_client_compacts_if_the_engine_fails(
     """
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000})
-    begin(tui, plugin, engine(tmp_path, PICKY + broken) | {"RESUME_HOOKS_COMPACTION": "trim"})
+    open_real_session(
+        tui,
+        plugin,
+        engine_environment(tmp_path, PICKY + broken) | {"RESUME_HOOKS_COMPACTION": "trim"},
+    )
     tui.submit("/trim here")
     tui.wait_for("Not compacted · .*(ill|timed out|timeout|15)")
     assert b'"compact_boundary"' not in parent.read_bytes()[len(before) :]
@@ -149,7 +158,7 @@ def test_the_alternatives_appear_once(
 
     The engine, asked at the start already, answers after that turn.
     """
-    begin(tui, plugin, engine(tmp_path, LATE) | env)
+    open_real_session(tui, plugin, engine_environment(tmp_path, LATE) | env)
     tui.api.usage = used
     tui.submit("hello")
     tui.wait_for("Mock reply 1")

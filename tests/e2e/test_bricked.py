@@ -16,8 +16,8 @@ from tests.e2e.plugin import (
     message_texts_of_request,
     wait_for_child,
 )
-from tests.e2e.test_inside import ASK_FIRST, QUIET, engine
-from tests.e2e.test_trim_corpus import blocks
+from tests.e2e.test_inside import ASK_FIRST, QUIET, engine_environment
+from tests.e2e.test_trim_corpus import block_values
 from tests.maintenance.fsck.cases import BYTES, CASES
 from tests.maintenance.fsck.test_in_client import request_outline
 from tests.needs import corpus, one_in
@@ -141,8 +141,8 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
     tui.wait_for("Mock reply")
     (request,) = tui.api.main_requests()[asked:]
     assert broken_rule(request) == ""
-    assert blocks(request, "tool_use", "id") == blocks(first, "tool_use", "id")
-    assert blocks(request, "tool_result", "tool_use_id") == blocks(
+    assert block_values(request, "tool_use", "id") == block_values(first, "tool_use", "id")
+    assert block_values(request, "tool_result", "tool_use_id") == block_values(
         first, "tool_result", "tool_use_id"
     )
 
@@ -194,7 +194,11 @@ def test_a_failing_engine_leaves_the_session_unchanged(
 ) -> None:
     """The user requested nothing, so there is no message."""
     open_refused_session(
-        tui, plugin, UNSIGNED, UNCHANGED, engine(tmp_path, "sys.exit('the engine is ill')")
+        tui,
+        plugin,
+        UNSIGNED,
+        UNCHANGED,
+        engine_environment(tmp_path, "sys.exit('the engine is ill')"),
     )
     check_no_question_appears(tui)
     assert "the engine is ill" not in tui.text()

@@ -54,14 +54,16 @@ def request_blocks(request: dict[str, Any]) -> list[tuple[str, str]]:
         (m["role"], json.dumps(block))
         for m in request["messages"]
         if m["role"] != "system"
-        for block in _own(m)
+        for block in _comparable_blocks(m)
     ]
 
 
-def _own(message: dict[str, Any]) -> Iterator[Any]:
+def _comparable_blocks(message: dict[str, Any]) -> Iterator[Any]:
     content = message["content"]
     for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        bare = _bare({key: value for key, value in block.items() if key != "cache_control"})
+        bare = _without_reminders(
+            {key: value for key, value in block.items() if key != "cache_control"}
+        )
         thought = bare["type"] in {"thinking", "redacted_thinking"}
         if (
             not thought
@@ -71,13 +73,17 @@ def _own(message: dict[str, Any]) -> Iterator[Any]:
             yield bare
 
 
-def _bare(value: Any) -> Any:
+def _without_reminders(value: Any) -> Any:
     if isinstance(value, str):
         return _REMINDER.sub("", value).strip()
     if isinstance(value, dict):
-        return {key: _bare(inner) for key, inner in value.items()}
+        return {key: _without_reminders(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [bare for inner in value if (bare := _bare(inner)) != {"type": "text", "text": ""}]
+        return [
+            bare
+            for inner in value
+            if (bare := _without_reminders(inner)) != {"type": "text", "text": ""}
+        ]
     return value
 
 
@@ -87,17 +93,19 @@ def pack_sessions(sessions: list[Path], home: ClientHome) -> bytes:
     return b"".join(export_bundle(files, home.where, BundleRedactor(Redactor())))
 
 
-def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[ImportedSession]:
+def import_bundle(
+    bundle: bytes, other_machine: ClientHome, *, whole: bool
+) -> list[ImportedSession]:
     """Import a bundle on the other machine."""
-    path = elsewhere.root / "x.bundle.json"
+    path = other_machine.root / "x.bundle.json"
     path.write_bytes(bundle)
-    folder = os.path.realpath(elsewhere.cwd)
-    with unpack_bundle(str(path), elsewhere.where) as sessions:
+    folder = os.path.realpath(other_machine.cwd)
+    with unpack_bundle(str(path), other_machine.where) as sessions:
         return import_sessions(
             sessions,
             str(path),
             ImportSpec(folder, whole),
-            Caller(elsewhere.where),
+            Caller(other_machine.where),
         )
 
 
@@ -111,7 +119,7 @@ def test_a_bundle_continues_on_another_machine(
     bundle = pack_sessions([root, Path(child.file)], home)
     before = request_blocks(resume_request(client, home, api, child.session_id))
     shutil.rmtree(home.config / "projects")
-    found = brought(bundle, other_machine, whole=True)
+    found = import_bundle(bundle, other_machine, whole=True)
     assert [came.session_id for came in found] == [root.stem, child.session_id]
     request = resume_request(client, other_machine, api, child.session_id)
     assert request_blocks(request) == before
@@ -129,7 +137,7 @@ def test_an_imported_conversation_is_sent_with_a_remark(
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
     bundle = pack_sessions([root], home)
     before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
-    (came,) = brought(bundle, other_machine, whole=False)
+    (came,) = import_bundle(bundle, other_machine, whole=False)
     request = resume_request(every_client, other_machine, api, came.session_id)
     assert message_texts_of_request(request).count(INTRODUCTION) == 1
     assert request_blocks(request) == before
@@ -140,7 +148,7 @@ def test_the_client_lists_an_imported_session(
 ) -> None:
     """The user can continue it from the client's own list in the new folder."""
     root = home.install_session(corpus() / SAMPLE[1], str(uuid.uuid4()), set_cwd=True)
-    (came,) = brought(pack_sessions([root], home), other_machine, whole=True)
+    (came,) = import_bundle(pack_sessions([root], home), other_machine, whole=True)
     with Tui(client, other_machine, api) as tui:
         tui.start(["--resume", came.session_id], ready=False)
         tui.wait_idle()

@@ -31,7 +31,7 @@ READY = f"^─{{20,}}.*\n{PROMPT_SIGN}"
 
 
 @pytest.fixture
-def project(home: ClientHome, client: ClientVersion) -> Path:
+def project_with_sessions(home: ClientHome, client: ClientVersion) -> Path:
     """Write a project with two sessions, and a folder with the client as ``claude``."""
     for number, title in ((1, "Fix the parser"), (2, "Write the docs")):
         rows = [
@@ -47,7 +47,7 @@ def project(home: ClientHome, client: ClientVersion) -> Path:
     return home.cwd
 
 
-def screen_of(
+def start_screen(
     home: ClientHome, api: MockApi, *words: str, cwd: Path | None = None, **size: int
 ) -> Screen:
     """Return a terminal on which ``resume-hooks`` runs with these words, in the home of the client."""
@@ -56,20 +56,20 @@ def screen_of(
     return Screen(words, folder=cwd or home.cwd, environ=environ, notes=home.root / "notes", **size)
 
 
-def last_request(api: MockApi) -> list[tuple[str, str]]:
+def last_request_conversation(api: MockApi) -> list[tuple[str, str]]:
     """Return the client's request of the last turn."""
     return conversation_of_request(api.main_requests()[-1])
 
 
 @pytest.mark.parametrize("size", one_in(2, [(60, 16), (120, 50)]))
 def test_the_client_continues_the_chosen_session(
-    home: ClientHome, api: MockApi, project: Path, size: tuple[int, int]
+    home: ClientHome, api: MockApi, project_with_sessions: Path, size: tuple[int, int]
 ) -> None:
     """From another folder, among all projects: the client starts in the session's own folder and sends its messages."""
     elsewhere = home.root / "elsewhere"
     elsewhere.mkdir()
     columns, rows = size
-    with screen_of(
+    with start_screen(
         home, api, "resume", "--all", cwd=elsewhere, columns=columns, rows=rows
     ) as screen:
         screen.wait_for("^> Fix the parser")
@@ -83,23 +83,25 @@ def test_the_client_continues_the_chosen_session(
         screen.type("and now")
         screen.wait_for("and now")
         screen.key("Enter")
-        api_has_turn(api, screen)
-    messages = last_request(api)
+        wait_for_sent_turn(api, screen)
+    messages = last_request_conversation(api)
     assert [text for _, text in messages[:4]] == ["prompt 0", "answer 1", "prompt 2", "answer 3"]
     assert "and now" in messages[-1][1]
     assert [path.stem for path in home.sessions()][-1] == session_id(2)
 
 
-def test_the_client_continues_in_a_fork(home: ClientHome, api: MockApi, project: Path) -> None:
+def test_the_client_continues_in_a_fork(
+    home: ClientHome, api: MockApi, project_with_sessions: Path
+) -> None:
     """The forked session does not change."""
     before = {path: path.read_bytes() for path in home.sessions()}
-    with screen_of(home, api, "resume", "Fix the parser", "--fork") as screen:
+    with start_screen(home, api, "resume", "Fix the parser", "--fork") as screen:
         screen.wait_for(READY, 60)
         screen.type("and now")
         screen.wait_for("and now")
         screen.key("Enter")
-        api_has_turn(api, screen)
-    assert [text for _, text in last_request(api)[:4]] == [
+        wait_for_sent_turn(api, screen)
+    assert [text for _, text in last_request_conversation(api)[:4]] == [
         "prompt 0",
         "answer 1",
         "prompt 2",
@@ -109,7 +111,9 @@ def test_the_client_continues_in_a_fork(home: ClientHome, api: MockApi, project:
     assert len(home.sessions()) == 3
 
 
-def test_the_chooser_undoes_a_compaction(home: ClientHome, api: MockApi, project: Path) -> None:
+def test_the_chooser_undoes_a_compaction(
+    home: ClientHome, api: MockApi, project_with_sessions: Path
+) -> None:
     """The client continues with the messages before it.
 
     Without a compaction, Ctrl+B reports that and does nothing.
@@ -124,7 +128,7 @@ def test_the_chooser_undoes_a_compaction(home: ClientHome, api: MockApi, project
     ]
     path = home.install_session(session_bytes(rows), own, set_cwd=True)
     before = path.read_bytes()
-    with screen_of(home, api, "resume") as screen:
+    with start_screen(home, api, "resume") as screen:
         screen.wait_for("^> Mend the pool")
         screen.type("parser")
         screen.wait_for("^> Fix the parser")
@@ -144,19 +148,19 @@ def test_the_chooser_undoes_a_compaction(home: ClientHome, api: MockApi, project
         screen.type("and now")
         screen.wait_for("and now")
         screen.key("Enter")
-        api_has_turn(api, screen)
-    assert [text for _, text in last_request(api)[:4]] == [
+        wait_for_sent_turn(api, screen)
+    assert [text for _, text in last_request_conversation(api)[:4]] == [
         "prompt 0",
         "answer 1",
         "prompt 2",
         "answer 3",
     ]
-    assert not {"SUMMED UP", "AFTER"} & {text for _, text in last_request(api)}
+    assert not {"SUMMED UP", "AFTER"} & {text for _, text in last_request_conversation(api)}
     assert (path.read_bytes(), len(home.sessions())) == (before, 4)
 
 
 def test_a_session_of_a_missing_folder_is_rehomed(
-    home: ClientHome, api: MockApi, project: Path
+    home: ClientHome, api: MockApi, project_with_sessions: Path
 ) -> None:
     """The conversation continues in the current folder."""
     gone = home.root / "gone"
@@ -166,21 +170,21 @@ def test_a_session_of_a_missing_folder_is_rehomed(
     )
     folder.mkdir(parents=True)
     (folder / f"{session_id(9)}.jsonl").write_bytes(session_bytes(rows))
-    with screen_of(home, api, "continue", session_id(9)) as screen:
+    with start_screen(home, api, "continue", session_id(9)) as screen:
         screen.wait_for("is gone")
         screen.key("Enter")
         screen.wait_for(READY, 60)
         screen.type("and now")
         screen.wait_for("and now")
         screen.key("Enter")
-        api_has_turn(api, screen)
-    texts = [text for _, text in last_request(api)]
+        wait_for_sent_turn(api, screen)
+    texts = [text for _, text in last_request_conversation(api)]
     assert "prompt 0" in texts[0]
     assert f"Its project was {gone}" in texts[0]
     assert texts[1:4] == ["answer 1", "prompt 2", "answer 3"]
 
 
-def api_has_turn(api: MockApi, screen: Screen) -> None:
+def wait_for_sent_turn(api: MockApi, screen: Screen) -> None:
     """Wait until the client has sent a turn that ends in the typed text."""
     deadline = time.monotonic() + 40
     while time.monotonic() < deadline:

@@ -19,9 +19,15 @@ from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import message_texts_of_request
 from tests.e2e.test_auto_compaction import FULL, PICKY, summary_requests
-from tests.e2e.test_in_place import assert_read_alike, assert_valid, bare, go_on, request_contents
-from tests.e2e.test_inside import ASK_FIRST, QUIET, begin, engine
-from tests.e2e.test_trim_trigger import outputs
+from tests.e2e.test_in_place import (
+    assert_clients_resume_alike,
+    assert_request_is_valid,
+    remove_reminders,
+    request_contents,
+    send_next_prompt,
+)
+from tests.e2e.test_inside import ASK_FIRST, QUIET, engine_environment, open_real_session
+from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import one_in
 
 TOLD = r"@60k: \d+k tokens, now about \d+k; back: /untrim$"
@@ -30,7 +36,7 @@ TRIM = {"RESUME_HOOKS_COMPACTION": "trim@60k"}
 
 
 @pytest.fixture
-def small(home: ClientHome, api: MockApi) -> Iterator[Tui]:
+def small_window_tui(home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """Return the newest client on a terminal of 80 x 24."""
     with Tui(find_client(NEWEST), home, api, columns=80, rows=24) as terminal:
         yield terminal
@@ -71,24 +77,24 @@ def check_references_print_outputs(
             60,
         )
         told = json.loads(done.stdout)["data"]["text"]
-        assert bare(outputs_of.get(reference, "")) in told, reference
+        assert remove_reminders(outputs_of.get(reference, "")) in told, reference
     return len(outputs_of)
 
 
 @pytest.mark.parametrize("chosen", one_in(2, ["trim", "handoff"]))
 def test_the_session_is_made_smaller_after_the_turn(
-    small: Tui, plugin: Path, parent: Path, fork_server: ForkServer, chosen: str
+    small_window_tui: Tui, plugin: Path, parent: Path, fork_server: ForkServer, chosen: str
 ) -> None:
     """One line reports it; no request is sent for it, and every client resumes the running client's context."""
-    before, originals = parent.read_bytes(), outputs(parent)
-    begin(small, plugin, {"RESUME_HOOKS_COMPACTION": f"{chosen}@60k"})
-    small.api.usage = CACHED
-    small.submit("hello ALPHA")
-    small.wait_for(chosen + TOLD)
-    small.wait_idle()
-    assert len(small.api.main_requests()) == 1
-    assert summary_requests(small) == []
-    live = go_on(small)
+    before, originals = parent.read_bytes(), outputs_by_call(parent)
+    open_real_session(small_window_tui, plugin, {"RESUME_HOOKS_COMPACTION": f"{chosen}@60k"})
+    small_window_tui.api.usage = CACHED
+    small_window_tui.submit("hello ALPHA")
+    small_window_tui.wait_for(chosen + TOLD)
+    small_window_tui.wait_idle()
+    assert len(small_window_tui.api.main_requests()) == 1
+    assert summary_requests(small_window_tui) == []
+    live = send_next_prompt(small_window_tui)
     assert (
         message_texts_of_request(live).count(
             "Facts about this session from before it was compacted:"
@@ -96,13 +102,13 @@ def test_the_session_is_made_smaller_after_the_turn(
         == 1
     )
     assert "hello ALPHA" in message_texts_of_request(live)
-    assert_read_alike(small.home, small.api, parent, before, live)
+    assert_clients_resume_alike(small_window_tui.home, small_window_tui.api, parent, before, live)
     assert bool(
-        check_references_print_outputs(small.home, fork_server, parent, live, originals)
+        check_references_print_outputs(small_window_tui.home, fork_server, parent, live, originals)
     ) == (chosen == "trim")
 
 
-class Growing:
+class GrowingModel:
     """Turns of one call each; the API counts the usage of the content that it received."""
 
     def __init__(self, api: MockApi) -> None:
@@ -127,7 +133,7 @@ def test_sixty_turns_above_the_threshold_compact_rarely(
 
     Outputs can be read back whole.
     """
-    tui.api.script = Growing(tui.api)
+    tui.api.script = GrowingModel(tui.api)
     tui.start(
         (*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET | TRIM
     )
@@ -143,7 +149,7 @@ def test_sixty_turns_above_the_threshold_compact_rarely(
     requests = tui.api.main_requests()
     assert len(requests) == 120
     for request in requests:
-        assert_valid(request)
+        assert_request_is_valid(request)
     rows = (row for request in reversed(requests) for row in request_contents(request))
     originals = {call: text for kind, call, text in rows if kind == "result"}
     assert len(originals) == 60
@@ -154,7 +160,7 @@ def test_sixty_turns_above_the_threshold_compact_rarely(
 
 def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, parent: Path) -> None:
     """A hanging or refused turn is not disturbed either: the compaction follows the next turn with an empty box."""
-    begin(tui, plugin, TRIM)
+    open_real_session(tui, plugin, TRIM)
     tui.api.usage = FULL
     tui.api.script = [[3, "One."], Refusal(403, "not today"), [60, "Three."], "Four."]
     tui.submit("first")
@@ -186,7 +192,7 @@ def test_a_failure_leaves_the_session_unchanged(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
 ) -> None:
     """It is reported once, no model is asked, and the next prompts are answered."""
-    begin(tui, plugin, engine(tmp_path, PICKY + broken) | TRIM)
+    open_real_session(tui, plugin, engine_environment(tmp_path, PICKY + broken) | TRIM)
     tui.api.usage = FULL
     tui.submit("first")
     tui.wait_for("Not compacted · .*(ill|timed out|timeout|15)")

@@ -67,7 +67,7 @@ def test_five_children_resume_in_the_newest_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """They are an image of an old client, a compaction, damage, a call without an answer, and the largest session."""
-    check_child_resumes(_there(name), client, home, api)
+    check_child_resumes(_corpus_path(name), client, home, api)
 
 
 @pytest.mark.whole_corpus
@@ -76,10 +76,10 @@ def test_every_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """This covers the whole corpus."""
-    check_child_resumes(_there(name), every_client, home, api)
+    check_child_resumes(_corpus_path(name), every_client, home, api)
 
 
-def _there(name: str) -> Path:
+def _corpus_path(name: str) -> Path:
     from tests.needs import corpus
 
     return corpus() / name

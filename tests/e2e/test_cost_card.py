@@ -25,7 +25,7 @@ OF_200K = ("--model", "claude-haiku-4-5")
 SAID = "90 % of the context is used; a handoff fits best: /resume-hooks:handoff"
 
 
-def turns(tui: Tui, *numbers: int) -> int:
+def send_numbered_prompts(tui: Tui, *numbers: int) -> int:
     """Send a prompt for each number. Return how often the notice is on the screen afterwards."""
     for number in numbers:
         tui.submit(f"prompt number {number}")
@@ -49,14 +49,16 @@ def test_the_notice_of_a_full_context_appears_once(
     api.usage = ABOVE
     with Tui(every_client, home, api) as tui:
         tui.start(plugin_dir=plugin, extra_env=ENGINE, resume=SESSION)
-        turns(tui, 1)  # its own answer is mostly not in the file yet when the hook starts
+        send_numbered_prompts(
+            tui, 1
+        )  # its own answer is mostly not in the file yet when the hook starts
         assert tui.text().count("Stop says") == tui.text().count(SAID)
-        assert turns(tui, 2) == 1
-        assert turns(tui, 3) == 1
+        assert send_numbered_prompts(tui, 2) == 1
+        assert send_numbered_prompts(tui, 3) == 1
     if every_client.version in RECENT:
         with Tui(every_client, home, api) as tui:
             tui.start(plugin_dir=plugin, extra_env=ENGINE, resume=SESSION)
-            assert turns(tui, 4) == 1
+            assert send_numbered_prompts(tui, 4) == 1
     assert SAID not in json.dumps(api.requests)
 
 

@@ -11,9 +11,9 @@ from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.installed import code_block_of_page, run_lines_in_clone
 from tests.e2e.plugin import ENGINE, children_of_session, wait_for_child
-from tests.e2e.test_inside import begin
-from tests.e2e.test_plugin import claude
-from tests.e2e.test_skills import bash, denials, results
+from tests.e2e.test_inside import open_real_session
+from tests.e2e.test_plugin import run_client_command
+from tests.e2e.test_skills import bash_call, denied_calls, tool_results
 from tests.e2e.test_surface import open_marked_list
 from tests.test_release import MOST_BYTES, MOST_FILES, files_below
 from tools import release
@@ -30,7 +30,7 @@ def test_the_edition_installs_by_the_line_of_its_readme(
     client: ClientVersion, home: ClientHome, api: MockApi, edition: Path
 ) -> None:
     """It is valid by the directory's rules, the client's copy is small, and a trigger is a plain prompt."""
-    assert "Validation passed" in claude(
+    assert "Validation passed" in run_client_command(
         client, home, api, "plugin", "validate", "--strict", "--profile", "directory", str(edition)
     )
     line = code_block_of_page("tools/edition.md", "claude plugin install")
@@ -50,7 +50,7 @@ def test_the_commands_of_the_edition_answer(tui: Tui, edition: Path, parent: Pat
     A search by the model needs the user's permission; then the model reads the answer. Without
     a screen it is refused.
     """
-    begin(tui, edition)
+    open_real_session(tui, edition)
     tui.submit("/trim")
     tui.wait_for("2. Trim here, in place")
     tui.wait_idle(2)
@@ -66,7 +66,7 @@ def test_the_commands_of_the_edition_answer(tui: Tui, edition: Path, parent: Pat
     assert tui.input_text() == "fix the flaky test"
     assert wait_for_child(tui.home, parent).is_file()
     command = f'"{edition}/hooks/engine" search --session {parent.stem} the'
-    tui.api.script = [bash(command), "done"]
+    tui.api.script = [bash_call(command), "done"]
     tui.key("Enter")
     tui.wait_for("This command requires approval")
     tui.wait_for("3. No")
@@ -74,9 +74,9 @@ def test_the_commands_of_the_edition_answer(tui: Tui, edition: Path, parent: Pat
     tui.key("1")
     assert wait_until(lambda: len(tui.api.main_requests()) > 1)
     tui.wait_idle()
-    assert results(tui.api.main_requests())[-1].startswith("resume-hooks search")
-    tui.api.script = [bash(command), "done"]
+    assert tool_results(tui.api.main_requests())[-1].startswith("resume-hooks search")
+    tui.api.script = [bash_call(command), "done"]
     done = run_print(
         tui.version, tui.home, tui.api, "and now?", plugin_dir=edition, extra_env=ENGINE
     )
-    assert [denial["tool_name"] for denial in denials(done.events)] == ["Bash"]
+    assert [denial["tool_name"] for denial in denied_calls(done.events)] == ["Bash"]

@@ -44,7 +44,9 @@ CHOSEN = ENGINE | {"RESUME_HOOKS_VAULT": "20G"}
 """An engine that has nothing to ask of what it keeps."""
 
 
-def worked(home: ClientHome, own_id: str, prefix: str, word: str) -> list[dict[str, Any]]:
+def turn_with_long_output(
+    home: ClientHome, own_id: str, prefix: str, word: str
+) -> list[dict[str, Any]]:
     """A turn with a tool's long output."""
     place: dict[str, Any] = {"session_id": own_id, "cwd": str(home.cwd)}
     return [
@@ -67,7 +69,7 @@ def worked(home: ClientHome, own_id: str, prefix: str, word: str) -> list[dict[s
     ]
 
 
-def with_files(home: ClientHome, session: Path) -> list[Path]:
+def write_sidecars(home: ClientHome, session: Path) -> list[Path]:
     """Write the client's files of a session: a tool's output, a sub-agent, a backup of a file."""
     own = session.with_suffix("")
     files = [
@@ -81,7 +83,7 @@ def with_files(home: ClientHome, session: Path) -> list[Path]:
     return files
 
 
-def age(seconds: float, *paths: Path) -> None:
+def set_file_age(seconds: float, *paths: Path) -> None:
     """Make files, and the folders of backups, as old as that."""
     for path in paths:
         for each in [path, *([path.parent] if "file-history" in path.parts else [])]:
@@ -93,11 +95,13 @@ def test_cleaned_up_sessions_are_archived(
 ) -> None:
     """Lineage, search, read and untrim still work without the ancestors in their folder. One is restored."""
     folder = home.project_folder
-    root = Path(write_session(folder, session_id(1), worked(home, session_id(1), "a", WORD)))
-    files = with_files(home, root)
+    root = Path(
+        write_session(folder, session_id(1), turn_with_long_output(home, session_id(1), "a", WORD))
+    )
+    files = write_sidecars(home, root)
     handoff = Path(data_of_verb(home, "handoff", root.stem, "--next-step", "go on")["file"])
     last = json.loads(handoff.read_bytes().splitlines()[2])["uuid"]
-    more = worked(home, handoff.stem, "b", "quartz")
+    more = turn_with_long_output(home, handoff.stem, "b", "quartz")
     with handoff.open("ab") as stream:
         stream.write(session_bytes([more[0] | {"parentUuid": last}, *more[1:]]))
     trimmed = Path(
@@ -108,14 +112,14 @@ def test_cleaned_up_sessions_are_archived(
     old = Path(write_session(folder, session_id(2), conversation(2, session_id=session_id(2))))
     soon = Path(write_session(folder, session_id(3), conversation(2, session_id=session_id(3))))
     young = Path(write_session(folder, session_id(4), conversation(2, session_id=session_id(4))))
-    (output, _, backup) = with_files(home, young)
+    (output, _, backup) = write_sidecars(home, young)
     other = Path(
         write_session(
             folder.parent / "-other", session_id(5), conversation(2, session_id=session_id(5))
         )
     )
-    age(GONE, root, *files, handoff, old, other, output, backup)
-    age(SOON, soon)
+    set_file_age(GONE, root, *files, handoff, old, other, output, backup)
+    set_file_age(SOON, soon)
     was = {path: path.read_bytes() for path in (root, handoff, *files)}
 
     gone = (root, handoff, old, other, output, backup, *files)
@@ -166,7 +170,7 @@ def test_a_start_announces_copies_of_expiring_sessions(tui: Tui, plugin: Path) -
     soon = Path(
         write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3)))
     )
-    age(SOON, soon)
+    set_file_age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
     tui.wait_for("will be kept in a private folder")
     assert wait_until(Path(held_links.links_folder(where), soon.parent.name, soon.name).exists)
@@ -191,7 +195,7 @@ def test_a_start_reports_the_archived_sessions_once(tui: Tui, plugin: Path) -> N
             tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))
         )
     )
-    age(SOON, soon)
+    set_file_age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
     tui.wait_for("archived 1 session that the client will soon delete")
     assert "vault off" in " ".join(tui.text().split())
@@ -213,8 +217,8 @@ def test_an_older_client_archives_expiring_sessions(
     young = Path(
         write_session(home.project_folder, session_id(4), conversation(2, session_id=session_id(4)))
     )
-    files = with_files(home, young)
-    age(SOON, soon, *files)
+    files = write_sidecars(home, young)
+    set_file_age(SOON, soon, *files)
     for _ in range(2):
         done = run_print(
             find_client(OLDEST), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE

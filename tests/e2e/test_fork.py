@@ -155,7 +155,7 @@ def resume_request(
     return request_messages(api.main_requests()[0])
 
 
-def environ_of(home: ClientHome) -> dict[str, str]:
+def client_environ(home: ClientHome) -> dict[str, str]:
     """The environment of our own commands in a client's home."""
     return {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
 
@@ -167,7 +167,7 @@ def fork_receipt(home: ClientHome, parent: Path, cut: CutSelector | None = None)
     )
 
 
-def installed(home: ClientHome, name: str) -> Path:
+def install_corpus_session(home: ClientHome, name: str) -> Path:
     """A session of the corpus in the client's home."""
     source = corpus() / name
     return home.install_session(
@@ -175,12 +175,12 @@ def installed(home: ClientHome, name: str) -> Path:
     )
 
 
-def twin(home: ClientHome, parent: Path) -> str:
+def install_copy_of_session(home: ClientHome, parent: Path) -> str:
     """Return another copy of a session, because a client writes to a resumed session."""
     return home.install_session(parent.read_bytes(), str(uuid.uuid4())).stem
 
 
-def legal(transcript: Transcript) -> list[Node]:
+def cuttable_nodes(transcript: Transcript) -> list[Node]:
     """The messages after which a conversation can be cut as it is."""
     row = linearize_chain(transcript.chain)
     begun = next(
@@ -199,21 +199,23 @@ def without_lineage(rows: Sent) -> Sent:
     return [row for row in rows if not (row[0] == "text" and row[2].startswith(OPENING_MARKER))]
 
 
-def differences(found: Sent, wanted: Sent) -> list[Any]:
+def row_differences(found: Sent, wanted: Sent) -> list[Any]:
     """Where two conversations differ, as sent by an older client and by the newest.
 
     None is what is hoped for.
     """
     pairs = list(zip_longest(without_lineage(found), wanted))
-    return [(one, other) for one, other in pairs if one != other and not is_cleared(one, other)]
+    return [
+        (one, other) for one, other in pairs if one != other and not is_cleared_result(one, other)
+    ]
 
 
-def is_cleared(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
+def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
     """Check whether an old client cleared a result's text."""
     return one is not None and other is not None and one[:2] == other[:2] and one[2] in CLEARED
 
 
-def sends_alike(
+def check_fork_requests(
     cut: Node | None, parent: Path, clients: Sequence[ClientVersion], home: ClientHome, api: MockApi
 ) -> None:
     """What each client sends of a fork is what the newest one sends of the parent.
@@ -222,41 +224,47 @@ def sends_alike(
     the parent, too, and every call and result is there as the newest has them.
     """
     at = ("--resume-session-at", cut.uuid) if cut else ()
-    newest = resume_request(find_client(NEWEST), home, api, twin(home, parent), *at)
+    newest = resume_request(
+        find_client(NEWEST), home, api, install_copy_of_session(home, parent), *at
+    )
     for client in clients:
         child = fork_receipt(home, parent, CutAtRecord(cut.uuid) if cut else None)
         assert not cut or child.warnings == ()
         found, wanted = resume_request(client, home, api, child.session_id), newest
-        if client.version != NEWEST and differences(found, wanted):
-            assert calls(found) == calls(wanted)
-            wanted = resume_request(client, home, api, twin(home, parent), *at)
-        assert differences(found, wanted) == [], (client.version, at)
+        if client.version != NEWEST and row_differences(found, wanted):
+            assert calls_of_rows(found) == calls_of_rows(wanted)
+            wanted = resume_request(client, home, api, install_copy_of_session(home, parent), *at)
+        assert row_differences(found, wanted) == [], (client.version, at)
 
 
-def calls(rows: Sent) -> list[tuple[str, str]]:
+def calls_of_rows(rows: Sent) -> list[tuple[str, str]]:
     """Kinds and ids of calls and results."""
     return sorted(row[:2] for row in rows if row[0].startswith("tool_"))
 
 
-def forks_well(name: str, versions: Sequence[str], home: ClientHome, api: MockApi) -> None:
+def check_forks_at_random_cuts(
+    name: str, versions: Sequence[str], home: ClientHome, api: MockApi
+) -> None:
     """Fork a session whole and at random positions, resume the forks, and compare with the parent's requests."""
-    parent = installed(home, name)
+    parent = install_corpus_session(home, name)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     clients = [find_client(version) for version in versions]
     try:
-        sends_alike(None, parent, clients, home, api)
+        check_fork_requests(None, parent, clients, home, api)
     except NothingToFork:
         return
-    places = legal(scan_transcript(str(parent)))
+    places = cuttable_nodes(scan_transcript(str(parent)))
     for node in random.Random(name).sample(places, min(CUTS, len(places))):
-        sends_alike(node, parent, clients, home, api)
+        check_fork_requests(node, parent, clients, home, api)
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
 @pytest.mark.parametrize("name", one_in(4, SAMPLE))
 def test_forks_of_a_sample_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     """Four sessions on the newest client, one on the oldest too, whole and at two random places each."""
-    forks_well(name, (OLDEST, NEWEST) if name == ON_THE_OLDEST else (NEWEST,), home, api)
+    check_forks_at_random_cuts(
+        name, (OLDEST, NEWEST) if name == ON_THE_OLDEST else (NEWEST,), home, api
+    )
 
 
 @pytest.mark.whole_corpus
@@ -265,7 +273,7 @@ def test_forks_of_thirty_sessions_send_the_same_on_every_client(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
     """Thirty sessions of the corpus and the sample, whole and at two random places each."""
-    forks_well(name, VERSIONS, home, api)
+    check_forks_at_random_cuts(name, VERSIONS, home, api)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +283,7 @@ def test_a_fork_before_a_compaction_sends_the_old_messages(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
     """The fork sends the same as the file without the lines of its last compaction."""
-    parent = installed(home, name)
+    parent = install_corpus_session(home, name)
     before = parent.read_bytes()
     lines = before.splitlines(keepends=True)
     end = max(
@@ -285,7 +293,7 @@ def test_a_fork_before_a_compaction_sends_the_old_messages(
     newest = find_client(NEWEST)
     child = fork_receipt(home, parent, CutBeforeCompaction())
     assert (
-        differences(
+        row_differences(
             resume_request(newest, home, api, child.session_id),
             resume_request(newest, home, api, earlier),
         )
@@ -294,7 +302,7 @@ def test_a_fork_before_a_compaction_sends_the_old_messages(
     assert parent.read_bytes() == before
 
 
-def branched(name: str) -> bytes:
+def branched_session(name: str) -> bytes:
     """Return a first turn with a call, an abandoned second one, and its replacement."""
     rows = [
         user("first", uuid=uuid_of_text(1), ts=1, session_id=name),
@@ -320,8 +328,8 @@ def test_a_fork_can_resume_an_abandoned_branch(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """The client's own ``--resume-session-at`` knows only records that it loads."""
-    parent = home.install_session(branched(SESSION), SESSION)
-    copy = home.install_session(branched(session_id(2)), session_id(2))
+    parent = home.install_session(branched_session(SESSION), SESSION)
+    copy = home.install_session(branched_session(session_id(2)), session_id(2))
     done = run_print(
         every_client,
         home,
@@ -345,8 +353,8 @@ def test_a_fork_after_a_call_keeps_its_result(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """The client separates a call from its result and adds a replacement."""
-    parent = home.install_session(branched(SESSION), SESSION)
-    copy = home.install_session(branched(session_id(2)), session_id(2))
+    parent = home.install_session(branched_session(SESSION), SESSION)
+    copy = home.install_session(branched_session(session_id(2)), session_id(2))
     theirs = resume_request(
         every_client, home, api, copy.stem, "--resume-session-at", uuid_of_text(2)
     )

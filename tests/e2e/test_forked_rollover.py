@@ -39,7 +39,7 @@ WARM = Usage(11, 7, 41_000, 1_300)
 CALL = {"name": "Bash", "input": {"command": "touch ran"}}
 
 
-def begin(tui: Tui, plugin: Path, folder: Path) -> Path:
+def start_warm_session(tui: Tui, plugin: Path, folder: Path) -> Path:
     """Start a session of one turn with a warm cache according to the API's count."""
     tui.api.usage = WARM
     tui.start(
@@ -53,7 +53,7 @@ def begin(tui: Tui, plugin: Path, folder: Path) -> Path:
     return parent
 
 
-def saying(*replies: Reply) -> Callable[[Request], Reply | None]:
+def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
     """A model of the session with these answers in turn, and a headless one with the summary."""
     left = list(replies)
 
@@ -69,11 +69,11 @@ def saying(*replies: Reply) -> Callable[[Request], Reply | None]:
     return reply
 
 
-def asked_behind(last: Request, again: Request) -> Any:
+def added_prompt(last: Request, again: Request) -> Any:
     """The prompt of a request that is the ``last`` one, word for word, its answer with the cache's mark, and that."""
     assert {name for name in again if again[name] != last.get(name)} == {"messages"}
     sent, kept = again["messages"], last["messages"]
-    assert unmarked(sent[: len(kept)]) == unmarked(kept)
+    assert remove_cache_marks(sent[: len(kept)]) == remove_cache_marks(kept)
     answer, asked = sent[len(kept) :]
     assert answer["role"] == "assistant"
     assert answer["content"][-1] == {
@@ -85,13 +85,13 @@ def asked_behind(last: Request, again: Request) -> Any:
     return asked
 
 
-def unmarked(value: Any) -> Any:
+def remove_cache_marks(value: Any) -> Any:
     """A request without the marks of its cache, and a text alone as the one block that it is."""
     if isinstance(value, list):
-        return [unmarked(each) for each in value]
+        return [remove_cache_marks(each) for each in value]
     if not isinstance(value, dict):
         return value
-    plain = {key: unmarked(each) for key, each in value.items() if key != "cache_control"}
+    plain = {key: remove_cache_marks(each) for key, each in value.items() if key != "cache_control"}
     return (
         plain | {"content": [{"type": "text", "text": plain["content"]}]}
         if isinstance(plain.get("content"), str)
@@ -109,11 +109,11 @@ def test_a_rollover_extends_the_last_request(
     """
     if size:
         modern_tui.columns, modern_tui.rows = size
-    parent = begin(modern_tui, plugin, tmp_path)
+    parent = start_warm_session(modern_tui, plugin, tmp_path)
     (last,) = modern_tui.api.main_requests()
     (modern_tui.home.cwd / "notes.txt").write_text("WORDS-OF-A-FILE")
     before = parent.read_bytes()
-    modern_tui.api.script = saying([2.0, f"Here you are.\n```json\n{ANSWER}\n```"])
+    modern_tui.api.script = model_that_replies([2.0, f"Here you are.\n```json\n{ANSWER}\n```"])
     modern_tui.submit("/rollover focus on BETA of @notes.txt")
     modern_tui.wait_for(r"asking this session's model \(42,300 tokens cached\)")
     child = wait_for_child(modern_tui.home, parent)
@@ -126,7 +126,7 @@ def test_a_rollover_extends_the_last_request(
     modern_tui.wait_idle()
     first, again = modern_tui.api.main_requests()
     assert first == last
-    asked = asked_behind(last, again)
+    asked = added_prompt(last, again)
     assert json.dumps(asked).count("focus on BETA of @notes.txt") == 1
     assert not {word for word in ("cache_control", "WORDS-OF-A-FILE") if word in json.dumps(asked)}
     assert parent.read_bytes().startswith(before)
@@ -145,7 +145,7 @@ def test_a_rollover_extends_the_last_request(
         assert part in told
 
 
-def rolled_over(tui: Tui, parent: Path) -> Path:
+def wait_for_open_child(tui: Tui, parent: Path) -> Path:
     """The child that a rollover made and opened."""
     child = wait_for_child(tui.home, parent)
     assert wait_until(lambda: open_session_path(tui) == child)
@@ -153,7 +153,7 @@ def rolled_over(tui: Tui, parent: Path) -> Path:
     return child
 
 
-def turn(tui: Tui, usage: Usage = WARM) -> None:
+def run_turn(tui: Tui, usage: Usage = WARM) -> None:
     """A prompt and its answer, of which the API counts so many tokens."""
     tui.api.usage = usage
     tui.api.clear()
@@ -185,14 +185,14 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
     A resumed session has no last request: its cache may be warm, but the client keeps no
     request of it.
     """
-    session = begin(tui, plugin, tmp_path)
+    session = start_warm_session(tui, plugin, tmp_path)
     for shown, replies in rounds.items():
-        tui.api.script = saying(*replies)
+        tui.api.script = model_that_replies(*replies)
         tui.submit("/rollover")
         tui.wait_for(shown)
-        session = rolled_over(tui, session)
+        session = wait_for_open_child(tui, session)
         assert b"summary by claude-haiku" in session.read_bytes()
-        turn(tui)
+        run_turn(tui)
     assert not (tui.home.cwd / "ran").exists()
     tui.close()
     tui.start(
@@ -202,7 +202,7 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
     )
     tui.submit("/rollover")
     tui.wait_for(r"gave no answer:\s+nothing\s+was\s+sent")
-    child = rolled_over(tui, session)
+    child = wait_for_open_child(tui, session)
     assert all(map(is_headless, tui.api.main_requests()))
     assert b"summary by claude-haiku" in child.read_bytes()
 
@@ -214,7 +214,7 @@ def test_a_rollover_asks_another_model_if_it_costs_less(
 
     A model that the user named is asked too.
     """
-    session = begin(tui, plugin, tmp_path)
+    session = start_warm_session(tui, plugin, tmp_path)
     for why in ("switched", "cold", "named"):
         if why == "switched":
             tui.submit("/model sonnet")
@@ -223,14 +223,14 @@ def test_a_rollover_asks_another_model_if_it_costs_less(
             tui.wait_for("Set model to")
             tui.wait_idle()
         elif why == "cold":
-            turn(tui, Usage())
+            run_turn(tui, Usage())
         else:
-            turn(tui)
+            run_turn(tui)
             data_of_verb(tui.home, "config", "summary_model", "haiku")
         tui.api.clear()
-        tui.api.script = saying()
+        tui.api.script = model_that_replies()
         tui.submit("/rollover")
-        session = rolled_over(tui, session)
+        session = wait_for_open_child(tui, session)
         assert tui.api.main_requests(), why
         assert all(map(is_headless, tui.api.main_requests())), why
 
@@ -240,8 +240,8 @@ def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_pa
 
     The summary is bounded and has no secret, whatever the model writes or quotes.
     """
-    parent = begin(tui, plugin, tmp_path)
-    tui.api.script = saying([120.0, ANSWER.replace("BETA", "LATE")])
+    parent = start_warm_session(tui, plugin, tmp_path)
+    tui.api.script = model_that_replies([120.0, ANSWER.replace("BETA", "LATE")])
     tui.submit("/rollover")
     tui.wait_for("asking this session's model")
     assert wait_until(lambda: len(tui.api.main_requests()) == 2)
@@ -256,9 +256,9 @@ def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_pa
         "state": "x" * 5_000_000,
         "next": [{"text": "y" * 9_000}] * 300,
     }
-    tui.api.script = saying(json.dumps(huge))
+    tui.api.script = model_that_replies(json.dumps(huge))
     tui.submit("/rollover")
-    assert rolled_over(tui, parent) == child
+    assert wait_for_open_child(tui, parent) == child
     made = child.read_text()
     assert re.search("goal: Teach .*secret removed.* BETA.", made)
     assert "summary by claude-" in made

@@ -30,7 +30,7 @@ TURN: Request = TITLE_CALL | {"tools": [{"name": "Bash"}]}
 LONG = 30.0  # seconds; a wait that no test sits out
 
 
-def last_words(session: Path) -> str:
+def last_assistant_words(session: Path) -> str:
     """Return the beginning of the transcript's last assistant text, for comparison with a request."""
     records = [json.loads(line) for line in session.read_bytes().split(b"\n") if line]
     said = [record["message"]["content"] for record in records if record.get("type") == "assistant"]
@@ -75,7 +75,9 @@ def test_resume_sends_the_history(
     result = run_print(every_client, home, api, "and now?", resume=source.stem)
     assert result.returncode == 0, result.stderr
     said = conversation_of_request(api.main_requests()[0])
-    assert last_words(source) in "\n".join(text for role, text in said if role == "assistant")
+    assert last_assistant_words(source) in "\n".join(
+        text for role, text in said if role == "assistant"
+    )
     assert said[-1][1].endswith("and now?")
 
 
@@ -99,13 +101,15 @@ def test_the_mock_answers_other_requests(api: MockApi) -> None:
     Requests that are no turns use no reply of the script.
     """
     api.script = ["for the turn"]
-    assert send(api, "HEAD", "/") == b""
+    assert send_request(api, "HEAD", "/") == b""
     assert (
-        json.loads(send(api, "POST", "/v1/messages/count_tokens", {"messages": []}))["input_tokens"]
+        json.loads(send_request(api, "POST", "/v1/messages/count_tokens", {"messages": []}))[
+            "input_tokens"
+        ]
         > 0
     )
-    send(api, "POST", "/v1/messages", TITLE_CALL)
-    answer = json.loads(send(api, "POST", "/v1/messages", TURN))
+    send_request(api, "POST", "/v1/messages", TITLE_CALL)
+    answer = json.loads(send_request(api, "POST", "/v1/messages", TURN))
     assert answer["content"] == [{"type": "text", "text": "for the turn"}]
     assert api.requests == [TITLE_CALL, TURN]
     assert api.main_requests() == [TURN]
@@ -115,7 +119,7 @@ def test_closing_the_mock_ends_a_delayed_reply() -> None:
     """A delayed reply does not delay the end of the test."""
     began = time.monotonic()
     with MockApi([LONG]) as api:
-        caller = threading.Thread(target=send_unanswered, args=(api,), daemon=True)
+        caller = threading.Thread(target=send_unanswered_request, args=(api,), daemon=True)
         caller.start()
         assert wait_until(lambda: bool(api.requests))
     caller.join(timeout=5)
@@ -123,13 +127,13 @@ def test_closing_the_mock_ends_a_delayed_reply() -> None:
     assert time.monotonic() - began < LONG / 2
 
 
-def send_unanswered(api: MockApi) -> None:
+def send_unanswered_request(api: MockApi) -> None:
     """Make a call whose answer never comes; that the connection drops is expected."""
     with suppress(http.client.HTTPException, OSError):
-        send(api, "POST", "/v1/messages", TURN)
+        send_request(api, "POST", "/v1/messages", TURN)
 
 
-def send(api: MockApi, method: str, path: str, body: Request | None = None) -> bytes:
+def send_request(api: MockApi, method: str, path: str, body: Request | None = None) -> bytes:
     """Make one request to the mock; anything but 200 fails."""
     connection = http.client.HTTPConnection(api.base_url.removeprefix("http://"), timeout=LONG)
     with closing(connection):

@@ -29,9 +29,9 @@ from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import PARENT
 from tests.e2e.test_cost_card import BELOW
-from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
+from tests.e2e.test_inside import ASK_FIRST, QUIET, open_real_session
 from tests.e2e.test_trim_corpus import ALL
-from tests.e2e.test_trim_trigger import outputs
+from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import corpus
 
 GO_ON = "now go on BETA"
@@ -74,7 +74,7 @@ def request_contents(request: Request) -> list[tuple[str, str, Any]]:
                     if isinstance(inner, str)
                     else "\n".join(part.get("text", "") for part in inner)
                 )
-                rows.append(("result", block["tool_use_id"], bare(text)))
+                rows.append(("result", block["tool_use_id"], remove_reminders(text)))
             elif (
                 block["type"] == "text"
                 and message["role"] != "system"
@@ -88,30 +88,33 @@ def request_contents(request: Request) -> list[tuple[str, str, Any]]:
     return rows
 
 
-def bare(text: str) -> str:
+def remove_reminders(text: str) -> str:
     """Return a tool's output without the client's additions."""
     return REMINDER.sub("", text).strip()
 
 
-def assert_valid(request: Request) -> None:
+def assert_request_is_valid(request: Request) -> None:
     """The API would take it: no two answers in a row, every call answered right behind it."""
     messages = [message for message in request["messages"] if message["role"] != "system"]
     for before, after in zip(
         messages, [*messages[1:], {"role": "user", "content": []}], strict=True
     ):
         assert (before["role"], after["role"]) != ("assistant", "assistant")
-        calls, results = ids(before, "tool_use", "id"), ids(after, "tool_result", "tool_use_id")
+        calls, results = (
+            block_ids(before, "tool_use", "id"),
+            block_ids(after, "tool_result", "tool_use_id"),
+        )
         assert calls == results
         assert len(calls) == len(set(calls))
 
 
-def ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
+def block_ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
     """The ids of a message's calls or results, sorted."""
     content = message["content"] if isinstance(message["content"], list) else []
     return sorted(block[key] for block in content if block["type"] == kind)
 
 
-def assert_read_alike(
+def assert_clients_resume_alike(
     home: ClientHome, api: MockApi, session: Path, before: bytes, live: Request
 ) -> None:
     """Each client that resumes the session sends what the one in which it was trimmed sends.
@@ -125,19 +128,19 @@ def assert_read_alike(
         node.uuid for node in scan_transcript(str(session)).nodes if node.offset >= len(before)
     }
     assert [uuid for uuid in appended if uuids[uuid] > 1] == []
-    expected = settled(live)
+    expected = contents_before_last_prompt(live)
     for version in READERS:
         session.write_bytes(raw)
         api.clear()
         done = run_print(find_client(version), home, api, GO_ON, resume=session.stem)
         assert done.returncode == 0, done.stderr
         request = api.main_requests()[-1]
-        assert_valid(request)
-        assert settled(request) == expected, version
+        assert_request_is_valid(request)
+        assert contents_before_last_prompt(request) == expected, version
     session.write_bytes(raw)
 
 
-def settled(request: Request) -> list[tuple[str, str, Any]]:
+def contents_before_last_prompt(request: Request) -> list[tuple[str, str, Any]]:
     """Return a request's conversation from before the last prompt."""
     return [
         row
@@ -146,14 +149,14 @@ def settled(request: Request) -> list[tuple[str, str, Any]]:
     ]
 
 
-def go_on(tui: Tui) -> Request:
+def send_next_prompt(tui: Tui) -> Request:
     """Return the request of the next prompt."""
     tui.api.clear()
     tui.submit(GO_ON)
     assert wait_until(lambda: bool(tui.api.main_requests()))
     tui.wait_idle()
     live = tui.api.main_requests()[-1]
-    assert_valid(live)
+    assert_request_is_valid(live)
     tui.close()
     return live
 
@@ -170,9 +173,9 @@ def test_a_trim_in_place_needs_no_request(modern_tui: Tui, plugin: Path, parent:
         plan.plan_trim(plan.scan_session(locate.session_file(str(parent))), where, Options()), where
     )
     size = copy.tokens_before
-    expected, original = outputs(Path(copy.file)), outputs(parent)
+    expected, original = outputs_by_call(Path(copy.file)), outputs_by_call(parent)
     Path(copy.file).unlink()
-    begin(modern_tui, plugin)
+    open_real_session(modern_tui, plugin)
     modern_tui.submit("/trim")
     modern_tui.wait_for("2. Trim here, in place")
     modern_tui.wait_idle(2)
@@ -181,14 +184,14 @@ def test_a_trim_in_place_needs_no_request(modern_tui: Tui, plugin: Path, parent:
     modern_tui.wait_for("tokens before, about")
     modern_tui.wait_idle()
     assert not modern_tui.api.requests
-    live = go_on(modern_tui)
+    live = send_next_prompt(modern_tui)
     assert live["messages"][0]["role"] == "user"
     results = {row[1]: row[2] for row in request_contents(live) if row[0] == "result"}
     assert {call: results[call] for call in expected} == {
-        call: bare(text) for call, text in expected.items()
+        call: remove_reminders(text) for call, text in expected.items()
     }
     assert "Facts about this session" not in json.dumps(live)
-    assert_read_alike(modern_tui.home, modern_tui.api, parent, before, live)
+    assert_clients_resume_alike(modern_tui.home, modern_tui.api, parent, before, live)
     assert_counted_once(parent, before, where)
     undoing = untrim.plan_untrim(scan_trimmed_session(locate.session_file(str(parent))), where)
     assert abs(undoing.sizes.tokens_after - size) < size // 20
@@ -203,10 +206,10 @@ def test_a_trim_in_place_needs_no_request(modern_tui: Tui, plugin: Path, parent:
     )
     assert done.returncode == 0, done.stderr
     (request,) = modern_tui.api.main_requests()
-    assert_valid(request)
+    assert_request_is_valid(request)
     back = {row[1]: row[2] for row in request_contents(request) if row[0] == "result"}
     assert {call: back[call] for call in original} == {
-        call: bare(text) for call, text in original.items()
+        call: remove_reminders(text) for call, text in original.items()
     }
     assert [row for row in request_contents(request) if "now go on" in row[2]] == [
         ("user", "", GO_ON),
@@ -214,7 +217,7 @@ def test_a_trim_in_place_needs_no_request(modern_tui: Tui, plugin: Path, parent:
     ]
 
 
-def worked(tui: Tui, *steps: int) -> None:
+def run_steps(tui: Tui, *steps: int) -> None:
     """Turns of one call each, whose output is worth a trim."""
     for step in steps:
         tui.api.script = [
@@ -230,14 +233,14 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
     """Summaries stay, each typed turn counts once, and an untrim restores all trimmed contents."""
     tui.api.usage = BELOW
     tui.start((*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET)
-    worked(tui, 1)
+    run_steps(tui, 1)
     tui.api.script = ["<summary>The first step went well.</summary>"]
     tui.submit("/compact")
     tui.wait_for("Compacted")
     tui.wait_idle()
     steps = 1
     for more in (4, 3):
-        worked(tui, *range(steps + 1, steps + 1 + more))
+        run_steps(tui, *range(steps + 1, steps + 1 + more))
         steps += more
         tui.submit("/trim here")
         tui.wait_for(rf"Step {steps} is done(.*\n)*.*tokens before, about")
@@ -255,7 +258,7 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
     tui.submit(GO_ON)
     tui.wait_for("Mock reply 1")
     request = tui.api.main_requests()[-1]
-    assert_valid(request)
+    assert_request_is_valid(request)
     results = [row[2] for row in request_contents(request) if row[0] == "result"]
     assert [text.split("\n", 1)[0] for text in results] == [
         f"{step}0000" for step in range(2, steps + 1)
@@ -287,7 +290,7 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
 def test_real_sessions_are_trimmed_in_place_or_refused(tui: Tui, plugin: Path, name: str) -> None:
     """A refusal gives a reason, and writes or sends nothing."""
     session = tui.home.install_session(corpus() / name, PARENT, set_cwd=True)
-    begin(tui, plugin)
+    open_real_session(tui, plugin)
     before = session.read_bytes()
     tui.submit("/trim here")
     tui.wait_for(r"ompacted \(|Not compacted")
@@ -299,4 +302,4 @@ def test_real_sessions_are_trimmed_in_place_or_refused(tui: Tui, plugin: Path, n
         assert "too few" in refused[1]
         assert b'"compact_boundary"' not in session.read_bytes()[len(before) :]
         return
-    assert_read_alike(tui.home, tui.api, session, before, go_on(tui))
+    assert_clients_resume_alike(tui.home, tui.api, session, before, send_next_prompt(tui))

@@ -67,18 +67,18 @@ CALLED = [
 """All that the module hears and asks of the client, as the client itself reads it."""
 
 
-def slowly(request: Request) -> Reply | None:
+def model_that_summarises_slowly(request: Request) -> Reply | None:
     """The summary, two seconds later."""
     time.sleep(2)
     return model_that_summarises(request)
 
 
-def begin(tui: Tui, plugin: Path, env: dict[str, str] | None = None) -> None:
+def open_real_session(tui: Tui, plugin: Path, env: dict[str, str] | None = None) -> None:
     """Open the real session with the plugin."""
     tui.start(ASK_FIRST, resume=PARENT, plugin_dir=plugin, extra_env=QUIET | (env or {}))
 
 
-def engine(tmp_path: Path, module: str) -> dict[str, str]:
+def engine_environment(tmp_path: Path, module: str) -> dict[str, str]:
     """Return a normal engine whose answers to the module come from this line of Python."""
     path = tmp_path / "python"
     path.write_text(
@@ -99,7 +99,7 @@ def test_a_handoff_needs_one_line(modern_tui: Tui, plugin: Path, parent: Path) -
     words.
     """
     before = parent.read_bytes()
-    begin(modern_tui, plugin)
+    open_real_session(modern_tui, plugin)
     modern_tui.submit("/handoff 4k fix the flaky test")
     modern_tui.wait_for("Handed off from")
     modern_tui.wait_idle()
@@ -158,7 +158,7 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     A handoff that is typed while the model works runs at the turn's end: the answer is complete
     and in the digest. Text that was typed after the command is no request of the old session.
     """
-    begin(tui, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
+    open_real_session(tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     tui.submit("/handoff step one")
     tui.type("a draft of mine")
     tui.wait_for("Handed off from")
@@ -192,7 +192,7 @@ def test_trim_untrim_and_reading_commands_answer_directly(
 
     The first answer makes the copy and opens it, and so does an untrim of that.
     """
-    begin(modern_tui, plugin)
+    open_real_session(modern_tui, plugin)
     for typed, shown in {
         "/lineage": "oldest first",
         "/untrim": "Nothing in this session is trimmed",
@@ -248,7 +248,7 @@ def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, par
     The same command asks again: a line reports the wait, and then the same child has the
     summary. No client is on PATH, so the calling client is started.
     """
-    begin(tui, plugin, {"PATH": "/usr/bin:/bin"})
+    open_real_session(tui, plugin, {"PATH": "/usr/bin:/bin"})
     tui.api.script = [Refusal(400, "no")] * 3
     tui.submit("/rollover focus on BETA")
     tui.wait_for("asking a model for the summary")
@@ -258,7 +258,7 @@ def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, par
     child = wait_for_child(tui.home, parent)
     tui.wait_for(rf"No summary\.\s+/resume\s+{child.stem}")
     tui.wait_idle()
-    tui.api.script = slowly
+    tui.api.script = model_that_summarises_slowly
     tui.submit("/rollover focus on BETA")
     tui.wait_for("asking a model for the summary")
     tui.wait_for("Rolled over from")
@@ -281,7 +281,7 @@ def test_a_rollover_whose_summary_fails_is_marked(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
     """The child with the digest is opened anyway, and the parent's rollover can be repeated."""
-    begin(tui, plugin, environment_with_client_on_path(tui.version, tmp_path / "bin"))
+    open_real_session(tui, plugin, environment_with_client_on_path(tui.version, tmp_path / "bin"))
     tui.api.script = [Refusal(400, "no")] * 3
     tui.submit("/rollover")
     tui.wait_for("No summary: ")
@@ -294,7 +294,9 @@ def test_a_rewind_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent
 
     A goal with Markdown signs stays whole, although the client shows Markdown.
     """
-    begin(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})  # nothing is asked about archived copies
+    open_real_session(
+        tui, plugin, {"RESUME_HOOKS_VAULT": "20G"}
+    )  # nothing is asked about archived copies
     tui.submit("/mark try *.py and `*.txt`")
     tui.wait_for(r"goal: try \*\.py and `\*\.txt`$")
     tui.submit("explore DELTA")
@@ -339,7 +341,9 @@ def test_a_failure_is_reported_and_the_session_continues(
     The classic hook answers a prefixed command that the module gets no answer for.
     """
     does = tmp_path / "does.py"
-    begin(tui, plugin, engine(tmp_path, f"exec(open({str(does)!r}).read())"))
+    open_real_session(
+        tui, plugin, engine_environment(tmp_path, f"exec(open({str(does)!r}).read())")
+    )
     for number, (broken, shown) in enumerate(failures.items(), 1):
         does.write_text(broken)
         tui.submit("/handoff go on")
@@ -367,7 +371,7 @@ def test_the_user_s_command_keeps_its_name(tui: Tui, plugin: Path, parent: Path)
     own = tui.home.config / "commands"
     own.mkdir()
     (own / "handoff.md").write_text("Say MINE to $ARGUMENTS")
-    begin(tui, plugin)
+    open_real_session(tui, plugin)
     tui.submit("/handoff somebody")
     tui.wait_for("Mock reply 1")
     assert "Say MINE to somebody" in message_texts_of_request(tui.api.main_requests()[-1])

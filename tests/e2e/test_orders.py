@@ -22,7 +22,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import build_plugin, open_session_path
 from tests.e2e.test_cost_card import BELOW
-from tests.e2e.test_in_place import assert_valid, request_contents
+from tests.e2e.test_in_place import assert_request_is_valid, request_contents
 from tests.e2e.test_inside import ASK_FIRST, QUIET
 from tests.needs import one_in
 
@@ -37,7 +37,7 @@ SEEDS = (3, *range(3), *range(4, 10))
 SUPPRESSED = "suppressed - "
 
 
-def orders(seed: int) -> list[str]:
+def steps_of_seed(seed: int) -> list[str]:
     """A sequence: no two of a kind in a row, and at least one trim."""
     chance = random.Random(seed)
     steps = ["prompt"]
@@ -48,16 +48,16 @@ def orders(seed: int) -> list[str]:
     return steps
 
 
-class Played:
+class PlayedSession:
     """A person at the client: what was typed so far, by whom it is answered, and what the client does."""
 
     def __init__(self, home: ClientHome, api: MockApi, plugin: Path) -> None:
         self.home, self.api, self.plugin = home, api, plugin
         self.typed: list[str] = []
         api.usage = BELOW
-        self.tui = self.started()
+        self.tui = self.start_client()
 
-    def started(self, resume: str | None = None) -> Tui:
+    def start_client(self, resume: str | None = None) -> Tui:
         """Return a client, on a session if one is named."""
         tui = Tui(find_client(NEWEST), self.home, self.api, columns=120, rows=200)
         tui.start(
@@ -141,7 +141,7 @@ class Played:
         """The client ends, and another continues."""
         session = self.session
         self.tui.close()
-        self.tui = self.started(session.stem)
+        self.tui = self.start_client(session.stem)
 
 
 @pytest.mark.parametrize("seed", one_in(len(SEEDS), SEEDS))
@@ -150,8 +150,8 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
 
     An untrim leaves no placeholder.
     """
-    steps = orders(seed)
-    played = Played(home, api, build_plugin(tmp_path / "plugin"))
+    steps = steps_of_seed(seed)
+    played = PlayedSession(home, api, build_plugin(tmp_path / "plugin"))
     for step in ["prompt"] * BEFORE + steps:
         played.play(step)
     session, typed = played.session, played.typed
@@ -173,5 +173,5 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
     done = run_print(find_client(NEWEST), home, api, "now go on", resume=whole)
     assert done.returncode == 0, done.stderr
     (request,) = api.main_requests()
-    assert_valid(request)
+    assert_request_is_valid(request)
     assert not [row for row in request_contents(request) if SUPPRESSED in str(row[2])], steps

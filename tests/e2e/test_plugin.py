@@ -21,7 +21,9 @@ PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
 MOST_TOKENS = 480
 
 
-def claude(client: ClientVersion, home: ClientHome, api: MockApi, *arguments: str) -> str:
+def run_client_command(
+    client: ClientVersion, home: ClientHome, api: MockApi, *arguments: str
+) -> str:
     """Run a command of the client to its end; its output. AssertionError where it fails."""
     done = subprocess.run(
         [*client.command, *arguments],
@@ -36,7 +38,7 @@ def claude(client: ClientVersion, home: ClientHome, api: MockApi, *arguments: st
     return done.stdout
 
 
-def install(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def install_plugin_from_clone(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Install the plugin from a clone as README describes; into an older client as the page for older clients does."""
     lines = code_block_of_page(
         "README.md" if client.version in RECENT else "docs/older-clients.md", "claude plugin"
@@ -64,7 +66,7 @@ def test_it_installs_by_the_lines_of_readme_and_answers(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """From a clone; then a trigger, with no ``--plugin-dir``: on every client."""
-    install(every_client, home, api)
+    install_plugin_from_clone(every_client, home, api)
     run_print(
         every_client, home, api, "hello", extra_args=["--session-id", PARENT], extra_env=ENGINE
     )
@@ -110,8 +112,8 @@ def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path)
     that and makes nothing.
     """
     home = tui.home
-    install(tui.version, home, tui.api)
-    out = claude(tui.version, home, tui.api, "plugin", "details", "resume-hooks")
+    install_plugin_from_clone(tui.version, home, tui.api)
+    out = run_client_command(tui.version, home, tui.api, "plugin", "details", "resume-hooks")
     found = re.search(r"Always-on:\s+~(\d+) tok", out)
     assert found is not None, out
     assert int(found.group(1)) <= MOST_TOKENS
@@ -129,7 +131,9 @@ def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path)
     tui.wait_idle()
     assert tui.input_text() == "write the regression test"
     tui.key("C-u")
-    claude(tui.version, home, tui.api, "plugin", "marketplace", "remove", "resume-hooks")
+    run_client_command(
+        tui.version, home, tui.api, "plugin", "marketplace", "remove", "resume-hooks"
+    )
     python.unlink()
     data = home.config / "plugins" / "data"
     shutil.rmtree(data)
@@ -210,7 +214,9 @@ def test_resume_hooks_install_registers_the_plugin(
         not in json.loads((home.config / "settings.json").read_text())["enabledPlugins"]
     )
     assert not (home.config / "resume-hooks").exists()
-    assert "resume-hooks" not in claude(client, home, api, "plugin", "marketplace", "list")
+    assert "resume-hooks" not in run_client_command(
+        client, home, api, "plugin", "marketplace", "list"
+    )
 
 
 def test_the_id_is_copied_while_the_engine_installs_itself(tui: Tui, plugin: Path) -> None:

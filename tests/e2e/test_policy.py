@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.harness.client import ClientHome, Tui
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.versions import ClientVersion
-from tests.e2e.test_inside import begin
+from tests.e2e.test_inside import open_real_session
 
 SECURED = "cc-plugin-sec-default@builtin"
 POLICIES: dict[str, dict[str, Any]] = {
@@ -66,7 +66,7 @@ def test_a_trim_in_place_is_refused(
     """The message has the reason and another way; no request is sent, and the session's file is unchanged."""
     scratch = Path(tmp_path_factory.mktemp("policy"))
     with Tui(run_under_policy(client, POLICIES[name], scratch), home, api) as tui:
-        begin(tui, plugin)
+        open_real_session(tui, plugin)
         before = parent.read_bytes()
         tui.submit("/trim here")
         if name == "modules":

@@ -26,7 +26,7 @@ def trash_entries(locator: str, home: ClientHome) -> ArchivedSession:
     return locate_archived.find_archived(locator, where, trash.list_deleted(where))
 
 
-def spoken_in(
+def write_session_with_word(
     home: ClientHome, number: str, word: str, version: ClientVersion
 ) -> locate.SessionFile:
     """Write a session of this project with a word in a message of yesterday."""
@@ -40,7 +40,7 @@ def spoken_in(
     return locate.session_file(str(path))
 
 
-def picker(tui: Tui) -> str:
+def picker_text(tui: Tui) -> str:
     """Return the text of the client's picker."""
     tui.type("/resume")
     tui.wait_for(
@@ -74,16 +74,16 @@ def test_the_picker_and_resume_know_a_new_title(
 ) -> None:
     """A running client's picker shows the title, and ``/resume <title>`` switches to that session."""
     renamed, other = (
-        spoken_in(home, number, word, every_client)
+        write_session_with_word(home, number, word, every_client)
         for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
     )
     rename.write_label(rename.plan_title(other, "old title", home.where))
     with Tui(every_client, home, api) as tui:
         tui.start()
-        assert "old title" in picker(tui)
+        assert "old title" in picker_text(tui)
         rename.write_label(rename.plan_title(renamed, "parser works", home.where))
         rename.write_label(rename.plan_title(other, "lexer works", home.where))
-        shown = picker(tui)
+        shown = picker_text(tui)
         assert "parser works" in shown
         assert "lexer works" in shown
         assert "old title" not in shown
@@ -100,7 +100,7 @@ def test_the_screen_shows_the_new_name(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """/rename named the session before: with the title alone its old name would stay on the screen."""
-    session = spoken_in(home, ONE, "ALPHA", client)
+    session = write_session_with_word(home, ONE, "ALPHA", client)
     rename.write_label(rename.plan_title(session, "first name", home.where))
     rename.write_label(rename.plan_title(session, "second name", home.where))
     with Tui(client, home, api) as tui:
@@ -113,11 +113,13 @@ def test_names_do_not_change_requests(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A title, a name and a tag are metadata."""
-    session = spoken_in(home, ONE, "ALPHA", every_client)
+    session = write_session_with_word(home, ONE, "ALPHA", every_client)
     before = resumed_messages(every_client, home, api, ONE)
     rename.write_label(rename.plan_title(session, "a title", home.where))
     rename.write_label(rename.plan_tag(session, "a-tag", home.where))
-    assert _words(resumed_messages(every_client, home, api, ONE)) == _words(before)
+    assert _texts_of_messages(resumed_messages(every_client, home, api, ONE)) == _texts_of_messages(
+        before
+    )
 
 
 def test_a_rename_writes_the_records_of_the_client(
@@ -138,7 +140,7 @@ def test_a_rename_writes_the_records_of_the_client(
         for line in path.read_bytes().split(b"\n")
         if line[:14] in {b'{"type":"custo', b'{"type":"agent'}
     ]
-    ours = spoken_in(home, ONE, "BETA", client)
+    ours = write_session_with_word(home, ONE, "BETA", client)
     rename.write_label(rename.plan_title(ours, "the title", home.where, force=True))
     written = Path(ours.path).read_bytes().replace(ONE.encode(), path.stem.encode())
     assert written.endswith(b"\n".join([*theirs[:2], b""]))
@@ -150,7 +152,7 @@ def test_a_deleted_session_can_be_restored_to_the_picker(
 ) -> None:
     """It is not listed or resumed until it is restored; then it sends the same request as before."""
     session, _ = (
-        spoken_in(home, number, word, every_client)
+        write_session_with_word(home, number, word, every_client)
         for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
     )
     before = resumed_messages(every_client, home, api, ONE)
@@ -161,7 +163,7 @@ def test_a_deleted_session_can_be_restored_to_the_picker(
     )
     with Tui(every_client, home, api) as tui:
         tui.start()
-        shown = picker(tui)
+        shown = picker_text(tui)
         assert "parser works" not in shown
         assert "BETA" in shown
         api.clear()
@@ -171,9 +173,11 @@ def test_a_deleted_session_can_be_restored_to_the_picker(
         restore.restore_session(
             restore.plan_restore(trash_entries("parser works", home), home.where), home.where
         )
-        assert "parser works" in picker(tui)
+        assert "parser works" in picker_text(tui)
     assert Path(session.path).read_bytes() == whole
-    assert _words(resumed_messages(every_client, home, api, ONE)) == _words(before)
+    assert _texts_of_messages(resumed_messages(every_client, home, api, ONE)) == _texts_of_messages(
+        before
+    )
 
 
 def test_a_restored_old_session_survives_the_client_s_cleanup(
@@ -184,7 +188,8 @@ def test_a_restored_old_session_survives_the_client_s_cleanup(
     The cleanup deletes another old session that nobody restored.
     """
     session, expired = (
-        spoken_in(home, number, word, client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
+        write_session_with_word(home, number, word, client)
+        for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
     )
     for path in (session.path, expired.path):
         os.utime(path, (DAY_AGO - 90 * 86_400, DAY_AGO - 90 * 86_400))
@@ -198,7 +203,7 @@ def test_a_restored_old_session_survives_the_client_s_cleanup(
     assert not os.path.exists(expired.path)
 
 
-def _words(messages: list[Any]) -> list[Any]:
+def _texts_of_messages(messages: list[Any]) -> list[Any]:
     """Return the messages without the client's additions at each start."""
     said = []
     for message in messages:

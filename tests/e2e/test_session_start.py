@@ -25,7 +25,7 @@ def plugin(plugin: Path) -> Path:
     return remove_module(plugin)
 
 
-def until(told: Callable[[], bool]) -> None:
+def wait_for_hook(told: Callable[[], bool]) -> None:
     """Wait for something that a hook does; AssertionError after 20 seconds."""
     end = time.monotonic() + 20
     while not told():
@@ -33,22 +33,22 @@ def until(told: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def waiting(home: ClientHome) -> list[str]:
+def waiting_handoffs(home: ClientHome) -> list[str]:
     """The names of the handoffs that wait."""
     return sorted(
         path.name for path in (home.config / "resume-hooks" / "pending").glob("handoff-*")
     )
 
 
-def kinds(home: ClientHome) -> list[str]:
+def link_kinds(home: ClientHome) -> list[str]:
     """The kinds of all links, oldest first."""
     return [link.kind for link in read_links(home.where)]
 
 
-def begin(tui: Tui, plugin: Path) -> Path:
+def start_session(tui: Tui, plugin: Path) -> Path:
     """Start a session with the plugin, send one prompt, and return its file."""
     tui.start(plugin_dir=plugin, extra_env=QUIET)
-    ask(tui, "remember the word ALPHA")
+    request_of_prompt(tui, "remember the word ALPHA")
     (session,) = tui.home.sessions()
     return session
 
@@ -62,31 +62,31 @@ def hand_off(tui: Tui, parent: Path) -> Path:
     return child
 
 
-def clear(tui: Tui) -> None:
+def clear_session(tui: Tui) -> None:
     """``/clear``, until its link is there.
 
     On a busy machine the menu of an old client takes the first Enter.
     """
-    before = len(kinds(tui.home))
+    before = len(link_kinds(tui.home))
     tui.submit("/clear")
     try:
-        until(lambda: len(kinds(tui.home)) > before)
+        wait_for_hook(lambda: len(link_kinds(tui.home)) > before)
     except AssertionError:
         tui.key("Enter")
-        until(lambda: len(kinds(tui.home)) > before)
+        wait_for_hook(lambda: len(link_kinds(tui.home)) > before)
     tui.wait_idle()
 
 
-def ask(tui: Tui, prompt: str) -> str:
+def request_of_prompt(tui: Tui, prompt: str) -> str:
     """Send a prompt, wait for its answer, and return its request."""
     tui.api.clear()
     tui.submit(prompt)
-    until(lambda: bool(tui.api.main_requests()))
+    wait_for_hook(lambda: bool(tui.api.main_requests()))
     tui.wait_idle()
     return message_texts_of_request(tui.api.main_requests()[-1])
 
 
-def compact(tui: Tui) -> None:
+def compact_session(tui: Tui) -> None:
     """``/compact``, with a summary that keeps nothing."""
     tui.api.script = [SUMMARY]
     tui.submit("/compact")
@@ -99,19 +99,19 @@ def test_the_start_of_a_session_adds_each_text_once(
 ) -> None:
     """``/clear`` opens with the handoff, linked, and a compaction restores the lineage."""
     with Tui(every_client, home, api) as tui:
-        parent = begin(tui, plugin)
+        parent = start_session(tui, plugin)
         child = hand_off(tui, parent)
         raw = child.read_bytes()
-        assert len(waiting(home)) == 1
-        clear(tui)
-        said = ask(tui, "go on BETA")
+        assert len(waiting_handoffs(home)) == 1
+        clear_session(tui)
+        said = request_of_prompt(tui, "go on BETA")
         assert said.count(CLOSING_MARKER) == 1
         assert all(words in said for words in (parent.stem, "fix the tests", "started by /clear"))
         assert [role for role, _ in conversation_of_request(api.main_requests()[-1])].count(
             "assistant"
         ) == 0
-        assert waiting(home) == []
-        assert kinds(home) == ["handoff", "handoff"]
+        assert waiting_handoffs(home) == []
+        assert link_kinds(home) == ["handoff", "handoff"]
         fresh = read_links(home.where)[-1].child_id
         rows = LineageFinder(home.where).find_lineage(str(home.project_folder / f"{fresh}.jsonl"))
         assert [(row.session_id, row.kind) for row in rows] == [
@@ -119,12 +119,12 @@ def test_the_start_of_a_session_adds_each_text_once(
             (fresh, "handoff"),
         ]
         assert LineageFinder(home.where).is_superseded(str(child))
-        compact(tui)
-        said = ask(tui, "go on GAMMA")
+        compact_session(tui)
+        said = request_of_prompt(tui, "go on GAMMA")
         assert (said.count(CLOSING_MARKER), said.count("before it was compacted")) == (1, 1)
         assert parent.stem in said
-        compact(tui)
-        assert ask(tui, "go on DELTA").count(CLOSING_MARKER) == 1
+        compact_session(tui)
+        assert request_of_prompt(tui, "go on DELTA").count(CLOSING_MARKER) == 1
     api.clear()
     done = run_print(
         every_client, home, api, "go on EPSILON", resume=fresh, plugin_dir=plugin, extra_env=QUIET
@@ -137,7 +137,7 @@ def test_the_start_of_a_session_adds_each_text_once(
 @pytest.mark.wide
 def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
     """After ``>handoff``, Ctrl+C and the child's command nothing is injected, and a later ``/clear`` is a plain one."""
-    parent = begin(tui, plugin)
+    parent = start_session(tui, plugin)
     tui.submit(">handoff fix the tests")
     tui.wait_for("handed off")
     tui.empty_box()
@@ -145,13 +145,13 @@ def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
     tui.wait_idle()
     tui.submit_paste(f"/resume {child.stem}")
     tui.wait_for("Handed off from")
-    until(lambda: waiting(tui.home) == [])
+    wait_for_hook(lambda: waiting_handoffs(tui.home) == [])
     tui.wait_idle()
-    said = ask(tui, "go on BETA")
+    said = request_of_prompt(tui, "go on BETA")
     assert (said.count(CLOSING_MARKER), said.count("started by /clear")) == (1, 0)
-    clear(tui)
-    assert CLOSING_MARKER not in ask(tui, "something else GAMMA")
-    assert kinds(tui.home) == ["handoff", "clear"]
+    clear_session(tui)
+    assert CLOSING_MARKER not in request_of_prompt(tui, "something else GAMMA")
+    assert link_kinds(tui.home) == ["handoff", "clear"]
     assert read_links(tui.home.where)[-1].parent_id == child.stem
 
 
@@ -162,7 +162,7 @@ def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(
 
     After ``/clear`` consumed it, its child still resumes.
     """
-    parent = begin(tui, plugin)
+    parent = start_session(tui, plugin)
     child = hand_off(tui, parent)
     for heard in (True, False):
         with Tui(tui.version, tui.home, tui.api) as other:
@@ -170,8 +170,8 @@ def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(
             if heard:
                 other.wait_for(f"a handoff waits here: /resume {child.stem}")
             assert ("a handoff waits" in other.text()) is heard
-            assert CLOSING_MARKER not in ask(other, "hello")
-    clear(tui)
-    assert "fix the tests" in ask(tui, "go on BETA")
+            assert CLOSING_MARKER not in request_of_prompt(other, "hello")
+    clear_session(tui)
+    assert "fix the tests" in request_of_prompt(tui, "go on BETA")
     tui.submit_paste(f"/resume {child.stem}")
     tui.wait_for("Handed off from")

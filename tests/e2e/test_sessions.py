@@ -23,7 +23,7 @@ CUSTOM, AI = custom_title("CUSTOM"), {"type": "ai-title", "aiTitle": "GENERATED"
 SUMMARY = {"type": "summary", "summary": "SUMMED", "leafUuid": "leaf"}
 
 
-def install(home: ClientHome, number: int, *more: Record) -> str:
+def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> str:
     """A session with its first prompt ``FIRST n`` and these records.
 
     The title that we show for it.
@@ -66,7 +66,7 @@ def test_titles_have_the_order_of_the_client(
     Without any of these it shows the last prompt: ours shows the first, because a title should
     not change with each prompt.
     """
-    ours = install(home, 1, *records)
+    ours = title_of_installed_session(home, 1, *records)
     with Tui(every_client, home, api) as terminal:
         terminal.start()
         terminal.wait_idle()
@@ -107,7 +107,7 @@ def test_sessions_older_than_the_variable_are_found(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """The newest client still finds them in the folder of the path, as our locators do."""
-    install(home, 1)
+    title_of_installed_session(home, 1)
     done = run_print(
         client,
         home,

@@ -60,12 +60,12 @@ def child(home: ClientHome) -> Path:
     return Path(write_child(plan, home.where).file)
 
 
-def skill(name: str) -> dict[str, Any]:
+def skill_call(name: str) -> dict[str, Any]:
     """A call of one of our skills."""
     return {"name": "Skill", "input": {"skill": f"resume-hooks:{name}"}}
 
 
-def bash(command: str) -> dict[str, Any]:
+def bash_call(command: str) -> dict[str, Any]:
     """A call of the Bash tool."""
     return {"name": "Bash", "input": {"command": command, "description": "look"}}
 
@@ -79,11 +79,11 @@ def reading_calls(plugin: Path, session: str) -> list[dict[str, Any]]:
         f"read {PARENT}:3 --before 2 --after 4 --max-chars 2000",
         f"lineage {session}",
     )
-    return [bash(f"{engine} {each}") for each in words]
+    return [bash_call(f"{engine} {each}") for each in words]
 
 
 def check_answers(said: list[str]) -> None:
-    """Check the engine's answers to ``reading``."""
+    """Check the engine's answers to ``reading_calls``."""
     search, outline, read, lineage = said
     assert search.startswith(
         "resume-hooks search: (1) retry queue gone (2) why no backoff (3) it gave up · "
@@ -96,7 +96,7 @@ def check_answers(said: list[str]) -> None:
     assert " · handoff\n" in lineage
 
 
-def results(requests: list[Request]) -> list[str]:
+def tool_results(requests: list[Request]) -> list[str]:
     """Return the results of the client's tools, each once, in order."""
     found: dict[str, str] = {}
     for message in (message for request in requests for message in request["messages"]):
@@ -108,12 +108,12 @@ def results(requests: list[Request]) -> list[str]:
     return list(found.values())
 
 
-def denials(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def denied_calls(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The tool calls that the client refused in a ``-p`` run."""
     return [denial for event in events for denial in event.get("permission_denials") or []]
 
 
-def digests(home: ClientHome, *but: Path) -> dict[Path, bytes]:
+def hashes_of_other_sessions(home: ClientHome, *but: Path) -> dict[Path, bytes]:
     """Return the hash of every session file of the project, except those that the client is writing to."""
     return {
         path: hashlib.sha256(path.read_bytes()).digest()
@@ -126,13 +126,13 @@ def test_the_skill_reads_without_permission(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
     """In ``-p`` on every client: the skill loads by itself, names engine and session, and its four calls succeed."""
-    api.script = [skill("session-search"), *reading_calls(plugin, child.stem), "done"]
+    api.script = [skill_call("session-search"), *reading_calls(plugin, child.stem), "done"]
     done = run_print(
         every_client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
     )
     assert done.returncode == 0, done.stderr
-    assert not denials(done.events)
-    loaded, *answers = results(api.main_requests())
+    assert not denied_calls(done.events)
+    loaded, *answers = tool_results(api.main_requests())
     assert loaded.startswith("Launching skill")
     check_answers(answers)
     said = message_texts_of_request(api.main_requests()[-1])
@@ -145,12 +145,16 @@ def test_the_skill_reads_in_the_tui_without_a_question(
     tui: Tui, plugin: Path, child: Path, mode: str
 ) -> None:
     """The calls of recover-context run until the answer, and no dialog appears."""
-    tui.api.script = [skill("recover-context"), *reading_calls(plugin, child.stem), "ALL-RECOVERED"]
+    tui.api.script = [
+        skill_call("recover-context"),
+        *reading_calls(plugin, child.stem),
+        "ALL-RECOVERED",
+    ]
     tui.start(["--permission-mode", mode], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
     tui.submit("where were we?")
     tui.wait_for("ALL-RECOVERED|Esc to cancel")
     assert "Esc to cancel" not in tui.text()
-    check_answers(results(tui.api.main_requests())[1:])
+    check_answers(tool_results(tui.api.main_requests())[1:])
 
 
 def model_that_starts_the_agent(
@@ -186,11 +190,11 @@ def test_the_agent_reads_without_permission(
 
     Its write verb is not run.
     """
-    trim = bash(f'"{plugin}/hooks/engine" trim {PARENT}')
+    trim = bash_call(f'"{plugin}/hooks/engine" trim {PARENT}')
     api.script = model_that_starts_the_agent(
         [*reading_calls(plugin, child.stem), trim, "AGENT-DONE"], background=background
     )
-    before = digests(home, child)
+    before = hashes_of_other_sessions(home, child)
     done = run_print(
         client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
     )
@@ -202,10 +206,10 @@ def test_the_agent_reads_without_permission(
     ]
     assert [tool["name"] for tool in asked[0]["tools"]] == ["Bash"]
     assert f"--lineage {child.stem}" in message_texts_of_request(asked[0])
-    *answers, refused = results(asked)
+    *answers, refused = tool_results(asked)
     check_answers(answers)
     assert "denied" in refused or "requires approval" in refused
-    assert digests(home, child) == before
+    assert hashes_of_other_sessions(home, child) == before
 
 
 @pytest.mark.wide
@@ -226,20 +230,20 @@ def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, c
         for request in tui.api.main_requests()
         if TASK in message_texts_of_request({"messages": request["messages"][:1]})
     ]
-    check_answers(results(asked))
+    check_answers(tool_results(asked))
 
 
 def commands_of_an_obeying_model(plugin: Path) -> list[dict[str, Any]]:
     """Return commands that a model might run if it obeyed the transcript."""
     engine = f'"{plugin}/hooks/engine"'
     return [
-        bash(f"{engine} trim --in-place {PARENT}"),
-        bash(f"{engine} search queue; {engine} trim --in-place {PARENT}"),
-        bash(f"{engine} search $({engine} trim --in-place {PARENT})"),
-        bash(f"{engine} read {PARENT}:2 | {engine} trim --in-place {PARENT}"),
-        bash(f"env -u CLAUDECODE {engine} trim --in-place {PARENT}"),
-        bash(f"{engine} --slash trim {PARENT}"),
-        bash(f"{engine} handoff {PARENT}"),
+        bash_call(f"{engine} trim --in-place {PARENT}"),
+        bash_call(f"{engine} search queue; {engine} trim --in-place {PARENT}"),
+        bash_call(f"{engine} search $({engine} trim --in-place {PARENT})"),
+        bash_call(f"{engine} read {PARENT}:2 | {engine} trim --in-place {PARENT}"),
+        bash_call(f"env -u CLAUDECODE {engine} trim --in-place {PARENT}"),
+        bash_call(f"{engine} --slash trim {PARENT}"),
+        bash_call(f"{engine} handoff {PARENT}"),
     ]
 
 
@@ -258,7 +262,7 @@ def test_printed_commands_run_unchanged(
     """They are in the digest, legend, placeholders and answers of a real session, and run in its shell."""
     source = home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
     made = data_of_verb(home, kind, source.stem)["session_id"]
-    api.script = [bash(f"resume-hooks outline {PARENT[:8]} --max-chars 900"), "done"]
+    api.script = [bash_call(f"resume-hooks outline {PARENT[:8]} --max-chars 900"), "done"]
     run_print(
         every_client, home, api, "go on", resume=made, plugin_dir=plugin, extra_env=ENGINE | PATH
     )
@@ -268,12 +272,12 @@ def test_printed_commands_run_unchanged(
     commands = [f"resume-hooks {words}" for words in legend or COMMAND.findall(filled)]
     assert len(commands) >= 3
     api.clear()
-    api.script = [*map(bash, commands), "done"]
+    api.script = [*map(bash_call, commands), "done"]
     done = run_print(
         every_client, home, api, "go on", resume=made, plugin_dir=plugin, extra_env=ENGINE | PATH
     )
-    assert not denials(done.events)
-    answers = results(api.main_requests())[-len(commands) :]
+    assert not denied_calls(done.events)
+    answers = tool_results(api.main_requests())[-len(commands) :]
     assert all(
         text.startswith(f"{command[:17]}") for command, text in zip(commands, answers, strict=True)
     ), answers
@@ -286,17 +290,23 @@ def test_a_hostile_transcript_changes_nothing(
 
     The hook gives no other rights: calls that needed approval without the plugin still need it.
     """
-    others = [bash(f"touch '{home.root}/made'"), bash(f'"{home.root}/hooks/engine" search x')]
-    before, orders = digests(home, child), [*commands_of_an_obeying_model(plugin), *others]
-    read = bash(f'"{plugin}/hooks/engine" read {PARENT}:2 --max-chars 900')
-    api.script = [skill("session-search"), read, *orders, "done"]
+    others = [
+        bash_call(f"touch '{home.root}/made'"),
+        bash_call(f'"{home.root}/hooks/engine" search x'),
+    ]
+    before, orders = (
+        hashes_of_other_sessions(home, child),
+        [*commands_of_an_obeying_model(plugin), *others],
+    )
+    read = bash_call(f'"{plugin}/hooks/engine" read {PARENT}:2 --max-chars 900')
+    api.script = [skill_call("session-search"), read, *orders, "done"]
     done = run_print(
         client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
     )
-    assert "must free space" in results(api.main_requests())[1]
-    assert len(denials(done.events)) == len(orders)
+    assert "must free space" in tool_results(api.main_requests())[1]
+    assert len(denied_calls(done.events)) == len(orders)
     assert not (home.root / "made").exists()
-    assert digests(home, child) == before
+    assert hashes_of_other_sessions(home, child) == before
     assert children_of_session(home, home.project_folder / f"{PARENT}.jsonl") == [child]
 
 
@@ -304,7 +314,7 @@ def test_the_launcher_refuses_write_verbs_with_permissions_off(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
     """With permissions off, the launcher itself refuses the model's write verbs."""
-    before, engine = digests(home, child), f'"{plugin}/hooks/engine"'
+    before, engine = hashes_of_other_sessions(home, child), f'"{plugin}/hooks/engine"'
     verbs = (
         f"trim --in-place {PARENT}",
         f"handoff {PARENT}",
@@ -312,19 +322,19 @@ def test_the_launcher_refuses_write_verbs_with_permissions_off(
         f"fsck --repair {PARENT}",
     )
     api.script = [
-        *(bash(f"{engine} {verb}") for verb in verbs),
-        bash(f"{engine} info {PARENT}"),
+        *(bash_call(f"{engine} {verb}") for verb in verbs),
+        bash_call(f"{engine} info {PARENT}"),
         "done",
     ]
     run_print(
         client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE,
         extra_args=["--dangerously-skip-permissions"],
     )  # fmt: skip
-    *refused, info = results(api.main_requests())
+    *refused, info = tool_results(api.main_requests())
     assert len(refused) == len(verbs)
     assert all("is for the user to run" in text for text in refused)
     assert PARENT in info
-    assert digests(home, child) == before
+    assert hashes_of_other_sessions(home, child) == before
 
 
 def test_a_user_s_deny_rule_overrides_the_hook(
@@ -332,9 +342,15 @@ def test_a_user_s_deny_rule_overrides_the_hook(
 ) -> None:
     """A deny rule in the settings blocks every call of the engine by a model."""
     home.write_settings({"permissions": {"deny": ["Bash(*hooks/engine*)"]}})
-    api.script = [*reading_calls(plugin, child.stem), bash(f"resume-hooks read {PARENT}:3"), "done"]
+    api.script = [
+        *reading_calls(plugin, child.stem),
+        bash_call(f"resume-hooks read {PARENT}:3"),
+        "done",
+    ]
     done = run_print(
         client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
     )
     assert done.returncode == 0, done.stderr
-    assert not [text for text in results(api.main_requests()) if text.startswith("resume-hooks")]
+    assert not [
+        text for text in tool_results(api.main_requests()) if text.startswith("resume-hooks")
+    ]

@@ -12,7 +12,7 @@ from tests.builders import SESSION, Record, assistant, session_bytes, tool_resul
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import message_texts_of_request
-from tests.e2e.test_fork import environ_of
+from tests.e2e.test_fork import client_environ
 
 MEASURED = """
 import resource, subprocess, sys
@@ -32,7 +32,7 @@ It took 51,000.
 """
 
 
-def turns(count: int, home: ClientHome) -> list[Record]:
+def turns_with_large_outputs(count: int, home: ClientHome) -> list[Record]:
     """Return this number of turns, each with an output of 1 MB."""
     rows: list[Record] = []
     for number in range(count):
@@ -65,7 +65,9 @@ def test_the_client_continues_a_slim_copy(
 
     The original does not change.
     """
-    giant = Path(home.install_session(session_bytes(turns(count, home)), SESSION))
+    giant = Path(
+        home.install_session(session_bytes(turns_with_large_outputs(count, home)), SESSION)
+    )
     before = (giant.stat().st_size, giant.read_bytes()[-1_000:])
     command = [
         sys.executable,
@@ -79,7 +81,7 @@ def test_the_client_continues_a_slim_copy(
         SESSION,
     ]
     done = subprocess.run(
-        command, env=environ_of(home), cwd=home.cwd, capture_output=True, check=True
+        command, env=client_environ(home), cwd=home.cwd, capture_output=True, check=True
     )
     assert int(done.stderr.split()[-1]) < MEMORY
     (slim,) = (path for path in home.sessions() if path != giant)

@@ -14,7 +14,16 @@ from resume_hooks.transcripts.metadata_records import FURTHER_PART_BEGINNING
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import message_texts_of_request, remove_module
-from tests.e2e.test_session_start import QUIET, ask, begin, clear, compact, hand_off, kinds, waiting
+from tests.e2e.test_session_start import (
+    QUIET,
+    clear_session,
+    compact_session,
+    hand_off,
+    link_kinds,
+    request_of_prompt,
+    start_session,
+    waiting_handoffs,
+)
 
 LENGTH = 36_000  # characters of a long opening
 
@@ -49,7 +58,7 @@ def plugin(plugin: Path) -> Path:
 
 def lengthen_handoff(home: ClientHome) -> None:
     """Add many lines before the next step in the waiting handoff's opening."""
-    (name,) = waiting(home)
+    (name,) = waiting_handoffs(home)
     path = home.config / "resume-hooks" / "pending" / name
     note = json.loads(path.read_text())
     before, step, after = note["opening"].rpartition(f"\n\n{NEXT_STEP_HEADING}")
@@ -71,21 +80,21 @@ def test_a_long_opening_is_sent_whole(
     handoff.
     """
     with Tui(every_client, home, api) as tui:
-        parent = begin(tui, plugin)
+        parent = start_session(tui, plugin)
         child = hand_off(tui, parent)
         lengthen_handoff(home)
         ran = home.root / RAN
         assert not ran.exists(), "a startup costs nothing"
-        clear(tui)
+        clear_session(tui)
         assert sorted(ran.read_text().split()) == ["1", "2", "3"]
-        said = ask(tui, "go on BETA")
+        said = request_of_prompt(tui, "go on BETA")
         assert has_every_line(said, CARRIED)
         assert (
             said.count("started by /clear"),
             said.count(NEXT_STEP_HEADING),
             said.count(FURTHER_PART_BEGINNING),
         ) == (1, 1, 3)
-        assert kinds(home) == ["handoff", "handoff"]
+        assert link_kinds(home) == ["handoff", "handoff"]
         (fresh,) = (path for path in home.sessions() if path not in {parent, child})
         (told,) = [
             text
@@ -94,12 +103,12 @@ def test_a_long_opening_is_sent_whole(
         ]
         assert has_every_line(told, CARRIED)
         assert "fix the tests" in HeadTail(str(fresh)).title
-        compact(tui)
-        said = ask(tui, "go on GAMMA")
+        compact_session(tui)
+        said = request_of_prompt(tui, "go on GAMMA")
         assert has_every_line(said, GIVEN_BACK)
         assert said.count(FURTHER_PART_BEGINNING) == 3
-        compact(tui)
-        assert has_every_line(ask(tui, "go on DELTA"), GIVEN_BACK), (
+        compact_session(tui)
+        assert has_every_line(request_of_prompt(tui, "go on DELTA"), GIVEN_BACK), (
             "what an earlier compaction left is not in the way"
         )
         assert list((home.config / "resume-hooks" / "pending").glob("parts-*-[123]")) == []

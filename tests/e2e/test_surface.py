@@ -29,8 +29,8 @@ from tests.e2e.harness.mock_api import MockApi, Usage, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.e2e.plugin import LINEAGE, children_of_session, message_texts_of_request, wait_for_child
-from tests.e2e.test_cost_card import ABOVE, BELOW, OF_200K, turns
-from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine
+from tests.e2e.test_cost_card import ABOVE, BELOW, OF_200K, send_numbered_prompts
+from tests.e2e.test_inside import AS_ALWAYS, QUIET, engine_environment, open_real_session
 from tests.needs import corpus
 
 SMALL, MIDDLE, BESIDE, LARGE = (80, 24), (100, 40), (110, 36), (200, 50)
@@ -47,14 +47,14 @@ TOOL = "mcp__resume-hooks__handoff"
         pytest.param((NEWEST, LARGE), marks=pytest.mark.wide),
     ]
 )
-def sized(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
+def sized_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """Return a client that runs modules, on a small terminal and on a large one."""
     version, (columns, rows) = request.param
     with Tui(find_client(version), home, api, columns=columns, rows=rows) as terminal:
         yield terminal
 
 
-def talk(number: int, title: str) -> bytes:
+def titled_session(number: int, title: str) -> bytes:
     """Write a session of two turns with a title."""
     return session_bytes(
         [*conversation(2, session_id=session_id(number)), custom_title(title, session_id(number))]
@@ -62,12 +62,12 @@ def talk(number: int, title: str) -> bytes:
 
 
 @pytest.fixture
-def others(home: ClientHome, parent: Path) -> Path:
+def other_session(home: ClientHome, parent: Path) -> Path:
     """Write three other sessions: two of the project and one of another.
 
     Returns the first one's file.
     """
-    home.install_session(talk(2, "Mend the pool"), session_id(2), set_cwd=True)
+    home.install_session(titled_session(2, "Mend the pool"), session_id(2), set_cwd=True)
     own = session_id(4)
     rows = [
         *conversation(2, session_id=own, prefix="well-"),
@@ -87,7 +87,7 @@ def others(home: ClientHome, parent: Path) -> Path:
     (folder / f"{session_id(3)}.jsonl").write_bytes(
         session_bytes([*rows, custom_title("Far away", session_id(3))])
     )
-    return home.install_session(talk(1, "Write the docs"), session_id(1), set_cwd=True)
+    return home.install_session(titled_session(1, "Write the docs"), session_id(1), set_cwd=True)
 
 
 def type_command(tui: Tui, command: str) -> None:
@@ -132,14 +132,14 @@ def open_page_of_session(tui: Tui, row: str) -> None:
 
 
 def test_a_pane_lists_finds_opens_forks_and_hands_off(
-    sized: Tui, plugin: Path, others: Path
+    sized_tui: Tui, plugin: Path, other_session: Path
 ) -> None:
     """None of it sends a request; the next prompt continues the opened session.
 
     Every letter goes to the search, on the page of a session too: then the list is back.
     """
-    tui = sized
-    begin(tui, plugin)
+    tui = sized_tui
+    open_real_session(tui, plugin)
     open_marked_list(tui, "/search", "hook_registry", "We should add the agent")
     open_page_of_session(tui, "We should add the agent")
     assert re.search("hook_registry", tui.text().rpartition("hook_registry")[0]), (
@@ -162,11 +162,11 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
     open_marked_list(tui, "/sessions", "docs", "Write the docs")
     open_page_of_session(tui, "Write the docs")
     assert "undo compaction" not in tui.text()
-    assert len(children_of(tui, others)) == 0
+    assert len(forks_of_session(tui, other_session)) == 0
     choose_action(tui, "opens a copy; this session stays as it is", 2)
     tui.wait_for("This is the new session, Write the docs · fork: about")
     tui.wait_idle()
-    assert len(children_of(tui, others)) == 1
+    assert len(forks_of_session(tui, other_session)) == 1
     open_marked_list(tui, "/sessions", "well", "Dig the well")
     open_page_of_session(tui, "Dig the well")
     choose_action(tui, "opens a copy from before the compaction", 3)
@@ -212,7 +212,9 @@ def test_a_hit_opens_at_its_line_and_scrolls(
     ]
     home.install_session(session_bytes(rows), own, set_cwd=True)
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
-        begin(tui, plugin, engine(tmp_path, f"time.sleep(0.7); {AS_ALWAYS}"))
+        open_real_session(
+            tui, plugin, engine_environment(tmp_path, f"time.sleep(0.7); {AS_ALWAYS}")
+        )
         before = set(home.sessions())
         type_command(tui, "/search")
         for letter in words:
@@ -265,9 +267,11 @@ def test_a_low_pane_shows_a_session_on_each_line(
     A card that was open closes.
     """
     for number in range(1, 15):
-        home.install_session(talk(number, f"Task {number}"), session_id(number), set_cwd=True)
+        home.install_session(
+            titled_session(number, f"Task {number}"), session_id(number), set_cwd=True
+        )
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
-        begin(tui, plugin)
+        open_real_session(tui, plugin)
         type_command(tui, "/full")
         tui.wait_for("Enter: table")
         type_command(tui, "/sessions")
@@ -299,7 +303,7 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
     home: ClientHome,
     api: MockApi,
     plugin: Path,
-    others: Path,
+    other_session: Path,
     tmp_path: Path,
     size: tuple[int, int],
 ) -> None:
@@ -310,7 +314,7 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
     as missing. Enter opens the session that is marked when it is pressed, even during a search.
     """
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
-        begin(tui, plugin, engine(tmp_path, SAID_LATE))
+        open_real_session(tui, plugin, engine_environment(tmp_path, SAID_LATE))
         type_command(tui, "/sessions")
         for letter in "docs":
             tui.type(letter)
@@ -329,7 +333,7 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
         tui.wait_for("belongs to another folder")
         tui.wait_for(rf"claude\s+--resume\s+{session_id(3)[:8]}")
         open_marked_list(tui, "/search", "docs", "Write the docs")
-        others.unlink()
+        other_session.unlink()
         tui.key("Enter")
         tui.wait_for("no longer exists")
         tui.key("Escape")
@@ -337,7 +341,7 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
         assert not tui.api.requests
 
 
-def children_of(tui: Tui, session: Path) -> list[Path]:
+def forks_of_session(tui: Tui, session: Path) -> list[Path]:
     """Return the forks of a session."""
     marker = f'"sessionId":"{session.stem}"'
     return [
@@ -381,7 +385,9 @@ def test_fast_keys_stay_in_the_list(
         os.utime(path, (time.time() - 60 * number,) * 2)
     columns, rows = size
     with Tui(find_client(NEWEST), home, api, columns=columns, rows=rows) as tui:
-        begin(tui, plugin, engine(tmp_path, engine_line) if engine_line else {})
+        open_real_session(
+            tui, plugin, engine_environment(tmp_path, engine_line) if engine_line else {}
+        )
         before = set(home.sessions())
         type_command(tui, "/sessions")
         tui.wait_for("> .*Teach|> ")
@@ -434,18 +440,18 @@ def visible_actions(tui: Tui) -> set[str]:
     }
 
 
-def test_a_key_shows_the_card_s_table(sized: Tui, plugin: Path) -> None:
+def test_a_key_shows_the_card_s_table(sized_tui: Tui, plugin: Path) -> None:
     """The table has all rows of ``--table``, and a key returns to the card.
 
     Esc closes it, and so does the end of a turn after it. The prefixed command answers in one
     line; its table has a line for each action and each size.
     """
-    tui = sized
+    tui = sized_tui
     tui.api.usage = Usage(input_tokens=10, cache_read_input_tokens=30_000)
     tui.start(OF_200K, plugin_dir=plugin, extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"})
-    turns(tui, 1)
+    send_numbered_prompts(tui, 1)
     tui.api.usage = ABOVE
-    turns(tui, 2)
+    send_numbered_prompts(tui, 2)
     type_command(tui, "/full")
     tui.wait_for(r"90 % of 180,000\. /handoff leaves [\d,]+ tokens; /handoff fits best:")
     tui.wait_for("Enter: table +Esc closes")
@@ -472,7 +478,7 @@ def test_a_key_shows_the_card_s_table(sized: Tui, plugin: Path) -> None:
     tui.wait_for("try it")
     tui.key("C-u")
     tui.wait_gone("try it")
-    turns(tui, 3)
+    send_numbered_prompts(tui, 3)
     tui.wait_gone("Esc closes")
     tui.submit("/resume-hooks:resume")
     tui.wait_for(
@@ -492,12 +498,14 @@ def test_a_key_shows_the_card_s_table(sized: Tui, plugin: Path) -> None:
     assert len(tui.api.main_requests()) == 3
 
 
-def test_a_pane_and_a_card_open_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> None:
+def test_a_pane_and_a_card_open_while_the_model_works(
+    tui: Tui, plugin: Path, other_session: Path
+) -> None:
     """The pane lists and finds, and Esc closes it without ending the turn.
 
     A card that was opened after the prompt stays when the answer arrives.
     """
-    begin(tui, plugin)
+    open_real_session(tui, plugin)
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
@@ -529,10 +537,12 @@ def test_a_pane_reports_a_failing_engine(
 ) -> None:
     """It opens anyway, Esc closes it, and the next prompt is sent."""
     first = json.dumps({"pane": pane.open_pane("")})
-    begin(
+    open_real_session(
         tui,
         plugin,
-        engine(tmp_path, f"print({first!r}) if '\"search\"' in sys.stdin.read() else {broken}"),
+        engine_environment(
+            tmp_path, f"print({first!r}) if '\"search\"' in sys.stdin.read() else {broken}"
+        ),
     )
     type_command(tui, "/search")
     tui.wait_for("look into it")
@@ -574,10 +584,10 @@ def test_a_band_states_the_context_s_fill_level(
                 assert tui.text().count("your next prompt") == 1
             assert ("of 180,000" in tui.text()) is shown
             api.usage = ABOVE
-            turns(tui, 2 * number - 1)
+            send_numbered_prompts(tui, 2 * number - 1)
             tui.wait_for(r"90 % of 180,000 · /handoff")
             tui.wait_for("90% context used")  # which is the client's own count
-            turns(tui, 2 * number)
+            send_numbered_prompts(tui, 2 * number)
             assert tui.text().count("of 180,000") == 1
             assert "Stop says" not in tui.text()
             if shown:
@@ -635,7 +645,7 @@ def test_the_model_may_ask_if_the_user_allowed_it(tui: Tui, plugin: Path, parent
     The tool's words are never sent.
     """
     store_settings(tui.home.config, handoff_sends="on")
-    begin(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on"})
+    open_real_session(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on"})
     offer_tool(tui)
     for key, told in (("Enter", "The user said no"), ("2", "The user agreed")):
         tui.api.clear()
@@ -664,7 +674,9 @@ def test_a_next_step_is_sent_if_the_user_chose_it(
     The model has no tool if the user did not switch it on.
     """
     store_settings(modern_tui.home.config, handoff_sends="on")
-    begin(modern_tui, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
+    open_real_session(
+        modern_tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {AS_ALWAYS}")
+    )
     modern_tui.submit(f"/handoff {STEP}")
     modern_tui.type("a draft of mine")
     modern_tui.wait_for("Mock reply 1")

@@ -14,7 +14,7 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import children_of_session, message_texts_of_request, remove_module
-from tests.e2e.test_session_start import QUIET, clear, hand_off
+from tests.e2e.test_session_start import QUIET, clear_session, hand_off
 from tests.needs import one_in
 
 PARENT = "77777777-aaaa-4bbb-8ccc-000000000001"
@@ -131,7 +131,7 @@ def test_the_session_after_clear_gets_the_task_list(tui: Tui, plugin: Path) -> N
     assert done.returncode == 0, done.stderr
     tui.start(resume=PARENT, plugin_dir=remove_module(plugin), extra_env=QUIET | OFFERED)
     child = hand_off(tui, home.project_folder / f"{PARENT}.jsonl")
-    clear(tui)
+    clear_session(tui)
     api.script = [LIST, "done"]
     tui.submit("go on")
     tui.wait_for("done")

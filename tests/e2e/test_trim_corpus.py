@@ -84,8 +84,8 @@ def compare_trimmed_children(
             continue
         trimmed = resume_request(client, home, api, write_child(decided, home.where).session_id)
         assert LINEAGE in message_texts_of_request(trimmed)
-        assert blocks(trimmed, "tool_use", "id") == blocks(whole, "tool_use", "id")
-        assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(
+        assert block_values(trimmed, "tool_use", "id") == block_values(whole, "tool_use", "id")
+        assert block_values(trimmed, "tool_result", "tool_use_id") == block_values(
             whole, "tool_result", "tool_use_id"
         )
         assert signed_thinking([message["content"] for message in trimmed["messages"]]) <= known
@@ -103,7 +103,7 @@ def resume_request(
     return api.main_requests()[-1]
 
 
-def blocks(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
+def block_values(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
     """Return the values of a key over all blocks of a kind."""
     contents = [m["content"] for m in request["messages"] if isinstance(m["content"], list)]
     return Counter(

@@ -25,7 +25,7 @@ EVERYTHING = Options(threshold=100, keep_recent=0, min_savings=0)
 
 
 @pytest.fixture
-def edited(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
+def session_with_edits(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     """Return a session in which the client wrote a file in its first turn and edited it in its second."""
     return edit_twice(client, home, api)
 
@@ -126,10 +126,10 @@ def test_the_client_rewinds_files_of_a_trimmed_child(
 
 @pytest.mark.wide
 def test_a_child_can_edit_a_trimmed_file(
-    client: ClientVersion, home: ClientHome, api: MockApi, edited: Path
+    client: ClientVersion, home: ClientHome, api: MockApi, session_with_edits: Path
 ) -> None:
     """A placeholder replaces the file's read text, but never gets into the file."""
-    child = trim_everything(edited, home)
+    child = trim_everything(session_with_edits, home)
     file = home.cwd / "a.txt"
     third = {
         "name": "Edit",
@@ -140,14 +140,14 @@ def test_a_child_can_edit_a_trimmed_file(
 
 
 def test_a_write_of_a_file_changed_later_is_kept(
-    client: ClientVersion, home: ClientHome, api: MockApi, edited: Path
+    client: ClientVersion, home: ClientHome, api: MockApi, session_with_edits: Path
 ) -> None:
     """With a placeholder instead of the Write, the client would send the whole file as changed."""
     file = home.cwd / "b.txt"
     write = {"name": "Write", "input": {"file_path": str(file), "content": LONG}}
-    send_prompt(client, home, api, "write another", [write, "done"], edited.stem)
+    send_prompt(client, home, api, "write another", [write, "done"], session_with_edits.stem)
     os.utime(file)
-    child = trim_everything(edited, home)
+    child = trim_everything(session_with_edits, home)
     send_prompt(client, home, api, "go on", ["done"], child)
     said = str(api.main_requests()[-1]["messages"])
     assert said.count("line 39 of a file") == 1

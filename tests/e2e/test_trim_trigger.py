@@ -24,7 +24,7 @@ from tests.e2e.plugin import (
 from tests.needs import one_in
 
 
-def outputs(session: Path) -> dict[str, str]:
+def outputs_by_call(session: Path) -> dict[str, str]:
     """Return the plain-text tool outputs on the live chain by call."""
     transcript = scan_transcript(str(session))
     blocks = [
@@ -45,7 +45,7 @@ def assert_trimmed(said: str, parent: Path, child: Path) -> None:
 
     The request also has the outputs that were kept.
     """
-    before, after = outputs(parent), outputs(child)
+    before, after = outputs_by_call(parent), outputs_by_call(child)
     gone = {call: text for call, text in before.items() if after[call] != text}
     # A repeated output stays where it stands last.
     once = [text for text in gone.values() if text not in after.values()]

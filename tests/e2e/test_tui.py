@@ -28,7 +28,7 @@ from tests.e2e.plugin import (
 )
 
 
-def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
+def start_session(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
     """Start a session with the plugin, send one prompt, and return its file."""
     tui.start(plugin_dir=plugin, extra_env=ENGINE | env)
     tui.submit("remember the word ALPHA")
@@ -39,7 +39,7 @@ def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
     return session
 
 
-def go_on(tui: Tui | TmuxTui, command: str, card: str = "Handed off from") -> str:
+def continue_in_child(tui: Tui | TmuxTui, command: str, card: str = "Handed off from") -> str:
     """Paste the copied command, wait for the child's card, send a prompt, and return its request."""
     tui.submit_paste(command)
     tui.wait_for(card)
@@ -86,7 +86,7 @@ def test_resume_and_handoff_tolerate_other_keys(tui: Tui, plugin: Path, xserver:
     it is recognised, and after Ctrl+C the paste opens the child, which answers, linked, without
     the parent's words.
     """
-    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
     before = parent.read_bytes()
     tui.submit(">resume")
     tui.wait_for(r"context \d")
@@ -109,7 +109,7 @@ def test_resume_and_handoff_tolerate_other_keys(tui: Tui, plugin: Path, xserver:
     tui.wait_for("nothing was done")
     assert not tui.api.main_requests()
     tui.empty_box()
-    assert_opens_fresh(go_on(tui, command), parent, "fix the tests")
+    assert_opens_fresh(continue_in_child(tui, command), parent, "fix the tests")
     assert parent.read_bytes().startswith(before)
     assert children_of_session(tui.home, parent) == [child]
     assert_linked_by_clear(tui, child)
@@ -120,12 +120,12 @@ def test_a_paste_after_slash_handoff_opens_the_child(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
     """``/resume-hooks:handoff`` leaves the box empty, so no other key is needed."""
-    parent = begin(tui, remove_module(plugin), {"DISPLAY": xserver.display})
+    parent = start_session(tui, remove_module(plugin), {"DISPLAY": xserver.display})
     tui.submit("/resume-hooks:handoff fix the tests")
     tui.wait_for("handed off")
     tui.wait_idle()
     assert not tui.input_text()
-    assert_opens_fresh(go_on(tui, xserver.clipboard()), parent, "fix the tests")
+    assert_opens_fresh(continue_in_child(tui, xserver.clipboard()), parent, "fix the tests")
 
 
 @pytest.mark.wide
@@ -133,7 +133,7 @@ def test_a_queued_slash_handoff_is_answered_after_the_turn(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
     """Its answer is complete, although it was typed while the model worked."""
-    parent = begin(tui, remove_module(plugin), {"DISPLAY": xserver.display})
+    parent = start_session(tui, remove_module(plugin), {"DISPLAY": xserver.display})
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
@@ -153,7 +153,7 @@ def test_a_busy_client_shows_the_last_line_of_an_answer(
 
     The only line that a busy client shows is the useful one, and it ends no turn.
     """
-    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
@@ -168,7 +168,7 @@ def test_a_busy_client_shows_the_last_line_of_an_answer(
 
 def test_the_tmux_buffer_contains_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
     """It gets the id from tmux itself and by OSC 52."""
-    parent = begin(tmux_tui, plugin, {})
+    parent = start_session(tmux_tui, plugin, {})
     tmux_tui.submit("/resume-hooks:session")
     tmux_tui.wait_for(r"copied \(only in tmux")
     assert tmux_tui.buffer() == parent.stem
@@ -225,9 +225,9 @@ def test_a_paste_opens_the_child_in_client_2_1_112(
 ) -> None:
     """After ``>handoff``, the older client leaves the box empty."""
     with Tui(find_client("2.1.112"), home, api) as tui:
-        parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+        parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
         tui.submit(">handoff fix the tests")
         tui.wait_for("handed off")
         tui.wait_idle()
         assert not tui.input_text()
-        assert_opens_fresh(go_on(tui, xserver.clipboard()), parent, "fix the tests")
+        assert_opens_fresh(continue_in_child(tui, xserver.clipboard()), parent, "fix the tests")

@@ -15,22 +15,22 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import children_of_session, message_texts_of_request, open_session_path
 from tests.e2e.test_context_rollover import environment_with_client_on_path, model_that_summarises
-from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
+from tests.e2e.test_inside import ASK_FIRST, QUIET, open_real_session
 
 STEP = "fix the flaky test"
 
 
 @pytest.fixture
-def both(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[tuple[Tui, Tui]]:
+def two_tuis(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[tuple[Tui, Tui]]:
     """Return two clients of one home."""
     with Tui(client, home, api) as first, Tui(client, home, api) as second:
         yield first, second
 
 
-def check_clients_continue_in_own_children(both: tuple[Tui, Tui], parent: Path) -> None:
+def check_clients_continue_in_own_children(two_tuis: tuple[Tui, Tui], parent: Path) -> None:
     """Check that each client continues in its own child, with only its prompt."""
-    home, api = both[0].home, both[0].api
-    for number, tui in enumerate(both):
+    home, api = two_tuis[0].home, two_tuis[0].api
+    for number, tui in enumerate(two_tuis):
         tui.wait_idle()
         tui.submit(f"prompt of client {number}")
         tui.wait_for(rf"prompt of client {number}(?:.*\n)+?.*Mock reply")
@@ -39,7 +39,7 @@ def check_clients_continue_in_own_children(both: tuple[Tui, Tui], parent: Path) 
     found = [
         path
         for path in children_of_session(home, parent)
-        if path in {open_session_path(tui) for tui in both}
+        if path in {open_session_path(tui) for tui in two_tuis}
     ]
     held = [sorted(set(re.findall(r"prompt of client \d", path.read_text()))) for path in found]
     assert sorted(held) == [["prompt of client 0"], ["prompt of client 1"]]
@@ -51,26 +51,26 @@ def check_clients_continue_in_own_children(both: tuple[Tui, Tui], parent: Path) 
     ids=["at once", "one after the other"],
 )
 def test_two_clients_each_hand_off_and_trim(
-    both: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool
+    two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool
 ) -> None:
     """The same words make a child in each client; a repetition in one leads back to its own child.
 
     Both request and confirm a trim of the parent, and each opens its own copy.
     """
-    for tui in both:
-        begin(tui, plugin)
-    for tui in both:
+    for tui in two_tuis:
+        open_real_session(tui, plugin)
+    for tui in two_tuis:
         tui.type(f"/handoff {STEP}")
         tui.wait_for(STEP)
-    for tui in both:
+    for tui in two_tuis:
         tui.key("Enter")
         if not at_once:
             tui.wait_for("Handed off from")
-    for tui in both:
+    for tui in two_tuis:
         tui.wait_for("Handed off from")
         tui.wait_idle()
         assert tui.input_text() == STEP
-    first = both[0]
+    first = two_tuis[0]
     made = set(children_of_session(first.home, parent))
     assert len(made) == 2
     first.empty_box()
@@ -81,45 +81,45 @@ def test_two_clients_each_hand_off_and_trim(
     first.wait_for("Handed off from")
     first.wait_idle()
     assert set(children_of_session(first.home, parent)) == made
-    for tui in both:
+    for tui in two_tuis:
         tui.empty_box()
-    check_clients_continue_in_own_children(both, parent)
-    for tui in both:
+    check_clients_continue_in_own_children(two_tuis, parent)
+    for tui in two_tuis:
         tui.submit(f"/resume {parent.stem}")
         tui.wait_gone("Handed off from")
         tui.wait_idle()
         tui.submit("/trim")
         tui.wait_for("1. Open the trimmed copy")
         tui.wait_idle(2)
-    for tui in both:
+    for tui in two_tuis:
         tui.key("1")
-    for tui in both:
+    for tui in two_tuis:
         tui.wait_for("This is the new session")
     assert wait_until(lambda: len(children_of_session(first.home, parent)) == 4)
-    check_clients_continue_in_own_children(both, parent)
+    check_clients_continue_in_own_children(two_tuis, parent)
 
 
 @pytest.mark.wide
 def test_two_clients_each_get_a_rollover(
-    both: tuple[Tui, Tui], plugin: Path, parent: Path, tmp_path: Path
+    two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
     """Each client gets its own summary."""
-    path = environment_with_client_on_path(both[0].version, tmp_path / "bin")
-    both[0].api.script = model_that_summarises
-    for tui in both:
-        begin(tui, plugin, path)
+    path = environment_with_client_on_path(two_tuis[0].version, tmp_path / "bin")
+    two_tuis[0].api.script = model_that_summarises
+    for tui in two_tuis:
+        open_real_session(tui, plugin, path)
         tui.submit("/rollover")
-    for tui in both:
+    for tui in two_tuis:
         tui.wait_for("Rolled over from")
-    both[0].api.script = ()
-    check_clients_continue_in_own_children(both, parent)
+    two_tuis[0].api.script = ()
+    check_clients_continue_in_own_children(two_tuis, parent)
 
 
 @pytest.mark.wide
-def test_two_clients_each_untrim(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
+def test_two_clients_each_untrim(two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
     """Each client makes an untrimmed copy."""
-    first, second = both
-    begin(first, plugin)
+    first, second = two_tuis
+    open_real_session(first, plugin)
     first.submit("/trim")
     first.wait_for("1. Open the trimmed copy")
     first.wait_idle(2)
@@ -128,24 +128,24 @@ def test_two_clients_each_untrim(both: tuple[Tui, Tui], plugin: Path, parent: Pa
     (trimmed,) = children_of_session(first.home, parent)
     first.wait_idle()
     second.start(ASK_FIRST, plugin_dir=plugin, extra_env=QUIET, resume=trimmed.stem)
-    for tui in both:
+    for tui in two_tuis:
         tui.submit("/untrim")
-    for tui in both:
+    for tui in two_tuis:
         tui.wait_for(
             "untrimmed|has it all back|This is the new session.*(.*\n)*.*This is the new session"
         )
         tui.wait_idle(2)
-    check_clients_continue_in_own_children(both, trimmed)
+    check_clients_continue_in_own_children(two_tuis, trimmed)
 
 
 @pytest.mark.wide
 def test_only_one_of_two_clients_can_use_a_mark(
-    both: tuple[Tui, Tui], plugin: Path, parent: Path
+    two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path
 ) -> None:
     """The second client gets a message with its words and stays in its session."""
-    first, second = both
-    for tui in both:
-        begin(tui, plugin)
+    first, second = two_tuis
+    for tui in two_tuis:
+        open_real_session(tui, plugin)
     first.submit("/mark try a faster parser")
     first.wait_for("goal: try a faster parser")
     first.wait_idle()
@@ -153,7 +153,7 @@ def test_only_one_of_two_clients_can_use_a_mark(
     first.wait_for("Back to")
     second.submit("/back it is slower, too")
     second.wait_for("No active mark(.*\n)*.*it is slower, too")
-    for tui in both:
+    for tui in two_tuis:
         tui.wait_idle()
         tui.submit("going on")
         tui.wait_for("going on(?:.*\n)+?.*Mock reply")
@@ -163,24 +163,24 @@ def test_only_one_of_two_clients_can_use_a_mark(
 
 @pytest.mark.wide
 def test_two_trims_in_place_do_not_overwrite_each_other(
-    both: tuple[Tui, Tui], plugin: Path, parent: Path
+    two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path
 ) -> None:
     """The file's content stays, and each client continues."""
     before = parent.read_bytes()
-    for tui in both:
-        begin(tui, plugin)
-    for tui in both:
+    for tui in two_tuis:
+        open_real_session(tui, plugin)
+    for tui in two_tuis:
         tui.submit("/trim here")
-    for tui in both:
+    for tui in two_tuis:
         tui.wait_for("tokens before, about|ompact.* · |other client|open elsewhere")
         tui.wait_idle()
-    for number, tui in enumerate(both):
+    for number, tui in enumerate(two_tuis):
         tui.submit(f"prompt of client {number}")
         tui.wait_for(rf"prompt of client {number}(?:.*\n)+?.*Mock reply")
         tui.wait_idle()
     raw = parent.read_bytes()
     assert raw.startswith(before)
     assert all(f"prompt of client {number}".encode() in raw for number in range(2))
-    assert not examine_session(session_file(str(parent)), both[0].home.where).count_findings(
+    assert not examine_session(session_file(str(parent)), two_tuis[0].home.where).count_findings(
         "error"
     )

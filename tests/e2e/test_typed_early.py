@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import last_user_text
 from tests.e2e.plugin import children_of_session
-from tests.e2e.test_inside import begin
+from tests.e2e.test_inside import open_real_session
 
 WORDS = "now fix the parser bug"
 STEP = "step one"
@@ -47,7 +47,7 @@ def test_words_typed_after_a_command_arrive_whole(
     tui: Tui, plugin: Path, parent: Path, count: int
 ) -> None:
     """They are sent to the new session after the step, or wait whole in its box."""
-    begin(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})
+    open_real_session(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})
     for command, delay, pace in OPENING[:count]:
         tui.api.clear()
         type_after_command(tui, command, delay, pace, WORDS)
@@ -62,7 +62,7 @@ def test_words_typed_after_a_command_arrive_whole(
 
 def test_a_second_handoff_waits_for_the_first(tui: Tui, plugin: Path, parent: Path) -> None:
     """The first child is open, and the second step is sent from its box."""
-    begin(tui, plugin)
+    open_real_session(tui, plugin)
     tui.submit("/handoff write the docs")
     tui.submit("/handoff fix the parser")
     tui.wait_for("Next step: fix the parser")

@@ -41,12 +41,13 @@ def test_an_untrimmed_child_sends_the_original_contents(
     whole = write_child(untrim.plan_untrim(scan_trimmed_session(child), home.where), home.where)
     os.unlink(child.path)
     back, original = (
-        blocks(resume_request(client, home, api, one)) for one in (whole.session_id, twin.stem)
+        blocks_of_request(resume_request(client, home, api, one))
+        for one in (whole.session_id, twin.stem)
     )
     assert back == original
 
 
-def blocks(request: dict[str, Any]) -> list[Any]:
+def blocks_of_request(request: dict[str, Any]) -> list[Any]:
     """Return the blocks of a request's conversation, without cache marks and the lineage."""
     found = []
     for said in request["messages"]:

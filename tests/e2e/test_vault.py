@@ -19,8 +19,8 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_fork import PROMPT, installed, request_messages
-from tests.e2e.test_rename import ONE, resumed_messages, spoken_in
+from tests.e2e.test_fork import PROMPT, install_corpus_session, request_messages
+from tests.e2e.test_rename import ONE, resumed_messages, write_session_with_word
 from tests.needs import one_in
 from tests.sessions.archived.away import archive_and_remove
 
@@ -29,7 +29,7 @@ def test_a_restored_session_resumes(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """It keeps its own id if that is free; otherwise it gets a new one next to its replacement."""
-    session = spoken_in(home, ONE, "ALPHA", every_client)
+    session = write_session_with_word(home, ONE, "ALPHA", every_client)
     output = Path(session.path.removesuffix(".jsonl")) / "tool-results" / "toolu_1.txt"
     output.parent.mkdir(parents=True)
     output.write_bytes(b"large")
@@ -47,7 +47,7 @@ def test_a_restored_session_resumes(
         b"large",
     )
     assert resumed_messages(every_client, home, api, ONE) == before
-    spoken_in(home, ONE, "BETA", every_client)
+    write_session_with_word(home, ONE, "BETA", every_client)
     other = restore.restore_session(
         restore.plan_restore(find_archived(ONE, home.where), home.where), home.where
     )
@@ -63,7 +63,9 @@ SAMPLE = (
 """One with large outputs and sub-agents, one with a call that got no answer."""
 
 
-def messages(client: ClientVersion, home: ClientHome, api: MockApi, made: Receipt) -> str:
+def messages_of_resumed_child(
+    client: ClientVersion, home: ClientHome, api: MockApi, made: Receipt
+) -> str:
     """Return the request that resumes a child, without names of that child."""
     api.clear()
     done = run_print(client, home, api, PROMPT, resume=made.session_id)
@@ -79,11 +81,11 @@ def test_forks_of_a_session_and_its_archived_copy_send_the_same(
 ) -> None:
     """The requests are equal byte for byte."""
     client = find_client(NEWEST)
-    parent = installed(home, name)
+    parent = install_corpus_session(home, name)
     before = write_child(fork.plan_fork(locate.session_file(str(parent)), home.where), home.where)
-    wanted = messages(client, home, api, before)
+    wanted = messages_of_resumed_child(client, home, api, before)
     archive_and_remove(parent, home.env())
     kept = locate.resolve_locator(parent.stem, "/", home.where)
     after = write_child(fork.plan_fork(kept, home.where), home.where)
     assert not parent.exists()
-    assert messages(client, home, api, after) == wanted
+    assert messages_of_resumed_child(client, home, api, after) == wanted

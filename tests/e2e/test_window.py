@@ -11,7 +11,7 @@ from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Usage
 from tests.e2e.plugin import data_of_verb
 from tests.e2e.test_cost_card import OF_200K
-from tests.e2e.test_inside import AS_ALWAYS, QUIET, engine
+from tests.e2e.test_inside import AS_ALWAYS, QUIET, engine_environment
 from tests.hooks.test_trim import turns_with_large_files
 
 LARGE, SMALL = "claude-opus-5-5", OF_200K[1]
@@ -66,7 +66,7 @@ def test_all_reports_use_one_context_window(
         else rf"{share} {room:,}\."
     )
     with Tui(find_client(NEWEST), home, api) as tui:
-        env = ENV | (engine(tmp_path, WITHOUT_BAND) if by_hook else {})
+        env = ENV | (engine_environment(tmp_path, WITHOUT_BAND) if by_hook else {})
         tui.start(("--model", now), plugin_dir=plugin, extra_env=env, resume=SESSION)
         tui.wait_idle()
         if not by_hook:

@@ -15,7 +15,7 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, message_texts_of_request, remove_module
-from tests.e2e.test_fork import environ_of
+from tests.e2e.test_fork import client_environ
 from tests.e2e.test_surface import choose_action, open_marked_list, open_page_of_session
 
 PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
@@ -25,7 +25,7 @@ def run_verb(home: ClientHome, *words: str, cwd: Path | None = None) -> dict[str
     """Run a verb in the project and return its document."""
     command = [sys.executable, "-m", "resume_hooks", *words, "--json"]
     done = subprocess.run(
-        command, env=environ_of(home), cwd=cwd or home.cwd, capture_output=True, check=False
+        command, env=client_environ(home), cwd=cwd or home.cwd, capture_output=True, check=False
     )
     assert done.returncode in {0, 1}, done.stderr + done.stdout
     found: dict[str, Any] = json.loads(done.stdout)["data"]
@@ -208,7 +208,12 @@ def test_sessions_of_removed_worktrees_can_continue(
     assert "work in the client's tree" in message_texts_of_request(api.main_requests()[-1])
     command = [sys.executable, "-m", "resume_hooks", "resume", session.stem, "--print"]
     done = subprocess.run(
-        command, env=environ_of(home), cwd=main, capture_output=True, check=False, encoding="utf-8"
+        command,
+        env=client_environ(home),
+        cwd=main,
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
     )
     assert f"git -C {main} worktree add {tree} feat" in done.stderr
     assert f"fork {session.stem} --home {main}" in done.stderr

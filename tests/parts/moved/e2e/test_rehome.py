@@ -34,7 +34,7 @@ from tests.e2e.harness.client import (
 )
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, message_texts_of_request
-from tests.e2e.test_fork import environ_of
+from tests.e2e.test_fork import client_environ
 from tests.e2e.test_trim_files import LONG, edit_twice, rewind_files, send_prompt
 
 
@@ -50,7 +50,7 @@ def fork_into_current_folder(
     parent: Path, home: ClientHome, cut: CutSelector | None = None, *, rehomed: bool = True
 ) -> Receipt:
     """Fork the session into the folder in which the client starts now."""
-    environ = environ_of(home)
+    environ = client_environ(home)
     where = str(home.cwd) if rehomed else None
     return write_child(
         fork.plan_fork(locate.session_file(str(parent)), Where(environ), cut=cut, home=where),
@@ -166,7 +166,7 @@ def test_rehome_copies_all_sessions_of_a_moved_folder(
     move_project(home)
     command = [sys.executable, "-m", "resume_hooks", "rehome", "--json"]
     done = subprocess.run(
-        command, env=environ_of(home), cwd=home.cwd, capture_output=True, check=True
+        command, env=client_environ(home), cwd=home.cwd, capture_output=True, check=True
     )
     made = json.loads(done.stdout)["data"]["made"]
     said = []

@@ -22,7 +22,7 @@ from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_fork import Sent, environ_of, resume_request
+from tests.e2e.test_fork import Sent, client_environ, resume_request
 from tests.needs import corpus, one_in
 from tests.parts.secrets.scrub.planting import SECRETS, THOUGHT
 
@@ -71,7 +71,7 @@ def request_without_secrets(rows: Sent) -> Sent:
 def scan_idle_session(home: ClientHome, path: Path) -> ScrubFindings:
     """Return the findings in a session that was not changed for a while."""
     os.utime(path, (time.time() - 600,) * 2)
-    return findings.search_everywhere(session_file(str(path)), Where(environ_of(home)))
+    return findings.search_everywhere(session_file(str(path)), Where(client_environ(home)))
 
 
 def assert_requests_match_after_scrub(
@@ -88,13 +88,15 @@ def assert_requests_match_after_scrub(
 
     found = scan_idle_session(home, path)
     made = write_child(
-        child.plan_scrubbed_child(found.session, Where(environ_of(home)), found.scanning_cleaner),
-        Where(environ_of(home)),
+        child.plan_scrubbed_child(
+            found.session, Where(client_environ(home)), found.scanning_cleaner
+        ),
+        Where(client_environ(home)),
     )
     assert path.read_bytes() == before
     assert resume_request(client, home, api, made.session_id) == request_without_secrets(whole)
 
-    rows = purge_secrets(scan_idle_session(home, path), Where(environ_of(home)))
+    rows = purge_secrets(scan_idle_session(home, path), Where(client_environ(home)))
     assert [row for row in rows if row.state == REMAINING_STATE] == []
     assert str(path) not in {
         row.location.path for row in scan_idle_session(home, path).places_to_change

@@ -23,7 +23,7 @@ from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, fin
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import message_texts_of_request
 from tests.e2e.test_bundle import INTRODUCTION, request_blocks
-from tests.e2e.test_fork import environ_of
+from tests.e2e.test_fork import client_environ
 from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import REPO, corpus, one_in
 
@@ -142,7 +142,7 @@ def test_a_shared_page_can_be_imported_on_another_machine(
 def output_of_command(home: ClientHome, *words: str) -> bytes:
     """Return the command line's output in a home."""
     command = [sys.executable, "-m", "resume_hooks", *words]
-    environ = environ_of(home) | {"PYTHONPATH": str(REPO / "src"), "PATH": os.defpath}
+    environ = client_environ(home) | {"PYTHONPATH": str(REPO / "src"), "PATH": os.defpath}
     return subprocess.run(
         command, env=environ, cwd=home.cwd, check=True, capture_output=True
     ).stdout

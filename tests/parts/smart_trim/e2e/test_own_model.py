@@ -21,8 +21,8 @@ from tests.e2e.plugin import (
     wait_for_child,
 )
 from tests.e2e.test_context_rollover import is_headless
-from tests.e2e.test_forked_rollover import CALL, WARM, asked_behind, saying
-from tests.e2e.test_trim_trigger import outputs
+from tests.e2e.test_forked_rollover import CALL, WARM, added_prompt, model_that_replies
+from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import corpus, one_in
 from tests.parts.smart_trim.models import SHOWN
 
@@ -90,7 +90,7 @@ def test_the_models_choice_is_trimmed(
         modern_tui.wait_gone(words)
         first, *_, again = modern_tui.api.main_requests()
         assert first == last
-        asked = asked_behind(last, again)
+        asked = added_prompt(last, again)
         assert json.dumps(asked).count(words) == 1
         assert "cache_control" not in json.dumps(asked)
     modern_tui.wait_for("1. Open the trimmed copy")
@@ -115,7 +115,7 @@ def test_the_models_choice_is_trimmed(
     modern_tui.submit("now go on GAMMA")
     assert has_requests(modern_tui, 1)
     said = message_texts_of_request(modern_tui.api.main_requests()[-1])
-    old, new = outputs(parent), outputs(child)
+    old, new = outputs_by_call(parent), outputs_by_call(child)
     gone = {call for call in old if '"piece ' in new[call]}
     assert len(gone) > 3
     assert [new[call] for call in gone if new[call] not in said] == []
@@ -141,12 +141,12 @@ def test_without_an_answer_no_child_is_made(tui: Tui, plugin: Path) -> None:
         ([CALL, CALL], "empty-reply"),
         (["I would rather say it in prose."], r"in\s+prose"),
     ):
-        tui.api.script = saying(*replies)
+        tui.api.script = model_that_replies(*replies)
         tui.submit("/trim --smart")
         tui.wait_for(rf"{shown}(.*\n)*.*{named}")
         tui.wait_idle()
     asked = len(tui.api.main_requests())
-    tui.api.script = saying([120.0, "late"])
+    tui.api.script = model_that_replies([120.0, "late"])
     tui.submit("/trim --smart")
     tui.wait_for(ASKING)
     assert has_requests(tui, asked + 1)
