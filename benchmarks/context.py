@@ -191,7 +191,7 @@ def characters(rows: Iterable[Record]) -> int:
 
     Each start adds reminders of its own, and the thinking of finished turns is not sent.
     """
-    return sum(make_node(_talk(row), Line(0, 0, b"")).characters for row in rows)
+    return sum(make_node(_talk(row), Line(0, 0, b"")).character_count for row in rows)
 
 
 def _talk(row: Record) -> Record:

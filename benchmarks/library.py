@@ -25,7 +25,7 @@ The result has about 600 MB, because each file contains at least one whole turn.
 
 
 ROUNDS = 3
-SAMPLED = 0.01
+SAMPLE_INTERVAL_SECONDS = 0.01
 """The number of seconds between two measurements of the memory of running processes."""
 
 
@@ -140,7 +140,7 @@ def _watch(process: subprocess.Popen[bytes], seen: list[int]) -> None:
     """Collect the memory of a process and its children, in kilobytes, until it ends."""
     while process.poll() is None:
         seen.append(sum(map(_kilobytes, _tree(process.pid))))
-        time.sleep(SAMPLED)
+        time.sleep(SAMPLE_INTERVAL_SECONDS)
 
 
 def _tree(pid: int) -> list[int]:

@@ -31,13 +31,13 @@ from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import suspect_positions
 from tests.needs import corpus_folder
 from tests.redaction.hostile import hostile_texts
-from tests.redaction.planted import Planted, plant_secrets
+from tests.redaction.planted import PlantedSecret, plant_secrets
 
 SAMPLES = 2
 """The number of matches of each pattern to repeat."""
 
 
-def is_gone(one: Planted) -> bool:
+def is_gone(one: PlantedSecret) -> bool:
     """Check whether redaction removed a secret in every form that it had in the text."""
     clean, found = (
         redact_bytes(one.raw) if one.place == "tool-results file" else redact_line(one.raw)

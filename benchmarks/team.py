@@ -40,7 +40,7 @@ from tests.parts.team.server import Connection, Server, find_programs
 WRITERS = 8
 TURNS = 60
 QUERY_COUNT = 60
-SAMPLE = 200_000
+MAX_LINES_PER_FILE = 200_000
 YEARS = 2 * 365
 
 
@@ -215,7 +215,7 @@ def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.
     root.execute("create table naive.entry(id bigserial, owner name, body jsonb, tsv tsvector)")
     refused = 0
     for path in once:
-        for line in path.read_bytes().split(b"\n")[:SAMPLE]:
+        for line in path.read_bytes().split(b"\n")[:MAX_LINES_PER_FILE]:
             if line.startswith(b"{") and len(line) < 500_000:
                 text = line.decode("utf-8", "replace")
                 told = (

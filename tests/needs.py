@@ -91,11 +91,14 @@ def _is_conversation(file: Path) -> bool:
 
 
 def rows_of_installed_parts(
-    names: dict[str, Value], brought: Mapping[str, Sequence[Any]]
+    names: dict[str, Value], rows_of_parts: Mapping[str, Sequence[Any]]
 ) -> dict[str, Value]:
-    """Return the pinned rows of the core and of installed parts. ``brought`` has a row for each name."""
+    """Return the expected values of the core's names and of the names that installed parts add.
+
+    ``rows_of_parts`` maps each name of a part to a row that begins with the part.
+    """
     return {
         name: value
         for name, value in names.items()
-        if name not in brought or seam.is_installed(brought[name][0])
+        if name not in rows_of_parts or seam.is_installed(rows_of_parts[name][0])
     }

@@ -153,7 +153,7 @@ def test_long_titles_are_cut_everywhere(config_home: ConfigHome) -> None:
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert (
         len(hook_output(prompt.main, json.dumps(event).encode()))
-        < 2 * hook_replies.MAX_REASON_UNITS
+        < 2 * hook_replies.MAX_REASON_UTF16_UNITS
     )
     assert time.process_time() - began < MOST_SECONDS
     assert HeadTail(path).title is not None

@@ -108,7 +108,7 @@ def code_lines(script: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def forbidden_starts(script: str) -> list[str]:
+def lines_with_forbidden_launches(script: str) -> list[str]:
     """Return the lines that start Python without ``-I``, or a program that reads its working folder."""
     found = []
     for line in code_lines(script):
@@ -125,7 +125,7 @@ def test_scripts_start_programs_in_one_way(path: Path) -> None:
     """Scripts read hooks/programs first. Python gets ``-I``, and other programs run through ``apart``."""
     script = path.read_text(encoding="utf-8")
     if path.name != "programs":
-        assert forbidden_starts(script) == []
+        assert lines_with_forbidden_launches(script) == []
     if path.name not in SOURCED:
         before = script.partition('/programs"\n')[0]
         assert [
@@ -146,7 +146,7 @@ def test_scripts_start_programs_in_one_way(path: Path) -> None:
 )
 def test_the_check_finds_other_ways_in_a_script(line: str) -> None:
     """Each example starts a program in a forbidden way."""
-    assert forbidden_starts(line)
+    assert lines_with_forbidden_launches(line)
 
 
 def test_hooks_start_only_our_scripts() -> None:

@@ -10,21 +10,25 @@ from benchmarks.going_on.truth import HALVES, LOOKED_AT, SEALED
 from resume_hooks.paths import Where
 
 
-def main(words: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Print the requested tables."""
-    if words[:1] == ["--own"]:
+    if arguments[:1] == ["--own"]:
         known = sorted(
             Path(Where().projects).glob("*/*.jsonl"), key=lambda file: -file.stat().st_mtime
         )
-        print("\n".join(measure_own_sessions(known[: int(words[1]) if words[1:] else 20])))
+        print("\n".join(measure_own_sessions(known[: int(arguments[1]) if arguments[1:] else 20])))
         return
-    halves = [word for word in words if word != "--missed"]
+    halves = [word for word in arguments if word != "--missed"]
     if not {*halves} <= {*HALVES}:
         sys.exit(
             f"Usage: python -m benchmarks.going_on [{' '.join(HALVES)}] [--missed] | --own [COUNT]"
         )
     for group in [halves] if halves else [LOOKED_AT, SEALED]:
-        for line in (*tables(*group), "", *(missed_items(*group) if "--missed" in words else ())):
+        for line in (
+            *tables(*group),
+            "",
+            *(missed_items(*group) if "--missed" in arguments else ()),
+        ):
             print(line, flush=True)
 
 

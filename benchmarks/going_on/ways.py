@@ -119,8 +119,8 @@ def result_of_file(path: Path, before: Left | None, parent: Path) -> Left:
     count = counted or spoken
     if before is not None:
         old = scan_transcript(str(parent)).chain
-        gone = sum(node.characters for node in old) - sum(
-            node.characters for node in transcript.chain
+        gone = sum(node.character_count for node in old) - sum(
+            node.character_count for node in transcript.chain
         )
         count = max(0, before.tokens - round(gone / tokens.measure_characters_per_token(old)))
     return Left(count, text, named=named)
@@ -218,7 +218,7 @@ def handed_off(path: Path, base: int, contents: ChildContents) -> Left:
     )
     child = Path(write_if_worthwhile(decided, Where(), dry_run=False).file)
     said = round(
-        sum(node.characters for node in scan_transcript(str(child)).chain)
+        sum(node.character_count for node in scan_transcript(str(child)).chain)
         / tokens.CHARACTERS_PER_TOKEN
     )
     before, head, opening = str(read_opening(str(child))).partition(DIGEST_BEGINNING)

@@ -56,7 +56,7 @@ def test_the_opening_of_a_grandchild_names_the_plan(config_home: ConfigHome) -> 
 
 
 @pytest.mark.parametrize("slug", ["", "../plans/go-delightful-hellman", "never-written", "x" * 300])
-def test_the_opening_names_no_missing_plan(config_home: ConfigHome, slug: str) -> None:
+def test_the_opening_does_not_mention_a_missing_plan(config_home: ConfigHome, slug: str) -> None:
     """This also applies to a plan that was never written, and to an invalid slug."""
     path = write_session_with_plan(config_home, "# A plan\n", slug)
     assert format_plan_note(HeadTail(path), config_home.where) == ""

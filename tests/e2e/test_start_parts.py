@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING
 from resume_hooks.transcripts.attachments import hook_texts_of_record
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.metadata_records import FURTHER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import message_texts_of_request, remove_module
@@ -92,7 +92,7 @@ def test_a_long_opening_is_sent_whole(
         assert (
             said.count("started by /clear"),
             said.count(NEXT_STEP_HEADING),
-            said.count(FURTHER_PART_BEGINNING),
+            said.count(LATER_PART_BEGINNING),
         ) == (1, 1, 3)
         assert link_kinds(home) == ["handoff", "handoff"]
         (fresh,) = (path for path in home.sessions() if path not in {parent, child})
@@ -106,7 +106,7 @@ def test_a_long_opening_is_sent_whole(
         compact_session(tui)
         said = request_of_prompt(tui, "go on GAMMA")
         assert has_every_line(said, GIVEN_BACK)
-        assert said.count(FURTHER_PART_BEGINNING) == 3
+        assert said.count(LATER_PART_BEGINNING) == 3
         compact_session(tui)
         assert has_every_line(request_of_prompt(tui, "go on DELTA"), GIVEN_BACK), (
             "what an earlier compaction left is not in the way"

@@ -84,7 +84,7 @@ def test_print_mode_previews_and_makes_the_child(
 
 
 @pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
-def test_preview_yes_and_paste_continue_in_the_child(
+def test_previewing_confirming_and_pasting_opens_the_child(
     tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str
 ) -> None:
     """The next request of the same client is the child's.

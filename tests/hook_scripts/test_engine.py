@@ -356,7 +356,7 @@ def test_a_removed_engine_stays_removed(plugin: PluginCopy, stand_in_installatio
     assert wait_until(stand_in_installation.exists)
 
 
-def test_a_command_without_any_python(pythonless: PluginCopy) -> None:
+def test_a_command_without_python_returns_the_typed_text(pythonless: PluginCopy) -> None:
     """The module shows the answer with the typed text. Automatic requests fail as before."""
     event = '{"command":"handoff","args":"next \\"x\\"","session_id":"x"}'
     done = pythonless.engine("--module", stdin=event)

@@ -130,7 +130,7 @@ def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
         for piece in pieces.pieces
         if piece.kind in {INPUT_PIECE, RESULT_PIECE}
     ] == [(RESULT_PIECE, 2)]
-    assert [node.characters for node in nodes[3:5]] == [0, 0]
+    assert [node.character_count for node in nodes[3:5]] == [0, 0]
 
 
 @pytest.mark.parametrize(

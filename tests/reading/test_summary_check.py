@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, read_texts
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
-from resume_hooks.transcripts.metadata_records import FURTHER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 from tests.builders import (
     SESSION,
     attachment,
@@ -134,7 +134,7 @@ def test_texts_that_count_as_evidence(tmp_path: Path) -> None:
         summary("SecretPlan", uuid="d", parent="c"),
         attachment(told_before, uuid="e", parent="d"),
         attachment(
-            f"hook says: {FURTHER_PART_BEGINNING}: part 2 of 2\nSecretPlan", uuid="g", parent="e"
+            f"hook says: {LATER_PART_BEGINNING}: part 2 of 2\nSecretPlan", uuid="g", parent="e"
         ),
         custom_title("SecretPlan"),
         user(command, uuid="f", parent="e"),

@@ -243,7 +243,7 @@ WAYS: list[Callable[[str], str]] = [
 PLACED = ("prompt", "input", "result", "tool use result", "attachment", "tool-results file")
 
 
-class Planted(NamedTuple):
+class PlantedSecret(NamedTuple):
     """A secret in a line, or in the text of a separate file."""
 
     form: Form
@@ -281,7 +281,7 @@ def plant_secrets(
     seed: int = 7,
     places: int = 5 * len(FORMS),
     forms: Sequence[Form] = tuple(FORMS),
-) -> Iterator[Planted]:
+) -> Iterator[PlantedSecret]:
     """Yield secrets of all forms in turn, each in a copy of a real record or in a text. Ways and places alternate."""
     rng = random.Random(seed)
     records = [
@@ -300,7 +300,7 @@ def plant_secrets(
             if place == "tool-results file"
             else _record_with_text(rng.choice(records), place, text, rng)
         )
-        yield Planted(form, way.__name__, place, secret, raw)
+        yield PlantedSecret(form, way.__name__, place, secret, raw)
 
 
 def _record_with_text(

@@ -1,6 +1,6 @@
 """Small transcripts with the client's messages on resume: one case per rule of the live chain.
 
-``told`` are the texts and calls that reach the model, in order: texts, ``call:ID`` and
+``expected`` are the texts and calls that reach the model, in order: texts, ``call:ID`` and
 ``result:ID``. Each case was run on client 2.1.329 (test_chain_in_client.py runs them again). The
 tests of the chain need no client.
 """
@@ -34,9 +34,9 @@ class Case(NamedTuple):
 
     name: str
     records: list[Record]
-    told: str
-    chain: str = ""
-    """The same by the chain, where the client rearranges or mends it afterwards."""
+    expected: str
+    expected_from_chain: str = ""
+    """The same texts and calls in the order of our chain, if the client rearranges or repairs them afterwards."""
 
 
 _PADDING: Record = {
@@ -130,8 +130,8 @@ _CUT = f"{_TWO} b@20 s"
 _SHARED = "u1 c1/m r1 b@20 s c2/m r2 a2"
 
 CASES = [
-    Case(name, list(_records(words)), *told)
-    for name, words, *told in (
+    Case(name, list(_records(words)), *expected)
+    for name, words, *expected in (
         ("plain", _TWO, "u1 a1 u2 a2"),
         ("newest branch without a hint", f"{_TWO} u3<a1@20 a3", "u1 a1 u3 a3"),
         ("file order beats time without a hint", "u1 a1 u2@90 a2 u3<a1@20 a3", "u1 a1 u3 a3"),

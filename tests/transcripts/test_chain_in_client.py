@@ -49,4 +49,4 @@ def test_the_client_sends_the_chain_of_each_case(case: Case, tmp_path: Path) -> 
         result = run_print(client, home, api, PROMPT, resume=SESSION)
         requests = api.main_requests()
     assert result.returncode == 0, result.stderr
-    assert " ".join(filter(None, request_outline(requests[0]["messages"]))) == case.told
+    assert " ".join(filter(None, request_outline(requests[0]["messages"]))) == case.expected

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
-from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING
 from resume_hooks.transcripts.parted_text import (
     MAX_PART_UNITS,
     MAX_PARTS,
@@ -53,9 +53,9 @@ def test_each_part_has_its_number() -> None:
     first, second, third = split_into_parts("\n".join([head, *lines]))
     assert first.startswith(f"{head}\n(Part 1 of 3 of what this session starts with")
     assert second.startswith(
-        f"{FURTHER_PART_BEGINNING}: part 2 of 3 (the parts may stand in any order):\n"
+        f"{LATER_PART_BEGINNING}: part 2 of 3 (the parts may stand in any order):\n"
     )
-    assert third.startswith(f"{FURTHER_PART_BEGINNING}: part 3 of 3 ")
+    assert third.startswith(f"{LATER_PART_BEGINNING}: part 3 of 3 ")
     cut = [part.split("\n", 1)[1].strip("\n").split("\n") for part in (first, second, third)]
     assert [line for piece in cut for line in piece][1:] == lines, "no line is cut"
 

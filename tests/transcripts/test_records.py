@@ -78,7 +78,7 @@ def test_deep_nesting_is_counted_without_recursion() -> None:
     deep = b'{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","input":%s"ab"%s}]}}'
     record = records.parse_record(deep % (b"[" * 1_000, b"]" * 1_000))
     assert record is not None
-    assert make_node(record, Line(0, 0, b"")).characters == 2
+    assert make_node(record, Line(0, 0, b"")).character_count == 2
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_characters_are_those_that_reach_the_api() -> None:
     """Texts, thinking, tool inputs, results and rendered attachments count. Images and tool metadata do not."""
 
     def characters_of_record(record: dict[str, Any]) -> int:
-        return make_node(record, Line(0, 0, b"")).characters
+        return make_node(record, Line(0, 0, b"")).character_count
 
     image = {"type": "image", "source": {"type": "base64", "data": "x" * 1_000}}
     assert characters_of_record(user("12345", uuid="u")) == 5

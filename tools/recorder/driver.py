@@ -34,7 +34,7 @@ SLOWDOWN_FACTOR = 20
 A sleep ends at once and advances the clock by its time, so that nothing really waits.
 """
 
-LATE_MODULES = ("rich.console", "rich.table", "rich.tree", "sqlite3")
+LAZILY_IMPORTED_MODULES = ("rich.console", "rich.table", "rich.tree", "sqlite3")
 """Modules that the engine imports late, besides its own."""
 
 ENGINE_MODULE = "resume_hooks"
@@ -98,7 +98,7 @@ def load_engine(source: str) -> None:
     sys.path.insert(0, source)
     package = importlib.import_module(ENGINE_MODULE)
     found = [module.name for module in pkgutil.walk_packages(package.__path__, f"{ENGINE_MODULE}.")]
-    for name in (*LATE_MODULES, *found):
+    for name in (*LAZILY_IMPORTED_MODULES, *found):
         if name.endswith("__main__"):
             continue
         with contextlib.suppress(Exception):

@@ -64,7 +64,7 @@ def continue_session(options: ContinueOptions) -> None:
         data = ValueWithFields(start, {"parent_session_id": parent, "commands": commands})
         options.print_answer(data, str, notes)
         return
-    mode = StartMode(prints_command=options.show or not options.is_interactive)
+    mode = StartMode(prints_command=options.print_only or not options.is_interactive)
     if child is not None:
         print_child_note(child)
     for note in notes if child is None else []:

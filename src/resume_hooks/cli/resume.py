@@ -54,9 +54,9 @@ def resume_session(options: ResumeOptions) -> None:
     """
     if options.forks and options.way not in {None, FORK}:
         raise UsageError("--fork and --way can't be combined", "Give only one of them.")
-    options.refuse_combination("copy", "show")
+    options.refuse_combination("copy", "print_only")
     strategy = FORK if options.forks else options.way
-    if options.as_json and (strategy is not None or options.copy or options.show):
+    if options.as_json and (strategy is not None or options.copy or options.print_only):
         raise UsageError(
             "--json only compares the ways", "The verbs that make a child print their own receipt."
         )
@@ -99,7 +99,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
         session = prepare_session(session)
     for note in _list_notes(session, options.where):
         print_text(f"note: {note}")
-    mode = StartMode(options.show, options.copy)
+    mode = StartMode(options.print_only, options.copy)
     if strategy is not None:
         if not continue_by_strategy(session, strategy, mode):
             raise _make_no_child_error()
@@ -180,7 +180,7 @@ def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
         session = locate_session(options.locator, Where(), foreign=True)
     require_complete(session)
     loss = relocate.find_session_loss(session, options.where)
-    if strategy is not None or options.show or options.copy:
+    if strategy is not None or options.print_only or options.copy:
         if loss is not None and not (loss.is_archived and strategy not in {None, GO_ON}):
             raise loss.make_refusal(session)
         if not continue_by_strategy(

@@ -600,7 +600,7 @@ def _estimate_compaction(chain: list[Node], base: FirstRequest) -> tuple[int, in
     first_counted = next(
         (node for node in chain if node.input_tokens and node.number > chain[0].number), None
     )
-    summary_characters = next((node.characters for node in chain if node.summary), 0)
+    summary_characters = next((node.character_count for node in chain if node.summary), 0)
     tokens_kept = max(0, first_counted.input_tokens - base.tokens) if first_counted else 0
     return tokens_kept or TOKENS_AFTER_COMPACTION, round(
         summary_characters / CHARACTERS_PER_TOKEN

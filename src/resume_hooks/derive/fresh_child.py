@@ -31,7 +31,7 @@ from resume_hooks.reading.digest.sections import (
     COMMANDS,
     ERRORS,
     FAILURES,
-    OTHERS,
+    OTHER_COMMANDS,
     READ,
     REFUSALS,
 )
@@ -78,7 +78,7 @@ _MAX_PLAN_HEAD_BYTES = 4096  # the number of bytes of a plan that are searched f
 
 LISTS = (
     ("files", (CHANGED, READ)),
-    ("commands", (COMMANDS, OTHERS)),
+    ("commands", (COMMANDS, OTHER_COMMANDS)),
     ("failures", (ERRORS, FAILURES, REFUSALS)),
 )
 """The names of the lists on a child's card, each with its sections of the opening."""

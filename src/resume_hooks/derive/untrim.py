@@ -222,8 +222,8 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
         )
     # Later counts of the client are measured on the trimmed context.
     context_before, scale = loaded_session.measure_chain(chain_before, pieces)
-    added_characters = sum(node.characters for node in later_nodes)
-    characters_without_trims = sum(node.characters for node in chain_before) + added_characters
+    added_characters = sum(node.character_count for node in later_nodes)
+    characters_without_trims = sum(node.character_count for node in chain_before) + added_characters
     return TrimmedSession(
         session,
         transcript.with_chain(chain),
@@ -233,7 +233,8 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
         scale,
         trimmed,
         undone,
-        restored_characters=characters_without_trims - sum(node.characters for node in live_chain),
+        restored_characters=characters_without_trims
+        - sum(node.character_count for node in live_chain),
         whole_tokens=context_before.tokens + round(added_characters / scale.ratio),
     )
 
@@ -533,7 +534,7 @@ def _measure_restoration(
     line, pieces = Line(node.number, 0, b""), PieceCollector()
     restored_node = make_node({**restored_record, "uuid": node.uuid}, line)
     pieces(line, restored_record, restored_node)
-    characters = restored_node.characters - node.characters
+    characters = restored_node.character_count - node.character_count
     token_difference = (
         characters / scale.ratio
         + sum(p.tokens for p in pieces.pieces if p.kind == MEDIA_PIECE)

@@ -31,7 +31,7 @@ from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
 # the time limit of a decision in seconds; only the client waits, not a prompt
-DECISION_SECONDS = 10.0
+DECISION_TIMEOUT_SECONDS = 10.0
 
 COMPACTION_SETTING = "compaction"
 TRIM_VALUE, CLIENT_VALUE = "trim", "client"
@@ -144,7 +144,7 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    with time_limit(shell_command(f"trim {session.session_id}"), DECISION_SECONDS):
+    with time_limit(shell_command(f"trim {session.session_id}"), DECISION_TIMEOUT_SECONDS):
         scan = plan.scan_session(session)
         options = parse_options(hook_replies.text_field(event, "options"))
         plan_in_place = in_client.plan_in_client(scan, _parse_shown_messages(event), options, where)
@@ -286,10 +286,12 @@ def _shrink_conversation(
     started = time.monotonic()
     is_handoff = method != TRIM_VALUE
     max_facts = characters_for_tokens(parse_tokens(method)) if is_handoff else MAX_FACTS_CHARACTERS
-    facts = describe_lost_facts(session.session_id, session.path, max_facts, DECISION_SECONDS / 2)
+    facts = describe_lost_facts(
+        session.session_id, session.path, max_facts, DECISION_TIMEOUT_SECONDS / 2
+    )
     if is_handoff and not facts:
         return {}
-    with time_limit(seconds=DECISION_SECONDS - (time.monotonic() - started)):
+    with time_limit(seconds=DECISION_TIMEOUT_SECONDS - (time.monotonic() - started)):
         scan, messages = plan.scan_session(session), _parse_shown_messages(event)
         chain = scan.transcript.chain
         if (
@@ -350,7 +352,7 @@ def _range_to_rebuild(
 def _count_tokens_of_messages(scan: SessionScan, messages: Sequence[ShownMessage]) -> float:
     handles = {message.handle for message in messages}
     return (
-        sum(node.characters for node in scan.transcript.chain if node.uuid in handles)
+        sum(node.character_count for node in scan.transcript.chain if node.uuid in handles)
         / scan.scale.ratio
     )
 

@@ -55,7 +55,7 @@ def host_of_event(event: Event) -> Host:
 # the maximum size of hook input in bytes; a trigger is never that long
 MAX_INPUT_BYTES = 32 * 1024 * 1024
 # the maximum length of a reason in UTF-16 units; the client cuts its strings at 10,000
-MAX_REASON_UNITS = 9_500
+MAX_REASON_UTF16_UNITS = 9_500
 # a last line of up to this many UTF-16 units survives a cut; a longer one is cut like the rest
 MAX_LAST_LINE_UNITS = 200
 
@@ -158,10 +158,10 @@ def _shorten_reason(reason: str) -> str:
 
     Only the middle is removed, because the last line is the useful one.
     """
-    if utf16_length(reason) <= MAX_REASON_UNITS:
+    if utf16_length(reason) <= MAX_REASON_UTF16_UNITS:
         return reason
     last_line = reason[reason.rfind("\n") :] if "\n" in reason else ""
     if utf16_length(last_line) > MAX_LAST_LINE_UNITS:
         last_line = ""
-    max_units = MAX_REASON_UNITS - utf16_length(last_line) - len(CUT_NOTICE)
+    max_units = MAX_REASON_UTF16_UNITS - utf16_length(last_line) - len(CUT_NOTICE)
     return f"{cut_to_utf16_units(reason, max_units)}{CUT_NOTICE}{last_line}"

@@ -40,7 +40,7 @@ def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
     loses its middle.
     """
     text = plain_text(context).strip()
-    note = hook_state.read_note(_start_note_name(session_id))
+    note = hook_state.read_note(_session_start_note_name(session_id))
     if not isinstance(note.get("pid"), int):
         return hook_replies.start_reply(remove_middle(text, MAX_UNITS_WITHOUT_PARTS), message)
     text = remove_middle(text, MAX_TEXT_UNITS)
@@ -82,7 +82,7 @@ def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list
             )
         # The other hooks ignore the parts until the note contains the number of parts.
         hook_state.write_note(
-            _start_note_name(session_id), {"pid": process_id, "count": len(parts) + 1}
+            _session_start_note_name(session_id), {"pid": process_id, "count": len(parts) + 1}
         )
         deadline = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline and any(
@@ -96,5 +96,5 @@ def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list
     return [number for number, name in enumerate(names, 1) if hook_state.consume_note(name)]
 
 
-def _start_note_name(session_id: str) -> str:
+def _session_start_note_name(session_id: str) -> str:
     return f"{_PREFIX}{session_id}.json"

@@ -24,7 +24,7 @@ from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import metadata_records, records
 from resume_hooks.transcripts.lines import SharedFile, open_transcript, read_lines
-from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING
 
 MIN_WORD_LETTERS = 3  # the minimum number of letters in a word that is searched for
 # the minimum number of words in a quote (a shorter quote may only be emphasis) and in a command
@@ -347,7 +347,7 @@ def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]
             text = record_text(record)
             if not any(
                 words in text[:_OWN_TEXT_CHARACTERS]
-                for words in (OPENING_MARKER, AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING)
+                for words in (OPENING_MARKER, AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING)
             ):
                 is_command = records.is_prompt(record) and text.startswith("<command-")
                 yield (

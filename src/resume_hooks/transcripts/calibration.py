@@ -183,7 +183,8 @@ def _iterate_gaps(chain: Sequence[Node], pieces: PieceCollector) -> Iterable[_Re
                 tuple(nodes_between),
                 growth=node.input_tokens - previous_answer.input_tokens,
                 text_characters=sum(
-                    between_node.characters - pieces.visible_thoughts.get(between_node.number, 0)
+                    between_node.character_count
+                    - pieces.visible_thoughts.get(between_node.number, 0)
                     for between_node in nodes_between
                 ),
                 thought_characters=sum(

@@ -141,7 +141,7 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
                 )
             return ContextSize.from_count(count + added_tokens, window, added=added_tokens)
         if records.get_kind(record) in records.MESSAGE_KINDS:
-            later_characters += make_node(record, Line(0, 0, b"")).characters
+            later_characters += make_node(record, Line(0, 0, b"")).character_count
     return None
 
 
@@ -204,12 +204,12 @@ def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
     """Return the tokens that the first count includes but the file lacks, because its beginning is missing."""
     if chain[0].is_boundary or not chain[0].parent:
         return 0
-    characters = 0
+    character_count = 0
     for node in chain:
         if node.input_tokens:
-            tokens_before = node.input_tokens - round(characters / CHARACTERS_PER_TOKEN)
+            tokens_before = node.input_tokens - round(character_count / CHARACTERS_PER_TOKEN)
             break
-        characters += node.characters
+        character_count += node.character_count
     else:
         return 0
     first_request_size = read_first_request(HeadTail(file))

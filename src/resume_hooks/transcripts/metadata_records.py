@@ -56,7 +56,7 @@ def make_label_record(kind: str, label: str, session_id: str) -> dict[str, Any]:
 AFTER_CLEAR_BEGINNING = "This session was started by /clear, after a handoff "
 """The sentence before a handoff's opening in a session that ``/clear`` started."""
 
-FURTHER_PART_BEGINNING = "More of what this session starts with"
+LATER_PART_BEGINNING = "More of what this session starts with"
 """The beginning of every further part of a hook's text; ``parted_text`` joins the parts."""
 
 

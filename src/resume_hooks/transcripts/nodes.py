@@ -35,7 +35,7 @@ class Node:
     """A linked record. ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
 
     ``has_sent_uuid``: the uuid is the one under which the record was sent, not its own. ``copied``:
-    its content also precedes the last boundary (``transcript.CopyDetector``). ``characters`` is the
+    its content also precedes the last boundary (``transcript.CopyDetector``). ``character_count`` is the
     number of characters that reach the API. ``logical_parent`` is the record that a boundary follows.
     """
 
@@ -56,7 +56,7 @@ class Node:
     copied: bool = False
     message_id: str = ""
     time_ms: int | None = None
-    characters: int = 0
+    character_count: int = 0
     context_tokens: int = 0
     input_tokens: int = 0
     calls: tuple[str, ...] = ()
@@ -158,9 +158,9 @@ def make_node(record: Record, line: Line) -> Node:
     if kind in records.MESSAGE_KINDS:
         _read_message(node, record)
         if script_calls.is_unsent(record):
-            node.characters = 0
+            node.character_count = 0
     elif kind == records.ATTACHMENT:
-        node.characters = sum(len(text) for _, text in iterate_sent_texts(record))
+        node.character_count = sum(len(text) for _, text in iterate_sent_texts(record))
     elif kind == records.SYSTEM:
         node.subtype = get_string(record, "subtype")
         if node.is_boundary:
@@ -175,7 +175,7 @@ def _read_message(node: Node, record: Record) -> None:
     if isinstance(content, list):
         node.broken = not _read_blocks(node, content) and bool(content)
     elif isinstance(content, str):
-        node.characters = len(content)
+        node.character_count = len(content)
         node.broken = node.kind == records.ASSISTANT and not content.strip()
     else:
         node.broken = True
@@ -192,7 +192,7 @@ def _read_blocks(node: Node, content: list[object]) -> bool:
     """Count and store the blocks of a message; return False if none of them is a valid block."""
     calls: list[str] = []
     results: list[str] = []
-    characters = 0
+    character_count = 0
     has_valid_block = False
     for block in content:
         if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
@@ -204,14 +204,14 @@ def _read_blocks(node: Node, content: list[object]) -> bool:
             results.append(get_string(block, "tool_use_id"))
         # Images and documents are encoded and send no text to the API.
         if kind == records.CALL:
-            characters += sum(map(len, records.strings_in_value(block.get("input"))))
+            character_count += sum(map(len, records.strings_in_value(block.get("input"))))
         elif kind == records.RESULT:
-            characters += sum(
+            character_count += sum(
                 len(get_string(inner_block, "text")) for inner_block in records.result_blocks(block)
             )
         else:
-            characters += len(get_string(block, "text")) + len(get_string(block, "thinking"))
-    node.calls, node.results, node.characters = tuple(calls), tuple(results), characters
+            character_count += len(get_string(block, "text")) + len(get_string(block, "thinking"))
+    node.calls, node.results, node.character_count = tuple(calls), tuple(results), character_count
     return has_valid_block
 
 

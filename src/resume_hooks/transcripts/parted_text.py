@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from resume_hooks.system.text import cut_to_utf16_units, utf16_length
-from resume_hooks.transcripts.metadata_records import FURTHER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 
 # units of a part; the client replaces a text of more than 10,000 by a preview
 MAX_PART_UNITS = 9_800
@@ -23,7 +23,7 @@ _SENTENCE_SEARCH_UNITS = 100
 
 _ANY_ORDER_NOTE = "(the parts may stand in any order)"
 _FIRST_PART_LINE = f"(Part 1 of {{}} of what this session starts with {_ANY_ORDER_NOTE})"
-_FURTHER_PART_LINE = f"{FURTHER_PART_BEGINNING}: part {{}} of {{}} {_ANY_ORDER_NOTE}:"
+_LATER_PART_HEADER = f"{LATER_PART_BEGINNING}: part {{}} of {{}} {_ANY_ORDER_NOTE}:"
 _NUMBER_FIELD = re.escape("{}")
 
 
@@ -49,7 +49,7 @@ def split_into_parts(text: str) -> list[str]:
     return [
         first_part,
         *(
-            f"{_FURTHER_PART_LINE.format(number, count)}\n{piece}"
+            f"{_LATER_PART_HEADER.format(number, count)}\n{piece}"
             for number, piece in enumerate(others, 2)
         ),
     ]
@@ -58,12 +58,12 @@ def split_into_parts(text: str) -> list[str]:
 def join_parts(texts: Iterable[str]) -> list[str]:
     """Return the texts of hooks, with the parts of a split text joined, as far as they arrived."""
     first_line = re.compile(f"(?:[^\\n]*\\n)?({_pattern_of_part_line(_FIRST_PART_LINE)}\\n)")
-    further_line = re.compile(f"{_pattern_of_part_line(_FURTHER_PART_LINE)}\\n")
+    later_part_header = re.compile(f"{_pattern_of_part_line(_LATER_PART_HEADER)}\\n")
     joined_texts: list[str] = []
     parts: list[tuple[int, str]] = []
     text_index = 0  # the position of the joined text
     for text in texts:
-        if match := further_line.match(text):
+        if match := later_part_header.match(text):
             parts.append((int(match[1]), text[match.end() :]))
         elif match := first_line.match(text):
             text_index = len(joined_texts)

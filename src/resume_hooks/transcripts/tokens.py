@@ -253,8 +253,8 @@ def tokens_of_chain(chain: list[Node], ratio: float = CHARACTERS_PER_TOKEN) -> t
     """Return the last answer's count (0 without one), and an estimate by ``ratio`` for the content after it."""
     last_answer = find_last_counted(chain)
     if last_answer is None:
-        return 0, round(sum(node.characters for node in chain) / ratio)
-    later_characters = sum(node.characters for node in chain[chain.index(last_answer) + 1 :])
+        return 0, round(sum(node.character_count for node in chain) / ratio)
+    later_characters = sum(node.character_count for node in chain[chain.index(last_answer) + 1 :])
     return last_answer.context_tokens, round(later_characters / ratio)
 
 
@@ -268,7 +268,7 @@ def measure_characters_per_token(chain: list[Node]) -> float:
         return CHARACTERS_PER_TOKEN
     first_index, last_index = counted_indexes[0], counted_indexes[-1]
     tokens = chain[last_index].context_tokens - chain[first_index].context_tokens
-    added_characters = sum(node.characters for node in chain[first_index + 1 : last_index + 1])
+    added_characters = sum(node.character_count for node in chain[first_index + 1 : last_index + 1])
     ratio = added_characters / tokens if tokens > 1_000 else CHARACTERS_PER_TOKEN
     return min(max(ratio, 1.5), 8.0)
 
@@ -329,7 +329,7 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
             # the answer is a copy, so the next count does not belong to a first request
             return None
         if message_characters or not record.get("isMeta"):
-            message_characters += node.characters
+            message_characters += node.character_count
     return None
 
 

@@ -88,7 +88,7 @@ def assert_answered_in_turn(child: Transcript) -> None:
     """Check that each call has one result in the user's next turn, as the API requires."""
     turns: list[tuple[str, Counter[str]]] = []
     for node in child.chain:
-        if node.is_message and (node.kind == "user" or node.calls or node.characters):
+        if node.is_message and (node.kind == "user" or node.calls or node.character_count):
             if not turns or turns[-1][0] != node.kind:
                 turns.append((node.kind, Counter()))
             turns[-1][1].update(node.calls or node.results)

@@ -105,7 +105,7 @@ def _assert_block(out: bytes) -> None:
     reason = value["reason"]
     assert value["decision"] == "block"
     assert reason
-    assert len(reason.encode("utf-16-le")) // 2 <= hook_replies.MAX_REASON_UNITS
+    assert len(reason.encode("utf-16-le")) // 2 <= hook_replies.MAX_REASON_UTF16_UNITS
     assert not FORBIDDEN & set(reason)
     assert "It changed none of your sessions or files" not in reason, reason
 

@@ -471,7 +471,7 @@ def instructions_message(*rows: str) -> Line:
     )
 
 
-def test_short_instructions_are_quoted_completely(where: Where) -> None:
+def test_short_instructions_are_quoted_in_full(where: Where) -> None:
     """Commands are included. The client's list of skills is not."""
     given = instructions_message(
         "# Guide\n\nPull request titles must follow Conventional Commits.\n",

@@ -11,7 +11,7 @@ from typing import LiteralString
 import pytest
 
 from resume_hooks.errors import ImportFailed
-from resume_hooks.parts.team import fetching, sharing, team_search, turn_reading
+from resume_hooks.parts.team import fetching, read_turns, sharing, team_search
 from resume_hooks.parts.team.connect import connect_to_team
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
 from resume_hooks.parts.team.team_search import build_queries, search_team
@@ -21,7 +21,7 @@ from tests.builders import SESSION, assistant, conversation, session_bytes, sess
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
 from tests.parts.team.test_push import push_from_machine, write_on_machine
-from tests.redaction.planted import FORMS, PLACED, Planted, assigned_forms, plant_secrets
+from tests.redaction.planted import FORMS, PLACED, PlantedSecret, assigned_forms, plant_secrets
 
 MANY = 20_000
 LINES = PLACED[:-1]
@@ -146,7 +146,7 @@ def test_no_known_secret_is_in_any_column(
     ] == []
 
 
-def is_unknown_to_scanner(each: Planted) -> bool:
+def is_unknown_to_scanner(each: PlantedSecret) -> bool:
     """Check whether the scanner misses a secret, which another benchmark measures."""
     clean = redact_line(each.raw)[0] if each.place in LINES else redact_bytes(each.raw)[0]
     return any(form in clean for form in forms_of_secret(each.secret))
@@ -256,16 +256,16 @@ def test_a_piece_of_line_feeds_is_searched_quickly(
     push_from_machine(alice, write_on_machine(alice))
     body = b"\n" * 500_000
     lines = 0
-    read = turn_reading._HitBuilder._read_texts
+    read = read_turns._HitBuilder._read_texts
 
     def count_and_read(
-        reader: turn_reading._HitBuilder, given: list[bytes], number: int, *, is_subagent: bool
+        reader: read_turns._HitBuilder, given: list[bytes], number: int, *, is_subagent: bool
     ) -> object:
         nonlocal lines
         lines += len(given)
         return read(reader, given, number, is_subagent=is_subagent)
 
-    monkeypatch.setattr(turn_reading._HitBuilder, "_read_texts", count_and_read)
+    monkeypatch.setattr(read_turns._HitBuilder, "_read_texts", count_and_read)
     _forge_session(mallory, body, len(body), [(record, "prompt") for record in range(40)])
     with connect_to_team("alice") as db:
         assert {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits} == {

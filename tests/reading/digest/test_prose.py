@@ -53,10 +53,10 @@ def test_wrapped_rows_are_joined(text: str, joined: str) -> None:
     assert join_wrapped_rows(text) == joined
 
 
-@pytest.mark.parametrize(("text", "found"), SENTENCES)
-def test_text_is_split_into_sentences(text: str, found: list[str]) -> None:
+@pytest.mark.parametrize(("text", "expected"), SENTENCES)
+def test_text_is_split_into_sentences(text: str, expected: list[str]) -> None:
     """They end by punctuation or line, without markup and code."""
-    assert [row for row in split_sentences(text) if len(row) > 2] == found
+    assert [row for row in split_sentences(text) if len(row) > 2] == expected
 
 
 def test_a_long_sentence_is_cut() -> None:

@@ -363,7 +363,7 @@ def test_no_question_words_its_answer(config_home: ConfigHome, noted: bool) -> N
     assert texts(digest, "answers") == [f"{asked} -> No", "Is it red -> Blue"]
 
 
-def test_who_would_rather_talk_of_questions_demands_nothing(config_home: ConfigHome) -> None:
+def test_a_request_to_clarify_questions_is_not_a_constraint(config_home: ConfigHome) -> None:
     """What is reported then are the client's own words."""
     said = f"{REJECTED} To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\nAsk."
     asked = {"questions": [{"question": "Which one?"}]}

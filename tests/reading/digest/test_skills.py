@@ -71,7 +71,7 @@ def test_a_skill_without_commands_has_all_steps(config_home: ConfigHome) -> None
     assert sum(row.startswith("Step ") for row in texts(digest, "skills")) == 4
 
 
-def test_rules_are_quoted_completely_or_omitted(config_home: ConfigHome) -> None:
+def test_rules_are_quoted_in_full_or_omitted(config_home: ConfigHome) -> None:
     """A wrapped one is joined. One that is too long or introduces a list is omitted."""
     rules = """Base directory for this skill: /skills/x
 

@@ -246,7 +246,7 @@ def test_a_rebuild_during_the_opening_of_the_words(
     def look(postings: Postings) -> None:
         if not begun:
             connect.forget_index(config_home.where)
-            begun.append(connect._open_table_and_words(config_home.where, is_writing=True))
+            begun.append(connect._open_database_and_postings(config_home.where, is_writing=True))
             real(begun[0].words)
         real(postings)
 

@@ -51,7 +51,7 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
     forks: bool = flag("--fork", help="Fork the session and continue in the fork: --way fork.")
     whole: bool = flag("--table", help="Show the table of all ways, too.")
     copy: bool = flag(help="Copy the command instead of starting the client.")
-    show: bool = flag("--print", help="Print the command instead of starting the client.")
+    print_only: bool = flag("--print", help="Print the command instead of starting the client.")
 
 
 class ContinueOptions(SessionOptions, function="resume_hooks.cli.continue_:continue_session"):
@@ -67,4 +67,4 @@ class ContinueOptions(SessionOptions, function="resume_hooks.cli.continue_:conti
     """
 
     forks: bool = flag("--fork", help="Fork the session and continue in the fork.")
-    show: bool = flag("--print", help="Print the command instead of starting the client.")
+    print_only: bool = flag("--print", help="Print the command instead of starting the client.")

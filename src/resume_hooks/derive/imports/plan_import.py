@@ -160,7 +160,7 @@ def plan_import(
             kept_numbers.append(node.number)
     tokens_before = measure_chain(source.path, transcript.chain)[0].tokens
     dropped_characters = sum(
-        node.characters for node in transcript.chain if node.number not in collector.said
+        node.character_count for node in transcript.chain if node.number not in collector.said
     )
     tokens_after = max(
         0,

@@ -58,9 +58,7 @@ class ScrubPlan(ChildPlan):
         )
         return [
             *ChildPlan.run_checks(self, path),
-            Check(
-                "no secret is found in it", not self.cleaner.has_secret_in_file(path, by_line=True)
-            ),
+            Check("no secret is found in it", not self.cleaner.file_has_secret(path, by_line=True)),
             Check(
                 "every record of the conversation is in its place",
                 written_chain == self.copied_chain,

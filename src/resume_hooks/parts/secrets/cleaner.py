@@ -81,7 +81,7 @@ class Cleaner:
         """Return the cleaned chunks of a file, read line by line or as one text. Raise OSError."""
         return map(self.clean_chunk, read_file_chunks(path, by_line=by_line))
 
-    def has_secret_in_file(self, path: str, *, by_line: bool) -> bool:
+    def file_has_secret(self, path: str, *, by_line: bool) -> bool:
         """Check whether a file contains a secret that must be removed. Raise OSError."""
         return any(
             cleaned_chunk.removed_secrets

@@ -277,7 +277,7 @@ def _write_scrubbed(
     location: Location, original: int, copy_path: str, cleaner: Cleaner, where: Where
 ) -> None:
     by_line = contains_record_lines(location.path)
-    if not cleaner.has_secret_in_file(copy_path, by_line=by_line):
+    if not cleaner.file_has_secret(copy_path, by_line=by_line):
         return
 
     def check_written_file(path: str) -> None:
@@ -288,7 +288,7 @@ def _write_scrubbed(
             else stat.S_IMODE(os.fstat(original).st_mode),
         )
         secret_check = Check(
-            "no secret is found in it", not cleaner.has_secret_in_file(path, by_line=by_line)
+            "no secret is found in it", not cleaner.file_has_secret(path, by_line=by_line)
         )
         if location.kind in RECORD_KINDS:
             shape_checks = check_same_structure(scan_transcript(copy_path), scan_transcript(path))
@@ -299,7 +299,7 @@ def _write_scrubbed(
     chunks = (cleaned_chunk.raw for cleaned_chunk in cleaner.clean_file(copy_path, by_line=by_line))
     remove_links(location.path, where)  # otherwise our hard link would keep the secrets
     replace_session(location.path, original, copy_path, chunks, check_written_file)
-    if cleaner.has_secret_in_file(location.path, by_line=by_line):
+    if cleaner.file_has_secret(location.path, by_line=by_line):
         raise WriteFailed(
             f"{location.path} was written to during the rewrite, and contains secrets again",
             RETRY_HINT,

@@ -87,7 +87,7 @@ class HookSummary(StrictModel):
     ours: bool = hook_field(lambda hook: hook.ours)
     times: int = hook_field(lambda hook: hook.times)
     median_ms: int = hook_field(lambda hook: hook.median)
-    p95_ms: int = hook_field(lambda hook: hook.high)
+    p95_ms: int = hook_field(lambda hook: hook.p95_ms)
 
 
 entry_field = FieldDeclarer[totals.FolderSize]()

@@ -61,7 +61,7 @@ class HookSummary(NamedTuple):
     ours: bool
     times: int
     median: int
-    high: int
+    p95_ms: int
 
 
 class StretchSummary(NamedTuple):
@@ -182,8 +182,8 @@ def _sum_hooks(transcripts: list[TranscriptCounts], since: str) -> list[HookSumm
         _sum_tallies((transcript.counts.hooks for transcript in transcripts), since).items()
     ):
         event, _, owner = key.partition("|")
-        median, high = percentile(durations, 50), percentile(durations, HIGH_PERCENTILE)
-        rows.append(HookSummary(event, owner == OUR_HOOKS, sum(durations.values()), median, high))
+        median, p95_ms = percentile(durations, 50), percentile(durations, HIGH_PERCENTILE)
+        rows.append(HookSummary(event, owner == OUR_HOOKS, sum(durations.values()), median, p95_ms))
     return rows
 
 

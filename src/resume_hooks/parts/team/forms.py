@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import ByteCount, FieldDeclarer, ReceiptSchema, StrictModel
-from resume_hooks.parts.team import pushing, sessions, turn_reading
+from resume_hooks.parts.team import pushing, read_turns, sessions
 
 session_field = FieldDeclarer[sessions.TeamSession]()
 
@@ -74,7 +74,7 @@ class PushResult(StrictModel):
     secrets: dict[str, int] = push_field(lambda push: push.secrets, "left out, by kind")
 
 
-hit_field = FieldDeclarer[turn_reading.TeamHit]()
+hit_field = FieldDeclarer[read_turns.TeamHit]()
 
 
 class TeamHit(StrictModel):

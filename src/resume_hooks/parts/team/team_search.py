@@ -1,7 +1,7 @@
 """Search the team's sessions: send the query of a local search to the server, and rank the hits.
 
 The search first requires all words, then any of the words, then any word with one of them as a
-prefix. ``turn_reading`` reads the turns that the server ranks and checks them for quoted phrases.
+prefix. ``read_turns`` reads the turns that the server ranks and checks them for quoted phrases.
 The rank depends on the number of matching words and on how close together they are. Your own hits
 are mixed with those of others, and no member can fill the result while others have hits.
 """
@@ -16,8 +16,7 @@ from typing import NamedTuple
 from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.chunks import quote_word
 from resume_hooks.parts.team.connect import suppress_late_answers
-from resume_hooks.parts.team.rows import Database, RowFormat
-from resume_hooks.parts.team.turn_reading import (
+from resume_hooks.parts.team.read_turns import (
     HITS_PER_READ,
     MatchingTurn,
     TeamHit,
@@ -25,6 +24,7 @@ from resume_hooks.parts.team.turn_reading import (
     balance_members,
     limit_per_member,
 )
+from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.search.index.tokenize import stem_word
 from resume_hooks.search.query import Query, Term, parse_query
 

@@ -56,7 +56,13 @@ from resume_hooks.reading.digest.pull_requests import collect_pull_requests
 from resume_hooks.reading.digest.refusals import list_refusals
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import find_binding_statements
-from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
+from resume_hooks.reading.digest.sections import (
+    CHANGED,
+    COMMANDS,
+    OTHER_COMMANDS,
+    SECTIONS,
+    Section,
+)
 from resume_hooks.reading.digest.shell import parse_simple_commands
 from resume_hooks.reading.digest.todos import collect_todos
 from resume_hooks.redaction.json_lines import redact_line
@@ -154,7 +160,7 @@ def _update_entry(
     ]
     if section is CHANGED and paths.is_dirty(entry.text):
         notes.append(NOT_COMMITTED)
-    if section in {COMMANDS, OTHERS} and entry.text in failed_commands:
+    if section in {COMMANDS, OTHER_COMMANDS} and entry.text in failed_commands:
         notes.append(LATER_FAILURE_NOTE)
     return entry._replace(note=", ".join(notes))
 

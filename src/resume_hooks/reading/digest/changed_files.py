@@ -143,7 +143,7 @@ def collect_touched_files(
                 FileTouch(command.run.place, doubt)
             )
     listed_paths = _add_listed_files(touches_by_path, changes, commands, paths)
-    _add_announced_files(touches_by_path, commands, paths, listed_paths)
+    _add_reported_files(touches_by_path, commands, paths, listed_paths)
     return touches_by_path
 
 
@@ -243,7 +243,7 @@ def _add_listed_files(
     return all_listed
 
 
-def _add_announced_files(
+def _add_reported_files(
     touches_by_path: dict[str, list[FileTouch]],
     commands: Sequence[ShellCommand],
     paths: SessionPaths,

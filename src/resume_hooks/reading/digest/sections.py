@@ -111,14 +111,14 @@ REFUSALS = Section(
 ARTEFACTS = Section(
     "artefacts", "commits and pull requests", _LIST, 0.05, 1_200, 160, 2_000, is_knowledge=True
 )
-OTHERS = Section(
+OTHER_COMMANDS = Section(
     "others", "other commands that worked", _SPARE, 0.2, 5_000, 600, 7_000, is_knowledge=True
 )
 READ = Section("read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000, is_knowledge=True)
 
 SECTIONS = (
     NOW, NEXT, PENDING, QUESTIONS, TODOS, MARKS, ERRORS, CONSTRAINTS, ANSWERS, SKILLS,
-    INSTRUCTIONS, CHANGED, COMMANDS, FAILURES, REFUSALS, ARTEFACTS, OTHERS, READ,
+    INSTRUCTIONS, CHANGED, COMMANDS, FAILURES, REFUSALS, ARTEFACTS, OTHER_COMMANDS, READ,
 )  # fmt: skip
 """Every section, in the order of an opening."""
 

@@ -425,7 +425,7 @@ def parse_git_listing(parts: tuple[SimpleCommand, ...], output: str) -> GitListi
     for row in output.split("\n") if has_commit or has_counts else ():
         if has_commit and (match := _MODE_ROW.fullmatch(row)):
             root_paths.append(_unquote_path(match[1]))
-        if has_counts and (path := _read_stat_path(row)):
+        if has_counts and (path := _parse_diffstat_path(row)):
             root_paths.append(path)
     if subcommands & {"status", "commit"}:
         status_paths = _STATUS_ROW.findall(f"\n{output}")
@@ -504,7 +504,7 @@ def _shows_own_changes(call: list[str]) -> bool:
     return not commits or (names_files and len(commits) == 1 and ".." not in commits[0])
 
 
-def _read_stat_path(row: str) -> str:
+def _parse_diffstat_path(row: str) -> str:
     """Return the path in a row of ``--stat``, or ``""`` for a renamed or shortened one."""
     path, bar, counts = row.rpartition(" | ")
     if not bar or not path.startswith(" ") or _CHANGE_COUNT.fullmatch(counts.strip()) is None:

@@ -50,7 +50,7 @@ _DEMAND = compile_lazily(
 """Like other slow patterns in this module, it matches lower-case text, because ignoring case would
 double the search time."""
 
-_DOUBT_WORDS = compile_lazily(
+_NOT_SERIOUS_PATTERN = compile_lazily(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
     | \b(?:lol|lmao|rofl|ha(?:ha)+|hehe|jk|just\ kidding|i\ wonder|wondering|i\ guess|maybe|perhaps|not\ sure|we\ could
         |i(?:'m|\ am)\ (?:also\ )?thinking|i\ bet|i\ kind\ of
@@ -245,7 +245,7 @@ def is_aside(sentence: str) -> bool:
     return (
         is_asking
         or _MACHINE_LINE.match(sentence) is not None
-        or _DOUBT_WORDS.search(sentence) is not None
+        or _NOT_SERIOUS_PATTERN.search(sentence) is not None
     )
 
 

@@ -535,14 +535,14 @@ def find_conclusion(text: str) -> str:
     min_characters, max_characters = CONCLUSION_CHARACTERS
     rows = text.split("\n")
     first = len(rows)
-    characters = 0
+    character_count = 0
     while (
         first > 0
-        and characters < min_characters
-        and characters + len(rows[first - 1]) <= max_characters
+        and character_count < min_characters
+        and character_count + len(rows[first - 1]) <= max_characters
     ):
         first -= 1
-        characters += len(rows[first]) + 1
+        character_count += len(rows[first]) + 1
     if first < len(rows):
         return "\n".join(rows[first:])
     return keep_ending(text, max_characters)

@@ -127,9 +127,9 @@ def find_changes(
         present_paths.add(file.path)
         row = rows_by_path.pop(file.path, None)
         if row is None:
-            file_work += _work_on_file(file, None)
+            file_work += _plan_file_work(file, None)
         elif row[1:4] != (file.inode, file.size, file.mtime):
-            file_work += _work_on_file(file, _IndexedFile(*row))
+            file_work += _plan_file_work(file, _IndexedFile(*row))
     missing_files = {path: _IndexedFile(*row) for path, row in rows_by_path.items()}
     if archived_sessions and archived_sessions.states:
         file_work += (
@@ -160,10 +160,10 @@ def _find_archived_work(
                 del missing_files[path]
             continue
         for file in archived_sessions.files_of_session(session_id):
-            yield from _work_on_file(file, missing_files.pop(file.path, None))
+            yield from _plan_file_work(file, missing_files.pop(file.path, None))
 
 
-def _work_on_file(file: TranscriptFile, indexed_file: _IndexedFile | None) -> Iterator[FileWork]:
+def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> Iterator[FileWork]:
     """Yield the work on a file, or nothing if it is unchanged.
 
     A file that moved to the vault, was archived again or was restored keeps its size and time. A

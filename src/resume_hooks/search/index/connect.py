@@ -365,7 +365,7 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
     would belong to a newer index.
     """
     identity = _file_identity(task.path)
-    index = _open_table_and_words(task.where, is_writing=False)
+    index = _open_database_and_postings(task.where, is_writing=False)
     with _close_on_error(index):
         # there is nothing to update, so do not wait for the lock
         if not any(find_changes(index.db, task.files, task.archived_sessions)):
@@ -376,7 +376,7 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
     with _exclusive_lock(task.path, task.lock_seconds) as has_lock:
         while True:
             identity = _file_identity(task.path)
-            index = _open_table_and_words(task.where, is_writing=has_lock)
+            index = _open_database_and_postings(task.where, is_writing=has_lock)
             with _close_on_error(index):
                 index = task.update_index(index, is_writable=has_lock)
                 index.words.load_latest_commit()
@@ -385,7 +385,7 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
             index.db.close()
 
 
-def _open_table_and_words(where: Where, *, is_writing: bool) -> OpenIndex:
+def _open_database_and_postings(where: Where, *, is_writing: bool) -> OpenIndex:
     """Return the table and the indexed words. A table without files has no words.
 
     The words are created only if ``is_writing``. If the table was deleted in the

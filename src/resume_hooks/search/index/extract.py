@@ -244,7 +244,7 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
         if sent_kind not in REPLACEABLE_KINDS and sent_kind != QUEUED:
             return None
         texts = [text for _, text in iterate_sent_texts(record)]
-        if any(metadata_records.FURTHER_PART_BEGINNING in text for text in texts):
+        if any(metadata_records.LATER_PART_BEGINNING in text for text in texts):
             # the quotes are indexed in another part, with the text around them
             texts = hook_texts_of_record(record)
         text = _join_own_texts(texts)

@@ -237,7 +237,7 @@ def answers_without_open_calls(
         for place, node in enumerate(row.nodes, 1)
         if node.kind == "assistant"
         and not node.calls
-        and node.characters
+        and node.character_count
         and largest_valid_count(row, place) == place
     ]
     return chance.sample(ends, min(count, len(ends)))

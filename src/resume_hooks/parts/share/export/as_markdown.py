@@ -64,7 +64,7 @@ def _format_part(part: Part) -> str:
                 else ""
             )
             return f"# {escape_markdown(part.title)}\n\n| | |\n|---|---|\n{fact_rows}\n\n{table}"
-        case parts.TurnPart():
+        case parts.TurnHeader():
             fact_rows = escape_markdown(" · ".join(part.facts))
             first_words = escape_markdown(collapse_line(part.words, 80))
             return f'## <a id="t{part.number}"></a>Turn {part.number}: {first_words}\n\n{fact_rows}'

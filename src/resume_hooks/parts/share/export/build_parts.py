@@ -25,7 +25,7 @@ from resume_hooks.parts.share.export.parts import (
     ResultPart,
     TextPart,
     ThinkingPart,
-    TurnPart,
+    TurnHeader,
 )
 from resume_hooks.parts.share.export.redact import ExportRedactor
 from resume_hooks.parts.share.export.select_records import (
@@ -75,10 +75,10 @@ class PartBuilder:
         self.pictures = 0
         self._agents: set[str] = set()
 
-    def build_turn_part(self, conversation: ExportConversation, line_number: int) -> TurnPart:
+    def build_turn_part(self, conversation: ExportConversation, line_number: int) -> TurnHeader:
         """Return the header of the turn whose prompt is in this line."""
         turn = conversation.turns_by_line[line_number]
-        return TurnPart(
+        return TurnHeader(
             number=turn.number,
             time=clock.normalize_timestamp(turn.time),
             words=self.redactor.redact_line(turn.first_words),

@@ -23,7 +23,7 @@ TASK_MARKS = {"completed": "x", "in_progress": "~"}  # the checkbox for each sta
 MAX_NAMED_TOOLS = 6  # the maximum number of tools that are named per turn
 
 
-class TurnPart(NamedTuple):
+class TurnHeader(NamedTuple):
     """The header of a turn.
 
     ``tokens`` is the context size after the turn, or 0 if unknown; ``place`` is live, compacted or
@@ -73,7 +73,7 @@ class SessionPart(NamedTuple):
     tokens: int
     models: tuple[str, ...]
     versions: str
-    turns: tuple[TurnPart, ...]
+    turns: tuple[TurnHeader, ...]
     repeated_record_count: int
     damaged_line_count: int
 
@@ -242,7 +242,7 @@ class CarriedSession(NamedTuple):
 
 Part = (
     SessionPart
-    | TurnPart
+    | TurnHeader
     | TextPart
     | ThinkingPart
     | NotePart

@@ -198,7 +198,9 @@ def _format_hooks(statistics: Statistics) -> str:
     cells = []
     for row in statistics.hooks:
         owner = "ours" if row.ours else "others"
-        cells.append((row.event, owner, f"{row.times:,}", f"{row.median:,} ms", f"{row.high:,} ms"))
+        cells.append(
+            (row.event, owner, f"{row.times:,}", f"{row.median:,} ms", f"{row.p95_ms:,} ms")
+        )
     headings = ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH_PERCENTILE} %")
     return column_table(headings, cells, left_aligned=2)
 

@@ -47,7 +47,7 @@ from resume_hooks.parts.share.export.parts import (
     SessionPart,
     TextPart,
     ThinkingPart,
-    TurnPart,
+    TurnHeader,
 )
 from resume_hooks.reading.render import fields_text
 from resume_hooks.transcripts.records import (
@@ -194,7 +194,7 @@ def _build_turn_list(session_heads: list[SessionPart]) -> Html:
     )
 
 
-def _format_turn_anchor(session_index: int, turn: TurnPart) -> str:
+def _format_turn_anchor(session_index: int, turn: TurnHeader) -> str:
     """Return a turn's anchor: its number, with the session's number as a prefix from the second session on."""
     if session_index:
         return f"s{session_index + 1}t{turn.number}"
@@ -205,7 +205,7 @@ def _build_document_markup(document: Iterable[Part], *, is_unfolded: bool) -> It
     """Yield the markup of parts. An open turn is closed before the next turn, the next session and the end."""
     session, in_turn = -1, False
     for part in document:
-        if in_turn and isinstance(part, (SessionPart, TurnPart, EndPart)):
+        if in_turn and isinstance(part, (SessionPart, TurnHeader, EndPart)):
             in_turn = False
             yield "</div></details>\n"
         if isinstance(part, SessionPart):
@@ -219,7 +219,7 @@ def _build_document_markup(document: Iterable[Part], *, is_unfolded: bool) -> It
                 build_element("section", title, build_element("dl", *fact_elements), class_="about")
                 + "\n"
             )
-        elif isinstance(part, TurnPart):
+        elif isinstance(part, TurnHeader):
             in_turn = True
             yield (
                 _build_turn_markup(
@@ -240,7 +240,7 @@ def _build_document_markup(document: Iterable[Part], *, is_unfolded: bool) -> It
             yield from _build_part_markup(part)
 
 
-def _build_turn_markup(turn: TurnPart, anchor: str, *, is_unfolded: bool) -> Html:
+def _build_turn_markup(turn: TurnHeader, anchor: str, *, is_unfolded: bool) -> Html:
     head = build_element(
         "summary",
         build_element(
