@@ -472,6 +472,23 @@ def test_related_parts_of_a_diff_are_complete(config_home: ConfigHome) -> None:
     assert "context" not in shown
 
 
+def test_successive_unrelated_parts_of_a_diff_are_one_row(config_home: ConfigHome) -> None:
+    """Their headers would say little. A related part in another file follows."""
+    noise = "\n".join(f" context {number}" for number in range(200))
+    wanted = "\n".join(f"+    retry_limit {number} of the uploader" for number in range(40))
+    diff = (
+        f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,200 +1,200 @@ first\n{noise}\n"
+        f"@@ -300,200 +300,200 @@ second\n{noise}\n"
+        f"diff --git a/b.py b/b.py\n--- a/b.py\n+++ b/b.py\n@@ -9,40 +9,80 @@ third\n{wanted}\n"
+    )
+    talk = Talk().prompt("set the retry_limit of the uploader to 9").runs("git diff", diff)
+    (shown,) = _latest_texts(talk, config_home)
+    assert (
+        "diff --git a/a.py b/a.py\n[... 2 hunks, 400 lines ...]\n"
+        "diff --git a/b.py b/b.py\n@@ -9,40 +9,80 @@ third\n"
+    ) in shown
+
+
 def test_a_call_stopped_by_a_hook_is_omitted(config_home: ConfigHome) -> None:
     """Its message mattered only at that moment, and is not a request."""
     stopped = "Operation stopped by hook: Another session is active."

@@ -834,11 +834,12 @@ _DESCRIBING_COMMAND = compile_lazily(r"\b(?:gh|glab)\s+(?:pr|mr)\s+(?:create|edi
 def _select_related_hunks(text: str, max_characters: int, request_words: frozenset[str]) -> str:
     """Return the whole parts of a long diff that contain some words, or ``""`` for any other text.
 
-    A mark stands for the lines of each other part.
+    A mark stands for the lines of the other parts.
     """
     if len(text) <= max_characters or _HUNK_HEADER.search(text[:MAX_DIFF_CHARACTERS]) is None:
         return ""
     rows: list[str] = []
+    omitted_hunks: list[str] = []
     remaining_characters = MAX_HUNKS_CHARACTERS
     has_related_hunk = False
     for part in _DIFF_PART_START.split(
@@ -850,17 +851,34 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
             and 0 < len(part) <= remaining_characters
         ):
             has_related_hunk = has_related_hunk or part.startswith("@@")
-            rows.append(part.rstrip("\n"))
+            rows += [*_list_marks_of_hunks(omitted_hunks), part.rstrip("\n")]
+            omitted_hunks = []
             remaining_characters -= len(part)
+        elif part.startswith("@@"):
+            omitted_hunks.append(part)
         else:
+            rows += _list_marks_of_hunks(omitted_hunks)
+            omitted_hunks = []
             header, _, body = part.rstrip("\n").partition("\n")
             rows.append(header[:MAX_DIFF_HEADER_CHARACTERS])
-            if body:
+            if body and not part.startswith("diff "):
                 rows.append(f"[... {format_count(body.count(chr(10)) + 1, 'line')} ...]")
+    rows += _list_marks_of_hunks(omitted_hunks)
     selected_text = "\n".join(row for row in rows if row.strip())
     if has_related_hunk and len(selected_text) <= 2 * MAX_HUNKS_CHARACTERS:
         return selected_text
     return ""
+
+
+def _list_marks_of_hunks(hunks: Sequence[str]) -> list[str]:
+    """Return the rows that stand for successive omitted hunks: of one, its header; of several, only their number."""
+    line_count = sum(hunk.rstrip("\n").count("\n") for hunk in hunks)
+    if len(hunks) > 1:
+        return [f"[... {len(hunks)} hunks, {format_count(line_count, 'line')} ...]"]
+    headers = [hunk.partition("\n")[0][:MAX_DIFF_HEADER_CHARACTERS] for hunk in hunks]
+    if headers and line_count:
+        headers.append(f"[... {format_count(line_count, 'line')} ...]")
+    return headers
 
 
 def _shorten_old_result(text: str) -> str:
