@@ -97,9 +97,10 @@ def every_client(request: pytest.FixtureRequest) -> ClientVersion:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes ``every_client`` on the newest client, and one in CONFORMANCE on the oldest too.
+    """Run a test that takes ``every_client`` on the newest client.
 
-    With RUN_ALL=1 it runs on all clients.
+    A test in CONFORMANCE also runs on the oldest one. With RUN_ALL=1 all tests run on all
+    clients.
     """
     if "every_client" in metafunc.fixturenames:
         if os.environ.get("RUN_ALL") == "1":

@@ -1,4 +1,4 @@
-"""Owns the installation of the plugin from a clone by the exact lines of the README and the guide."""
+"""Owns the installation of the plugin from a clone, by the lines of the README and the guide."""
 
 from __future__ import annotations
 

@@ -85,13 +85,16 @@ def wait_for_child(home: ClientHome, parent: Path) -> Path:
 
 
 def open_session_path(tui: Terminal) -> Path:
-    """Return the session that is open in a client, as the client reports it."""
+    """Return the file of the session that is open in a client, as the client reports it."""
     entry = tui.home.config / "sessions" / f"{tui.pid}.json"
     return tui.home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
 
 
 def reply_after_removal(*paths: Path) -> Callable[[Request], None]:
-    """Yield replies after the client's own cleanup has removed these files, about five seconds after its start."""
+    """Return a script that replies after the client's own cleanup has removed these files.
+
+    The cleanup runs about five seconds after the client's start.
+    """
 
     def reply(_: Request) -> None:
         wait_until(lambda: not any(path.exists() for path in paths))
@@ -100,7 +103,10 @@ def reply_after_removal(*paths: Path) -> Callable[[Request], None]:
 
 
 def remove_module(plugin: Path) -> Path:
-    """Return the same plugin for a client without modules: an older one, or one with modules off."""
+    """Remove the module from a plugin and return the plugin.
+
+    A client then runs it like an older client, or like one with modules off.
+    """
     path = plugin / "hooks" / "hooks.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     del document["modules"]

@@ -1,4 +1,4 @@
-"""A full session with automatic rollover or trim: no model is asked, and the turn continues."""
+"""A full session with `compaction` set: no model is asked, and the turn continues."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def summary_requests(tui: Tui) -> list[Request]:
 
 
 class FillingModel:
-    """The replies to one prompt: at first a call that fills the context, or a refusal, or the end of the turn."""
+    """The replies to one prompt.
+
+    The first is a call that fills the context, a refusal, or the end of the turn.
+    """
 
     def __init__(self, tui: Tui, when: str) -> None:
         self.api, self.first = tui.api, True
@@ -60,7 +63,7 @@ class FillingModel:
         self.reply = {**replies, "after a refusal": TOO_LONG}.get(when)
 
     def __call__(self, request: Request) -> Reply | None:
-        """The reply to a main request."""
+        """Return the reply to a main request."""
         del request
         first, self.first = self.first, False
         self.api.usage = FULL if first and isinstance(self.reply, list) else LOW
@@ -115,7 +118,7 @@ def test_the_turn_continues_without_a_summary(
 def test_the_client_compacts_if_the_engine_fails(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
 ) -> None:
-    """A failed request of a person is reported.
+    """A trim that the user requested is reported as failed and changes nothing.
 
     The client compacts the session itself when it wants to.
     """
@@ -154,9 +157,9 @@ def test_the_client_compacts_if_the_engine_fails(
 def test_the_alternatives_appear_once(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, env: dict[str, str], used: Usage
 ) -> None:
-    """They appear as a turn ends; no question takes a key, and a prompt that is typed then is sent whole.
+    """They appear at the end of a turn and take no key: a prompt that is typed then is sent whole.
 
-    The engine, asked at the start already, answers after that turn.
+    The engine is asked at the start, but answers after that turn.
     """
     open_real_session(tui, plugin, engine_environment(tmp_path, LATE) | env)
     tui.api.usage = used

@@ -1,4 +1,4 @@
-"""A bundle made on one machine and imported on another: the real client continues there with the same contents."""
+"""A bundle made on one machine and imported on another, where the client sends the same contents."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _REMINDER = re.compile(r"[<\u2039]system-reminder>.*?[<\u2039]/system-reminder>"
 
 
 def request_blocks(request: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return every block of a request's conversation, without the client's own additions and the import's remark.
+    """Return (role, JSON) of each block of a request's conversation.
 
-    Thinking is left out: client 2.1.329 sends it only to the model that it is from, and an
-    import names none.
+    The client's own additions and the import's remark are left out. So is thinking: client
+    2.1.329 sends it only to the model that wrote it, and an import names no model.
     """
     return [
         (m["role"], json.dumps(block))

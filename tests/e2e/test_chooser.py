@@ -65,7 +65,10 @@ def last_request_conversation(api: MockApi) -> list[tuple[str, str]]:
 def test_the_client_continues_the_chosen_session(
     home: ClientHome, api: MockApi, project_with_sessions: Path, size: tuple[int, int]
 ) -> None:
-    """From another folder, among all projects: the client starts in the session's own folder and sends its messages."""
+    """The client starts in the session's own folder and sends its messages.
+
+    The session is chosen from another folder, among the sessions of all projects.
+    """
     elsewhere = home.root / "elsewhere"
     elsewhere.mkdir()
     columns, rows = size

@@ -1,4 +1,4 @@
-"""A threshold of the user, ``compaction trim@150k``: above it, the session is made smaller once the turn has ended."""
+"""``compaction trim@150k``: after a turn above this threshold the session is made smaller."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TRIM = {"RESUME_HOOKS_COMPACTION": "trim@60k"}
 
 
 @pytest.fixture
-def small_window_tui(home: ClientHome, api: MockApi) -> Iterator[Tui]:
+def small_tui(home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """Return the newest client on a terminal of 80 x 24."""
     with Tui(find_client(NEWEST), home, api, columns=80, rows=24) as terminal:
         yield terminal
@@ -83,18 +83,21 @@ def check_references_print_outputs(
 
 @pytest.mark.parametrize("chosen", one_in(2, ["trim", "handoff"]))
 def test_the_session_is_made_smaller_after_the_turn(
-    small_window_tui: Tui, plugin: Path, parent: Path, fork_server: ForkServer, chosen: str
+    small_tui: Tui, plugin: Path, parent: Path, fork_server: ForkServer, chosen: str
 ) -> None:
-    """One line reports it; no request is sent for it, and every client resumes the running client's context."""
+    """One line reports it, and no request is sent for it.
+
+    Every client that resumes the session sends the running client's context.
+    """
     before, originals = parent.read_bytes(), outputs_by_call(parent)
-    open_real_session(small_window_tui, plugin, {"RESUME_HOOKS_COMPACTION": f"{chosen}@60k"})
-    small_window_tui.api.usage = CACHED
-    small_window_tui.submit("hello ALPHA")
-    small_window_tui.wait_for(chosen + TOLD)
-    small_window_tui.wait_idle()
-    assert len(small_window_tui.api.main_requests()) == 1
-    assert summary_requests(small_window_tui) == []
-    live = send_next_prompt(small_window_tui)
+    open_real_session(small_tui, plugin, {"RESUME_HOOKS_COMPACTION": f"{chosen}@60k"})
+    small_tui.api.usage = CACHED
+    small_tui.submit("hello ALPHA")
+    small_tui.wait_for(chosen + TOLD)
+    small_tui.wait_idle()
+    assert len(small_tui.api.main_requests()) == 1
+    assert summary_requests(small_tui) == []
+    live = send_next_prompt(small_tui)
     assert (
         message_texts_of_request(live).count(
             "Facts about this session from before it was compacted:"
@@ -102,9 +105,9 @@ def test_the_session_is_made_smaller_after_the_turn(
         == 1
     )
     assert "hello ALPHA" in message_texts_of_request(live)
-    assert_clients_resume_alike(small_window_tui.home, small_window_tui.api, parent, before, live)
+    assert_clients_resume_alike(small_tui.home, small_tui.api, parent, before, live)
     assert bool(
-        check_references_print_outputs(small_window_tui.home, fork_server, parent, live, originals)
+        check_references_print_outputs(small_tui.home, fork_server, parent, live, originals)
     ) == (chosen == "trim")
 
 
@@ -115,7 +118,7 @@ class GrowingModel:
         self.api, self.count = api, 0
 
     def __call__(self, request: Request) -> Reply:
-        """A call for the first request of a turn, the end of it for the second."""
+        """Return a call for the first request of a turn, and the turn's end for the second."""
         self.api.usage = Usage(
             100, cache_read_input_tokens=50_000 + len(json.dumps(request["messages"])) // 4
         )
@@ -159,7 +162,10 @@ def test_sixty_turns_above_the_threshold_compact_rarely(
 
 
 def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, parent: Path) -> None:
-    """A hanging or refused turn is not disturbed either: the compaction follows the next turn with an empty box."""
+    """It does not disturb a draft, or a refused or interrupted turn.
+
+    The compaction follows the next turn that ends with an empty box.
+    """
     open_real_session(tui, plugin, TRIM)
     tui.api.usage = FULL
     tui.api.script = [[3, "One."], Refusal(403, "not today"), [60, "Three."], "Four."]

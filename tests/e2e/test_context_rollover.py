@@ -1,4 +1,4 @@
-"""``>rollover`` with the real client on both sides: as the user's client and as the headless model's."""
+"""``>rollover`` in the real client, which is also the headless client that asks the model."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A child of every real session resumes in the real client, with its lineage and nothing of its parent's records.
+"""A child of every real session resumes in the real client.
 
-Five sessions on the newest client run every time; all of them on every client by ``make test-all``.
+Its request has the lineage and no record of the parent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STEP = "WRITE-THE-CHANGELOG"
 def check_child_resumes(
     source: Path, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Hand ``source`` off in a separate project, resume the child, and check the client's request."""
+    """Hand ``source`` off in a separate project, resume the child, and check its request."""
     session_id = source.stem if is_session_id(source.stem) else str(uuid.uuid4())
     parent = home.install_session(source, session_id)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
@@ -66,7 +66,7 @@ def check_child_resumes(
 def test_five_children_resume_in_the_newest_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """They are an image of an old client, a compaction, damage, a call without an answer, and the largest session."""
+    """The parents have an image, a compaction, damage, or an unanswered call; one is the largest."""
     check_child_resumes(_corpus_path(name), client, home, api)
 
 

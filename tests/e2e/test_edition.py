@@ -21,7 +21,7 @@ from tools import release
 
 @pytest.fixture
 def edition(tmp_path: Path) -> Path:
-    """The edition."""
+    """Build the edition, and return its folder."""
     release.assemble_edition(tmp_path / "edition")
     return tmp_path / "edition"
 
@@ -29,7 +29,10 @@ def edition(tmp_path: Path) -> Path:
 def test_the_edition_installs_by_the_line_of_its_readme(
     client: ClientVersion, home: ClientHome, api: MockApi, edition: Path
 ) -> None:
-    """It is valid by the directory's rules, the client's copy is small, and a trigger is a plain prompt."""
+    """It is valid by the directory's rules, and the client's copy is small.
+
+    A trigger is sent as a plain prompt.
+    """
     assert "Validation passed" in run_client_command(
         client, home, api, "plugin", "validate", "--strict", "--profile", "directory", str(edition)
     )
@@ -45,7 +48,7 @@ def test_the_edition_installs_by_the_line_of_its_readme(
 
 
 def test_the_commands_of_the_edition_answer(tui: Tui, edition: Path, parent: Path) -> None:
-    """``/trim`` asks, ``/search`` finds, and ``/handoff`` opens the fresh session with its step in the box.
+    """``/trim`` asks, ``/search`` finds, and ``/handoff`` opens a child with its step in the box.
 
     A search by the model needs the user's permission; then the model reads the answer. Without
     a screen it is refused.

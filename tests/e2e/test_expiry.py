@@ -1,4 +1,4 @@
-"""The client's own cleanup in reality: we archive sessions before it deletes them, and can restore them."""
+"""The client's own cleanup: we archive sessions before it deletes them, and can restore them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CHOSEN = ENGINE | {"RESUME_HOOKS_VAULT": "20G"}
 def turn_with_long_output(
     home: ClientHome, own_id: str, prefix: str, word: str
 ) -> list[dict[str, Any]]:
-    """A turn with a tool's long output."""
+    """Return the records of a turn with a tool's long output."""
     place: dict[str, Any] = {"session_id": own_id, "cwd": str(home.cwd)}
     return [
         user(f"read the file about {word}", uuid=f"{prefix}1", parent=None, **place),
@@ -84,7 +84,7 @@ def write_sidecars(home: ClientHome, session: Path) -> list[Path]:
 
 
 def set_file_age(seconds: float, *paths: Path) -> None:
-    """Make files, and the folders of backups, as old as that."""
+    """Make files, and the folders of backups, ``seconds`` old."""
     for path in paths:
         for each in [path, *([path.parent] if "file-history" in path.parts else [])]:
             os.utime(each, (time.time() - seconds,) * 2)
@@ -93,7 +93,10 @@ def set_file_age(seconds: float, *paths: Path) -> None:
 def test_cleaned_up_sessions_are_archived(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Lineage, search, read and untrim still work without the ancestors in their folder. One is restored."""
+    """Lineage, search, read and untrim still work after the cleanup deleted the ancestors.
+
+    A restored ancestor resumes, with all of its files.
+    """
     folder = home.project_folder
     root = Path(
         write_session(folder, session_id(1), turn_with_long_output(home, session_id(1), "a", WORD))
@@ -210,7 +213,10 @@ def test_a_start_reports_the_archived_sessions_once(tui: Tui, plugin: Path) -> N
 def test_an_older_client_archives_expiring_sessions(
     home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Headless runs archive, too. The second run archives the sessions for which the first had no time."""
+    """Headless runs archive too.
+
+    The second run archives the sessions for which the first had no time.
+    """
     soon = Path(
         write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3)))
     )
@@ -229,7 +235,10 @@ def test_an_older_client_archives_expiring_sessions(
 
 @pytest.mark.parametrize("folder_too", one_in(2, [True, False]))
 def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too: bool) -> None:
-    """The session is an hour old and has an output. After a deletion the next start archives it and the open one."""
+    """The session is new and has an output; another one was open in the client.
+
+    Both are deleted. The next start archives both.
+    """
     home, where = tui.home, tui.home.where
     run_print(tui.version, home, tui.api, f"remember {WORD}", plugin_dir=plugin, extra_env=ENGINE)
     (early,) = home.sessions()

@@ -94,7 +94,7 @@ Sent = list[tuple[str, str, str]]
 
 
 def request_messages(request: dict[str, Any]) -> Sent:
-    """The conversation of a request as (kind, role or id, text), without what the client adds of its own."""
+    """Return a request's conversation as (kind, role or id, text), without the client's additions."""
     rows: Sent = []
     for message in request["messages"]:
         content = message["content"]
@@ -156,7 +156,7 @@ def resume_request(
 
 
 def client_environ(home: ClientHome) -> dict[str, str]:
-    """The environment of our own commands in a client's home."""
+    """Return the environment of our own commands in a client's home."""
     return {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
 
 
@@ -168,7 +168,7 @@ def fork_receipt(home: ClientHome, parent: Path, cut: CutSelector | None = None)
 
 
 def install_corpus_session(home: ClientHome, name: str) -> Path:
-    """A session of the corpus in the client's home."""
+    """Copy a session of the corpus into the client's home, and return its file."""
     source = corpus() / name
     return home.install_session(
         source, source.stem if is_session_id(source.stem) else str(uuid.uuid4())
@@ -176,12 +176,12 @@ def install_corpus_session(home: ClientHome, name: str) -> Path:
 
 
 def install_copy_of_session(home: ClientHome, parent: Path) -> str:
-    """Return another copy of a session, because a client writes to a resumed session."""
+    """Copy a session, because a client writes to a resumed session. Return the copy's id."""
     return home.install_session(parent.read_bytes(), str(uuid.uuid4())).stem
 
 
 def cuttable_nodes(transcript: Transcript) -> list[Node]:
-    """The messages after which a conversation can be cut as it is."""
+    """Return the messages after which a conversation can be cut without a change."""
     row = linearize_chain(transcript.chain)
     begun = next(
         (place for place, node in enumerate(row.nodes) if node.prompt or node.summary),
@@ -195,14 +195,17 @@ def cuttable_nodes(transcript: Transcript) -> list[Node]:
 
 
 def without_lineage(rows: Sent) -> Sent:
-    """A fork of a conversation that begins with an answer needs a user's words before it: its lineage."""
+    """Return the rows without the lineage.
+
+    A fork of a conversation that begins with an answer needs a user's text before it.
+    """
     return [row for row in rows if not (row[0] == "text" and row[2].startswith(OPENING_MARKER))]
 
 
 def row_differences(found: Sent, wanted: Sent) -> list[Any]:
-    """Where two conversations differ, as sent by an older client and by the newest.
+    """Return the pairs of rows in which an older client's request differs from the newest one's.
 
-    None is what is hoped for.
+    A result whose text an old client cleared is not a difference.
     """
     pairs = list(zip_longest(without_lineage(found), wanted))
     return [
@@ -218,10 +221,10 @@ def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, s
 def check_fork_requests(
     cut: Node | None, parent: Path, clients: Sequence[ClientVersion], home: ClientHome, api: MockApi
 ) -> None:
-    """What each client sends of a fork is what the newest one sends of the parent.
+    """Check that each client sends of a fork what the newest client sends of the parent.
 
-    An older client reads some odd files in a way of its own: then it is what that client sends of
-    the parent, too, and every call and result is there as the newest has them.
+    An older client reads some odd files differently. Its request must then equal its own
+    request of the parent, and have every call and result of the newest client's request.
     """
     at = ("--resume-session-at", cut.uuid) if cut else ()
     newest = resume_request(
@@ -238,14 +241,14 @@ def check_fork_requests(
 
 
 def calls_of_rows(rows: Sent) -> list[tuple[str, str]]:
-    """Kinds and ids of calls and results."""
+    """Return the kinds and ids of calls and results, sorted."""
     return sorted(row[:2] for row in rows if row[0].startswith("tool_"))
 
 
 def check_forks_at_random_cuts(
     name: str, versions: Sequence[str], home: ClientHome, api: MockApi
 ) -> None:
-    """Fork a session whole and at random positions, resume the forks, and compare with the parent's requests."""
+    """Fork a session whole and at random messages, and compare the requests with the parent's."""
     parent = install_corpus_session(home, name)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     clients = [find_client(version) for version in versions]

@@ -1,4 +1,4 @@
-"""``/rollover`` in a client with a warm cache: its own model writes the summary after the last request."""
+"""``/rollover`` in a client with a warm cache: its own model writes the summary."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def start_warm_session(tui: Tui, plugin: Path, folder: Path) -> Path:
 
 
 def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
-    """A model of the session with these answers in turn, and a headless one with the summary."""
+    """Return a session's model with these answers in turn, and a headless model with the summary."""
     left = list(replies)
 
     def reply(request: Request) -> Reply | None:
@@ -70,7 +70,10 @@ def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
 
 
 def added_prompt(last: Request, again: Request) -> Any:
-    """The prompt of a request that is the ``last`` one, word for word, its answer with the cache's mark, and that."""
+    """Return the prompt that the request ``again`` adds to the ``last`` one.
+
+    Checks that it first repeats that request, and then its answer with the cache's mark.
+    """
     assert {name for name in again if again[name] != last.get(name)} == {"messages"}
     sent, kept = again["messages"], last["messages"]
     assert remove_cache_marks(sent[: len(kept)]) == remove_cache_marks(kept)
@@ -86,7 +89,7 @@ def added_prompt(last: Request, again: Request) -> Any:
 
 
 def remove_cache_marks(value: Any) -> Any:
-    """A request without the marks of its cache, and a text alone as the one block that it is."""
+    """Return a part of a request without cache marks, each content as a list of blocks."""
     if isinstance(value, list):
         return [remove_cache_marks(each) for each in value]
     if not isinstance(value, dict):
@@ -103,9 +106,9 @@ def remove_cache_marks(value: Any) -> Any:
 def test_a_rollover_extends_the_last_request(
     modern_tui: Tui, plugin: Path, tmp_path: Path, size: tuple[int, int] | None
 ) -> None:
-    """The request has the last answer, the cache's mark and our prompt after the last request's contents.
+    """The last request is followed by its answer with the cache's mark, and by our prompt.
 
-    There is no other request, and its usage is reported.
+    Its usage is reported. There is no other request.
     """
     if size:
         modern_tui.columns, modern_tui.rows = size
@@ -146,7 +149,7 @@ def test_a_rollover_extends_the_last_request(
 
 
 def wait_for_open_child(tui: Tui, parent: Path) -> Path:
-    """The child that a rollover made and opened."""
+    """Wait until the child of a rollover is open, and return its file."""
     child = wait_for_child(tui.home, parent)
     assert wait_until(lambda: open_session_path(tui) == child)
     tui.wait_idle()
@@ -154,7 +157,7 @@ def wait_for_open_child(tui: Tui, parent: Path) -> Path:
 
 
 def run_turn(tui: Tui, usage: Usage = WARM) -> None:
-    """A prompt and its answer, of which the API counts so many tokens."""
+    """Send a prompt for whose answer the API counts this usage, and forget its requests."""
     tui.api.usage = usage
     tui.api.clear()
     tui.submit("once more")
@@ -210,9 +213,9 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
 def test_a_rollover_asks_another_model_if_it_costs_less(
     tui: Tui, plugin: Path, tmp_path: Path
 ) -> None:
-    """The session's model has no cache, because it was chosen since or none is kept.
+    """The session's model has no cache if it was switched, or if the API keeps none.
 
-    A model that the user named is asked too.
+    A model that the user names in the settings is asked even if the cache is warm.
     """
     session = start_warm_session(tui, plugin, tmp_path)
     for why in ("switched", "cold", "named"):

@@ -94,7 +94,10 @@ def remove_reminders(text: str) -> str:
 
 
 def assert_request_is_valid(request: Request) -> None:
-    """The API would take it: no two answers in a row, every call answered right behind it."""
+    """Check that the API would accept it.
+
+    No two answers follow each other, and the results of calls come in the next message.
+    """
     messages = [message for message in request["messages"] if message["role"] != "system"]
     for before, after in zip(
         messages, [*messages[1:], {"role": "user", "content": []}], strict=True
@@ -109,7 +112,7 @@ def assert_request_is_valid(request: Request) -> None:
 
 
 def block_ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
-    """The ids of a message's calls or results, sorted."""
+    """Return the ids of a message's calls or results, sorted."""
     content = message["content"] if isinstance(message["content"], list) else []
     return sorted(block[key] for block in content if block["type"] == kind)
 
@@ -117,9 +120,9 @@ def block_ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
 def assert_clients_resume_alike(
     home: ClientHome, api: MockApi, session: Path, before: bytes, live: Request
 ) -> None:
-    """Each client that resumes the session sends what the one in which it was trimmed sends.
+    """Check that each client that resumes the session sends the same as the client that trimmed it.
 
-    No new uuid is twice.
+    No uuid of an appended record occurs twice.
     """
     raw = session.read_bytes()
     assert raw.startswith(before)
@@ -218,7 +221,7 @@ def test_a_trim_in_place_needs_no_request(modern_tui: Tui, plugin: Path, parent:
 
 
 def run_steps(tui: Tui, *steps: int) -> None:
-    """Turns of one call each, whose output is worth a trim."""
+    """Run turns of one call each, whose output is worth a trim."""
     for step in steps:
         tui.api.script = [
             {"name": "Bash", "input": {"command": f"seq {step}0000 {step}3500"}},
@@ -268,7 +271,7 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
 
 
 def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
-    """A repeated record is not a separate turn, hit or request."""
+    """Check that a repeated record is not a separate turn, hit or request."""
     turns = make_outline(locate.session_file(str(session))).turns
     twin = session.with_name(f"{PARENT[:-1]}2.jsonl")
     twin.write_bytes(before)

@@ -68,7 +68,7 @@ CALLED = [
 
 
 def model_that_summarises_slowly(request: Request) -> Reply | None:
-    """The summary, two seconds later."""
+    """Return the summary after two seconds."""
     time.sleep(2)
     return model_that_summarises(request)
 
@@ -156,7 +156,7 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     """The draft is in the box again, after the next step.
 
     A handoff that is typed while the model works runs at the turn's end: the answer is complete
-    and in the digest. Text that was typed after the command is no request of the old session.
+    and in the digest. Text that was typed after the command is not sent to the old session.
     """
     open_real_session(tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     tui.submit("/handoff step one")
@@ -294,9 +294,8 @@ def test_a_rewind_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent
 
     A goal with Markdown signs stays whole, although the client shows Markdown.
     """
-    open_real_session(
-        tui, plugin, {"RESUME_HOOKS_VAULT": "20G"}
-    )  # nothing is asked about archived copies
+    archives = {"RESUME_HOOKS_VAULT": "20G"}  # so that no question about archived copies appears
+    open_real_session(tui, plugin, archives)
     tui.submit("/mark try *.py and `*.txt`")
     tui.wait_for(r"goal: try \*\.py and `\*\.txt`$")
     tui.submit("explore DELTA")
@@ -336,9 +335,9 @@ def test_a_rewind_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent
 def test_a_failure_is_reported_and_the_session_continues(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, failures: dict[str, str]
 ) -> None:
-    """The model never reads the line, and the next prompt is sent as usual.
+    """The model never reads the line that reports it, and the next prompt is sent as usual.
 
-    The classic hook answers a prefixed command that the module gets no answer for.
+    The classic hook answers a prefixed command if the module gets no answer.
     """
     does = tmp_path / "does.py"
     open_real_session(
@@ -384,7 +383,7 @@ def test_the_user_s_command_keeps_its_name(tui: Tui, plugin: Path, parent: Path)
 def test_the_engine_refuses_the_model_s_shell(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """It makes nothing, however a transcript might teach to call it and with all its variables set."""
+    """It makes nothing for the calls that a transcript could teach, with all its variables set."""
     event = json.dumps({"command": "handoff", "args": "x", "screen": True, "session_id": PARENT})
     ask = f"sh '{plugin}/hooks/engine' --module"
     listed = '{"pid": %s, "procStart": "%s"}'
@@ -432,7 +431,7 @@ def test_print_mode_makes_the_child_without_a_question(
 def test_disabled_hooks_run_none_of_our_code(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, off: str
 ) -> None:
-    """Prompts pass."""
+    """The prompt is sent, and its answer is unchanged."""
     if off == "disableAllHooks":
         home.write_settings({"disableAllHooks": True})
     args = [off] if off.startswith("-") else []
@@ -446,7 +445,7 @@ def test_disabled_hooks_run_none_of_our_code(
 def test_the_client_s_own_plugin_tests_pass(
     client: ClientVersion, home: ClientHome, plugin: Path
 ) -> None:
-    """``claude plugin test`` uses a stand-in engine's answers in a module's environment, without a session."""
+    """``claude plugin test`` runs the module without a session, with a stand-in engine's answers."""
     shutil.copytree(Path(__file__).parent / "module", plugin / "tests")
     done = subprocess.run(
         [*client.command, "plugin", "test", str(plugin)],

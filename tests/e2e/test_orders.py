@@ -1,4 +1,7 @@
-"""Actions on a session in any order: each typed turn counts once, and an untrim restores trimmed contents."""
+"""Actions on a session in any order count each typed turn once.
+
+An untrim restores all trimmed contents.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ SUPPRESSED = "suppressed - "
 
 
 def steps_of_seed(seed: int) -> list[str]:
-    """A sequence: no two of a kind in a row, and at least one trim."""
+    """Return a sequence with at least one trim, and no two steps of a kind in a row."""
     chance = random.Random(seed)
     steps = ["prompt"]
     while len(steps) < LONGEST:
@@ -49,7 +52,7 @@ def steps_of_seed(seed: int) -> list[str]:
 
 
 class PlayedSession:
-    """A person at the client: what was typed so far, by whom it is answered, and what the client does."""
+    """A session that is played step by step at the client, with the prompts that were typed."""
 
     def __init__(self, home: ClientHome, api: MockApi, plugin: Path) -> None:
         self.home, self.api, self.plugin = home, api, plugin
@@ -87,7 +90,7 @@ class PlayedSession:
         self.tui.wait_idle()
 
     def prompt(self) -> None:
-        """A turn with a call whose output is worth a trim."""
+        """Run a turn with a call whose output is worth a trim."""
         number = len(self.typed) + 1
         self.api.script = [
             {"name": "Bash", "input": {"command": f"seq {number}0000 {number}3500"}}, f"Step {number} is done.",
@@ -96,7 +99,7 @@ class PlayedSession:
         self.ask(self.typed[-1], f"Step {number} is done")
 
     def compact(self) -> None:
-        """The client's own, with a summary."""
+        """Compact the session by the client's own command, with a summary."""
         self.api.script = [f"<summary>So far {len(self.typed)} steps.</summary>"]
         self.ask("/compact", "Compacted", "Not enough messages")
         self.api.script = []
@@ -114,7 +117,7 @@ class PlayedSession:
             self.tui.wait_gone("1. Open the trimmed copy")
 
     def rewind(self) -> None:
-        """The client's own, to before the last prompt, where there is one."""
+        """Rewind to before the last prompt, if there is one, by the client's own command."""
         self.ask("/rewind", "Restore the code", "othing to rewind")
         if "(current)" not in self.tui.text():
             return
@@ -133,12 +136,12 @@ class PlayedSession:
         self.ask("/untrim", "This is the new session", "Nothing in this session is trimmed")
 
     def handoff(self) -> None:
-        """A fresh session that knows this one."""
+        """Open a fresh session that knows this one."""
         self.ask("/handoff go on", "Handed off from", "othing")
         self.tui.key("C-u")
 
     def resume(self) -> None:
-        """The client ends, and another continues."""
+        """End the client, and continue in another."""
         session = self.session
         self.tui.close()
         self.tui = self.start_client(session.stem)

@@ -24,7 +24,7 @@ MOST_TOKENS = 480
 def run_client_command(
     client: ClientVersion, home: ClientHome, api: MockApi, *arguments: str
 ) -> str:
-    """Run a command of the client to its end; its output. AssertionError where it fails."""
+    """Run a command of the client, and return its output. Raises AssertionError if it fails."""
     done = subprocess.run(
         [*client.command, *arguments],
         cwd=home.cwd,
@@ -39,7 +39,7 @@ def run_client_command(
 
 
 def install_plugin_from_clone(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Install the plugin from a clone as README describes; into an older client as the page for older clients does."""
+    """Install the plugin from a clone by the README, or by the page for older clients."""
     lines = code_block_of_page(
         "README.md" if client.version in RECENT else "docs/older-clients.md", "claude plugin"
     )
@@ -147,7 +147,10 @@ def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path)
 def test_a_slash_command_calls_the_engine_without_hooks(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """With ``disableAllHooks`` the body asks the model to run the engine, and its Bash call needs no permission."""
+    """With ``disableAllHooks`` the command's text asks the model to run the engine.
+
+    The model's Bash call needs no permission.
+    """
     run_print(client, home, api, "hello", extra_args=["--session-id", PARENT])
     home.write_settings({"disableAllHooks": True})
     step = 'it\'s a "test" $(id) `id`'
@@ -176,7 +179,10 @@ def test_a_slash_command_calls_the_engine_without_hooks(
 def test_resume_hooks_install_registers_the_plugin(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``resume-hooks install`` with claude on PATH enables it in the client's settings; --remove removes it."""
+    """``resume-hooks install`` enables it in the settings of the client on PATH.
+
+    ``--remove`` removes it.
+    """
     tools = home.root / "bin"
     tools.mkdir()
     (tools / "claude").symlink_to(client.command[0])
@@ -220,7 +226,10 @@ def test_resume_hooks_install_registers_the_plugin(
 
 
 def test_the_id_is_copied_while_the_engine_installs_itself(tui: Tui, plugin: Path) -> None:
-    """Without an engine ``>session`` answers from the standard library, and ``>handoff`` reports the missing engine."""
+    """Without an engine the session's id comes from the standard library.
+
+    A handoff reports that it needs the engine.
+    """
     tui.start(
         plugin_dir=plugin,
         extra_env={"RESUME_HOOKS_CLIPBOARD": "none", "PIP_INDEX_URL": "http://127.0.0.1:9/"},

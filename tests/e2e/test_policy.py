@@ -25,7 +25,10 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 
 def run_under_policy(client: ClientVersion, policy: dict[str, Any], scratch: Path) -> ClientVersion:
-    """The client on a machine with that policy: its ``/etc`` is a layer over ours that goes with its process."""
+    """Return the client as it runs on a machine with that policy.
+
+    The policy is in a layer over ``/etc`` that ends with the client's process.
+    """
     upper, work, file = scratch / "upper", scratch / "work", scratch / "policy.json"
     upper.mkdir()
     work.mkdir()
@@ -63,7 +66,10 @@ def test_a_trim_in_place_is_refused(
     tmp_path_factory: Any,
     name: str,
 ) -> None:
-    """The message has the reason and another way; no request is sent, and the session's file is unchanged."""
+    """The message has the reason and another way; without modules the command is unknown.
+
+    No request is sent, and nothing is compacted.
+    """
     scratch = Path(tmp_path_factory.mktemp("policy"))
     with Tui(run_under_policy(client, POLICIES[name], scratch), home, api) as tui:
         open_real_session(tui, plugin)

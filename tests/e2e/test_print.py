@@ -1,4 +1,4 @@
-"""The plugin in ``claude -p``: prompts pass, triggers are blocked with their card, children resume."""
+"""The plugin in ``claude -p``: prompts pass, triggers get their card, children resume."""
 
 from __future__ import annotations
 

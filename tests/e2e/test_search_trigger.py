@@ -1,4 +1,7 @@
-"""``>search`` in the real client shows the best hits without tokens, in ``-p`` and on the screen, idle and at work."""
+"""``>search`` in the real client shows the best hits, and needs no model.
+
+It works in ``-p`` and on the screen, idle and while the model works.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ WORDS = "cursor agent support interface"
 def test_print_mode_shows_hits_and_asks_no_model(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """``-p '>search words'`` in another session of the project: hits with their commands, and no request."""
+    """``-p '>search words'`` in another session of the project shows hits with their commands."""
     raw = parent.read_bytes()
     shown = run_print(client, home, api, f">search {WORDS}", plugin_dir=plugin, extra_env=ENGINE)
     assert f"/resume {PARENT}" in shown.text

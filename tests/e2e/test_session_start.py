@@ -1,4 +1,4 @@
-"""The start of a session in the real client: after a handoff and ``/clear``, after a compaction, in parallel."""
+"""The start of a session in the real client: after ``/clear``, after a compaction, in parallel."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.</summa
 
 @pytest.fixture
 def plugin(plugin: Path) -> Path:
-    """The plugin in a client that runs no modules: there a handoff waits for ``/clear``."""
+    """Return the plugin without its module, so that a handoff waits for ``/clear``."""
     return remove_module(plugin)
 
 
 def wait_for_hook(told: Callable[[], bool]) -> None:
-    """Wait for something that a hook does; AssertionError after 20 seconds."""
+    """Wait until a hook has done something. Raises AssertionError after 20 seconds."""
     end = time.monotonic() + 20
     while not told():
         assert time.monotonic() < end, "it never came"
@@ -34,14 +34,14 @@ def wait_for_hook(told: Callable[[], bool]) -> None:
 
 
 def waiting_handoffs(home: ClientHome) -> list[str]:
-    """The names of the handoffs that wait."""
+    """Return the names of the handoffs that wait."""
     return sorted(
         path.name for path in (home.config / "resume-hooks" / "pending").glob("handoff-*")
     )
 
 
 def link_kinds(home: ClientHome) -> list[str]:
-    """The kinds of all links, oldest first."""
+    """Return the kinds of all links, oldest first."""
     return [link.kind for link in read_links(home.where)]
 
 
@@ -54,7 +54,7 @@ def start_session(tui: Tui, plugin: Path) -> Path:
 
 
 def hand_off(tui: Tui, parent: Path) -> Path:
-    """``/resume-hooks:handoff fix the tests``; the child's file."""
+    """Send ``/resume-hooks:handoff fix the tests``, and return the child's file."""
     tui.submit("/resume-hooks:handoff fix the tests")
     tui.wait_for("handed off")
     tui.wait_idle()
@@ -63,7 +63,7 @@ def hand_off(tui: Tui, parent: Path) -> Path:
 
 
 def clear_session(tui: Tui) -> None:
-    """``/clear``, until its link is there.
+    """Send ``/clear``, and wait for its link.
 
     On a busy machine the menu of an old client takes the first Enter.
     """
@@ -87,7 +87,7 @@ def request_of_prompt(tui: Tui, prompt: str) -> str:
 
 
 def compact_session(tui: Tui) -> None:
-    """``/compact``, with a summary that keeps nothing."""
+    """Send ``/compact``, with a summary that keeps nothing."""
     tui.api.script = [SUMMARY]
     tui.submit("/compact")
     tui.wait_for("[Cc]ompacted")
@@ -136,7 +136,10 @@ def test_the_start_of_a_session_adds_each_text_once(
 
 @pytest.mark.wide
 def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
-    """After ``>handoff``, Ctrl+C and the child's command nothing is injected, and a later ``/clear`` is a plain one."""
+    """After ``>handoff`` and the child's command, the child's opening is sent only once.
+
+    A later ``/clear`` adds nothing.
+    """
     parent = start_session(tui, plugin)
     tui.submit(">handoff fix the tests")
     tui.wait_for("handed off")

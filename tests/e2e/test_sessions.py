@@ -24,9 +24,9 @@ SUMMARY = {"type": "summary", "summary": "SUMMED", "leafUuid": "leaf"}
 
 
 def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> str:
-    """A session with its first prompt ``FIRST n`` and these records.
+    """Install a session with the first prompt ``FIRST n`` and these records.
 
-    The title that we show for it.
+    Returns the title that we show for it.
     """
     own = session_id(number)
     talk = conversation(2, session_id=own, prefix=f"s{number}-")

@@ -1,4 +1,7 @@
-"""The skills and the agent in the real client: only the engine's answers reach the model without a question."""
+"""The skills and the agent in the real client.
+
+Only the engine's answers reach the model without a question.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ HOSTILE = (
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    """The plugin, in a folder whose name needs quotes."""
+    """Return the plugin in a folder whose name needs quotes."""
     return build_plugin(tmp_path / "plug in")
 
 
@@ -61,17 +64,17 @@ def child(home: ClientHome) -> Path:
 
 
 def skill_call(name: str) -> dict[str, Any]:
-    """A call of one of our skills."""
+    """Return a call of one of our skills."""
     return {"name": "Skill", "input": {"skill": f"resume-hooks:{name}"}}
 
 
 def bash_call(command: str) -> dict[str, Any]:
-    """A call of the Bash tool."""
+    """Return a call of the Bash tool."""
     return {"name": "Bash", "input": {"command": command, "description": "look"}}
 
 
 def reading_calls(plugin: Path, session: str) -> list[dict[str, Any]]:
-    """The calls that the skills teach, with a model's arguments."""
+    """Return the calls that the skills teach, with a model's arguments."""
     engine = f'"{plugin}/hooks/engine"'
     words = (
         f"search 'retry queue gone' --or 'why no backoff' --or 'it gave up' --lineage {session} --max-chars 3000",
@@ -109,12 +112,12 @@ def tool_results(requests: list[Request]) -> list[str]:
 
 
 def denied_calls(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The tool calls that the client refused in a ``-p`` run."""
+    """Return the tool calls that the client refused in a ``-p`` run."""
     return [denial for event in events for denial in event.get("permission_denials") or []]
 
 
 def hashes_of_other_sessions(home: ClientHome, *but: Path) -> dict[Path, bytes]:
-    """Return the hash of every session file of the project, except those that the client is writing to."""
+    """Return the hash of every session file of the project except those in ``but``."""
     return {
         path: hashlib.sha256(path.read_bytes()).digest()
         for path in home.sessions()
@@ -125,7 +128,10 @@ def hashes_of_other_sessions(home: ClientHome, *but: Path) -> dict[Path, bytes]:
 def test_the_skill_reads_without_permission(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """In ``-p`` on every client: the skill loads by itself, names engine and session, and its four calls succeed."""
+    """In ``-p`` on every client the skill loads by itself, and its four calls succeed.
+
+    Its text names the engine and the session.
+    """
     api.script = [skill_call("session-search"), *reading_calls(plugin, child.stem), "done"]
     done = run_print(
         every_client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
@@ -160,7 +166,7 @@ def test_the_skill_reads_in_the_tui_without_a_question(
 def model_that_starts_the_agent(
     agent: list[Reply], *, background: bool
 ) -> Callable[[Request], Reply]:
-    """A model that starts the agent and waits; the agent follows ``agent``."""
+    """Return a model that starts the agent and waits; the agent follows ``agent``."""
     steps = iter(agent)
     call = {
         "subagent_type": "resume-hooks:session-searcher",
@@ -259,7 +265,7 @@ PATH = {"PATH": "/usr/bin:/bin"}
 def test_printed_commands_run_unchanged(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, kind: str
 ) -> None:
-    """They are in the digest, legend, placeholders and answers of a real session, and run in its shell."""
+    """They are in the digest, legend, placeholders and answers of a real session."""
     source = home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
     made = data_of_verb(home, kind, source.stem)["session_id"]
     api.script = [bash_call(f"resume-hooks outline {PARENT[:8]} --max-chars 900"), "done"]
@@ -286,7 +292,7 @@ def test_printed_commands_run_unchanged(
 def test_a_hostile_transcript_changes_nothing(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """The client asks first even if the model obeys it in any spelling: nothing runs, and no file changes.
+    """The client asks first if the model obeys it: nothing runs, and no file changes.
 
     The hook gives no other rights: calls that needed approval without the plugin still need it.
     """

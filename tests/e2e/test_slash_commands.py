@@ -1,4 +1,4 @@
-"""Every slash command of the plugin in the real client: the menu offers it, and its answer needs no model turn."""
+"""Each slash command of the plugin is in the client's menu, and answers without a model turn."""
 
 from __future__ import annotations
 

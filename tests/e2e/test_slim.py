@@ -1,4 +1,4 @@
-"""``archive --slim`` of a session with large tool outputs, and the real client that resumes the slim copy."""
+"""``archive --slim`` of a session with large outputs, and a client that resumes the slim copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long text at a session's start in the real client: it arrives whole, each line once, in order."""
+"""A long text at a session's start arrives whole in the client, each line once and in order."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def has_every_line(said: str, lines: list[str]) -> bool:
 def test_a_long_opening_is_sent_whole(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """36,000 characters are sent whole after ``/clear``, after a compaction, and once by a later resume.
+    """All 36,000 characters are sent after ``/clear``, after a compaction, and by a later resume.
 
     Our readers see the client's copy as one text; the session still has the title of its
     handoff.

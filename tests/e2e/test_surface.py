@@ -55,7 +55,7 @@ def sized_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) ->
 
 
 def titled_session(number: int, title: str) -> bytes:
-    """Write a session of two turns with a title."""
+    """Return the content of a session of two turns with a title."""
     return session_bytes(
         [*conversation(2, session_id=session_id(number)), custom_title(title, session_id(number))]
     )
@@ -63,9 +63,9 @@ def titled_session(number: int, title: str) -> bytes:
 
 @pytest.fixture
 def other_session(home: ClientHome, parent: Path) -> Path:
-    """Write three other sessions: two of the project and one of another.
+    """Write four other sessions: three of the project and one of another.
 
-    Returns the first one's file.
+    Returns the file of "Write the docs".
     """
     home.install_session(titled_session(2, "Mend the pool"), session_id(2), set_cwd=True)
     own = session_id(4)
@@ -136,7 +136,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
 ) -> None:
     """None of it sends a request; the next prompt continues the opened session.
 
-    Every letter goes to the search, on the page of a session too: then the list is back.
+    Letters go to the search even on the page of a session, and the list appears again.
     """
     tui = sized_tui
     open_real_session(tui, plugin)
@@ -262,9 +262,9 @@ def test_a_low_pane_shows_a_session_on_each_line(
     size: tuple[int, int],
     count: int,
 ) -> None:
-    """The client gives a pane a third of the screen; the field and the marked hit's text are next to the list.
+    """The client gives a pane a third of the screen.
 
-    A card that was open closes.
+    The field and the marked hit's text are next to the list. A card that was open closes.
     """
     for number in range(1, 15):
         home.install_session(
@@ -371,7 +371,7 @@ def test_fast_keys_stay_in_the_list(
 ) -> None:
     """Each Down is one row, to the last one and no further.
 
-    Enter opens the marked session and makes none.
+    Enter opens the marked session, and makes no session.
     """
     for number in range(1, 31):
         own = session_id(100 + number)
@@ -558,7 +558,7 @@ def test_a_pane_reports_a_failing_engine(
 def test_a_band_states_the_context_s_fill_level(
     home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """It appears at the turn that passes the level, and immediately in an opened session that is full.
+    """It appears at the turn that passes the level, and immediately in a full session.
 
     There is no Stop line. A session that is opened long after its last turn first reports the
     cost of a cold cache once, as the client counts it.
@@ -603,7 +603,7 @@ def test_a_band_states_the_context_s_fill_level(
 
 
 def test_the_module_reports_a_cold_cache(home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """The client does not show our hook's output at a resume of such a session, so the module reports it.
+    """The client does not show our hook's output when it resumes such a session.
 
     The row is about that session, not the one that the user left.
     """
@@ -627,7 +627,10 @@ def test_the_module_reports_a_cold_cache(home: ClientHome, api: MockApi, plugin:
 
 
 def offer_tool(tui: Tui) -> None:
-    """Continue until the model has the tool, because a prompt can be faster than the questions of a start."""
+    """Send prompts until the model has the tool.
+
+    A prompt can be faster than the questions of a start.
+    """
 
     def is_offered() -> bool:
         asked = len(tui.api.main_requests())

@@ -1,4 +1,4 @@
-"""The task list and the plan of a session in the real client, and in the sessions that continue its work."""
+"""A session's task list and plan in the real client, and in the sessions that continue its work."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def make_child(home: ClientHome, verb: str) -> Path:
 def test_a_child_continues_the_task_list(
     client: ClientVersion, home: ClientHome, api: MockApi, verb: str
 ) -> None:
-    """Its client lists the same tasks, continues their numbers, and does not change the parent's list."""
+    """Its client lists the same tasks and continues their numbers.
+
+    The parent's list stays unchanged.
+    """
     api.script = [
         *(task_creation_call(subject) for subject in ("parse it", "test it", "drop it")),
         task_update_call("1", "completed"),

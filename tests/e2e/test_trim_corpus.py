@@ -59,7 +59,7 @@ def compare_trimmed_children(
     api: MockApi,
     settings: Sequence[str] = tuple(SETTINGS),
 ) -> None:
-    """Trim a session with each setting, resume the children, and compare their requests with the parent's."""
+    """Trim a session with each setting, and compare the children's requests with the parent's."""
     source = corpus() / name
     parent = home.install_session(
         source, source.stem if is_session_id(source.stem) else str(uuid.uuid4())

@@ -1,4 +1,7 @@
-"""A trimmed child in the real client rewinds the user's files, edits them, and survives its parent's removal."""
+"""A trimmed child in the real client rewinds and edits the user's files.
+
+This also works after its parent was removed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ EVERYTHING = Options(threshold=100, keep_recent=0, min_savings=0)
 
 @pytest.fixture
 def session_with_edits(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
-    """Return a session in which the client wrote a file in its first turn and edited it in its second."""
+    """Return a session in which the client wrote a file, and edited it in the second turn."""
     return edit_twice(client, home, api)
 
 

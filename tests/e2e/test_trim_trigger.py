@@ -60,7 +60,10 @@ def assert_trimmed(said: str, parent: Path, child: Path) -> None:
 def test_print_mode_previews_and_makes_the_child(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """``-p '>trim'`` shows the numbers and writes no session; ``-p '>trim yes'`` makes the child, which resumes."""
+    """``-p '>trim'`` shows the numbers and writes no session.
+
+    ``-p '>trim yes'`` makes the child, which resumes.
+    """
     raw = parent.read_bytes()
     shown = run_print(
         client, home, api, ">trim", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE

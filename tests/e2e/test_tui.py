@@ -51,7 +51,10 @@ def continue_in_child(tui: Tui | TmuxTui, command: str, card: str = "Handed off 
 
 
 def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
-    """Check that the request has the block, the digest, the step and the new prompt, but not the conversation."""
+    """Check that a request has the lineage, the digest, the step and the new prompt.
+
+    It has nothing of the conversation but the last words, which the digest quotes.
+    """
     assert LINEAGE in said
     assert parent.stem in said
     assert step in said
@@ -62,7 +65,10 @@ def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
 
 
 def assert_linked_by_clear(tui: Tui, session: Path) -> None:
-    """Check that ``/clear`` starts a session linked to the one before, whose id reached the terminal by OSC 52."""
+    """Check that ``/clear`` starts a session that is linked to the one before.
+
+    The terminal got the id of the one before by OSC 52.
+    """
     data_of_verb(tui.home, "config", "clipboard", "osc52")
     tui.wait_idle()
     tui.submit(">session")
@@ -80,7 +86,7 @@ def assert_linked_by_clear(tui: Tui, session: Path) -> None:
 
 
 def test_resume_and_handoff_tolerate_other_keys(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """``>resume`` shows the card and copies the id; ``>handoff fix the tests`` makes one child despite later keys.
+    """``>resume`` shows the card and copies the id; ``>handoff fix the tests`` makes one child.
 
     The blocked prompt returns to the box: Enter on it shows the same child again, a paste over
     it is recognised, and after Ctrl+C the paste opens the child, which answers, linked, without
@@ -182,7 +188,10 @@ def test_the_tmux_buffer_contains_the_id(tmux_tui: TmuxTui, plugin: Path) -> Non
 def test_every_client_shows_the_child_s_card(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``claude --resume <child>`` shows only the card, and its request contains the lineage and the step."""
+    """``claude --resume <child>`` shows only the card.
+
+    The next request contains the lineage and the step.
+    """
     done = run_print(every_client, home, api, "remember the word ALPHA")
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()

@@ -1,4 +1,4 @@
-"""Archived sessions and their children in the real client: requests are equal to those of the original."""
+"""Archived sessions and their children send the same requests as the originals."""
 
 from __future__ import annotations
 

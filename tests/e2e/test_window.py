@@ -49,7 +49,7 @@ def test_all_reports_use_one_context_window(
     room: int,
     by_hook: bool,
 ) -> None:
-    """The band or the hook's line, both cards, a trim's question and the shell give one share of one window."""
+    """The band, the hook's line, both cards, a trim's question and the shell agree on the share."""
     api.usage = Usage(input_tokens=10, cache_read_input_tokens=used - 10 - Usage().output_tokens)
     records = turns_with_large_files()
     for row in records:

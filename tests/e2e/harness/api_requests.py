@@ -26,7 +26,10 @@ def _block_text(block: dict[str, Any]) -> str:
 
 
 def conversation_of_request(request: Request) -> list[tuple[str, str]]:
-    """Return (role, text) of each user and model message; client 2.1.329 puts `system` messages among them."""
+    """Return (role, text) of each user and model message.
+
+    Client 2.1.329 puts `system` messages among them.
+    """
     messages = [
         message for message in request.get("messages", []) if message.get("role") != "system"
     ]

@@ -33,7 +33,7 @@ class Emulator:
     """Feeds pyte; `answer` gets the bytes that the terminal says back. Not thread safe."""
 
     def __init__(self, columns: int, rows: int, answer: Callable[[bytes], None]) -> None:
-        """An empty screen of that size."""
+        """Start with an empty screen of that size."""
         self._screen = _Screen(columns, rows, answer)
         self._stream = pyte.ByteStream(self._screen)
         self._pending = b""
@@ -51,9 +51,9 @@ class Emulator:
         self._lines = None
 
     def lines(self) -> list[str]:
-        """The screen, trailing blanks cut.
+        """Return the lines of the screen without trailing blanks.
 
-        Drawn once a change, however often a wait asks for it.
+        They are built once for each change, however often a wait reads them.
         """
         if self._lines is None:
             self._lines = [line.rstrip() for line in self._screen.display]

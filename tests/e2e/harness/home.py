@@ -1,4 +1,7 @@
-"""Owns a client's throw-away home: nothing of the real home, config or environment reaches the client."""
+"""Owns a client's temporary home.
+
+The client gets nothing of the real home, configuration or environment.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ class ClientHome:
         return Where(self.env())
 
     def sessions(self) -> list[Path]:
-        """The project's session files (`<uuid>.jsonl`, not empty), oldest change first."""
+        """Return the project's session files (`<uuid>.jsonl`, not empty), oldest change first."""
         named = (
             path
             for path in self.project_folder.glob("*.jsonl")
@@ -116,9 +119,10 @@ class ClientHome:
         (self.config / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
 
     def env(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The whole environment of a client, built from nothing but PATH, then `extra`.
+        """Return the whole environment of a client: only PATH and `extra` come from outside.
 
-        An inherited CLAUDE_CODE_CHILD_SESSION, for one, would hide the session from --resume.
+        An inherited CLAUDE_CODE_CHILD_SESSION, for example, would hide the session from
+        --resume.
         """
         base = {
             "PATH": os.environ.get("PATH", os.defpath),

@@ -46,5 +46,5 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def sent(self) -> bytes:
-        """The body of the request."""
+        """Return the body of the request."""
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -75,10 +75,10 @@ class MockApi:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def client_env(self) -> dict[str, str]:
-        """What sends a client here, and keeps it from anywhere else.
+        """Return the environment that sends a client to the mock and to no other host.
 
         Old clients ask the real API's host whether they are online, whatever ANTHROPIC_BASE_URL
-        says. The mock therefore stands as the proxy too, and refuses.
+        says. The mock is therefore also the proxy, and refuses these connections.
         """
         direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
         proxied = dict.fromkeys(
@@ -104,7 +104,7 @@ class MockApi:
             return list(self._requests)
 
     def main_requests(self) -> list[Request]:
-        """The requests that are turns of a conversation (see `is_turn_request`)."""
+        """Return the requests that are turns of a conversation (see `is_turn_request`)."""
         return [request for request in self.requests if is_turn_request(request)]
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""Owns `claude -p` runs: one prompt in, the parsed event stream out, never longer than the timeout."""
+"""Owns `claude -p` runs: one prompt in, the parsed event stream out, with a time limit."""
 
 from __future__ import annotations
 

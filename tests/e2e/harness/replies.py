@@ -135,7 +135,10 @@ def _block(part: Part, tool_id: str) -> dict[str, Any]:
 
 
 def _block_events(index: int, block: dict[str, Any]) -> list[dict[str, Any]]:
-    """Start, one delta with everything, stop: the client assembles a tool's input from the JSON delta."""
+    """Return the events of one block: start, one delta with everything, stop.
+
+    The client assembles a tool's input from the JSON delta.
+    """
     if block["type"] == "tool_use":
         opening = block | {"input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}

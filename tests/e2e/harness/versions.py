@@ -40,7 +40,10 @@ class ClientVersion:
 
 
 def clients_folder() -> Path:
-    """Return ``<folder>/<version>/node_modules/...``, from RESUME_HOOKS_CLIENTS or ``.clients`` in the repository."""
+    """Return the folder that contains ``<version>/node_modules/...`` of each pinned client.
+
+    It is RESUME_HOOKS_CLIENTS, or ``.clients`` in the repository.
+    """
     return Path(os.environ.get("RESUME_HOOKS_CLIENTS") or REPO / ".clients")
 
 
