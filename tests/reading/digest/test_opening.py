@@ -472,6 +472,18 @@ def test_related_parts_of_a_diff_are_complete(config_home: ConfigHome) -> None:
     assert "context" not in shown
 
 
+def test_a_diff_whose_files_a_later_diff_shows_is_omitted(config_home: ConfigHome) -> None:
+    """A commit between them separates their changes."""
+    first, second = "diff --git a/a.py b/a.py\n+one", "diff --git a/a.py b/a.py\n+one\n+two"
+    talk = Talk().prompt("go").runs("git diff", first).runs("git diff -- a.py b.py", second)
+    (shown,) = _latest_texts(talk, config_home)
+    assert "+two" in shown
+    talk.runs("git commit -qam x", "done").runs("git diff HEAD~1 -- a.py", first)
+    talk.runs("git diff a.py", "diff --git a/a.py b/a.py\n+three")
+    shown_texts = "".join(_latest_texts(talk, config_home))
+    assert all(row in shown_texts for row in ("+two", "+one", "+three"))
+
+
 def test_successive_unrelated_parts_of_a_diff_are_one_row(config_home: ConfigHome) -> None:
     """Their headers would say little. A related part in another file follows."""
     noise = "\n".join(f" context {number}" for number in range(200))

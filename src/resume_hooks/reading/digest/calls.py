@@ -303,6 +303,7 @@ class _LaterCalls:
         ] = {}  # the files that calls changed, without temporary ones
         self._is_committed = False
         self._branches = _BranchesBackwards()
+        self._files_in_later_diffs: set[str] = set()  # of the work tree, up to the next commit
         self._has_plan = False
         self._search_count = 0
         self._check_count = 0
@@ -538,7 +539,26 @@ class _LaterCalls:
             return True
         if tool in records.READING_TOOLS and path in self._edit_counts:
             return True
-        return tool == "Bash" and self._is_outdated(get_string(inputs, "command"), answer)
+        if tool != "Bash":
+            return False
+        command = get_string(inputs, "command")
+        return self._is_outdated(command, answer) or self._is_in_later_diffs(command, answer)
+
+    def _is_in_later_diffs(self, command: str, answer: _Answer) -> bool:
+        """Check whether later diffs show all files in a diff of the work tree. Register its files."""
+        parts = shell.parse_simple_commands(command)
+        if _COMMIT_COMMAND.search(command) is not None:
+            self._files_in_later_diffs.clear()  # a diff before it shows other changes
+            return False
+        if answer.is_error or not any(map(_is_work_tree_diff, parts)):
+            return False
+        files = set(_DIFF_FILE.findall(answer.text))
+        is_covered = bool(files) and files <= self._files_in_later_diffs
+        self._files_in_later_diffs |= files
+        has_other_contents = any(
+            not is_check_part(part) and part.words[:2] not in _STATE_QUERIES for part in parts
+        )
+        return is_covered and not has_other_contents
 
     def _is_outdated(self, command: str, answer: _Answer) -> bool:
         """Check whether a command only reads or writes files that later calls rewrote.
@@ -715,6 +735,16 @@ def _is_diff(block: Record) -> bool:
     parts = shell.parse_simple_commands(command) if get_string(block, "name") == "Bash" else ()
     return any(part.words[:1] == ("git",) and "diff" in part.words[1:3] for part in parts)
 
+
+def _is_work_tree_diff(part: shell.SimpleCommand) -> bool:
+    """Check whether a simple command shows the changes since the last commit."""
+    operands = [word for word in part.words[2:] if not word.startswith("-") or word == "--"]
+    is_of_commits = operands[:1] != ["--"] and bool(operands) and not _FILE_NAME.search(operands[0])
+    return part.words[:2] == ("git", "diff") and not is_of_commits
+
+
+_STATE_QUERIES = (("git", "diff"), ("git", "status"))
+_DIFF_FILE = compile_lazily(r"^diff --git a/(\S+) b/", re.MULTILINE)
 
 _SHOWING_VERBS = frozenset({"diff", "show", "view"})
 """The verbs of git and gh that show contents, as in ``gh pr diff``."""
