@@ -401,7 +401,7 @@ def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) 
     ).places_to_change
 
 
-@pytest.fixture(scope="module", name="ways")
+@pytest.fixture(scope="module", name="ways_to_clean")
 def ways_to_clean() -> list[Clean]:
     """Return the ways to clean lines with and without escapes, and texts."""
     return [
