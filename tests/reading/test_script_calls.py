@@ -89,8 +89,8 @@ def test_the_latest_calls_show_their_outputs(config_home: ConfigHome) -> None:
     )
     assert [each.text for each in found] == [
         "REPL: Run a script\ngot:\ndone",
-        "Bash: make test\ngot:\n5 passed",
-        "Bash: make lint\ngot:\nExit code 2\nerror: unused import",
+        "Bash: make test\n[since then: 1 file edited]\ngot:\n5 passed",
+        "Bash: make lint\n[since then: 1 file edited]\ngot:\nExit code 2\nerror: unused import",
         f"Edit: {NOTES}\nwrote:\nbeta three",
     ]
 
