@@ -16,7 +16,7 @@ _CORE_VERBS = {
     "resume": ("resume", "Choose a session, compare what continuing it would cost, and continue."),
     "continue": (
         "resume",
-        "Continue the latest session of this folder, or a named one, without questions.",
+        "Continue the latest session of this folder, or a named one.",
     ),
     "sessions": ("sessions", "List sessions, newest first: titles, sizes, tokens, what expires."),
     "handoff": ("children", "Continue in a fresh, linked session with a digest and the next step."),
