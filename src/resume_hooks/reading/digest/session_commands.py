@@ -472,7 +472,7 @@ _INSPECTION = compile_lazily(
 )
 
 
-_HELP_OUTPUT = compile_lazily(r"(?:OVERVIEW:[^\n]*\s+)?usage:?\s", re.IGNORECASE)
+_HELP_OUTPUT = compile_lazily(r"(?:OVERVIEW:[^\n]*\n\s*)?usage:?\s", re.IGNORECASE)
 """The beginning of the help that a command prints without arguments."""
 
 
