@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import orjson
 import pytest
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.reading.digest import entries
+from resume_hooks.reading.digest import entries, file_states, session_commands, shell
 from resume_hooks.reading.digest.build import build_digest
+from resume_hooks.reading.digest.commits import NO_COMMITS
+from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.file_states import FileEdit, derive_file_states
 from resume_hooks.reading.digest.opening import format_opening, format_whole_digest
 from resume_hooks.sessions.locate import SessionFile, session_file
 from tests.builders import SESSION, ConfigHome, session_bytes
@@ -219,3 +224,47 @@ def test_hostile_texts_take_linear_time(config_home: ConfigHome, text: str) -> N
         Talk().prompt(text).says(text).prompt("go", planContent=text).edits(f"/{text}").says("ok")
     )
     check_digest(talk.digest(config_home))
+
+
+def test_the_help_of_many_programs_takes_linear_time() -> None:
+    """A row of blanks after its first word is matched once."""
+    begun = time.process_time()
+    assert session_commands._HELP_OUTPUT.match(f"OVERVIEW:{' ' * 40_000}") is None
+    assert time.process_time() - begun < 1
+    assert session_commands._HELP_OUTPUT.match("OVERVIEW: a tool\n\nUSAGE: tool <x>") is not None
+
+
+def test_no_check_looks_at_each_edit() -> None:
+    """The edits are ordered once, by their checkouts."""
+    looked_up: list[str] = []
+
+    def find_checkout(path: str) -> str:
+        looked_up.append(path)
+        return path[: len("/repo0")]
+
+    edits = [FileEdit(f"/repo{number % 2}/a{number}.py", number) for number in range(300)]
+    edited_files = EditedFiles(edits, find_checkout)
+    notes = []
+    for number in range(300):
+        place = RecordPlace(SESSION, number, number)
+        notes.append(edited_files.describe_passed_check(place, "/repo1/src"))
+    assert notes[0] == "150 files edited since"
+    assert notes[-4:] == [
+        "edited since: a297.py, a299.py",
+        "edited since: a299.py",
+        "edited since: a299.py",
+        "",
+    ]
+    assert len(looked_up) <= 3 * 300
+
+
+def test_only_the_latest_folders_with_git_commands_are_checkouts() -> None:
+    """Each file is compared with a limited number of them."""
+    runs = []
+    for number in range(100):
+        place = RecordPlace(SESSION, number, number)
+        run = ShellRun("git status", place, place, f"/other/r{number}", 0, False, "ok", False)
+        runs.append((run, shell.parse_simple_commands("git status")))
+    states = derive_file_states([], (), runs, "/home/user/proj", NO_COMMITS)
+    assert len(states.other_roots) == file_states.MAX_OTHER_FOLDERS
+    assert states.find_checkout("/other/r99/a.py") == "/other/r99"

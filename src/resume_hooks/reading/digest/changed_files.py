@@ -250,13 +250,15 @@ def _add_reported_files(
     listed_paths: Collection[str],
 ) -> None:
     """Add the files that a program said it wrote and that git listed as changed at some time."""
-    names = {posixpath.basename(path) for path in listed_paths}
+    if not listed_paths:
+        return
     for command in commands:
         if not command.program or not command.may_have_worked:
             continue
         output = command.run.output[:MAX_ANNOUNCING_CHARACTERS]
-        if not any(name in output for name in names):
-            continue
+        lower_output = output.lower()
+        if not any(stem in lower_output for stem in _ANNOUNCING_STEMS):
+            continue  # a search for a few words is faster than the pattern
         announced = dict.fromkeys(_ANNOUNCED_FILE.findall(output))
         for path in islice(announced, MAX_WRITTEN_FILES):
             name = paths.relative_path(path, command.run.folder)
@@ -264,6 +266,7 @@ def _add_reported_files(
                 touches_by_path.setdefault(name, []).append(FileTouch(command.run.place))
 
 
+_ANNOUNCING_STEMS = ("creat", "updat", "writ", "generat", "sav", "wrote")
 _ANNOUNCED_FILE = compile_lazily(
     r"(?i:\b(?:creat|updat|writ|generat|sav)(?:ed|ing|ten)|\bwrote)\b[^\n/'\"`]{0,80}?[\s'\"`]"
     r"(/?[\w@.-]{1,80}(?:/[\w@.-]{1,80}){0,20}\.\w{1,10})(?![\w/])"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
@@ -186,10 +187,10 @@ class _CommitHistory:
         former_commits = candidates[-1:]
         if commit is not None:
             # the order after a rebase is not known, and most amended commits keep their subjects
-            subject = commit.subject
-            former_commits = [former for former in candidates if former.subject == subject][
-                -1:
-            ] or former_commits
+            same_commits = (
+                former for former in reversed(candidates) if former.subject == commit.subject
+            )
+            former_commits = [*islice(same_commits, 1)] or former_commits
         if commit is None:
             for former_commit in former_commits:
                 former_commit.hash = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 
 from resume_hooks.reading.digest.facts import RecordPlace
@@ -35,37 +35,53 @@ class EditedFiles:
             orders[edit.path] = max(orders.get(edit.path, 0), edit.order)
         own_paths = [path for path in orders if _CLIENT_FILE.match(path) is None]
         own_paths.sort(key=lambda path: orders[path])
-        self._edits = [(orders[path], path) for path in own_paths]
-        self._edits_of_code = [edit for edit in self._edits if _DOCUMENT.search(edit[1]) is None]
+        code_paths = [path for path in own_paths if _DOCUMENT.search(path) is None]
+        self._edits = _EditTimes([(orders[path], path) for path in own_paths], find_checkout)
+        self._edits_of_code = _EditTimes(
+            [(orders[path], path) for path in code_paths], find_checkout
+        )
 
     def describe_passed_check(self, result_place: RecordPlace, folder: str) -> str:
         """Return which files other than documents were edited after a check passed in ``folder``, or ``""``."""
-        paths = _list_after(self._edits_of_code, result_place)
-        return _describe_edits(self._select_checkout(paths, folder))
+        checkout = self.find_checkout(folder) if folder else ""
+        return self._edits_of_code.describe_later_edits(result_place, checkout)
 
     def describe_failed_check(self, result_place: RecordPlace, folder: str) -> str:
         """Return which files were edited after a check failed in ``folder`` and did not run again, or ``""``."""
-        paths = _list_after(self._edits, result_place)
-        edits = _describe_edits(self._select_checkout(paths, folder))
+        checkout = self.find_checkout(folder) if folder else ""
+        edits = self._edits.describe_later_edits(result_place, checkout)
         return f"{edits}, not rerun" if edits else ""
 
-    def _select_checkout(self, paths: Sequence[str], folder: str) -> list[str]:
-        """Return the files that a check in ``folder`` may read: all, without those of other checkouts."""
-        checkout = self.find_checkout(folder) if folder else ""
-        if not checkout:
-            return list(paths)
-        return [path for path in paths if self.find_checkout(path) in {"", checkout}]
 
+class _EditTimes:
+    """Edits of files, each with its order and path, in order. They are also listed by checkout.
 
-def _list_after(edits: Sequence[tuple[int, str]], place: RecordPlace) -> list[str]:
-    """Return the files that were edited after a record, the earliest first. ``edits`` are in order."""
-    start = bisect_right(edits, place.order, key=itemgetter(0))
-    return [path for _, path in edits[start:]]
+    A long session has thousands of checks and edits, so no check may look at each edit.
+    """
 
+    def __init__(self, edits: list[tuple[int, str]], find_checkout: Callable[[str], str]) -> None:
+        self._edits = edits
+        self._edits_by_checkout: dict[str, list[tuple[int, str]]] = {}
+        for edit in edits:
+            self._edits_by_checkout.setdefault(find_checkout(edit[1]), []).append(edit)
 
-def _describe_edits(paths: Sequence[str]) -> str:
-    if not paths:
-        return ""
-    if len(paths) <= MAX_NAMED_FILES:
-        return f"edited since: {', '.join(posixpath.basename(path) for path in paths)}"
-    return f"{format_count(len(paths), 'file')} edited since"
+    def describe_later_edits(self, place: RecordPlace, checkout: str) -> str:
+        """Return which files were edited after a record, or ``""``.
+
+        These are the files of a checkout and of unknown ones, or all files if ``checkout`` is empty.
+        """
+        if checkout:
+            edit_lists = [self._edits_by_checkout.get(name, []) for name in ("", checkout)]
+        else:
+            edit_lists = [self._edits]
+        file_count = 0
+        first_edits: list[tuple[int, str]] = []
+        for edits in edit_lists:
+            start = bisect_right(edits, place.order, key=itemgetter(0))
+            file_count += len(edits) - start
+            first_edits += edits[start : start + MAX_NAMED_FILES]
+        if file_count > MAX_NAMED_FILES:
+            return f"{format_count(file_count, 'file')} edited since"
+        first_edits.sort(key=itemgetter(0))
+        names = [posixpath.basename(path) for _, path in first_edits]
+        return f"edited since: {', '.join(names)}" if names else ""

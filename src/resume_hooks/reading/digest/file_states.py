@@ -77,6 +77,8 @@ _STATUS_CHANGING_COMMANDS = frozenset(
 
 # the number of commits after a status that do not change the state of other files in it
 MAX_COMMITS_AFTER_STATUS = 2
+# the maximum number of folders outside the home folder, the latest ones, that may be checkouts
+MAX_OTHER_FOLDERS = 40
 _ADD_ALL_OPTIONS = _UPDATE_OPTIONS | {"-A", "--all"}
 _SHELL_EXPANSION = compile_lazily(r"[$*?`\[]")
 """Characters of shell expansions, whose result is not visible in the command."""
@@ -506,14 +508,17 @@ class FileStates:
         if status is None:
             return
         self._start_listed_files(status.staged | status.changed)
+        untracked = _list_prefixes(status.untracked)
+        staged = _list_prefixes(status.staged)
+        changed = _list_prefixes(status.changed)
         for path in self._paths_in_checkout_of(call.folder):
             is_open = self.states[path].label in UNCOMMITTED_STATES
-            if _is_listed(path, status.untracked):
+            if f"{path}/".startswith(untracked):
                 self.untracked_paths.add(path)
-            if _is_listed(path, status.staged):
+            if f"{path}/".startswith(staged):
                 self.states[path] = FileState(STAGED)
                 self._staged_paths.add(path)
-            elif _is_listed(path, status.changed):
+            elif f"{path}/".startswith(changed):
                 if self.states[path].label != CONFLICTING:
                     self.states[path] = FileState(NOT_COMMITTED)
             elif status.is_whole and is_open:
@@ -801,8 +806,9 @@ def _find_other_roots(
     for folder, order in find_removed_folders(runs):
         if last_orders.get(folder, order) < order:
             del last_orders[folder]
+    latest_folders = sorted(last_orders, key=lambda folder: last_orders[folder])
     roots: list[str] = []
-    for folder in sorted(last_orders):
+    for folder in sorted(latest_folders[-MAX_OTHER_FOLDERS:]):
         is_known = any(f"{folder}/".startswith(f"{root}/") for root in (home, *roots))
         is_above_home = f"{home}/".startswith(f"{folder}/")
         is_written_out = posixpath.isabs(folder) and not _SHELL_EXPANSION.search(folder)
@@ -905,8 +911,6 @@ def _find_short_rows_at_end(output: str) -> list[tuple[str, str, str]]:
     return rows[::-1]
 
 
-def _is_listed(path: str, listed: frozenset[str]) -> bool:
-    """Check whether a status lists a file, or lists a new folder that contains the file."""
-    if path in listed:
-        return True
-    return any(path.startswith(f"{folder.rstrip('/')}/") for folder in listed)
+def _list_prefixes(listed: Iterable[str]) -> tuple[str, ...]:
+    """Return the starts of the paths, with a slash at the end, that a status lists as files or in new folders."""
+    return tuple(f"{path.rstrip('/')}/" for path in listed)
