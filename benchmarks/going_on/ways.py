@@ -201,7 +201,7 @@ def compacted(path: Path) -> Iterator[Went]:
 def copying_ways() -> Iterator[tuple[str, Make]]:
     """Return the ways that make a shorter or complete copy without a model, as functions by name."""
     yield "trim", make_trim_way()
-    yield "trim, all it can", make_trim_way(threshold=["100"], keep_recent=0, assistant=1_000)
+    yield "trim, maximum", make_trim_way(threshold=["100"], keep_recent=0, assistant=1_000)
     if os.environ.get("BENCH_PEER"):
         yield "peer: aichat trim", run_peer_trim
     yield "fork", fork_session_way

@@ -24,7 +24,7 @@ PART = 3
 
 
 def ours(text: str) -> str:
-    """Return the text without this project's findings; a sign replaces each secret."""
+    """Return the text with every secret that this project detects replaced by a NUL character."""
     clean, found = redact(text)
     for kind in {secret.kind for secret in found}:
         clean = clean.replace(f"[secret removed: {kind}]", "\0")

@@ -290,13 +290,13 @@ def test_a_stray_folder_in_the_trash_is_reported(
     (half / "x").write_bytes(b"x" * 10)
     (kept / "manifest.json").write_bytes(b"{")
     shown = cli("restore", "--list").stdout.decode()
-    assert "1 half-removed, 10 B" in shown
+    assert "1 partly removed folder, 10 B" in shown
     assert "1 unknown folder" in shown
     assert str(kept) in shown
-    assert b"1 half-removed, 1 unknown" in cli("doctor").stdout
+    assert b"1 partly removed folder, 1 unknown folder" in cli("doctor").stdout
     assert len(document("restore")["data"]["strays"]) == 2
     done = cli("delete", "--empty-trash", "--yes")
-    assert done.stdout.startswith(b"Removed for good: 1 half-removed, 10 B")
+    assert done.stdout.startswith(b"Removed for good: 1 partly removed folder, 10 B")
     assert str(kept) in done.stderr.decode()
     assert (half.exists(), kept.exists()) == (False, True)
     assert cli("delete", "--empty-trash", "--damaged", "--yes").stdout.startswith(

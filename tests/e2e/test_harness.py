@@ -41,7 +41,7 @@ def last_assistant_words(session: Path) -> str:
 def test_a_client_gets_only_path_from_the_environment(
     home: ClientHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client uses nothing of the real home."""
+    """A client uses nothing from the real home."""
     monkeypatch.setenv("CLAUDE_CODE_CHILD_SESSION", "1")
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setenv("HOME", "/real/home")

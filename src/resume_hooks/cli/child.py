@@ -90,7 +90,7 @@ def print_child(
 
 
 def start_on_request(options: VerbOptions, receipt: Receipt) -> None:
-    """Replace this process by the client in the new session, if ``--start`` was given and there is one."""
+    """Replace this process with the client in the new session, if ``--start`` was given and there is one."""
     if receipt.session_id and _is_start_requested(options):
         # release the verb's resources, because the client replaces this process
         click.get_current_context().close()

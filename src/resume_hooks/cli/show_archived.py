@@ -1,4 +1,4 @@
-"""The text of an archived session, and ``sessions --archived``."""
+"""Shows the text of an archived session, and implements ``sessions --archived``."""
 
 from __future__ import annotations
 

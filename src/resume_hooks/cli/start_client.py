@@ -92,7 +92,10 @@ def make_client_environment(start: ClientStart, where: Where) -> dict[str, str]:
 
 
 def replace_process_by_client(start: ClientStart) -> NoReturn:
-    """Replace this process by the client. If it is missing or cannot start, raise ResumeHooksError with the command."""
+    """Replace this process with the client.
+
+    Raise ResumeHooksError with the command if the client is missing or cannot start.
+    """
     program, path, arguments = agent_with_name(start.agent, Where()).launch_command(
         start.session_id
     )

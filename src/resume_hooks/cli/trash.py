@@ -191,7 +191,7 @@ def _describe_removal(
     if entries:
         parts.append(format_count(len(entries), "session"))
     if half_removed_count:
-        parts.append(f"{half_removed_count:,} half-removed")
+        parts.append(format_count(half_removed_count, "partly removed folder"))
     if damaged_count:
         parts.append(format_count(damaged_count, "unknown folder"))
     if not parts:
@@ -312,8 +312,9 @@ def describe_stray_folders(stray_folders: Sequence[StrayFolder]) -> list[str]:
     half_removed_folders = [stray for stray in stray_folders if stray.is_half_removed]
     size = format_bytes(sum(stray.size for stray in half_removed_folders))
     if half_removed_folders:
+        folder_count = format_count(len(half_removed_folders), "partly removed folder")
         lines = [
-            f"{len(half_removed_folders):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."
+            f"{folder_count}, {size}: `resume-hooks delete --empty-trash` finishes removing them."
         ]
     else:
         lines = []

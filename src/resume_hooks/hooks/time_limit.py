@@ -59,7 +59,11 @@ def time_limit(
 
 @contextlib.contextmanager
 def _limit_with_thread(seconds: float, raise_error: Callable[[], None]) -> Iterator[None]:
-    """Limit a block on Windows, which has no alarm: a thread interrupts it like Ctrl+C, and calls ``raise_error``."""
+    """Limit a block on Windows, which has no alarm signal.
+
+    After ``seconds`` a thread interrupts the block like Ctrl+C. The context manager catches that
+    interrupt and calls ``raise_error``.
+    """
     import _thread  # only Windows needs these imports
     import threading
 

@@ -109,17 +109,17 @@ def check_installation(cwd: str) -> list[Finding]:
 
 
 def ok_finding(detail: str, code: str = "ok") -> Finding:
-    """Return a finding of the level ok."""
+    """Return a finding with the level ok."""
     return Finding("", "ok", detail, "", code)
 
 
 def note_finding(detail: str, remedy: str = "", code: str = "note") -> Finding:
-    """Return a finding of the level note: it works, but is worth knowing."""
+    """Return a finding with the level note, about something that works but is worth knowing."""
     return Finding("", "note", detail, remedy, code)
 
 
 def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
-    """Return a finding of the level problem: something will not work."""
+    """Return a finding with the level problem: something will not work."""
     return Finding("", "problem", detail, remedy, code)
 
 
@@ -585,9 +585,9 @@ def _check_trash(_: str) -> Finding:
     if not all(entry.complete for entry in entries):
         problems.append("a delete was interrupted")
     if half_removed_count:
-        problems.append(f"{half_removed_count:,} half-removed")
+        problems.append(format_count(half_removed_count, "partly removed folder"))
     if len(stray_folders) > half_removed_count:
-        problems.append(f"{len(stray_folders) - half_removed_count:,} unknown")
+        problems.append(format_count(len(stray_folders) - half_removed_count, "unknown folder"))
     if stray_folders:
         problems.append(format_bytes(sum(stray.size for stray in stray_folders)))
     if problems:

@@ -310,9 +310,9 @@ class Ranking:
         ]
 
     def latest_turns(self, max_turns: int) -> list[TurnHit]:
-        """Return the turns that fulfil the conditions, newest first, for a question without words.
+        """Return the turns that match the filters, newest first, for a query without search words.
 
-        The record of each is its first message.
+        Each turn is represented by its first message.
         """
         return [
             TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)

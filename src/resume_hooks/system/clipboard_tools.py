@@ -1,8 +1,8 @@
-"""The clipboard programs of each platform, run through pyperclip or, before its installation, directly.
+"""Runs each platform's clipboard programs: through pyperclip if it is installed, otherwise directly.
 
-Invariant: a copy is confirmed only by reading the same text back, because pyperclip does not check
-the exit status. The program that pyperclip would choose is not used, because pyperclip may load Qt
-and ignores ssh. Standard library, Python 3.9.
+We choose the program ourselves, because pyperclip may load Qt and ignores ssh. Invariant: a copy is
+confirmed only by reading the same text back, because pyperclip does not check the exit status. Uses
+only the standard library and runs on Python 3.9.
 """
 
 from __future__ import annotations

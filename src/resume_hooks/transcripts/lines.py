@@ -79,8 +79,9 @@ def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
 class SharedFile:
     """A transcript that is opened once, on first use, and shared by successive readers.
 
-    They all see the same file, even if another file takes its name meanwhile. A reader that starts
-    during another one's read opens the file again. It is closed when the last reference to it ends.
+    All readers see the same file, even if another file takes its name meanwhile. A reader that
+    starts while another is reading opens the file separately. The shared file is closed when
+    nothing refers to it any more.
     """
 
     def __init__(self, path: str) -> None:

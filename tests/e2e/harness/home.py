@@ -1,6 +1,6 @@
 """Owns a client's temporary home.
 
-The client gets nothing of the real home, configuration or environment.
+The client gets nothing from the real home, configuration or environment.
 """
 
 from __future__ import annotations

@@ -263,5 +263,5 @@ def test_trim_asks_on_a_terminal(
 
 
 def test_an_empty_locator_is_refused(document: Document, parent: Path) -> None:
-    """An unset variable of a script does not mean the latest session."""
+    """An empty locator, for example from an unset variable in a script, must not select the latest session."""
     assert document("smart-trim", "", "--dry-run", code=2)["error"]["code"] == "usage"

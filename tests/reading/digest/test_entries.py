@@ -279,7 +279,7 @@ def test_no_prompt_takes_long(hostile: str) -> None:
 
 
 def test_a_secret_is_removed_from_a_mark_too() -> None:
-    """A withdrawn sentence is quoted next to its message, which may be cut before it."""
+    """A mark quotes a withdrawn sentence, which the message's cut text may no longer contain."""
     value = "Xk29vLq8Zp3w"
     marks = ((f"the password of the staging server here is {value}", f"{SESSION}:4"),)
     digest = Digest({}, (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go on", marks),))

@@ -23,7 +23,7 @@ from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
 from resume_hooks.sessions.archived.layout import path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 
-Folder = Annotated[str, Field(description="the folder in which the client finds it")]
+Folder = Annotated[str, Field(description="the folder where the client finds the session")]
 
 AGENT_DESCRIPTION = (
     f"the session's agent: {', '.join(RESUMABLE_AGENTS)}; prompts if only they remain"

@@ -66,7 +66,8 @@ def plan_fork(
     source_agent, target_agent = session.agent, spec.target_agent or session.agent
     if spec.home is not None and not source_agent == target_agent == CLAUDE_NAME:
         raise UsageError(
-            "Only a Claude Code session can get another home", "Leave out --here and --home."
+            "Only a Claude Code session can be moved to another home",
+            "Leave out --here and --home.",
         )
     writer = agents.load_writer(target_agent, where)
     if source_agent == target_agent:

@@ -23,17 +23,17 @@ UNREADABLE_LINE = DefectKind(
 GLUED_LINES = DefectKind(
     "line-glued",
     "error",
-    "Every client skips the line, and with it a message; a repair extracts the message.",
+    "Every client skips the line and the message on it; a repair extracts the message.",
 )
 GLUED_COPIES = DefectKind(
     "line-glued-aside",
     "warning",
-    "Every client skips the line; every message in it is elsewhere in the file, too.",
+    "Every client skips the line; every message on the line is elsewhere in the file, too.",
 )
 LINE_FRAGMENT = DefectKind(
     "line-fragment",
     "warning",
-    "A part of a record is on the line of another one; the record is lost.",
+    "A part of a record is on the line of another record; the first record is lost.",
     repairable=False,
 )
 TORN_LINE = DefectKind(
@@ -41,7 +41,7 @@ TORN_LINE = DefectKind(
     "error",
     (
         "The record is lost. Clients up to 2.1.112 write the next record onto the same line, "
-        "which loses that one too."
+        "so the next record is lost too."
     ),
     repairable=False,
 )
@@ -55,15 +55,15 @@ LINE_WITHOUT_END = DefectKind(
     "line-unended",
     "warning",
     (
-        "Clients up to 2.1.112 write the next record onto the same line, which loses both; "
-        "2.1.329 ends it first."
+        "Clients up to 2.1.112 write the next record onto the same line, so both records are lost; "
+        "client 2.1.329 ends the line first."
     ),
 )
 LONE_SURROGATE = DefectKind(
     "surrogate-lone",
     "error",
     (
-        "Clients up to 2.1.112 send it, and the API refuses the request as invalid JSON; "
+        "Clients up to 2.1.112 send the surrogate, and the API refuses the request as invalid JSON; "
         "client 2.1.329 sends U+FFFD."
     ),
 )
@@ -73,7 +73,7 @@ BAD_UTF8 = DefectKind(
     "Every client reads U+FFFD in its place; the character is lost.",
     repairable=False,
 )
-BYTE_ORDER_MARK = DefectKind("byte-order-mark", "note", "Every client skips it.")
+BYTE_ORDER_MARK = DefectKind("byte-order-mark", "note", "Every client skips the mark.")
 CRLF_ENDING = DefectKind("line-crlf", "note", "Every client reads the line end as white space.")
 
 _BLANK_BYTES = b"\0\r\n\t "

@@ -31,7 +31,7 @@ from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
 UNREADABLE_SESSION = DefectKind(
-    "session-unreadable", "error", "No client can resume it.", repairable=False
+    "session-unreadable", "error", "No client can resume the session.", repairable=False
 )
 
 

@@ -24,14 +24,14 @@ BRIDGED_PARENT = DefectKind(
     "parent-bridged",
     "warning",
     (
-        "Clients up to 2.1.42 lose everything before it; later ones continue at the record "
-        "nearest in time."
+        "Clients up to 2.1.42 lose everything before this record; later clients continue at the "
+        "record nearest in time."
     ),
 )
 MISSING_PARENT = DefectKind(
     "parent-missing",
     "warning",
-    "Clients start the conversation here. Nothing before it is in this file.",
+    "Clients start the conversation here. Nothing before this record is in the file.",
 )
 MISSING_PARENT_ASIDE = DefectKind(
     "parent-missing-aside", "note", "The record is on no branch that a client would load."
@@ -48,10 +48,13 @@ LATER_PARENT = DefectKind(
     "parent-after-child", "note", "Harmless; Claude Code writes and loads such records."
 )
 REPEATED_UUID = DefectKind(
-    "uuid-repeated", "error", "The last one wins: the earlier record is not sent.", repairable=False
+    "uuid-repeated",
+    "error",
+    "Clients use the last record with the uuid: the earlier record is not sent.",
+    repairable=False,
 )
 REPEATED_RECORD = DefectKind(
-    "record-repeated", "note", "The last one wins; both have the same content."
+    "record-repeated", "note", "Clients use the last record; both records have the same content."
 )
 
 
@@ -139,8 +142,8 @@ UNDONE_COMPACTION = DefectKind(
     "compaction-undone",
     "warning",
     (
-        "Clients send what it dropped again, without its summary; in files over 5 MiB they "
-        "lose that instead."
+        "Clients send the compacted messages again, without the summary; in files over 5 MiB "
+        "they lose these messages instead."
     ),
     repairable=False,
 )
@@ -212,14 +215,14 @@ def _defects_of_undone_compaction(transcript: Transcript, last_boundary: Node) -
 LONGER_BRANCH = DefectKind(
     "branch-longer",
     "warning",
-    "Clients show the shorter branch; with --branch UUID the repair keeps the longer one.",
+    "Clients show the shorter branch; with --branch UUID the repair keeps the longer branch.",
 )
 NEWER_BRANCH = DefectKind(
     "branch-newer",
     "error",
     (
         "Clients resume an older branch: the newest turns are not shown; with --branch UUID "
-        "the repair keeps them."
+        "the repair keeps the newest turns."
     ),
 )
 DANGLING_HINT = DefectKind(

@@ -30,23 +30,23 @@ PLAIN_ANSWER = DefectKind(
 BLANK_PROMPT = DefectKind(
     "prompt-blank",
     "error",
-    "Clients send it, and the API then refuses the whole conversation.",
+    "Clients send the prompt, and the API then refuses the whole conversation.",
 )
 BLANK_BLOCK = DefectKind(
     "text-blank",
     "error",
-    "Clients up to 2.1.112 send it, and the API refuses; client 2.1.329 leaves it out.",
+    "Clients up to 2.1.112 send the text, and the API refuses the request; client 2.1.329 omits the text.",
 )
 EMPTY_MESSAGE = DefectKind(
-    "message-empty", "warning", "Clients drop it, or replace it by '(no content)'."
+    "message-empty", "warning", "Clients omit the message, or replace it with '(no content)'."
 )
 BLANK_ANSWER = DefectKind(
-    "answer-blank", "note", "Clients drop it; they write such records themselves."
+    "answer-blank", "note", "Clients omit the answer; they write such records themselves."
 )
 EMPTY_ANSWER = DefectKind(
     "answer-empty",
     "note",
-    "Clients send the answer's other records, or '(no content)' if it has none.",
+    "Clients send the answer's other records, or '(no content)' if there are no others.",
 )
 
 
@@ -90,27 +90,27 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
 UNSIGNED_THINKING = DefectKind(
     "thinking-unsigned",
     "error",
-    "Clients send it; the API then refuses every request of the session.",
+    "Clients send the thinking; the API then refuses every request of the session.",
 )
 TEXTLESS_THINKING = DefectKind(
     "thinking-textless",
     "error",
-    "Client 2.1.112 refuses the whole session; the API refuses the requests of others.",
+    "Client 2.1.112 refuses the whole session; the API refuses the requests of other clients.",
 )
 EMPTY_REDACTED_THINKING = DefectKind(
     "thinking-redacted-empty",
     "error",
-    "Client 2.1.112 refuses the whole session; the API refuses the requests of others.",
+    "Client 2.1.112 refuses the whole session; the API refuses the requests of other clients.",
 )
 ALTERED_THINKING = DefectKind(
     "thinking-altered",
     "error",
-    "A signature belongs to one text: the API refuses every request with the other one.",
+    "A signature belongs to one text: the API refuses every request with the other text.",
 )
 LONE_THINKING = DefectKind(
     "thinking-alone",
     "note",
-    "Clients drop it: the answer was interrupted while the model was thinking.",
+    "Clients omit the thinking: the answer was interrupted while the model was thinking.",
 )
 
 
@@ -187,32 +187,34 @@ REPEATED_CALL = DefectKind(
     "tool-call-repeated",
     "error",
     (
-        "Clients up to 2.1.42 send both, and the API refuses; later ones drop the second "
-        "call with its result."
+        "Clients up to 2.1.42 send both calls, and the API refuses the request; later clients omit "
+        "the second call with its result."
     ),
 )
 REPEATED_RESULT = DefectKind(
     "tool-result-repeated",
     "error",
-    "Clients up to 2.1.42 send both, and the API refuses; later ones drop the second.",
+    "Clients up to 2.1.42 send both results, and the API refuses the request; later clients omit the second.",
 )
 LATE_RESULT = DefectKind(
     "tool-result-late",
     "warning",
-    "It comes after a later answer: clients drop it and send an error message instead.",
+    "The result comes after a later answer: clients omit the result and send an error message instead.",
 )
 UNANSWERED_CALL = DefectKind(
     "tool-call-unanswered",
     "warning",
-    "Clients drop the call on resume; programs that keep it get error 400 from the API.",
+    "Clients omit the call on resume; programs that keep the call get error 400 from the API.",
 )
 ORPHAN_RESULT = DefectKind(
     "tool-result-orphan",
     "warning",
-    "Clients drop the result on resume; programs that keep it get error 400 from the API.",
+    "Clients omit the result on resume; programs that keep the result get error 400 from the API.",
 )
 OPEN_CALL = DefectKind(
-    "tool-call-open", "note", "The session ended during the call; clients answer it with an error."
+    "tool-call-open",
+    "note",
+    "The session ended during the call; clients answer the call with an error.",
 )
 
 
@@ -301,28 +303,28 @@ BACKWARD_TIMESTAMP = DefectKind("timestamp-backward", "note", "Harmless; Claude 
 END_NOT_LATEST = DefectKind(
     "end-not-latest",
     "warning",
-    "Client 2.1.42 resumes at the record with the latest timestamp and loses what follows it.",
+    "Client 2.1.42 resumes at the record with the latest timestamp and loses the records after it.",
 )
 STARTS_WITHOUT_PROMPT = DefectKind(
     "starts-without-prompt",
     "error",
-    "The API refuses a conversation that doesn't begin with the user (client 2.1.329 sends it).",
+    "Client 2.1.329 sends the conversation, and the API refuses it, because it does not begin with the user.",
 )
 STARTS_WITH_RESULT = DefectKind(
     "starts-with-result",
     "error",
-    "Client 2.1.42 sends it, and the API refuses; client 2.1.329 sends a placeholder instead.",
+    "Client 2.1.42 sends the result, and the API refuses the request; client 2.1.329 sends a placeholder instead.",
 )
 REPEATED_ANSWER = DefectKind(
     "answer-after-answer",
     "warning",
-    "Clients send both; the API merges them.",
+    "Clients send both answers; the API merges them.",
     repairable=False,
 )
 INLINE_SIDECHAIN = DefectKind(
     "sidechain-inline",
     "note",
-    "Old clients wrote sub-agents into the same file; clients do not load them.",
+    "Old clients wrote sub-agents' records into the same file; clients do not load these records.",
 )
 FOREIGN_ID = DefectKind("session-id-foreign", "note", "Clients use the id in the file's name.")
 

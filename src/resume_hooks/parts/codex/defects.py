@@ -40,10 +40,10 @@ TORN_LINE = DefectKind(
     "line-torn", "warning", "Codex skips the line, which was only partly written."
 )
 INVALID_UTF8 = DefectKind(
-    "utf8-bad", "error", "Codex up to 0.150 refuses the session; later ones don't."
+    "utf8-bad", "error", "Codex up to 0.150 refuses the session; later versions load it."
 )
 LONG_LINE = DefectKind(
-    "line-long", "note", "Codex reads it; resume-hooks does not.", repairable=False
+    "line-long", "note", "Codex reads the line; resume-hooks does not.", repairable=False
 )
 FOREIGN_LINE = DefectKind(
     "line-foreign", "note", "Codex skips the line: it has no type, time or payload."
@@ -51,12 +51,14 @@ FOREIGN_LINE = DefectKind(
 ORPHAN_OUTPUT = DefectKind(
     "tool-result-orphan",
     "warning",
-    "Codex from 0.77 on leaves it out; 0.42 sends it in the wrong place.",
+    "Codex from 0.77 on omits the result; 0.42 sends the result in the wrong place.",
 )
-UNANSWERED_CALL = DefectKind("tool-call-unanswered", "note", "Codex answers it with 'aborted'.")
+UNANSWERED_CALL = DefectKind(
+    "tool-call-unanswered", "note", "Codex answers the call with 'aborted'."
+)
 FOREIGN_ID = DefectKind("session-id-foreign", "note", "Codex uses the id in the file's name.")
 ENCRYPTED_SUMMARY = DefectKind(
-    "summary-encrypted", "note", "Only the model's provider can read it.", repairable=False
+    "summary-encrypted", "note", "Only the model's provider can read the summary.", repairable=False
 )
 
 _LOSS_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, TORN_LINE, LONG_LINE})

@@ -179,7 +179,7 @@ class _CommitHistory:
         self.commits = [commit for commit in self.commits if commit not in dropped_commits]
 
     def _amend_commit(self, commit: Commit | None) -> None:
-        """Replace the last commit by another commit. None stands for an unknown commit, if git printed nothing."""
+        """Replace the last commit with another commit. None stands for an unknown commit, if git printed nothing."""
         if commit is not None and commit.branch:
             candidates = self._commits_on_branch(commit.branch)
         else:

@@ -486,7 +486,7 @@ class TodoList:
         self._latest: dict[str, tuple[str, str]] = {}
 
     def replace_todos(self, call: PendingCall) -> None:
-        """Replace the todo list by the list that a call contains."""
+        """Replace the todo list with the list that a call contains."""
         self.was_used = True
         self._todos = [
             Todo(

@@ -227,7 +227,7 @@ def assert_no_image_or_html(text: str) -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_no_nesting_produces_an_image_or_html(hostile: str) -> None:
-    """Fences start or end at lists, quotes and tabs; spans end at lines and cells."""
+    """Lists, quotes and tabs may start or end a code fence; line and cell ends may end a code span."""
     for nesting in NESTINGS:
         assert_no_image_or_html(nesting.replace("%s", hostile))
 

@@ -145,7 +145,8 @@ class History:
 def apply_compaction(compaction: Record, previous_items: Sequence[Record]) -> list[Record]:
     """Return the items after a compaction.
 
-    An old client wrote only the summary, so its other items are rebuilt by that client's rules.
+    Old clients recorded only the summary, so the remaining items are reconstructed by those clients'
+    rules.
     """
     replacement_items = compaction.get("replacement_history")
     if isinstance(replacement_items, list):

@@ -191,7 +191,7 @@ def request_text(item: Record) -> str:
 
 
 def approved_plan(item: Record) -> str:
-    """Return the plan in the client's prompt after the user approved one, or ``""`` for any other prompt."""
+    """If this is the prompt that the client sends when the user approves a plan, return the plan; otherwise ``""``."""
     prompt = item_text(item)
     if prompt.startswith(APPROVED_PLAN):
         return prompt.removeprefix(APPROVED_PLAN).strip()
