@@ -12,7 +12,7 @@ from resume_hooks.archive.vault.permission import check_archiving_allowed
 from resume_hooks.errors import VaultOff
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.sessions.archived.layout import vault_folder
-from tests.archive.vault.laid_out import session_with_every_file
+from tests.archive.vault.full_sessions import session_with_every_file
 from tests.builders import SESSION, ConfigHome
 
 

@@ -27,14 +27,14 @@ from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
-from tests.archive.retention.aged import (
+from tests.archive.retention.sessions_of_age import (
     DAY,
     has_time_left,
     is_time_over,
     session_of_age,
     write_tool_output,
 )
-from tests.archive.vault.laid_out import archived_contents
+from tests.archive.vault.full_sessions import archived_contents
 from tests.builders import CWD, ConfigHome, session_id
 from tests.crashes import crashes
 

@@ -22,7 +22,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_fork import PROMPT, install_corpus_session, request_messages
 from tests.e2e.test_rename import ONE, resumed_messages, write_session_with_word
 from tests.needs import one_in
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 
 
 def test_a_restored_session_resumes(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.archive.retention.aged import session_of_age
+from tests.archive.retention.sessions_of_age import session_of_age
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.needs import REPO
 

@@ -21,7 +21,7 @@ from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.link_log import Link, record_link
-from tests.archive.retention.aged import DAY, session_of_age
+from tests.archive.retention.sessions_of_age import DAY, session_of_age
 from tests.builders import CWD, ConfigHome, session_id
 from tests.needs import REPO
 

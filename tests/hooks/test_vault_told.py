@@ -24,13 +24,13 @@ from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, list_archived
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.storage import stored_settings
-from tests.archive.retention.aged import (
+from tests.archive.retention.sessions_of_age import (
     has_time_left,
     session_of_age,
     write_file_backups,
     write_tool_output,
 )
-from tests.archive.vault.laid_out import archived_contents
+from tests.archive.vault.full_sessions import archived_contents
 from tests.builders import CWD, ConfigHome
 
 SOON, DUE = 25, 31  # days

@@ -18,7 +18,7 @@ from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder, unpa
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.locator_forms import RESOLVERS, resolve_title_part
 from resume_hooks.sessions.record_references import names_of_transcript
-from tests.archive.vault.laid_out import session_with_every_file
+from tests.archive.vault.full_sessions import session_with_every_file
 from tests.builders import (
     CWD,
     SESSION,
@@ -29,7 +29,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 from tests.sessions.test_lineage import opened_paths
 
 PULL = {

@@ -18,7 +18,12 @@ from resume_hooks.sessions.expiry import (
     is_archived,
 )
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from tests.archive.retention.aged import DAY, session_of_age, write_file_backups, write_tool_output
+from tests.archive.retention.sessions_of_age import (
+    DAY,
+    session_of_age,
+    write_file_backups,
+    write_tool_output,
+)
 from tests.builders import ConfigHome
 
 

@@ -16,7 +16,7 @@ from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.storage import removal
-from tests.archive.vault.laid_out import session_with_every_file
+from tests.archive.vault.full_sessions import session_with_every_file
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO

@@ -14,7 +14,7 @@ from resume_hooks.transcripts.trimmable_pieces import (
     Piece,
 )
 from tests.builders import ConfigHome, boundary, summary, usage
-from tests.derive.trim.nasty import IMAGE
+from tests.derive.trim.odd_transcripts import IMAGE
 from tests.derive.trim.sessions import Chain, scan_file, write_project_session
 
 

@@ -23,7 +23,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from tests.archive.retention.aged import (
+from tests.archive.retention.sessions_of_age import (
     has_time_left,
     is_time_over,
     session_of_age,

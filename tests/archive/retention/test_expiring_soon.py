@@ -11,7 +11,7 @@ from resume_hooks.archive.retention.expiring import forecast_expiry
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.maintenance.doctor import _check_expiry
 from resume_hooks.search.listing import SessionLister, listing_page
-from tests.archive.retention.aged import session_of_age, write_tool_output
+from tests.archive.retention.sessions_of_age import session_of_age, write_tool_output
 from tests.builders import CWD, ConfigHome
 
 

@@ -12,7 +12,7 @@ from resume_hooks.archive.retention import archive_sessions, expiring
 from resume_hooks.archive.retention.expiring import ArchiveBatch, archive_expiring
 from resume_hooks.archive.vault import permission
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
-from tests.archive.retention.aged import (
+from tests.archive.retention.sessions_of_age import (
     DAY,
     has_time_left,
     is_time_over,

@@ -24,7 +24,7 @@ from resume_hooks.sessions.archived.sessions import project_folder_of_session
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.storage import locks, stored_settings
 from resume_hooks.system import claude_settings
-from tests.archive.vault.laid_out import (
+from tests.archive.vault.full_sessions import (
     OLD,
     archived_contents,
     client_files,

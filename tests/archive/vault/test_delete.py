@@ -33,7 +33,7 @@ from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import hard_links, removal
 from tests.archive.vault import former_trash
-from tests.archive.vault.laid_out import OLD, session_with_every_file
+from tests.archive.vault.full_sessions import OLD, session_with_every_file
 from tests.builders import (
     SESSION,
     ConfigHome,

@@ -25,7 +25,7 @@ from resume_hooks.sessions.archived.manifest import (
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.expiry import is_archived
 from resume_hooks.storage.locks import lock_folder
-from tests.archive.vault.laid_out import OLD, client_files, session_with_every_file
+from tests.archive.vault.full_sessions import OLD, client_files, session_with_every_file
 from tests.builders import (
     SESSION,
     ConfigHome,

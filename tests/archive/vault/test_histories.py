@@ -13,7 +13,7 @@ from resume_hooks.archive.vault.locate_archived import list_earlier_states, sele
 from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
-from tests.archive.vault.laid_out import (
+from tests.archive.vault.full_sessions import (
     OLD,
     archived_contents,
     session_with_every_file,

@@ -28,7 +28,7 @@ from resume_hooks.sessions.archived.layout import unpacked_folder, vault_folder
 from resume_hooks.sessions.archived.manifest import find_archived, list_archived
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.session_files import SessionFile
-from tests.archive.vault.laid_out import (
+from tests.archive.vault.full_sessions import (
     OLD,
     archived_contents,
     client_files,

@@ -21,7 +21,7 @@ from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.archived.manifest import find_archived, list_archived
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
-from tests.archive.vault.laid_out import session_with_every_file
+from tests.archive.vault.full_sessions import session_with_every_file
 from tests.builders import ConfigHome, conversation, session_id, write_session
 
 DAY = 24 * 60 * 60

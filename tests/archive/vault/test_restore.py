@@ -28,7 +28,7 @@ from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.storage import atomic
-from tests.archive.vault.laid_out import OLD, client_files, session_with_every_file
+from tests.archive.vault.full_sessions import OLD, client_files, session_with_every_file
 from tests.builders import SESSION, ConfigHome, session_id
 
 DAY = 24 * 60 * 60

@@ -27,7 +27,7 @@ from resume_hooks.transcripts.records import Record, list_blocks, parse_record
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT_PIECE, MEDIA_PIECE, THINKING_PIECE
 from tests.builders import SESSION
-from tests.derive.trim.nasty import transcripts, trim_options
+from tests.derive.trim.odd_transcripts import transcripts, trim_options
 from tests.derive.trim.sessions import chain_rewrite, value_at
 
 VARIABLE = re.compile(

@@ -14,7 +14,7 @@ from resume_hooks.derive.trim.rules import RULES
 from resume_hooks.errors import UsageError
 from tests import builders
 from tests.builders import SESSION, ConfigHome, Record
-from tests.derive.trim.nasty import IMAGE
+from tests.derive.trim.odd_transcripts import IMAGE
 from tests.derive.trim.sessions import (
     LONG,
     Chain,

@@ -16,7 +16,7 @@ from resume_hooks.derive.trim.options import (
 from resume_hooks.derive.trim.plan import TrimPlan, list_remarks
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
-from tests.derive.trim.nasty import IMAGE
+from tests.derive.trim.odd_transcripts import IMAGE
 from tests.derive.trim.sessions import LONG, Chain, plan_trim_of_file, write_project_session
 
 

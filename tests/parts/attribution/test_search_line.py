@@ -18,7 +18,7 @@ from tests.builders import conversation, repl_script, session_id
 from tests.cli.conftest import Cli, Document
 from tests.parts.attribution.conftest import Ask
 from tests.parts.attribution.edited import ONE, Repository
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 
 PRICE = "    return sum(row.price for row in rows)"
 TAXED = "    return sum(row.price * row.tax for row in rows)"

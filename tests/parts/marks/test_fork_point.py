@@ -35,7 +35,7 @@ from tests.crashes import crashes
 from tests.derive.trim.test_crash import run_command_line
 from tests.hooks.conftest import Run, children_of, reason_of_process
 from tests.hooks.test_client_module import ask_module
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 
 SECRET = "ghp_" + "Ab3dE5gH9" * 4
 

@@ -45,7 +45,7 @@ from tests.builders import (
     write_session,
 )
 from tests.corpus import RealSession
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 
 STARTED = "2026-01-31T09:31:00.000Z"
 LIMIT = 3_000_000

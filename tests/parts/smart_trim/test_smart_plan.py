@@ -61,7 +61,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome, custom_title, line, user
 from tests.corpus import RealSession
 from tests.derive.test_untrim import live_contents
-from tests.derive.trim.nasty import IMAGE, transcripts
+from tests.derive.trim.odd_transcripts import IMAGE, transcripts
 from tests.derive.trim.sessions import (
     LONG,
     Chain,

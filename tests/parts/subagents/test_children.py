@@ -30,7 +30,7 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document
 from tests.crashes import crashes
 from tests.derive.trim.test_crash import run_command_line
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 
 AGENT = "agent-a63d21c395be7d65c"
 LOCATOR = f"{SESSION[:8]}/agent-a63"

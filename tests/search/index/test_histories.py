@@ -19,7 +19,7 @@ from tests.search.index.probe import (
     read_index,
     read_rows,
 )
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 
 SEEDS = 12
 STEPS = 30

@@ -25,7 +25,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import LineageFinder
 from tests.builders import ConfigHome
 from tests.needs import corpus
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 
 SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",

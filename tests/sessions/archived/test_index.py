@@ -24,7 +24,7 @@ from resume_hooks.sessions.archived.manifest import find_archived as note_of
 from resume_hooks.sessions.transcript_files import list_transcripts
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, user, write_session
 from tests.search.index.probe import read_index
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 from tests.sessions.test_lineage import opened_paths
 
 OLD = 1_700_000_000

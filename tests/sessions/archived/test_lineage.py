@@ -20,9 +20,9 @@ from resume_hooks.sessions.archived.layout import unpacked_folder
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import links_file
 from resume_hooks.transcripts.provenance import read_parent
-from tests.archive.vault.laid_out import session_with_every_file
+from tests.archive.vault.full_sessions import session_with_every_file
 from tests.builders import SESSION, ConfigHome, line, session_id, user, write_session
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 from tests.sessions.test_lineage import write_continued_session
 
 AGES = [1, 2, 3, 4]

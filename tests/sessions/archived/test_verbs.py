@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.lineage import LineageFinder
-from tests.archive.vault.laid_out import session_with_every_file
+from tests.archive.vault.full_sessions import session_with_every_file
 from tests.builders import (
     CWD,
     SESSION,
@@ -25,7 +25,7 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document, cli, desk, document
 from tests.cli.desk import Desk
 from tests.cli.test_resume_terminal import client_output
-from tests.sessions.archived.away import archive_and_remove
+from tests.sessions.archived.removed_sessions import archive_and_remove
 
 __all__ = ["cli", "desk", "document"]
 
