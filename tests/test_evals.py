@@ -122,7 +122,7 @@ def eval_suite(tmp_path: Path) -> Iterator[EvalSuite]:
     """Return the suite, and end its clients after the test."""
     made = EvalSuite(tmp_path)
     yield made
-    made.home.reap()
+    made.home.end_processes()
 
 
 @pytest.mark.e2e

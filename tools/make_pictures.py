@@ -252,7 +252,7 @@ def desk() -> Iterator[Desk]:
     try:
         yield Desk(home, root)
     finally:
-        home.reap()
+        home.end_processes()
         shutil.rmtree(root, ignore_errors=True)
 
 

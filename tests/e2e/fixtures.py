@@ -61,7 +61,7 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
     """Return a fresh home. Processes that still run in it at the end of the test are ended."""
     fresh = ClientHome(tmp_path / "home")
     yield fresh
-    fresh.reap()
+    fresh.end_processes()
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def other_machine(tmp_path: Path) -> Iterator[ClientHome]:
     """Return another machine, with the project under another path."""
     fresh = ClientHome(tmp_path / "elsewhere", project="moved")
     yield fresh
-    fresh.reap()
+    fresh.end_processes()
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def test_the_mock_refuses_connections_to_other_hosts(home: ClientHome, api: Mock
     ]
     done = subprocess.run(command, env=home.env(api.client_env()), capture_output=True, check=False)
     assert done.returncode != 0
-    assert api.refused == ["api.anthropic.com:443"]
+    assert api.refused_targets == ["api.anthropic.com:443"]
 
 
 @pytest.mark.parametrize("name", SMALL_SESSIONS)
@@ -91,7 +91,7 @@ def test_a_closed_tui_leaves_no_process(
         Tui(client, home, api).start() as screen,
     ):
         screen.wait_for("never on the screen", timeout=0.2)
-    home.reap()
+    home.end_processes()
     assert pids_with_setting(f"HOME={home.root}") == []
 
 

@@ -177,12 +177,12 @@ def test_the_tmux_buffer_contains_the_id(tmux_tui: TmuxTui, plugin: Path) -> Non
     parent = start_session(tmux_tui, plugin, {})
     tmux_tui.submit("/resume-hooks:session")
     tmux_tui.wait_for(r"copied \(only in tmux")
-    assert tmux_tui.buffer() == parent.stem
+    assert tmux_tui.paste_buffer() == parent.stem
     tmux_tui.delete_buffer()
     data_of_verb(tmux_tui.home, "config", "clipboard", "osc52")
     tmux_tui.submit("/resume-hooks:session")
     tmux_tui.wait_for("sent to the clipboard")
-    assert wait_until(lambda: tmux_tui.buffer() == parent.stem)
+    assert wait_until(lambda: tmux_tui.paste_buffer() == parent.stem)
 
 
 def test_every_client_shows_the_child_s_card(

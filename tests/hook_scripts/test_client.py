@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
     """Return a fresh home for the client. Processes that still run in it are ended after the test."""
     fresh = ClientHome(tmp_path / "home")
     yield fresh
-    fresh.reap()
+    fresh.end_processes()
 
 
 @pytest.fixture

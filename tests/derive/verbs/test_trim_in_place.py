@@ -673,7 +673,7 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
             sent = str(api.main_requests()[-1])
         finally:
             tui.close()
-            home.reap()
+            home.end_processes()
     assert "000001 " not in sent
     assert all(
         said in sent

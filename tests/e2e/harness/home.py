@@ -148,6 +148,6 @@ class ClientHome:
         }
         return base | dict(extra or {})
 
-    def reap(self) -> None:
+    def end_processes(self) -> None:
         """End every process that still runs with this home: clients, detached hooks, clipboard owners."""
         end_processes_with_setting(f"HOME={self.root}")

@@ -45,6 +45,6 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def sent(self) -> bytes:
-        """Return the body of the request."""
+    def read_body(self) -> bytes:
+        """Read the body of the request, and return it."""
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -87,12 +87,12 @@ class MockApi:
         return {"ANTHROPIC_BASE_URL": self.base_url} | proxied | direct
 
     @property
-    def refused(self) -> list[str]:
+    def refused_targets(self) -> list[str]:
         """Each "host:port" that was refused by the proxy, oldest first."""
         with self._lock:
             return list(self._refused)
 
-    def refuse(self, target: str) -> None:
+    def log_refused_target(self, target: str) -> None:
         """Log a requested connection."""
         with self._lock:
             self._refused.append(target)
@@ -155,7 +155,7 @@ def _one_by_one(script: Iterable[Reply]) -> Callable[[Request], Reply | None]:
 
 class _Handler(LoopbackHandler, BaseHTTPRequestHandler):
     def do_CONNECT(self) -> None:
-        self.server.api.refuse(self.path)
+        self.server.api.log_refused_target(self.path)
         self.reply(403, b"", "text/plain")
 
     def do_HEAD(self) -> None:
@@ -165,7 +165,7 @@ class _Handler(LoopbackHandler, BaseHTTPRequestHandler):
         self.reply(200 if self.path == "/" else 404, b"{}", "application/json")
 
     def do_POST(self) -> None:
-        body = self.sent()
+        body = self.read_body()
         path = self.path.partition("?")[0]
         if path == "/v1/messages":
             self._answer(json.loads(body))

@@ -95,7 +95,7 @@ class Terminal(ABC):
         """The client's process."""
 
     @abstractmethod
-    def alive(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the client still runs."""
 
     @abstractmethod
@@ -143,11 +143,11 @@ class Terminal(ABC):
         """
         found: list[re.Match[str]] = []
 
-        def seen() -> bool:
+        def is_shown() -> bool:
             found.extend(re.finditer(pattern, self.text(), re.MULTILINE))
             return bool(found)
 
-        self._expect(wait_until(seen, timeout), f"no {pattern!r} within {timeout} s")
+        self._expect(wait_until(is_shown, timeout), f"no {pattern!r} within {timeout} s")
         return found[0]
 
     def wait_gone(self, pattern: str, timeout: float = PATIENCE) -> None:
@@ -163,14 +163,13 @@ class Terminal(ABC):
     def wait_idle(self, quiet: float = _QUIET, timeout: float = PATIENCE) -> None:
         """Wait until the screen was still for `quiet` seconds.
 
-        A working client's spinner keeps moving.
-
-        Unless more is asked for, a client that does nothing meanwhile is believed sooner.
+        A working client's spinner keeps moving. With the default `quiet` a client that also
+        does nothing meanwhile is believed sooner.
         """
         last, since = self.text(), time.monotonic()
         worked = since if quiet == _QUIET else math.inf
 
-        def rested() -> bool:
+        def is_still() -> bool:
             nonlocal last, since, worked
             now, at = self.text(), time.monotonic()
             if now != last:
@@ -179,16 +178,16 @@ class Terminal(ABC):
                 worked = at
             return at - since >= quiet or at - max(since, worked) >= _ASLEEP
 
-        self._expect(wait_until(rested, timeout), f"the screen never rested for {quiet} s")
+        self._expect(wait_until(is_still, timeout), f"the screen never rested for {quiet} s")
 
     def input_text(self) -> str:
-        """The text in the input box, its lines joined by newlines, "" when empty."""
+        """Return the text in the input box, its lines joined by newlines, or "" if it is empty."""
         boxes = re.findall(_BOX, self.text(), re.MULTILINE)
         return "\n".join(line.strip() for line in boxes[-1].split("\n")).strip() if boxes else ""
 
     def _expect(self, held: object, complaint: str) -> None:
         if not held:
-            state = "running" if self.alive() else "gone"
+            state = "running" if self.is_running() else "gone"
             msg = f"{complaint} (client {self.version}, {state}); the screen:\n{self.text()}"
             raise AssertionError(msg)
 

@@ -83,7 +83,7 @@ class TmuxTui(Terminal):
         """The visible lines, top to bottom, trailing blanks cut."""
         return [line.rstrip() for line in self._tmux("capture-pane", "-p").split("\n")[: self.rows]]
 
-    def buffer(self) -> str:
+    def paste_buffer(self) -> str:
         """The newest paste buffer of tmux, "" if there is none."""
         if not self._tmux("list-buffers"):
             return ""
@@ -107,7 +107,7 @@ class TmuxTui(Terminal):
         """The client's process."""
         return self._client_pid
 
-    def alive(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the client still runs."""
         return bool(self._client_pid) and is_process_running(self._client_pid)
 

@@ -100,7 +100,7 @@ class Tui(Terminal):
         """The client's process."""
         return self._running()[0].pid or 0
 
-    def alive(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the client still runs."""
         return self._child is not None and bool(self._child.isalive())
 

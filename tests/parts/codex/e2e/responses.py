@@ -126,7 +126,7 @@ class _Handler(LoopbackHandler, BaseHTTPRequestHandler):
         self.reply(404, b"{}", "application/json")
 
     def do_POST(self) -> None:
-        body = self.sent()
+        body = self.read_body()
         if not self.path.endswith("/responses"):
             self.reply(404, b"{}", "application/json")
             return

@@ -192,7 +192,7 @@ def test_sessions_of_removed_worktrees_can_continue(
         tui.wait_for("Mock reply")
         tui.wait_idle()
         tui.submit("/exit")
-        assert wait_until(lambda: not tui.alive())
+        assert wait_until(lambda: not tui.is_running())
     rows = {row["title"]: row for row in run_verb(home, "sessions", "--helpers")["sessions"]}
     assert (rows["work in the tree"]["folder"], rows["work in the tree"]["branch"]) == (
         str(tree),

@@ -36,7 +36,7 @@ def other_machines(tmp_path: Path) -> Iterator[list[ClientHome]]:
     ]
     yield homes
     for home in homes:
-        home.reap()
+        home.end_processes()
 
 
 def team_data(home: ClientHome, *words: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_the_server_has_every_record_after_a_clients_end(
                 tui.submit("/exit")
             else:
                 os.kill(tui.pid, signal.SIGHUP if ending == "hangup" else signal.SIGKILL)
-            assert wait_until(lambda tui=tui: not tui.alive())  # type: ignore[misc]
+            assert wait_until(lambda tui=tui: not tui.is_running())  # type: ignore[misc]
         session = home.sessions()[-1]
         if (
             ending != "kill"
