@@ -34,3 +34,33 @@ def test_a_long_session_is_compared_in_linear_time(monkeypatch: pytest.MonkeyPat
     passes = CheckPasses(runs)
     assert [passes.find_covering_pass(run) for run in runs] == [None] * RUN_COUNT
     assert len(comparisons) <= RUN_COUNT * check_scopes.MAX_COMPARED_SCOPES
+
+
+def _run(command: str, order: int, folder: str, output: str = "ok", status: int = 0) -> CheckRun:
+    place = RecordPlace(SESSION, order, order)
+    run = ShellRun(command, place, place, folder, status, bool(status), output, False)
+    parts = shell.parse_simple_commands(command)
+    return CheckRun(run, parts, shell.make_command_key(command), has_passed=not status)
+
+
+def test_a_runner_in_another_folder_is_no_proof() -> None:
+    """The same task printed the same command in the checked folder, where it failed."""
+    check = _run("go test ./a", 1, "/repo")
+    printed = "[test] $ go test ./..."
+    other = _run("mise run test", 2, "/other", printed)
+    failed = _run("mise run test", 3, "/repo", printed, status=1)
+    assert CheckPasses([check, other, failed]).find_covering_pass(check) is None
+    passed = _run("mise run test", 4, "/repo", printed)
+    assert CheckPasses([check, other, failed, passed]).find_covering_pass(check) is not None
+
+
+def test_a_printed_command_that_is_not_read_whole_is_no_proof() -> None:
+    """Its end may select tests."""
+    check = _run("go test ./a", 1, "/repo")
+    for folder_count, is_proof in ((10, True), (200, False)):
+        folders = " ".join(f"./b{number}" for number in range(folder_count))
+        runner = _run("mise run test", 2, "/repo", f"[t] $ go test ./... {folders} -run One")
+        short_runner = _run("mise run test", 2, "/repo", f"[t] $ go test ./... {folders}")
+        assert CheckPasses([check, runner]).find_covering_pass(check) is None
+        proof = CheckPasses([check, short_runner]).find_covering_pass(check)
+        assert (proof is not None) is is_proof

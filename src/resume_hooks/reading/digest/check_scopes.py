@@ -17,9 +17,12 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MAX_PRINTED_COMMANDS = 20  # the maximum number of commands that the output of a runner shows
+MAX_PRINTED_CHARACTERS = 400  # the maximum number of characters that are read of such a command
 # the maximum number of the latest scopes of a program that are compared with another scope
 MAX_COMPARED_SCOPES = 40
-_PRINTED_COMMAND = compile_lazily(r"(?:\A|\n)(?:\[[\w:.-]{1,60}\] )?[$>] ([^\n]{1,400})")
+_PRINTED_COMMAND = compile_lazily(
+    rf"(?:\A|\n)(?:\[[\w:.-]{{1,60}}\] )?[$>] ([^\n]{{1,{MAX_PRINTED_CHARACTERS}}})"
+)
 """A command that a runner is about to run, as mise, npm, yarn and bun print it."""
 
 _RUNNERS = frozenset({"mise", "npm", "pnpm", "yarn", "bun", "task", "just", "make"})
@@ -74,13 +77,15 @@ class CheckPasses:
     """The checks of a lineage that passed, with the last pass of each scope."""
 
     def __init__(self, check_runs: Sequence[CheckRun]) -> None:
-        self._scopes_by_key: dict[str, list[_CheckScope]] = {}
+        self._printed_scopes: dict[tuple[str, str], list[_CheckScope]] = {}
+        """What each runner printed last, by its key and folder."""
         self._passes: dict[tuple[str, bool], dict[_CheckScope, RecordPlace]] = {}
         """The last pass of each scope, the latest last, by the program and whether it has filters."""
         for check_run in check_runs:
             printed_scopes = list(_list_printed_scopes(check_run))
             if printed_scopes:
-                self._scopes_by_key[check_run.key] = printed_scopes
+                folder = find_run_folder(check_run.run, check_run.parts)
+                self._printed_scopes[check_run.key, folder] = printed_scopes
         for check_run in check_runs:
             if check_run.has_passed and shell.does_status_cover_all(check_run.key):
                 for scope in self._list_scopes(check_run):
@@ -118,8 +123,10 @@ class CheckPasses:
     def _list_scopes(self, check_run: CheckRun) -> list[_CheckScope]:
         """Return the scopes of the programs in a run, and of those that it prints if it is a runner."""
         folder = find_run_folder(check_run.run, check_run.parts)
-        own_scopes = list(_list_scopes_in_folder(check_run.parts, folder))
-        return self._scopes_by_key.get(check_run.key, own_scopes)
+        printed_scopes = self._printed_scopes.get((check_run.key, folder))
+        if printed_scopes is not None:
+            return printed_scopes
+        return list(_list_scopes_in_folder(check_run.parts, folder))
 
 
 def selects_tests(parts: Sequence[SimpleCommand]) -> bool:
@@ -133,8 +140,8 @@ def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
         return
     folder = find_run_folder(check_run.run, check_run.parts)
     commands = _PRINTED_COMMAND.findall(check_run.run.output)[:MAX_PRINTED_COMMANDS]
-    if any(text.endswith("…") for text in commands):
-        return  # mise shortens a long command, whose filters are then unknown
+    if any(text.endswith("…") or len(text) == MAX_PRINTED_CHARACTERS for text in commands):
+        return  # mise or the pattern shortened a long command, whose filters are then unknown
     for text in commands:
         yield from _list_scopes_in_folder(shell.parse_simple_commands(text), folder)
 
