@@ -698,6 +698,15 @@ def test_a_failed_run_that_passed_later_is_brief(config_home: ConfigHome) -> Non
     assert len(text) < 900
 
 
+def test_a_check_that_passed_in_another_folder_did_not_work_later(config_home: ConfigHome) -> None:
+    """A command without a folder may run in either."""
+    talk = Talk().prompt("go").fails("cd /a && make x", "no").runs("cd /b && make x", "yes")
+    talk.fails("cd /c && make y", "no").runs("make y", "yes").says("Done.")
+    latest_texts = "\n".join(_latest_texts(talk, config_home))
+    assert latest_texts.count("it worked later") == 1
+    assert f"Bash: cd /c && make y\n[it worked later, :{talk.at - 2}]" in latest_texts
+
+
 @pytest.mark.parametrize(
     ("first", "last", "is_other"),
     [

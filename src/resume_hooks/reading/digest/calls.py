@@ -295,6 +295,7 @@ class _LaterCalls:
         self._longest_edits: dict[str, int] = {}
         self._call_counts: Counter[_CallKey] = Counter()
         self._passed_numbers: dict[_CallKey, int] = {}  # the record of the last call that passed
+        self._passed_folders: dict[_CallKey, str] = {}  # the folder that this call changed to
         self._polled_commands: set[str] = set()
         self._shown_errors: set[int] = set()
         self._changing_commands: dict[str, str] = {}  # a note on each file that a command changed
@@ -329,6 +330,7 @@ class _LaterCalls:
         has_passed_later = key in self._passed_numbers
         if key[1] and has_passed:
             self._passed_numbers.setdefault(key, number)
+            self._passed_folders.setdefault(key, _find_named_folder(inputs))
         is_partial = self._was_polled(block) and answer.is_running
         if is_partial or _is_useless(answer) or self._is_superseded(block, answer):
             return None
@@ -416,7 +418,8 @@ class _LaterCalls:
         is_check = any(map(is_check_part, parts))
         is_failure = answer.is_error or (is_check and _FAILURE_WORD.search(answer.text) is not None)
         passed_number = self._passed_numbers.get(key)
-        if is_failure and passed_number is not None:
+        folders = {_find_named_folder(inputs), self._passed_folders.get(key, "")} - {""}
+        if is_failure and passed_number is not None and len(folders) <= 1:
             return f"[it worked later, :{passed_number}]"
         git_verbs = _list_git_verbs(parts)
         if is_check or not git_verbs.isdisjoint(_WORK_TREE_QUERIES):
@@ -584,6 +587,12 @@ class _LaterCalls:
     def count_equal_calls(self, key: _CallKey) -> int:
         """Return how many calls have a key."""
         return self._call_counts[key]
+
+
+def _find_named_folder(inputs: Record) -> str:
+    """Return the folder that a command changes to first, or ``""`` if it names none."""
+    parts = shell.parse_simple_commands(get_string(inputs, "command"))
+    return shell.find_start_folder(parts) or ""
 
 
 def _list_read_files(parts: Sequence[shell.SimpleCommand]) -> list[str]:
