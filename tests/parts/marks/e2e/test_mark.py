@@ -36,7 +36,7 @@ FEW = [SAMPLE[place] for place in (0, 1, 3, 6, 7)]
 SKIP = ["--dangerously-skip-permissions"]
 
 
-def messages(request: Request) -> list[tuple[str, Any]]:
+def messages_of_request(request: Request) -> list[tuple[str, Any]]:
     """Return the speakers and blocks, without cache marks."""
     found = []
     for message in request["messages"]:
@@ -67,9 +67,9 @@ def position_of_report(sent: list[tuple[str, Any]]) -> int:
 
 def assert_went_back(before: Request, after: Request, prompt: str) -> None:
     """Check the messages up to the mark, then lineage and report, the card, and the new prompt."""
-    sent = messages(after)
+    sent = messages_of_request(after)
     place = position_of_report(sent)
-    assert sent[:place] == messages(before)[:place]
+    assert sent[:place] == messages_of_request(before)[:place]
     assert [role for role, _ in sent[place + 2 :]] == ["user"]
     assert last_user_text(after).endswith(prompt)
     said = message_texts_of_request(after)
@@ -260,10 +260,10 @@ def assert_rewinds_match_the_client(
             plan_back.plan_back(session, mark, REPORT, Where(environ)).child, Where(environ)
         )
         twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
-        cut = messages(
+        cut = messages_of_request(
             resume_request(client, home, api, twin.stem, ["--resume-session-at", node.uuid])
         )
-        went_back = messages(resume_request(client, home, api, made.session_id, []))
+        went_back = messages_of_request(resume_request(client, home, api, made.session_id, []))
         if cut[0][0] == "assistant":
             went_back = went_back[1:]  # the lineage, since a conversation begins with a user
         place = position_of_report(went_back)
