@@ -65,5 +65,5 @@ class Emulator:
         self._lines = None
 
     def clipboard_writes(self) -> list[str]:
-        """Texts that OSC 52 put on the terminal's clipboard, oldest first."""
+        """Return the texts that OSC 52 put on the terminal's clipboard, oldest first."""
         return [b64decode(found).decode() for found in _OSC_52.findall(bytes(self.raw))]

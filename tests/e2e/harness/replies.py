@@ -20,7 +20,7 @@ class Refusal:
     kind: str = "invalid_request_error"
 
     def as_json(self) -> bytes:
-        """The answer, streamed or not."""
+        """Return the body of the answer, streamed or not."""
         error = {"type": self.kind, "message": self.message}
         return json.dumps({"type": "error", "error": error, "request_id": "req_mock"}).encode()
 
@@ -38,7 +38,7 @@ class Usage:
     cache_creation_input_tokens: int = 0
 
     def as_dict(self) -> dict[str, int]:
-        """The API's `usage` object."""
+        """Return the API's `usage` object."""
         return dict(vars(self))
 
 
@@ -60,7 +60,7 @@ class Message:
         )
 
     def envelope(self) -> dict[str, Any]:
-        """The message with no content yet, as `message_start` carries it."""
+        """Return the message without content, as `message_start` carries it."""
         return {
             "id": self.id,
             "type": "message",
@@ -73,12 +73,12 @@ class Message:
         }
 
     def as_json(self) -> bytes:
-        """The answer to a request that did not ask for a stream."""
+        """Return the answer to a request that did not ask for a stream."""
         whole = self.envelope() | {"content": self.blocks, "stop_reason": self.stop_reason}
         return json.dumps(whole).encode()
 
     def as_stream(self) -> bytes:
-        """The answer as server-sent events, in the API's order."""
+        """Return the answer as server-sent events, in the API's order."""
         events: list[dict[str, Any]] = [{"type": "message_start", "message": self.envelope()}]
         for index, block in enumerate(self.blocks):
             events += _block_events(index, block)

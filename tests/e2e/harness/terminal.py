@@ -83,7 +83,7 @@ class Terminal(ABC):
 
     @abstractmethod
     def screen(self) -> list[str]:
-        """The visible lines, top to bottom, trailing blanks cut."""
+        """Return the visible lines, top to bottom, without trailing blanks."""
 
     @abstractmethod
     def resize(self, columns: int, rows: int) -> None:
@@ -96,14 +96,14 @@ class Terminal(ABC):
 
     @abstractmethod
     def is_running(self) -> bool:
-        """Whether the client still runs."""
+        """Check whether the client still runs."""
 
     @abstractmethod
     def close(self) -> None:
         """End the client and its screen; safe to call twice, or before `start`."""
 
     def text(self) -> str:
-        """The screen as one string."""
+        """Return the screen as one string."""
         return "\n".join(self.screen())
 
     def submit(self, text: str) -> None:

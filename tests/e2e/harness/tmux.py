@@ -80,11 +80,11 @@ class TmuxTui(Terminal):
         self._tmux("paste-buffer", "-d", "-p", "-r", "-b", _PASTE_BUFFER)
 
     def screen(self) -> list[str]:
-        """The visible lines, top to bottom, trailing blanks cut."""
+        """Return the visible lines, top to bottom, without trailing blanks."""
         return [line.rstrip() for line in self._tmux("capture-pane", "-p").split("\n")[: self.rows]]
 
     def paste_buffer(self) -> str:
-        """The newest paste buffer of tmux, "" if there is none."""
+        """Return the newest paste buffer of tmux, or "" if there is none."""
         if not self._tmux("list-buffers"):
             return ""
         return self._tmux("show-buffer")
@@ -108,7 +108,7 @@ class TmuxTui(Terminal):
         return self._client_pid
 
     def is_running(self) -> bool:
-        """Whether the client still runs."""
+        """Check whether the client still runs."""
         return bool(self._client_pid) and is_process_running(self._client_pid)
 
     def close(self) -> None:

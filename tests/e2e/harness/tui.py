@@ -76,13 +76,13 @@ class Tui(Terminal):
         self._send(PASTE_START + text.encode() + PASTE_END)
 
     def screen(self) -> list[str]:
-        """The visible lines, top to bottom, trailing blanks cut."""
+        """Return the visible lines, top to bottom, without trailing blanks."""
         emulator = self._running()[1]
         with self._lock:
             return emulator.lines()
 
     def clipboard_writes(self) -> list[str]:
-        """Texts that OSC 52 put on this terminal's clipboard, oldest first."""
+        """Return the texts that OSC 52 put on this terminal's clipboard, oldest first."""
         emulator = self._running()[1]
         with self._lock:
             return emulator.clipboard_writes()
@@ -101,7 +101,7 @@ class Tui(Terminal):
         return self._running()[0].pid or 0
 
     def is_running(self) -> bool:
-        """Whether the client still runs."""
+        """Check whether the client still runs."""
         return self._child is not None and bool(self._child.isalive())
 
     def close(self) -> None:

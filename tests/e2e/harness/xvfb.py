@@ -80,9 +80,9 @@ class XServer:
         return {"PATH": os.environ.get("PATH", os.defpath), "DISPLAY": self.display}
 
     def clipboard(self, timeout: float = 5) -> str:
-        """The clipboard's text, "" when nobody owns it.
+        """Return the clipboard's text, or "" if nobody owns it.
 
-        Subprocess.TimeoutExpired when the owner hangs.
+        Raises subprocess.TimeoutExpired if the owner hangs.
         """
         done = subprocess.run(
             ["xclip", "-selection", "clipboard", "-o"],

@@ -72,9 +72,9 @@ def contents_by_call(request: Request, kind: str, key: str, content: str) -> dic
 
 
 def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """The chosen contents have a description, and all else is sent as for the parent.
+    """Check that the chosen contents have a description, and the rest is sent as for the parent.
 
-    No trace of the model's run is left.
+    The model's run leaves no trace.
     """
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     before = parent.read_bytes()
