@@ -865,14 +865,17 @@ def test_a_list_is_overtaken_by_edits(
 
 
 def test_a_list_is_overtaken_by_the_report_of_a_sub_agent(config_home: ConfigHome) -> None:
-    """Which may have done what the list names, if files were edited."""
+    """Which may have done what the list names, if files were edited and it may write files."""
     rows = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows})
-    talk.calls("Task", {"description": "docs", "prompt": "write them"}, "I wrote the docs.")
+    task = {"description": "docs", "prompt": "write them"}
+    talk.calls("Task", {**task, "subagent_type": "Explore"}, "The docs are old.")
+    talk.edits(f"{CWD}/b.md")
     assert texts(talk.digest(config_home), "todos") == ["write docs"]
+    talk.calls("Task", task, "I wrote the docs.")
     report_at = talk.at
     (row,) = find_overtaken_rows(talk.edits(f"{CWD}/a.md").digest(config_home))
-    assert row.startswith(f"{OVERTAKEN}before 1 edit and a sub-agent's report at :{report_at}; ")
+    assert row.startswith(f"{OVERTAKEN}before 2 edits and a sub-agent's report at :{report_at}; ")
 
 
 @pytest.mark.parametrize(

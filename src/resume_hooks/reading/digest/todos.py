@@ -71,7 +71,10 @@ def collect_todos(
     if last_commit_order > list_order:
         later_events.append("the last commit")
     answer = _find_overtaking_answer(facts, last_commit_order, last_check)
-    later_reports = [report for report in facts.reports if report.place.order > list_order]
+    later_reports: list[Quote] = []
+    for report, _ in facts.reports_of_writers:
+        if report.place.order > list_order:
+            later_reports.append(report)
     if answer is not None:
         later_events.append(f"the answer at :{answer.place.number}")
     elif edit_count and later_reports:
