@@ -17,7 +17,7 @@ def _passed_run(number: int) -> CheckRun:
     place = RecordPlace(SESSION, number, number)
     run = ShellRun(command, place, place, CWD, 0, False, "ok", False)
     parts = shell.parse_simple_commands(command)
-    return CheckRun(run, parts, shell.make_command_key(command), has_passed=True)
+    return CheckRun(run, parts, shell.make_command_key(command), CWD, has_passed=True)
 
 
 def test_a_long_session_is_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,7 @@ def _run(command: str, order: int, folder: str, output: str = "ok", status: int 
     place = RecordPlace(SESSION, order, order)
     run = ShellRun(command, place, place, folder, status, bool(status), output, False)
     parts = shell.parse_simple_commands(command)
-    return CheckRun(run, parts, shell.make_command_key(command), has_passed=not status)
+    return CheckRun(run, parts, shell.make_command_key(command), folder, has_passed=not status)
 
 
 def test_a_runner_in_another_folder_is_no_proof() -> None:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
-from resume_hooks.reading.digest.git_seen import find_run_folder
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
@@ -51,11 +50,15 @@ _COMPILERS = {
 
 
 class CheckRun(NamedTuple):
-    """A run with its simple commands and its key. ``has_passed`` means that it certainly succeeded."""
+    """A run with its simple commands, its key and its folder, or ``""`` if the folder is unknown.
+
+    ``has_passed`` means that it certainly succeeded.
+    """
 
     run: ShellRun
     parts: tuple[SimpleCommand, ...]
     key: str
+    folder: str
     has_passed: bool
 
 
@@ -84,8 +87,7 @@ class CheckPasses:
         for check_run in check_runs:
             printed_scopes = list(_list_printed_scopes(check_run))
             if printed_scopes:
-                folder = find_run_folder(check_run.run, check_run.parts)
-                self._printed_scopes[check_run.key, folder] = printed_scopes
+                self._printed_scopes[check_run.key, check_run.folder] = printed_scopes
         for check_run in check_runs:
             if check_run.has_passed and shell.does_status_cover_all(check_run.key):
                 for scope in self._list_scopes(check_run):
@@ -122,11 +124,10 @@ class CheckPasses:
 
     def _list_scopes(self, check_run: CheckRun) -> list[_CheckScope]:
         """Return the scopes of the programs in a run, and of those that it prints if it is a runner."""
-        folder = find_run_folder(check_run.run, check_run.parts)
-        printed_scopes = self._printed_scopes.get((check_run.key, folder))
+        printed_scopes = self._printed_scopes.get((check_run.key, check_run.folder))
         if printed_scopes is not None:
             return printed_scopes
-        return list(_list_scopes_in_folder(check_run.parts, folder))
+        return list(_list_scopes_in_folder(check_run.parts, check_run.folder))
 
 
 def selects_tests(parts: Sequence[SimpleCommand]) -> bool:
@@ -138,12 +139,11 @@ def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
     program = shell.find_program(check_run.parts)
     if program.partition(" ")[0] not in _RUNNERS:
         return
-    folder = find_run_folder(check_run.run, check_run.parts)
     commands = _PRINTED_COMMAND.findall(check_run.run.output)[:MAX_PRINTED_COMMANDS]
     if any(text.endswith("…") or len(text) == MAX_PRINTED_CHARACTERS for text in commands):
         return  # mise or the pattern shortened a long command, whose filters are then unknown
     for text in commands:
-        yield from _list_scopes_in_folder(shell.parse_simple_commands(text), folder)
+        yield from _list_scopes_in_folder(shell.parse_simple_commands(text), check_run.folder)
 
 
 def _list_scopes_in_folder(parts: Sequence[SimpleCommand], folder: str) -> Iterator[_CheckScope]:

@@ -187,7 +187,8 @@ def _choose_commands(
     last_order = commands[-1].run.place.order or 1 if commands else 1
     passed_places = _find_passed_places(commands, edited_files)
     part_run_counts = _count_part_runs(commands, edited_files)
-    check_passes = CheckPasses([_make_check_run(command) for command in all_commands])
+    check_runs = [_make_check_run(command) for command in all_commands if command.program]
+    check_passes = CheckPasses(check_runs)
     scored_runs = []
     for runs in groups.values():
         good_run = next((command for command in reversed(runs) if command.may_have_worked), None)
@@ -659,7 +660,8 @@ def _format_runs_note(
 
 
 def _make_check_run(command: ShellCommand) -> CheckRun:
-    return CheckRun(command.run, command.parts, command.key, command.has_worked)
+    folder = find_run_folder(command.run, command.parts)
+    return CheckRun(command.run, command.parts, command.key, folder, command.has_worked)
 
 
 def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
