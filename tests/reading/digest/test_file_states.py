@@ -542,3 +542,14 @@ def test_the_folder_of_a_worktree_of_codex(config_home: ConfigHome) -> None:
     talk.runs("git add -A && git commit -m x", created, cwd=tree).edits(f"{tree}/lib/new.py")
     talk.runs("git commit -am y", "[main 7654321] y\n", cwd=tree)
     assert _state(talk, config_home, f"{tree}/lib/new.py") == "committed in 7654321"
+
+
+def test_a_log_shows_that_somebody_committed_to_a_new_repository(config_home: ConfigHome) -> None:
+    """Its files may be in this commit, and a later edit changes a tracked file."""
+    talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{CWD}/b.py")
+    talk.runs("git init", f"Initialized empty Git repository in {CWD}/.git/")
+    assert "not tracked by git: b.py, a.py" in texts(talk.digest(config_home), "now")
+    talk.runs("git log --oneline -1", "abcdef1 first").edits(f"{CWD}/a.py")
+    rows = texts(talk.digest(config_home), "now")
+    assert "not committed: a.py" in rows
+    assert not any("not tracked" in row for row in rows)

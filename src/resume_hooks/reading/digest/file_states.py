@@ -271,6 +271,10 @@ class FileStates:
         former_top = self._top_commits.get(checkout, commits[0])
         self._top_commits[checkout] = commits[0]
         foreign_commits = find_commits_above(former_top, commits)
+        if checkout in self._empty_checkouts:  # somebody else made its first commits
+            self._empty_checkouts.discard(checkout)
+            self.untracked_paths.difference_update(self._paths_in_checkout_of(call.folder))
+            foreign_commits = list(commits)
         if not foreign_commits:
             return
         self.foreign_commits += reversed(foreign_commits)
