@@ -163,7 +163,7 @@ def fork_session(
     reason. Raise ResumeHooksError on failure, and leave no file behind.
     """
     if at is not None and turn is not None:
-        raise UsageError("at and turn can't be combined", "Give one of them.")
+        raise UsageError("at and turn can't be combined", "Give only one of them.")
     spec = ForkSpec()
     if turn is not None:
         spec = spec._replace(cut=cut_point.CutAtTurn(turn))

@@ -249,7 +249,7 @@ def test_info_suggests_a_slim_copy_for_a_giant_line(
         session_with_large_output.read_bytes() + json.dumps(long).encode() + b"\n"
     )
     assert (
-        f"may hang on it: resume-hooks archive --slim {SESSION}".encode()
+        f"may hang on this session: resume-hooks archive --slim {SESSION}".encode()
         in cli("info", SESSION).stdout
     )
 

@@ -126,7 +126,7 @@ def test_delete_asks_for_confirmation(old_parent: Path, config_home: ConfigHome)
         "untrim",
     ):
         terminal.expect_exact(words)
-    terminal.expect_exact("Move it to the trash? [y/N]")
+    terminal.expect_exact("Move the session to the trash? [y/N]")
     terminal.sendline("")
     terminal.expect_exact("Nothing was deleted.")
     terminal.expect(pexpect.EOF)

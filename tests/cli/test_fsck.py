@@ -46,7 +46,7 @@ def test_fsck_describes_a_defect(config_home: ConfigHome, cli: Cli) -> None:
     done = cli("fsck", SESSION)
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 1
-    assert lines[0].startswith("ERROR    thinking-unsigned: Clients send it; the API then refuses")
+    assert lines[0].startswith("ERROR    thinking-unsigned: Clients send the thinking; the API")
     assert lines[1] == "         record 3: Thinking without a signature (t2)"
     assert lines[-2:] == [
         "1 error, 0 warnings, 0 notes.",
@@ -61,7 +61,7 @@ def test_notes_do_not_make_a_session_broken(config_home: ConfigHome, cli: Cli) -
     assert done.returncode == 0
     assert (
         done.stdout.decode()
-        == f"{SESSION}: clean (1 note that no client minds: --json lists them)\n"
+        == f"{SESSION}: clean (1 note with no effect on clients: --json lists the notes)\n"
     )
 
 

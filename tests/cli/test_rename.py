@@ -54,7 +54,7 @@ def test_rename_sets_and_clears_a_tag(old_session: Path, cli: Cli, document: Doc
     assert document("info", SESSION)["data"]["tag"] == "experiment"
     cleared = document("rename", SESSION, "--no-tag")["data"]
     assert (cleared["old"], cleared["new"], cleared["written"]) == ("experiment", "", True)
-    assert b"Its tag is none already" in cli("rename", SESSION, "--no-tag").stdout
+    assert b"The session's tag is none already" in cli("rename", SESSION, "--no-tag").stdout
 
 
 def test_rename_refuses_a_title_of_another_session(

@@ -79,7 +79,7 @@ def test_resume_notes_an_open_session(
 ) -> None:
     """The note has a remedy, and also appears if ``continue`` only prints the command."""
     list_client(config_home.config, SESSION)
-    note = f"The running client {os.getpid()} has it open. Quit it first, or"
+    note = f"The running client {os.getpid()} has the session open. Quit that client first, or"
     for words in (["resume", SESSION], ["continue", SESSION], ["continue", SESSION, "--print"]):
         assert cli(*words).stderr.decode().startswith(f"note: {note}")
     (warning,) = json.loads(cli("continue", SESSION, "--json").stdout)["warnings"]

@@ -454,8 +454,10 @@ class TestContinue:
         """It is started after a yes: the client would clear a note from the screen."""
         list_client(desk.home.config, session_id(1))
         screen = desk.run("continue")
-        screen.wait_for(r"^note: The running client \d+ has it open\. Quit it first")
-        screen.wait_for(r"Start a second client in it\? \[y/N\]")
+        screen.wait_for(
+            r"^note: The running client \d+ has the session open\. Quit that client first"
+        )
+        screen.wait_for(r"Start a second client in this session\? \[y/N\]")
         screen.key("Enter")
         assert screen.wait_for_end() == 130
         assert b"STARTED" not in screen.raw

@@ -154,7 +154,7 @@ def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document
         write_session(config_home.project(), name, once, mtime=time.time() - 3_600)
     assert (
         printed_lines(cli, "--all")[-1]
-        == "Not listed: 2 headless runs of a single question; --helpers lists them."
+        == "Not listed: 2 headless runs with a single question; --helpers lists these runs."
     )
     assert document("sessions", "--all")["data"]["helpers"] == 2
     assert (

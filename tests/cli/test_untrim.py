@@ -101,7 +101,7 @@ def test_untrim_needs_all_or_a_record(document: Document, child: Path) -> None:
     """The error counts the trimmed records and names both options."""
     error = document("untrim", child.stem, code=2)["error"]
     assert error["message"] == "3 records are trimmed: which ones do you want back?"
-    assert error["remedy"] == "--all, or --record N for one of them."
+    assert error["remedy"] == "Give --all, or --record N for one record."
     assert (
         "can't be combined"
         in document("untrim", child.stem, "--all", "--record", "3", code=2)["error"]["message"]

@@ -85,7 +85,7 @@ def test_an_untouched_child_is_not_open(config_home: ConfigHome, old_session: Se
     )
     assert describe_open_session(child, config_home.where) == ""
     client_entry(config_home, os.getpid(), sessionId=child.session_id)
-    assert "has it open" in describe_open_session(child, config_home.where)
+    assert "has the session open" in describe_open_session(child, config_home.where)
     client_entry(config_home, os.getpid(), sessionId=OTHER)
     with open(child.path, "ab") as stream:
         stream.write(
@@ -96,7 +96,7 @@ def test_an_untouched_child_is_not_open(config_home: ConfigHome, old_session: Se
     assert "it was written" in describe_open_session(child, config_home.where)
 
 
-HAS_IT_OPEN = f"the running client {os.getpid()} has it open"
+HAS_IT_OPEN = f"the running client {os.getpid()} has the session open"
 ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     "a running client that names it": ({}, HAS_IT_OPEN),
     "a running client that names another": ({"sessionId": OTHER}, ""),
@@ -108,9 +108,12 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a machine that can't be seen": (
         {"ended": True, "pidDomain": "linux:another-machine:pid:[4026531836]"},
-        "it open",
+        "the session open",
     ),
-    "a container that can't be seen": ({"ended": True, "pidDomain": "linux::pid:[1]"}, "it open"),
+    "a container that can't be seen": (
+        {"ended": True, "pidDomain": "linux::pid:[1]"},
+        "the session open",
+    ),
     "an entry without a session": ({"sessionId": None}, ""),
     "a damaged entry": ({"body": "{"}, ""),
     "2.1.112 after /clear, in the same folder": ({"sessionId": OTHER, "updatedAt": None}, ""),

@@ -54,7 +54,7 @@ _RESULT_NAMES = {"kept": "archived"}
 def archive_or_list_sessions(options: ArchiveOptions) -> int:
     """Archive sessions, or show, verify or forget their copies."""
     options.refuse_combination(
-        "verifying", "listing", "forgetting", "slim", remedy="Give one of them."
+        "verifying", "listing", "forgetting", "slim", remedy="Give only one of these options."
     )
     is_mode = options.verifying or options.listing or options.forgetting
     selections = [bool(options.locators), options.project, options.everywhere]
@@ -69,7 +69,7 @@ def archive_or_list_sessions(options: ArchiveOptions) -> int:
         )
     if options.forgetting and not options.locators:
         raise UsageError(
-            "--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION"
+            "--forget needs a SESSION", "Name the session: resume-hooks archive --forget SESSION"
         )
     if options.verifying:
         return _verify_archived(_find_archived_of_options(options), options)

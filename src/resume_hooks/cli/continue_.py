@@ -80,10 +80,11 @@ def _confirm_start(session: SessionFile, where: Where, *, is_open: bool) -> None
     Raise click.Abort after a no. If only a recent write hints at an open session, print a note.
     """
     if is_open:
-        click.confirm("Start a second client in it?", abort=True, err=True)
+        click.confirm("Start a second client in this session?", abort=True, err=True)
     elif reason := agent_of_session(session, where).describe_open_state(session):
         print_text(
-            f"note: it may be open in a client: {reason}. --fork keeps two clients apart.", err=True
+            f"note: the session may be open in a client: {reason}. --fork keeps two clients apart.",
+            err=True,
         )
 
 
@@ -93,8 +94,8 @@ def note_on_open_session(session: SessionFile, where: Where) -> list[str]:
     if not pid:
         return []
     note = (
-        f"The running client {pid} has it open. Quit it first, or make a fork: of two clients in "
-        "one session, a later resume shows the turns of only one."
+        f"The running client {pid} has the session open. Quit that client first, or make a fork: "
+        "if two clients write to one session, a later resume shows the turns of only one client."
     )
     return [note]
 
@@ -189,8 +190,8 @@ def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
     open_reason = agent_of_session(session, Where()).describe_open_state(session)
     if open_reason:
         print_text(
-            f"It may be open in a client: {open_reason}. Two clients in one session mix it "
-            "up; a fork keeps them apart."
+            f"The session may be open in a client: {open_reason}. Two clients in one session mix "
+            "up their turns; a fork keeps the turns apart."
         )
     recommended_way = comparison.advice.strategy if comparison.advice else ""
     ends = comparison.ends

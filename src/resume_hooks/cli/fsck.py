@@ -63,7 +63,7 @@ def report_text(report: DefectReport) -> str:
     if report.has_only_notes:
         notes = report.count_findings("note")
         if notes:
-            notes_text = f" ({format_count(notes, 'note')} that no client minds: --json lists them)"
+            notes_text = f" ({format_count(notes, 'note')} with no effect on clients: --json lists the notes)"
         else:
             notes_text = ""
         return f"{report.session_id}: clean{notes_text}"

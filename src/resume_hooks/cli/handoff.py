@@ -107,7 +107,7 @@ def _refuse_inconsistent_options(options: HandoffOptions) -> None:
     if options.new_task is not None and (options.next_step or not options.new_task.strip()):
         raise UsageError(
             "--new-task needs a task, and replaces the next step",
-            'Name it: --new-task "..."',
+            'Give the task: --new-task "..."',
         )
     part_checks = options.functions_for_part_options(questions.check_handoff_option)
     for check_handoff_option in part_checks:
@@ -124,10 +124,12 @@ def _refuse_inconsistent_options(options: HandoffOptions) -> None:
         raise UsageError("--full needs --print", "resume-hooks handoff --print --full")
     if options.show and (options.start or options.edit or part_checks):
         raise UsageError(
-            "--print makes nothing", "Leave out --print, or --start, --edit and --out."
+            "--print creates no session", "Omit --print, or --start, --edit and --out."
         )
     if options.edit and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("--edit needs a terminal", "Leave --edit out, or run it in a terminal.")
+        raise UsageError(
+            "--edit needs a terminal", "Omit --edit, or run the command in a terminal."
+        )
 
 
 def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:

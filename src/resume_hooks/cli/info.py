@@ -135,7 +135,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
                 (
                     "giant",
                     (
-                        "the client may hang on it: "
+                        "the client may hang on this session: "
                         f"{shell_command('archive --slim ' + data['session_id'])}"
                     ),
                 )
@@ -195,7 +195,7 @@ def rename_session(options: RenameOptions) -> None:
 
     def format_answer() -> str:
         if not change.records:
-            return f"Its {label} is {change.new or 'none'} already. Nothing was written."
+            return f"The session's {label} is {change.new or 'none'} already. Nothing was written."
         facts = [(f"new {label}", change.new or "none"), (f"old {label}", change.old or "none")]
         facts += [("id", change.session.session_id), ("file", change.session.path)]
         return facts_table(facts) + ("" if is_written else "\n\nNothing was written.")

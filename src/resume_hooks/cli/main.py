@@ -210,10 +210,10 @@ def _report_unexpected_error(verb: str, error: Exception, as_json: bool) -> int:
     log_path = bug_log.log_bug(verb if verb in VERBS else "command", __version__, error)
     message = f"A bug: {type(error).__name__}: {error}"
     if log_path:
-        remedy = f"It changed no existing session. The trace is in {log_path}."
+        remedy = f"The bug changed no existing session. The trace is in {log_path}."
     else:
         remedy = (
-            f"It changed no existing session. The trace could not be written to {bug_log.log_file()}: "
+            f"The bug changed no existing session. The trace could not be written to {bug_log.log_file()}: "
             "check free space and the permissions of the folder."
         )
     if as_json:

@@ -202,7 +202,9 @@ class VerbOptions:
         """Print the verb's answer."""
         print_answer(self.verb, data, text, as_json=self.as_json, warnings=warnings)
 
-    def refuse_combination(self, *names: str, remedy: str = "Give only one of them.") -> None:
+    def refuse_combination(
+        self, *names: str, remedy: str = "Give only one of these options."
+    ) -> None:
         """Raise UsageError if more than one of these options was given."""
         given_names = [name for name in names if self.is_given(name)]
         if len(given_names) > 1:

@@ -93,7 +93,8 @@ def _refuse_combinations(options: ReadOptions) -> None:
     )
     if options.limit and not options.paged:
         raise UsageError(
-            "--limit is for pages", "Use it with --page, or --max-chars for what is printed."
+            "--limit is for pages",
+            "Use --limit with --page, or --max-chars to limit the printed text.",
         )
     record_options = []
     for name in ("after", "before", "skip", "raw"):

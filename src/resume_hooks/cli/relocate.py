@@ -76,7 +76,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
         return None
     if is_archived_copy(session.path, where):
         return SessionLoss(
-            "Its file is gone from the client's folders; the vault has the only copy.",
+            "The session's file is gone from the client's folders; the vault has the only copy.",
             (),
             is_archived=True,
         )
@@ -133,7 +133,7 @@ def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
 def restore_archived(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
     """Ask whether to restore an archived session, and restore it. Raise click.Abort if the user says no."""
     print_text(loss.reason)
-    click.confirm("Restore it and continue?", default=True, abort=True)
+    click.confirm("Restore the session and continue?", default=True, abort=True)
     # The restore module takes 10 ms to load, and only a missing session needs it.
     from resume_hooks.archive.vault import restore
 

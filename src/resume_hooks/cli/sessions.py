@@ -115,7 +115,7 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
 def _omitted_runs_lines(page: ListingPage) -> list[str]:
     runs_text = format_count(page.omitted_helpers, "headless run")
     if page.omitted_helpers:
-        return [f"Not listed: {runs_text} of a single question; --helpers lists them."]
+        return [f"Not listed: {runs_text} with a single question; --helpers lists these runs."]
     return []
 
 

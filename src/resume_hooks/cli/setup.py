@@ -240,13 +240,15 @@ def run_client_commands(commands: list[list[str]]) -> bool:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ResumeHooksError(
-                f"{shlex.join(command)} did not run: {error}", "Run it by hand."
+                f"{shlex.join(command)} did not run: {error}", "Run the command by hand."
             ) from error
         if completed.returncode:
             output = (
                 (completed.stderr or completed.stdout).decode("utf-8", "replace").strip()[-400:]
             )
-            raise ResumeHooksError(f"{shlex.join(command)} failed: {output}", "Run it by hand.")
+            raise ResumeHooksError(
+                f"{shlex.join(command)} failed: {output}", "Run the command by hand."
+            )
     return True
 
 

@@ -77,7 +77,7 @@ def _archived_list_text(sessions: Sequence[ArchivedSession]) -> str:
     if not sessions:
         return (
             "Every archived session here is still in the client's folders. archive "
-            "--list shows them."
+            "--list shows the archived sessions."
         )
     rows = []
     for session in sessions:

@@ -56,7 +56,7 @@ def delete_session(options: DeleteOptions) -> None:
         )
     if (options.older_than is not None or options.damaged) and not options.empty_trash:
         raise UsageError(
-            "--older-than and --damaged belong to --empty-trash", "Leave them out, or SESSION."
+            "--older-than and --damaged belong to --empty-trash", "Omit these options, or SESSION."
         )
     for delete_by_option in options.functions_for_part_options(questions.delete_by_option):
         delete_by_option(options)
@@ -77,7 +77,7 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
         delete.require_closed(deletion.session, options.where)
     if is_asking:
         print_text(describe_deletion(deletion, options.where))
-    is_confirmed = options.confirm_write("Move it to the trash?", is_asking=is_asking)
+    is_confirmed = options.confirm_write("Move the session to the trash?", is_asking=is_asking)
     if is_confirmed:
         entry = delete.move_to_trash(deletion, options.where, force=options.force)
     else:
@@ -162,8 +162,8 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
     notes = [f"{line} --damaged removes it." for line in describe_stray_folders(other_folders)]
     if len(old_sessions) > len(complete_sessions):
         notes.append(
-            f"{len(old_sessions) - len(complete_sessions):,} interrupted deletes stay: restore them first. "
-            f"{shell_command('restore --list')}"
+            f"{format_count(len(old_sessions) - len(complete_sessions), 'interrupted deletion')} "
+            f"not removed: restore first. {shell_command('restore --list')}"
         )
     if is_confirmed:
         notes += _notes_on_archived_copies(removed_sessions, options.where)
@@ -227,13 +227,12 @@ def _describe_children(deletion: Deletion, where: Where) -> str:
         )
     lines += [f"  and {count - MAX_SHOWN_CHILDREN:,} more"] if count > MAX_SHOWN_CHILDREN else []
     is_archived = find_archived(deletion.session.session_id, where) is not None
-    lines.append(
-        f"Their lineage will show it as {'(archived copy): the vault has one' if is_archived else '(file gone)'}."
-    )
+    label = "(archived copy): the vault has a copy" if is_archived else "(file gone)"
+    lines.append(f"Their lineage will show the deleted session as {label}.")
     if any(child.row.derivation_type == "trimmed" for child in deletion.descendants):
         lines.append(
-            "It has the originals of their trimmed contents: until it is restored, read and "
-            "untrim can't find them."
+            "The deleted session has the originals of their trimmed contents: until that session is "
+            "restored, read and untrim can't find the originals."
         )
     return "\n".join(lines)
 

@@ -245,7 +245,7 @@ class CutAtTurn(NamedTuple):
             valid_turns = (
                 f"It has turns 1 to {len(prompts)}; -1 is the last."
                 if prompts
-                else "It has no turns."
+                else "The session has no turns."
             )
             raise UsageError(f"No turn {self.number} in this session", valid_turns)
         start_line = prompts[number - 1].number
@@ -365,7 +365,7 @@ def _refuse_missing_record(transcript: Transcript, description: str) -> CutTarge
         return None
     raise UsageError(
         f"{description} in {transcript.path}",
-        "It may belong to another session. See outline and read.",
+        "The reference may belong to another session. See outline and read.",
     )
 
 

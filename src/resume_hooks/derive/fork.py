@@ -249,10 +249,13 @@ def _plan_relocation_to(parent: ParentScan, home: str | None, where: Where) -> R
 def _list_snapshot_notes(move: Relocation) -> list[str]:
     if move.moves_files:
         return [
-            f"Its file backups now apply to the files below {move.new}: rewind-files restores them there."
+            (
+                f"The session's file backups now apply to the files below {move.new}: "
+                "rewind-files restores the files there."
+            )
         ]
     return [
-        f"Its file backups were not copied: they belong to the files below {move.old}, which still exists."
+        f"The session's file backups were not copied: they belong to the files below {move.old}, which still exists."
     ]
 
 

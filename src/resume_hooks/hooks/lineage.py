@@ -54,7 +54,7 @@ def lineage_card(rows: list[Ancestor]) -> str:
         lines.append(
             f"Restore an archived copy first, in a shell: {shell_command(f'restore {archived_id}')}"
         )
-    return "\n".join([*lines, "/resume <id> opens one of them."])
+    return "\n".join([*lines, "/resume <id> opens a listed session."])
 
 
 def _lines_of_ancestor(number: int, row: Ancestor, *, is_last: bool) -> tuple[str, str]:

@@ -65,7 +65,7 @@ def sessions_card(rows: Sequence[ListedSession], current_id: str, *, in_all_proj
             *lines,
             *(["", more_line] if rows[MAX_LISTED_SESSIONS:] else []),
             "",
-            "/resume <id> opens one of them.",
+            "/resume <id> opens a listed session.",
         ]
     )
 

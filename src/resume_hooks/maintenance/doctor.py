@@ -340,7 +340,7 @@ def _check_giants(_: str) -> Finding:
     else:
         line_text = ""
     sizes_text = f"{format_bytes(first_giant.size)}{line_text}{others_text}"
-    detail = f"{first_giant.path} has {sizes_text}; the client may hang on it"
+    detail = f"{first_giant.path} has {sizes_text}; the client may hang on this file"
     if longest_line < MIN_GIANT_LINE_BYTES and is_live_part_within(
         first_giant.path, MIN_GIANT_FILE_BYTES // 2
     ):

@@ -309,7 +309,7 @@ class HitMaker:
         original = self._sources.preferred_original(text.copies)
         file = self._sources.indexed_file(original)
         if file is None:
-            raise IndexDamaged("The index names a file that it does not know")
+            raise IndexDamaged("The index refers to a file that it does not contain")
         path = self._sources.original_path(file)
         session = self._sources.find_hit_session(file.session_id, path)
         displayed_turn = text.wording_turns[0]

@@ -50,10 +50,10 @@ class Clients:
                     return message
                 return f"it was written {max(0, round(age))} seconds ago"
             if pid := self.find_client_of_session(session.session_id):
-                return f"the running client {pid} has it open"
+                return f"the running client {pid} has the session open"
             return ""
         except OSError as error:
-            return f"it is unknown whether a client has it open ({error.strerror})"
+            return f"it is unknown whether a client has the session open ({error.strerror})"
 
     def find_client_of_session(self, session_id: str) -> int:
         """Return the process id of the running client that lists a session as open, or 0."""

@@ -34,4 +34,4 @@ def test_undoing_a_compaction_needs_two_presses(config_home: ConfigHome) -> None
     assert isinstance(made, ListedSession)
     assert made.session_id != SESSION
     write_session(folder, SESSION, conversation(2))
-    assert fork(one, "") == "It has no compaction to undo."
+    assert fork(one, "") == "The session has no compaction to undo."

@@ -655,7 +655,9 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
             tui.wait_for("Mock reply 1")
             tui.wait_idle()
             os.utime(path, (LONG_AGO, LONG_AGO))
-            with pytest.raises(ResumeHooksError, match=r"the running client [0-9]+ has it open"):
+            with pytest.raises(
+                ResumeHooksError, match=r"the running client [0-9]+ has the session open"
+            ):
                 trim(ConfigHome(home.root, home.config, environ), path)
             # The mock's answers say that next to nothing was sent, so that nothing would be saved.
             done = trim(

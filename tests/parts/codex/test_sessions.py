@@ -377,7 +377,7 @@ def test_a_locked_thread_is_open(config_home: ConfigHome, home: Path) -> None:
     (home / "thread-writer-locks").mkdir()
     with (home / "thread-writer-locks" / f"{THREAD}.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert agent.describe_open_state(session) == "Codex has it open"
+        assert agent.describe_open_state(session) == "Codex has the session open"
     assert agent.describe_open_state(session) == ""
     assert agent.resume_commands(THREAD, "/a b") == (
         f"/resume {THREAD}",

@@ -164,7 +164,7 @@ def test_a_rewind_without_later_messages_has_the_report(config_home: ConfigHome)
     decided = plan_rewind(config_home, conversation(2), "r3")
     assert decided.omitted_records is None
     made = write_child(decided.child, Where())
-    assert "Nothing had followed it." in records.join_text_blocks(live_records(made)[-1])
+    assert "Nothing had followed the mark." in records.join_text_blocks(live_records(made)[-1])
 
 
 PAIRS: dict[str, tuple[str, list[str], bool]] = {

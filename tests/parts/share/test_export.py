@@ -117,7 +117,9 @@ def test_an_unredacted_export_says_so(
     """The document says so too."""
     answer = document("export", SESSION, "--no-redact", "-o", "raw.md")
     assert answer["data"]["redacted"] is None
-    assert answer["warnings"] == ["Nothing was removed: check for secrets before you share it."]
+    assert answer["warnings"] == [
+        "Nothing was removed: check for secrets before you share the file."
+    ]
     text = (current_folder / "raw.md").read_text()
     assert GITHUB in text
     assert "Nothing was removed" in text

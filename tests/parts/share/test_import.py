@@ -68,7 +68,7 @@ def test_import_reads_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) 
         str(path),
         "6 records of 7 lines",
         "17 of 17 checks passed",
-        "Its content is unverified: its author could write anything.",
+        "The file's content is unverified: its author could write anything.",
         "/resume ",
         f"cd {config_home.root / 'here'} && claude --resume ",
     ):
@@ -148,7 +148,7 @@ def test_a_truncated_input_is_reported(
     """The last line is a partial record, and no length shows that more was expected. Pipes are covered too."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT + end)
-    told = "It ends in the middle of a record: it may not be whole."
+    told = "The file ends in the middle of a record: the file may be incomplete."
     assert document("import", str(path), "--dry-run")["warnings"] == [told] * warned
     done = cli("import", "-", stdin=CONTENT + end)
     assert (done.returncode, told in done.stderr.decode()) == (0, warned)

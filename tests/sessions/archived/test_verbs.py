@@ -166,13 +166,13 @@ def test_resume_restores_an_archived_session_on_a_terminal(
     raw = path.read_bytes()
     archive_and_remove(path, desk.home.environ)
     screen = desk.run(verb, session_id(2), *words)
-    screen.wait_for("Restore it and continue")
+    screen.wait_for("Restore the session and continue")
     screen.type("n")
     screen.key("Enter")
     assert screen.wait_for_end() == 130
     assert not path.exists()
     screen = desk.run(verb, session_id(2), *words)
-    screen.wait_for("Restore it and continue")
+    screen.wait_for("Restore the session and continue")
     screen.key("Enter")
     screen.wait_for(client_output(2, desk.project))
     assert path.read_bytes() == raw

@@ -371,7 +371,7 @@ def _append_file(
             new_part, prefix_hash.hash_chunks(read_chunks(stream.fileno(), status.st_size))
         )
     if added_part.size < status.st_size:
-        raise OSError(errno.EIO, "It was cut short while it was read", source.path)
+        raise OSError(errno.EIO, "The file was cut short while it was read", source.path)
     return (
         added_part,
         None

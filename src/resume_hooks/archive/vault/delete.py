@@ -90,8 +90,8 @@ def require_closed(session: SessionFile, where: Where) -> None:
         raise SessionOpen(
             f"The session may be open: {reason}",
             (
-                "Quit its client and wait a minute, or add --force: a client that has it "
-                "open creates it again."
+                "Quit the session's client and wait a minute, or add --force: a client that has "
+                "the session open creates the file again."
             ),
         )
 
@@ -299,7 +299,7 @@ def _find_files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedF
     if missed_files:
         raise UsageError(
             f"The session can't be archived whole: {missed_files[0]}",
-            "Rename that, or move it away, first.",
+            "First rename that file, or move it away.",
         )
     return tuple(stored_file(place, status) for place, _, status in sources)
 

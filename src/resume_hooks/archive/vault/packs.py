@@ -100,9 +100,9 @@ class PackWriter:
         stream = unpack.PackStream(unpack.read_pack(self._path), self._path)
         for file in self._files:
             if unpack.sha256_of_chunks(stream.read(file.size)) != file.sha256:
-                raise OSError(None, "It differs from what was written", self._path)
+                raise OSError(None, "The pack differs from what was written", self._path)
         if not stream.has_ended():
-            raise OSError(None, "It contains more than was written", self._path)
+            raise OSError(None, "The pack contains more than was written", self._path)
 
 
 class ArchiveDefect(NamedTuple):
@@ -155,7 +155,7 @@ def _verify_pack(
                 parts_in_pack.append(part)
         for part, chunks in unpack.read_pack_contents(archived.folder, parts_in_pack):
             if unpack.sha256_of_chunks(_report_chunks(chunks, report_bytes_read)) != part.sha256:
-                message = f"{path} does not hold what was stored of {part.place}: its hash differs"
+                message = f"{path} does not contain the bytes that were stored of {part.place}: the hash differs"
                 yield ArchiveDefect(archived.session_id, "damaged", part.place, message)
     except FileNotFoundError:
         yield ArchiveDefect(archived.session_id, "missing", archived.place, f"{path} is gone")

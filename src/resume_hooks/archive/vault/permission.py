@@ -52,7 +52,7 @@ def require_archiving_allowed(where: Where) -> None:
     is_allowed, reason = check_archiving_allowed(where)
     if not is_allowed:
         if reason == VAULT_OFF_REASON:
-            remedy = "Switch it on: resume-hooks config vault on"
+            remedy = "Switch the vault on: resume-hooks config vault on"
         else:
             remedy = "Ask who manages this machine."
         raise VaultOff(f"Nothing was archived: {reason}", remedy)

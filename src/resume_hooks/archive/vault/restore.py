@@ -64,9 +64,13 @@ DUPLICATE_ID_WARNING = (
     "{path} has the same id: clients since 2.1.223 do not resume an id that is in two folders. "
     "Delete one of them."
 )
-REMOVED_FROM_TRASH_NOTE = "It was already there, byte for byte; it is no longer in the trash."
-EXISTING_NOTE = "It is already there, byte for byte; nothing had to be restored."
-CONTINUED_NOTE = "It is already there, and has continued since; nothing had to be restored."
+REMOVED_FROM_TRASH_NOTE = (
+    "The session was already there, byte for byte; it is no longer in the trash."
+)
+EXISTING_NOTE = "The session is already there, byte for byte; nothing had to be restored."
+CONTINUED_NOTE = (
+    "The session is already there, and has continued since; nothing had to be restored."
+)
 NEW_ID_WARNING = "{path} is a different session now, so the archived copy gets a new id."
 DIFFERENT_FILE_WARNING = "{path} exists and differs; it was not changed."
 
@@ -271,7 +275,7 @@ def _make_gone_error(plan: RestorePlan) -> SessionNotFound:
     if os.path.lexists(plan.path):
         remedy = f"{plan.path} is in its place."
     else:
-        remedy = "It is not in its place: was the trash emptied?"
+        remedy = "The session is not in its place: was the trash emptied?"
     return SessionNotFound(
         f"{plan.archived.locator} is no longer in the trash: another command was faster", remedy
     )
@@ -392,12 +396,12 @@ def _write_file(file: RestoredFile, new_id: str, oldest: int) -> None:
         if old_digest.hexdigest() != file.part.sha256:
             raise CheckFailed(
                 f"{file.source} has changed since it was stored: its hash differs",
-                "Nothing of it was written.",
+                "No part of the file was written.",
             )
         if sha256_of_file(temporary, os.path.getsize(temporary)) != new_digest.hexdigest():
             raise CheckFailed(
                 f"{file.path} differs from what was written",
-                "Nothing of it was left there.",
+                "No part of the file was left there.",
             )
         os.chmod(temporary, file.part.mode & 0o777)
         os.utime(temporary, ns=(time.time_ns(), max(file.part.mtime_ns, oldest)))

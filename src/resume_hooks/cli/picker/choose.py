@@ -111,7 +111,7 @@ def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSes
     if message != FORK_HINT:
         if was_compacted(row.path):
             return FORK_HINT
-        return "It has no compaction to undo."
+        return "The session has no compaction to undo."
     session = Session.open_path(row.path, Where())
     try:
         path = fork(session, ForkSpec(CutBeforeCompaction()), Caller(Where())).receipt.file

@@ -28,14 +28,15 @@ class DeletedSession(StrictModel):
     title: str = deletion_field(lambda entry: entry.title)
     folder: Folder = deletion_field(lambda entry: entry.cwd)
     file: str = deletion_field(
-        lambda entry: path_in_config_home(entry.place, Where()), "where its transcript belongs"
+        lambda entry: path_in_config_home(entry.place, Where()),
+        "where the session's transcript belongs",
     )
     kept_in: str = deletion_field(
-        lambda entry: entry.folder, "its folder in the trash; empty if nothing was moved"
+        lambda entry: entry.folder, "the session's folder in the trash; empty if nothing was moved"
     )
     files: int = deletion_field(lambda entry: len(entry.parts))
-    size: int = deletion_field(lambda entry: entry.size, "bytes of all its files")
-    ended: str = deletion_field(lambda entry: entry.ended, "when it was last written")
+    size: int = deletion_field(lambda entry: entry.size, "bytes of all files of the session")
+    ended: str = deletion_field(lambda entry: entry.ended, "when the session was last written")
     deleted_at: str = deletion_field(lambda entry: entry.deleted_at)
     complete: bool = deletion_field(
         lambda entry: entry.complete,
@@ -47,9 +48,10 @@ stray_field = FieldDeclarer[trash.StrayFolder]()
 
 
 class StrayFolder(StrictModel):
-    """A folder in the trash without a session. ``gone`` means that it was being removed, or was still empty.
+    """A folder in the trash without a session.
 
-    If it is false, the folder has no readable manifest.
+    ``gone`` means that the folder was being removed, or was still empty. If ``gone`` is false, the
+    folder has no readable manifest.
     """
 
     folder: str = stray_field(lambda stray: stray.folder)
@@ -57,7 +59,10 @@ class StrayFolder(StrictModel):
     size: int = stray_field(lambda stray: stray.size, "bytes")
     gone: bool = stray_field(
         lambda stray: stray.is_half_removed,
-        "true: half removed, emptying finishes it; false: its manifest is missing or damaged",
+        (
+            "true: partly removed, and emptying the trash removes the rest; false: the folder's "
+            "manifest is missing or damaged"
+        ),
     )
 
 
@@ -76,7 +81,7 @@ class DeleteSchema(StrictModel):
     """The deleted session, or the sessions removed from the trash; in a dry run, those to delete."""
 
     session: DeletedSession | None
-    open: str = Field(description="why the session counts as open; empty if it does not")
+    open: str = Field(description="why the session counts as open; empty if the session is closed")
     derived: list[DerivedSession]
     kept: str = Field(description="with --other-copies: the file that stays")
     copies: list[DeletedSession] = Field(
@@ -101,10 +106,10 @@ class ArchivingResult(StrictModel):
         lambda outcome: outcome.result,
         "kept (archived for the first time), renewed, unchanged or failed",
     )
-    why: str = outcome_field(lambda outcome: outcome.reason, "why it failed")
+    why: str = outcome_field(lambda outcome: outcome.reason, "why archiving failed")
     packed: bool = outcome_field(
         lambda outcome: outcome.result in {"kept", "renewed"},
-        "its pack was written by this archive",
+        "this command wrote the session's pack",
     )
     kept: ArchivedSessionRow | None = outcome_field(lambda outcome: outcome.archived)
 
@@ -170,11 +175,12 @@ class RetrievedSession(StrictModel):
 
     session_id: str = restore_field(
         lambda plan: plan.session_id,
-        "its id after the restore: the old one, or a new one if that is taken",
+        "the session's id after the restore: the old id, or a new id if the old id is taken",
     )
     file: str = restore_field(lambda plan: plan.path)
     files: int = restore_field(
-        lambda plan: len(plan.files), "files that were, or would be, written; 0: it exists already"
+        lambda plan: len(plan.files),
+        "the number of files that were, or would be, written; 0: the session exists already",
     )
     kept: ArchivedSessionRow = restore_field(lambda plan: plan.archived)
 

@@ -123,7 +123,8 @@ class ReceiptSchema(StrictModel):
     tools_trimmed: int = receipt_field(lambda receipt: receipt.tools_trimmed)
     checks: list[Check] = receipt_field(lambda receipt: receipt.checks)
     agent: str = receipt_field(
-        lambda receipt: receipt.agent, f"the agent that continues it: {', '.join(RESUMABLE_AGENTS)}"
+        lambda receipt: receipt.agent,
+        f"the agent that continues the child: {', '.join(RESUMABLE_AGENTS)}",
     )
     commands: Commands = receipt_field(lambda receipt: receipt.commands)
 
@@ -143,7 +144,7 @@ class CallCosts(StrictModel):
     tokens_in: int = costs_field(lambda costs: costs.tokens_in)
     tokens_out: int = costs_field(lambda costs: costs.tokens_out)
     cost_usd: float | None = costs_field(
-        lambda costs: costs.cost_usd, "as the client reports it; null if it does not"
+        lambda costs: costs.cost_usd, "the cost that the client reported; null if it reported none"
     )
     seconds: float = costs_field(lambda costs: costs.seconds)
 
@@ -165,19 +166,20 @@ class ContextSize(StrictModel):
         lambda size: size.kind,
         "counted with an answer; much was added after that answer; estimated; unknown",
     )
-    reason: str = size_field(lambda size: size.reason, "why it is not measured")
+    reason: str = size_field(lambda size: size.reason, "why the size is not measured")
     window_known: bool = size_field(
         lambda size: size.window_known, "false if unknown: window is then the smallest possible one"
     )
     added: int = size_field(
-        lambda size: size.added, "the estimated part of these: tokens after the counted answer"
+        lambda size: size.added, "the estimated part of the tokens: those after the counted answer"
     )
     measured: bool = size_field(
         lambda size: size.measured,
         "counted by the API, except the tokens added later; else estimated",
     )
     percent: int | None = size_field(
-        lambda size: size.percent, "per cent of the window without its answer; null if unknown"
+        lambda size: size.percent,
+        "per cent of the window without the space for an answer; null if unknown",
     )
     compacts_at_once: bool = size_field(lambda size: size.compacts_at_once)
 

@@ -112,10 +112,11 @@ class SummaryCheck(StrictModel):
 
     sentences: int = checked_field(lambda checked: checked.sentences)
     tied: int = checked_field(
-        lambda checked: checked.tied, "sentences with the record that supports them"
+        lambda checked: checked.tied,
+        "the number of sentences with a reference to the record that supports the sentence",
     )
     marked: int = checked_field(
-        lambda checked: checked.marked, "marked sentences, which no record supports"
+        lambda checked: checked.marked, "the number of marked sentences, which no record supports"
     )
 
 
@@ -124,7 +125,9 @@ class SummarySchema(StrictModel):
 
     included: bool
     model: str = Field(description="the requested model")
-    failure: str | None = Field(description="why it is missing; the child then has only the digest")
+    failure: str | None = Field(
+        description="why the summary is missing; the child then has only the digest"
+    )
     material: MaterialSchema | None = Field(description="only in a dry run")
     spent: CallCosts | None = Field(description="null in a dry run")
     checked: SummaryCheck | None = Field(description="null without a summary")
@@ -196,12 +199,12 @@ class SmartChoice(StrictModel):
 
     record: int = Field(description="0-based line in the parent's file")
     address: list[int | str] = Field(
-        description="keys and indexes that lead to the content in its record"
+        description="the keys and indexes that lead to the content in the record"
     )
     digest: str = Field(
         description="SHA-256 of the content; a plan is valid for exactly this content"
     )
-    by: str = Field(description="the rule that chose it, or smart for the model")
+    by: str = Field(description="the rule that chose the content, or smart for the model")
     description: str = Field(description="the model's description, for the placeholder")
     rationale: str = Field(description="the model's reason")
     original: str = Field(description="reference: session and record")

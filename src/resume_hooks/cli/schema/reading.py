@@ -27,7 +27,9 @@ class RecordText(StrictModel):
     tool: Tool
     truncated: bool = Field(description="the requested record has a placeholder")
     characters: int = Field(description="the length of the whole text")
-    text: str = Field(description="a page of the text; it usually ends before an unindented line")
+    text: str = Field(
+        description="a page of the text; the page usually ends before an unindented line"
+    )
     next_skip: int | None = Field(
         description="where the next page begins, for --skip; null on the last page"
     )
@@ -96,7 +98,8 @@ class CommandRow(StrictModel):
         command_field(lambda call: call.state)
     )
     exit_code: int | None = command_field(
-        lambda call: call.exit_code, "null if the client did not record it; it does for failures"
+        lambda call: call.exit_code,
+        "null if the client did not record the code; clients record it for failures",
     )
 
 
@@ -125,9 +128,11 @@ class EventPage(StrictModel):
     """A page of a transcript."""
 
     events: list[PageEvent] = Field(description="oldest to newest")
-    firstId: str | None = Field(description="the oldest of the page; null if it is empty")  # noqa: N815 - the contract's
+    firstId: str | None = Field(  # noqa: N815 - the contract's
+        description="the id of the page's oldest record; null if the page is empty"
+    )
     hasMore: bool = Field(description="earlier records exist")  # noqa: N815
-    size: int = Field(description="bytes of the file when it was read")
+    size: int = Field(description="the file's size in bytes when it was read")
 
 
 class ReadSchema(RootModel[RecordText | Passages | ShellCommands | EventPage]):
@@ -151,7 +156,7 @@ class OutlineCompaction(StrictModel):
     summary: str | None = Field(description="reference of the summary")
     abandoned: bool = compaction_field(
         lambda compaction: compaction.is_abandoned,
-        "it is on an abandoned branch, which is not sent",
+        "the compaction is on an abandoned branch, which is not sent",
     )
 
 
@@ -186,7 +191,10 @@ class OutlineTurn(StrictModel):
     )
     place: Literal["live", "compacted", "branch"] = turn_field(
         lambda turn: turn.place,
-        "live: sent on resume, or some of it; compacted: before a compaction; branch: on an abandoned one",
+        (
+            "live: at least a part of the turn is sent on resume; compacted: before a compaction; "
+            "branch: on an abandoned branch"
+        ),
     )
     reference: str = Field(description="reference of the prompt")
 
@@ -201,7 +209,7 @@ class OutlineAgent(StrictModel):
     kind: str = agent_field(lambda agent: agent.kind)
     task: str = agent_field(lambda agent: agent.task)
     turn: int | None = agent_field(
-        lambda agent: agent.turn, "the turn that started it; null if unknown"
+        lambda agent: agent.turn, "the turn that started the sub-agent; null if unknown"
     )
     records: int = agent_field(lambda agent: agent.record_count)
     size: int = agent_field(lambda agent: agent.size, "bytes")

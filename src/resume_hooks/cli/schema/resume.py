@@ -23,14 +23,15 @@ class Cache(StrictModel):
     warm: bool = comparison_field(lambda comparison: comparison.is_cache_warm)
     lifetime_seconds: int = comparison_field(
         lambda comparison: comparison.traffic.lifetime,
-        "300 or 3600, as its requests specify; 0 without a cache",
+        "300 or 3600, as the session's requests specify; 0 without a cache",
     )
     age_seconds: int | None = comparison_field(
-        lambda comparison: comparison.age, "since its last counted request; null without one"
+        lambda comparison: comparison.age,
+        "seconds since the session's last counted request; null without such a request",
     )
     tokens: int = comparison_field(
         lambda comparison: comparison.traffic.cached_tokens if comparison.is_cache_warm else 0,
-        "the tokens that going on would read from it",
+        "the number of tokens that going on would read from the cache",
     )
 
 
@@ -73,7 +74,7 @@ class SizeRow(StrictModel):
         "the value for `handoff --size`; `all` is a fork",
     )
     after: int = size_field(
-        lambda estimate: estimate.measured_size.tokens_after, "tokens of context after it"
+        lambda estimate: estimate.measured_size.tokens_after, "tokens of context after the handoff"
     )
     whole: int = size_field(
         lambda estimate: estimate.measured_size.whole_tokens,
@@ -81,14 +82,14 @@ class SizeRow(StrictModel):
     )
     cut: int | None = size_field(
         lambda estimate: estimate.measured_size.cut_tokens,
-        "tokens of these that are cut; null if not measured",
+        "the number of these tokens that are cut; null if not measured",
     )
     has_calls: bool = size_field(
         lambda estimate: estimate.measured_size.has_calls,
         "nothing is cut, and the latest calls fit, too",
     )
     warm: int = size_field(lambda estimate: estimate.warm_cost, "while the session's cache is warm")
-    cold: int = size_field(lambda estimate: estimate.cold_cost, "once it is cold")
+    cold: int = size_field(lambda estimate: estimate.cold_cost, "once the session's cache is cold")
 
 
 base_field = FieldDeclarer[tokens.FirstRequest]()
@@ -97,13 +98,13 @@ base_field = FieldDeclarer[tokens.FirstRequest]()
 class FirstRequest(StrictModel):
     """The tokens that every new session begins with: the client's instructions, tools and files of the project.
 
-    ``shared`` of them are read from the cache while any similar session keeps it warm.
+    ``shared`` of these tokens are read from the cache while any similar session keeps the cache warm.
     """
 
     tokens: int = base_field(lambda base: base.tokens)
     shared: int = base_field(
         lambda base: base.shared,
-        "of these, tokens that all sessions share in the cache while it is warm",
+        "the number of these tokens that all sessions share in the cache while the cache is warm",
     )
 
 
@@ -121,11 +122,11 @@ class Estimate(StrictModel):
         lambda estimate: estimate.name
     )
     after: int = estimate_field(
-        lambda estimate: estimate.tokens_after, "tokens of context after it"
+        lambda estimate: estimate.tokens_after, "tokens of context in the continued session"
     )
     uncached: int = estimate_field(
         lambda estimate: estimate.uncached_tokens,
-        "uncached tokens: of the next turn, and of the text that a model reads before it",
+        "uncached tokens: of the next turn, and of the text that a model reads before that turn",
     )
     next_turn: int = estimate_field(
         lambda estimate: estimate.next_turn_cost,

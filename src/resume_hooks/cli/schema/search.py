@@ -49,12 +49,14 @@ class Hit(StrictModel):
     sessions: tuple[str, ...] = Field(
         description="all sessions with the record, the original first"
     )
-    same: int = Field(description="other turns with the same text")
+    same: int = Field(description="the number of other turns with the same text")
     score: float
-    confidence: float = Field(description="the measured probability that it answers, 0 to 1")
+    confidence: float = Field(
+        description="the measured probability that the turn answers the query, 0 to 1"
+    )
     strength: Literal["strong", "fair", "weak"]
     found_by: tuple[int, ...] = Field(
-        description="the wordings that found it, if there were several: 1 is query, 2 the first of also"
+        description="the wordings that found the turn, if there were several: 1 is query, 2 is the first of also"
     )
     headless: bool
     commands: SearchCommands
@@ -80,7 +82,7 @@ class SearchSchema(StrictModel):
     )
     how: str
     nothing_close: bool = Field(description="no hit is more than weak: ask again in other words")
-    total: int = Field(description="matching turns; hits are the best of them")
+    total: int = Field(description="the number of matching turns; hits are the best of these turns")
     more: bool = Field(description="more turns may match than were counted")
     hits: list[Hit]
     helpers_left_out: int
@@ -89,4 +91,6 @@ class SearchSchema(StrictModel):
             "sessions that are not indexed yet but contain some of the words, most words first"
         )
     )
-    unread: int = Field(description="files that are not indexed yet and may contain a match")
+    unread: int = Field(
+        description="the number of files that are not indexed yet and may contain a match"
+    )

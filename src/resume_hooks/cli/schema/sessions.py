@@ -42,21 +42,27 @@ class ArchivedSessionRow(StrictModel):
     folder: Folder = archived_session_field(lambda kept: kept.cwd)
     file: str = archived_session_field(
         lambda kept: path_in_config_home(kept.place, Where(), kept.home),
-        "where its transcript belongs",
+        "where the session's transcript belongs",
     )
     present: bool = archived_session_field(
         lambda kept: os.path.lexists(path_in_config_home(kept.place, Where(), kept.home)),
-        "whether the client has it there, too",
+        "whether the client also has the transcript there",
     )
-    kept_in: str = archived_session_field(lambda kept: kept.folder, "its folder in the vault")
+    kept_in: str = archived_session_field(
+        lambda kept: kept.folder, "the session's folder in the vault"
+    )
     form: str = archived_session_field(lambda _: "packed", "packed")
     files: int = archived_session_field(lambda kept: len(kept.parts))
-    size: int = archived_session_field(lambda kept: kept.size, "bytes of all its files, unpacked")
+    size: int = archived_session_field(
+        lambda kept: kept.size, "bytes of all files of the session, unpacked"
+    )
     stored: int = archived_session_field(lambda kept: kept.stored, "bytes in the vault")
-    ended: str = archived_session_field(lambda kept: kept.ended, "when it was last written")
+    ended: str = archived_session_field(
+        lambda kept: kept.ended, "when the session was last written"
+    )
     kept_at: str = archived_session_field(lambda kept: kept.archived_at)
     complete: bool = archived_session_field(
-        lambda kept: kept.complete, "false: some of its files could not be archived"
+        lambda kept: kept.complete, "false: some of the session's files could not be archived"
     )
     earlier: list[str] = archived_session_field(
         lambda kept: [
@@ -82,12 +88,13 @@ class SessionContext(StrictModel):
         lambda row: row.context.kind,
         "counted with an answer; much was added after that answer; estimated; unknown",
     )
-    reason: str = listed_field(lambda row: row.context.reason, "why it is not measured")
+    reason: str = listed_field(lambda row: row.context.reason, "why the size is not measured")
     measured: bool = listed_field(
         lambda row: not row.context.is_estimate, "counted by the API, within two per cent"
     )
     percent: int | None = listed_field(
-        lambda row: row.percent, "per cent of the window without its answer; null if unknown"
+        lambda row: row.percent,
+        "per cent of the window without the space for an answer; null if unknown",
     )
 
 
@@ -107,7 +114,7 @@ class SessionRow(StrictModel):
     size: ByteCount = listed_field(lambda row: row.size)
     turns: int | None = listed_field(
         lambda row: row.turns,
-        "counted by prompts; null if neither the ends nor the index have them all",
+        "counted by prompts; null if neither the file's ends nor the index contain all prompts",
     )
     turns_at_least: int = listed_field(lambda row: row.turns_at_least)
     context: SessionContext = listed_field(lambda row: row)
@@ -117,14 +124,17 @@ class SessionRow(StrictModel):
     )
     parent_session_id: str | None = listed_field(lambda row: row.parent_id)
     expires_days: int | None = listed_field(
-        lambda row: row.expires_days, "whole days until the client may delete it; null for never"
+        lambda row: row.expires_days,
+        "whole days until the client may delete the session; null for never",
     )
     expires_at: str | None = listed_field(
         lambda row: row.expires_at,
-        "the earliest time at which the client may delete it; null for never",
+        "the earliest time at which the client may delete the session; null for never",
     )
-    kept: bool = listed_field(lambda row: row.is_archived, "the vault has it, too")
-    open: bool = listed_field(lambda row: row.is_open, "in a running client, or may be")
+    kept: bool = listed_field(lambda row: row.is_archived, "the vault also has the session")
+    open: bool = listed_field(
+        lambda row: row.is_open, "a running client has the session open, or may have it open"
+    )
     commands: Commands = listed_field(lambda row: row.commands)
 
 
@@ -132,11 +142,11 @@ class SubagentRow(StrictModel):
     """A sub-agent with a transcript."""
 
     locator: str = Field(description="<session id>/agent-<id>, for handoff, fork, outline and read")
-    session_id: str = Field(description="the session that started it")
-    session_file: str = Field(description="the file with its records")
+    session_id: str = Field(description="the session that started the sub-agent")
+    session_file: str = Field(description="the file with the sub-agent's records")
     kind: str = Field(description="the kind of agent; empty if unknown")
-    asked: str = Field(description="the beginning of its first prompt")
-    ended: str = Field(description="when it was last written")
+    asked: str = Field(description="the beginning of the sub-agent's first prompt")
+    ended: str = Field(description="when the file was last written")
     size: ByteCount
 
 
@@ -152,7 +162,7 @@ class SessionsSchema(StrictModel):
         )
     )
     helpers: int = Field(
-        description="headless runs of a single question left out up to here; --helpers lists them"
+        description="the number of omitted headless runs with a single question; --helpers lists these runs"
     )
     sessions: list[SessionRow]
     archived: list[ArchivedSessionRow] = Field(
@@ -189,20 +199,20 @@ class Ancestor(StrictModel):
     status: Literal["present", "kept", "prompts", "missing", "team", "private"] = ancestor_field(
         lambda row: row.status,
         (
-            "kept: an archived copy; prompts: only its prompts remain; team: the server "
-            "has it; private: the server does not show it"
+            "kept: an archived copy; prompts: only the session's prompts remain; team: the server "
+            "has the session; private: the server does not show the session"
         ),
     )
     created: str = ancestor_field(lambda row: row.created)
     ended: str = ancestor_field(lambda row: row.ended)
     size: int = ancestor_field(lambda row: row.size, "bytes")
     owner: str = ancestor_field(
-        lambda row: row.owner, "with --team: its owner; empty for local sessions"
+        lambda row: row.owner, "with --team: the session's owner; empty for local sessions"
     )
     machine: str = ancestor_field(lambda row: row.machine)
     subagent: str = ancestor_field(
         lambda row: row.subagent,
-        "the parent's sub-agent whose work it continues; empty for the parent's own",
+        "the parent's sub-agent whose work this session continues; empty if it continues the parent's own work",
     )
 
 
@@ -256,4 +266,6 @@ class RenameSchema(StrictModel):
     file: str
     old: str = Field(description="what listings showed before; empty for no tag")
     new: str = Field(description="empty for no tag")
-    written: bool = Field(description="false: it has that name already, or --dry-run")
+    written: bool = Field(
+        description="false: the session has that name already, or --dry-run was given"
+    )

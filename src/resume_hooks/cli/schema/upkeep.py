@@ -35,7 +35,7 @@ class DefectKind(StrictModel):
     code: str = group_field(lambda group: group.kind.code)
     severity: Severity = group_field(lambda group: group.kind.severity)
     consequence: str = group_field(
-        lambda group: group.kind.consequence, "its effect on the clients and the API"
+        lambda group: group.kind.consequence, "the defect's effect on the clients and the API"
     )
     repairable: bool = group_field(lambda group: group.kind.repairable)
     count: int = group_field(lambda group: len(group.findings))

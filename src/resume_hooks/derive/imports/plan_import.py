@@ -59,7 +59,7 @@ from resume_hooks.transcripts.write_scan import WriteObserver
 KIND: Final = "import"
 WEB_PAGE_HEAD_BYTES = 1_024  # the number of bytes at the start of a file that identify a web page
 
-TORN_WARNING = "It ends in the middle of a record: it may not be whole."
+TORN_WARNING = "The file ends in the middle of a record: the file may be incomplete."
 
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 

@@ -470,7 +470,7 @@ def list_remarks(plan: TrimPlan) -> list[str]:
         )
     elif plan.context_after.compacts_at_once:
         sentences.append(
-            "It would still be compacted at once: trim more (--target-tokens, "
+            "The child would still be compacted at once: trim more (--target-tokens, "
             "--keep-recent 0), or hand off."
         )
     target = plan.options.target_tokens

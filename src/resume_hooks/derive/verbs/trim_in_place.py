@@ -82,7 +82,7 @@ def trim_in_place(
     if not force and (why := describe_open_session(session, where)):
         raise SessionOpen(
             f"The session may be open: {why}",
-            "Quit its client and wait a minute, or add --force: what it writes meanwhile is kept.",
+            "Quit the session's client and wait a minute, or add --force: the client's later records are kept.",
         )
     with backups.open_for_rewrite(session.session_id, session.path, where, keep_copy=True) as (
         original,

@@ -43,7 +43,7 @@ def untrim(
             records = "1 record is" if count == 1 else f"{count:,} records are"
             raise UsageError(
                 f"{records} trimmed: which ones do you want back?",
-                "--all, or --record N for one of them.",
+                "Give --all, or --record N for one record.",
             )
         plan = plan_untrim(
             trimmed_session,
@@ -59,7 +59,7 @@ def untrim(
         )
     facts = [*plan.facts]
     if plan.context_after.compacts_at_once:
-        facts.append("note: it would be compacted at once")
+        facts.append("note: the child would be compacted at once")
     remark = format_first_line(receipt)
     return OpenedSession(receipt, plan, "untrimmed", tuple(facts), remark)
 

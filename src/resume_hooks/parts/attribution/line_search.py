@@ -62,7 +62,7 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 """The maximum size of the file in bytes. Nobody edits a larger file by hand."""
 
 _PATH_AND_LINE = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
-_LINE_REMEDY = "To see who read or wrote it, leave the line out."
+_LINE_REMEDY = "To see who read or wrote the file, omit the line."
 
 
 class RequestedLine(NamedTuple):
@@ -146,7 +146,9 @@ def _is_session_file(path: str, where: Where) -> bool:
 def _read_file_lines(path: str) -> list[str]:
     shown_path = plain_line(path)
     if os.path.isdir(path):
-        raise UsageError(f"{shown_path} is a folder, which has no lines", "Name a file in it.")
+        raise UsageError(
+            f"{shown_path} is a folder, which has no lines", "Name a file in the folder."
+        )
     try:
         raw = read_regular(path, MAX_FILE_BYTES)
     except OSError as error:
@@ -173,7 +175,7 @@ def answer_line_search(
     if options.words or options.also or scope.tool or scope.role:
         raise UsageError(
             "Words, --or, --tool and --role have no meaning for a line",
-            "Leave them out, or the line.",
+            "Omit these options, or the line.",
         )
     # Headless runs and the current turn also write files.
     scope = scope._replace(

@@ -62,11 +62,12 @@ def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
     elif not os.path.isdir(os.path.dirname(path)):
         raise UsageError(
             f"The folder {os.path.dirname(path)} does not exist",
-            "Create it first, or name another one.",
+            "Create the folder first, or name another folder.",
         )
     if project_files.file_state(path) is not None and not force:
         raise UsageError(
-            f"The file {path} exists already", "Give --force to overwrite it, or name another one."
+            f"The file {path} exists already",
+            "Give --force to overwrite the file, or name another file.",
         )
     return path
 

@@ -24,7 +24,7 @@ def require_out_value(options: Any) -> None:
 def require_out_for_force(options: Any) -> None:
     """Raise UsageError for ``--force`` without ``--out``."""
     if not options.out:
-        raise UsageError("--force needs --out", "It overwrites a document that exists already.")
+        raise UsageError("--force needs --out", "Overwrite a document that exists already.")
 
 
 def plan_requested_files(

@@ -160,7 +160,7 @@ def format_opening_for_screen(facts: OpeningFacts) -> str:
             f"({omitted_records.range_text})."
         )
     else:
-        last_line = "Nothing had followed it."
+        last_line = "Nothing had followed the mark."
     return "\n\n".join(
         [
             first_line,

@@ -183,7 +183,7 @@ def consume_mark(mark: Mark) -> Iterator[None]:
         raise NoMark(OTHER_BACK_MESSAGE, "Wait a moment.")
     try:
         if find_mark(mark.session_id) != mark:
-            raise NoMark(NO_MARK_MESSAGE, "It was used or replaced in the meantime.")
+            raise NoMark(NO_MARK_MESSAGE, "The mark was used or replaced in the meantime.")
         yield
         hook_state.consume_note(name)
     finally:

@@ -131,7 +131,7 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
             f"The client kept no state of the files at or before {describe_prompt(prompt)}",
             f"The first is at {describe_prompt(first_later_prompt)}."
             if first_later_prompt
-            else "Its file history belongs to another branch.",
+            else "The prompt's file history belongs to another branch.",
         )
     return PromptState(prompt, exact_state or earlier_states[-1], exact_state is not None, states)
 
@@ -169,7 +169,7 @@ def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
             if numbered_prompts:
                 turns_text = f"It has turns 1 to {numbered_prompts[-1].turn}."
             else:
-                turns_text = "It has no turns."
+                turns_text = "The session has no turns."
             raise UsageError(f"No turn {target.turn or 'at all'} in this session", turns_text)
         return matches[-1]
     if isinstance(target.record, str):
@@ -269,13 +269,13 @@ def _find_session_folder(session: SessionFile, where: Where) -> str:
     if not os.path.isabs(ends.cwd):
         raise CantRestore(
             f"{session.session_id} does not say which folder it belongs to",
-            "None of its files can be restored.",
+            "No file of the session can be restored.",
         )
     raise CantRestore(
         f"{session.session_id} worked in {plain_line(ends.cwd)}, but its transcript is in "
         f"{plain_line(project_folder)}, "
         "which belongs to another folder",
-        "Run the command in the folder that its files are in, not in one below it; if the project moved, make a "
+        "Run the command in the folder that contains the files, not in a folder below it; if the project moved, make a "
         f"session for it: resume-hooks fork {session.session_id} --home FOLDER.",
     )
 

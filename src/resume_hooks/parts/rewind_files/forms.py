@@ -44,7 +44,9 @@ class FileRow(StrictModel):
         lambda change: change.action
     )
     status: Literal["planned", "written", "unchanged", "missing", "refused"]
-    why: str = change_field(lambda change: change.reason, "why it is left alone, or empty")
+    why: str = change_field(
+        lambda change: change.reason, "why the file is not changed; empty if it is changed"
+    )
     changed_since: bool | None = change_field(
         lambda change: change.changed_since,
         "differs from the last state that the session knew; null if unknown",

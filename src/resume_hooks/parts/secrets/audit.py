@@ -269,7 +269,9 @@ class _AuditRun:
                 reason = manifest.unreadable_reason(location.session_id, self._where)
             else:
                 reason = ""
-            raise OSError(errno.EINVAL, reason or "It is a link, can't be listed, or has no note")
+            raise OSError(
+                errno.EINVAL, reason or "The folder is a link, can't be listed, or has no note"
+            )
         status = os.stat(os.path.join(location.path, MANIFEST))
         identity = (status.st_ino, self.bytes_by_place[location], status.st_mtime_ns)
         if last_scan and last_scan[:3] == identity:

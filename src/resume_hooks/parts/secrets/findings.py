@@ -80,7 +80,9 @@ SETTINGS_FILES = (
 """The prefixes of the names of the client's settings files, whose secrets may be in use."""
 
 
-STUCK_REASON = "It is in an image, a record's id, or the folder's name, which can't be changed."
+STUCK_REASON = (
+    "The secret is in an image, a record's id, or the folder's name, which can't be changed."
+)
 
 
 class PlaceContents(NamedTuple):
@@ -103,7 +105,7 @@ def find_secrets_in_file(location: Location, cleaner: Cleaner, where: Where) -> 
     """
     if os.path.islink(location.path):
         raise WriteFailed(
-            "It is a symbolic link, which is not followed", "Check its target by hand."
+            "The file is a symbolic link, which is not followed", "Check the link's target by hand."
         )
     secrets: list[RemovedSecret] = []
     printed_secrets: list[RemovedSecret] = []
@@ -127,8 +129,8 @@ def _read_place_chunks(location: Location, where: Where) -> Iterator[FileChunk]:
     if archived is None and location.kind == VAULT_COPY:
         raise WriteFailed(
             manifest.unreadable_reason(location.session_id, where)
-            or "It has no note, or can't be listed",
-            "Its content is unknown: update resume-hooks, or move it away.",
+            or "The folder has no note, or can't be listed",
+            "The folder's content is unknown: update resume-hooks, or move the folder away.",
         )
     if archived is not None:
         yield from read_archived_chunks(archived)
@@ -375,7 +377,7 @@ def _search_and_classify(
             file = SessionFile(location.session_id, location.path, status.st_mtime, status.st_size)
             if reason := client_processes.describe_open_state(file):
                 why = (
-                    f"It may be open: {reason}. When it is not: resume-hooks scrub "
+                    f"The session may be open: {reason}. Once it is closed: resume-hooks scrub "
                     f"{location.session_id} --in-place"
                 )
                 return PlaceWithSecrets(location, kinds, REMAINING_STATE, why)

@@ -205,7 +205,7 @@ def _rewrite_place(
         )
     if remaining_contents is not None and remaining_contents.secrets:
         return row._replace(
-            state=REMAINING_STATE, reason="It still contains secrets. Run the command again."
+            state=REMAINING_STATE, reason="The file still contains secrets. Run the command again."
         )
     if remaining_contents is not None and remaining_contents.has_unremovable_secret:
         return row._replace(state=REMAINING_STATE, reason=STUCK_REASON)
@@ -227,7 +227,7 @@ def _remove_from_place(location: Location, cleaner: Cleaner, where: Where) -> No
     elif location.kind == TRASHED:
         raise WriteFailed(
             f"{location.path} can't be assigned to a deleted session: its manifest can't be read",
-            "Update resume-hooks, or move it away.",
+            "Update resume-hooks, or move the folder away.",
         )
     elif location.kind == INDEXED:
         forget_index(where)

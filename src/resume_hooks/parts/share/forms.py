@@ -62,7 +62,9 @@ class ImportFacts(StrictModel):
 class BundleRow(StrictModel):
     """A session from a bundle."""
 
-    session_id: str = session_field(lambda each: each.session_id, "its id here; empty in a dry run")
+    session_id: str = session_field(
+        lambda each: each.session_id, "the session's id here; empty in a dry run"
+    )
     was: str = session_field(lambda each: each.head.session_id, "its original id")
     title: str = session_field(lambda each: each.receipt.title)
     parent_was: str = session_field(

@@ -63,7 +63,7 @@ def require_smart(_: Any) -> NoReturn:
     """Raise UsageError if an option of smart trims is used without ``--smart``."""
     raise UsageError(
         "-p, --model, --timeout, --plan and --yes belong to --smart",
-        "Add --smart, or leave them out.",
+        "Add --smart, or omit these options.",
     )
 
 
@@ -142,7 +142,7 @@ def _refuse_ordinary_options(options: Any) -> None:
         if get_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(
                 f"--{name.replace('_', '-')} and --smart can't be combined",
-                "Give only one of them.",
+                "Give only one of these options.",
             )
     if options.timeout is not None and not re.fullmatch("[1-9][0-9]{0,5}", options.timeout):
         raise UsageError(

@@ -22,7 +22,9 @@ class MonthSummary(StrictModel):
     sent: int = month_field(
         lambda month: month.sent_tokens, "tokens of all requests, including cached ones"
     )
-    cached: int = month_field(lambda month: month.cached_tokens, "the cached ones among them")
+    cached: int = month_field(
+        lambda month: month.cached_tokens, "the number of cached tokens among these"
+    )
     answered: int = month_field(lambda month: month.answer_tokens)
 
 
@@ -128,9 +130,11 @@ class StatsSchema(StrictModel):
 
     scope: str = Field(description="all, or the selected project's folder")
     since: str = Field(description="the first day that counts; empty for all")
-    read: int = Field(description="transcripts that were read because they were new or changed")
+    read: int = Field(
+        description="the number of transcripts that were read because they were new or changed"
+    )
     sessions: int
-    gone: int = Field(description="the deleted ones among them")
+    gone: int = Field(description="the number of deleted transcripts among these")
     agents: int = Field(description="transcripts of sub-agents")
     months: list[MonthSummary]
     savings: list[SavingSummary]

@@ -426,7 +426,7 @@ def _translate_error(error: Exception) -> TeamFailed:
             sqlstate,
         )
     remedies = {
-        NO_RIGHT_STATE: "Only its owner can do that.",
+        NO_RIGHT_STATE: "Your role has no right to do this: ask the team's admin.",
         OTHER_ROLE_STATE: (
             "The team's admin says who you are: resume-hooks team member keep LOGIN, or "
             "retire LOGIN"

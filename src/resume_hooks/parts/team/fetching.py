@@ -118,7 +118,7 @@ def resume_team_session(
         if _is_own(team_session.session_id, db, where):
             return imported_sessions, [
                 *notes,
-                "It is not linked to the original, because one of your sessions has that id.",
+                "The imported session is not linked to the original, because one of your sessions has that id.",
             ]
         if not caller.dry_run and not imported_sessions[0].existing:
             with contextlib.suppress(OSError):
@@ -279,7 +279,8 @@ def _unpack_session(
         )
         if transcript is None:
             raise ImportFailed(
-                f"Of session {session_id} nothing was sent yet", "Push it from its machine."
+                f"Of session {session_id} nothing was sent yet",
+                "Push the session from the machine that has it.",
             )
         if session.parent:
             parent_fields = (session.parent, session.kind)

@@ -21,7 +21,9 @@ class TeamSession(StrictModel):
     push.
     """
 
-    row: int = session_field(lambda session: session.row, "its number on the server")
+    row: int = session_field(
+        lambda session: session.row, "the number of the session's row on the server"
+    )
     session_id: str = session_field(lambda session: session.session_id)
     owner: str = session_field(lambda session: session.owner)
     machine: str = session_field(lambda session: session.machine)

@@ -118,7 +118,7 @@ def opened_index(
         # index.
         with contextlib.suppress(IndexUnusable):
             forget_index(where)
-        error.remedy = "Run it again: the index is then rebuilt."
+        error.remedy = "Run the command again: the index is then rebuilt."
         raise
     finally:
         index.db.close()
@@ -460,7 +460,8 @@ def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> N
         with _exclusive_lock(path, LOCK_SECONDS) as has_lock:
             if not has_lock:
                 raise IndexUnusable(
-                    "Another command is updating the index", "Run it again once that has ended."
+                    "Another command is updating the index",
+                    "Run the command again once the other command has ended.",
                 )
             if _file_identity(path) == identity:
                 remove_index(where)

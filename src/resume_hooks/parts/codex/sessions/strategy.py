@@ -198,11 +198,11 @@ class Codex:
     def describe_open_state(self, session: SessionFile) -> str:
         """Explain why a thread counts as open: because of its lock or a recent write."""
         if _is_locked(os.path.join(self._home, LOCKS_FOLDER, f"{session.session_id}.lock")):
-            return "Codex has it open"
+            return "Codex has the session open"
         try:
             age_seconds = time.time() - os.stat(session.original).st_mtime
         except OSError as error:
-            return f"it is unknown whether Codex has it open ({error.strerror})"
+            return f"it is unknown whether Codex has the session open ({error.strerror})"
         if age_seconds >= OPEN_AFTER_WRITE_SECONDS or self._is_untouched(session):
             return ""
         return f"it was written {max(0, round(age_seconds))} seconds ago"

@@ -167,8 +167,8 @@ def _open_decompressed(stream: BinaryIO, path: str) -> contextlib.AbstractContex
         raise SessionNotFound(
             f"{os.path.basename(path)} is compressed by Codex",
             (
-                "Open it in Codex once, which unpacks it, or install the Python package "
-                "zstandard for it."
+                "Open the session in Codex once, which unpacks the file, or install the Python "
+                "package zstandard."
             ),
         )
     import zstandard  # optional
@@ -205,6 +205,6 @@ def read_first_lines(path: str) -> list[RolloutLine]:
         return [second_line]
     if first_line is None or first_line.kind != META:
         raise NotATranscript(
-            f"{path} is not a Codex rollout", "Its first line does not describe a session."
+            f"{path} is not a Codex rollout", "The file's first line does not describe a session."
         )
     return [first_line, *([second_line] if second_line else [])]

@@ -20,7 +20,8 @@ def set_mark(options: MarkOptions) -> None:
     """Set a mark, show it, or forget it."""
     if options.show + options.clear + bool(options.goal or options.yes) > 1:
         raise UsageError(
-            "--show, --clear, and a new mark can't be combined", "Ask for one of them."
+            "--show, --clear, and a new mark can't be combined",
+            "Give only one of these options, or a goal.",
         )
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_complete(session)
@@ -53,7 +54,7 @@ def _set_new_mark(session: SessionFile, active_mark: Mark | None, options: MarkO
             goal = ""
         raise ResumeHooksError(
             f"A mark is active here{goal}, set {format_minute(active_mark.started_at)}",
-            "--yes replaces it; --clear forgets it.",
+            "--yes replaces the mark; --clear forgets the mark.",
         )
     will_write = not is_same and not options.dry_run
     if will_write:

@@ -30,7 +30,7 @@ def rehome_folder(options: RehomeOptions) -> int:
     if is_folder_in_place(old_folder, options.where):
         raise UsageError(
             f"{old_folder} is still there",
-            "Its sessions work there; fork --home copies one of them.",
+            "The folder's sessions work there; fork --home copies one session.",
         )
     sessions = find_folder_sessions(old_folder, options.where)
     if not sessions:

@@ -50,11 +50,10 @@ _STATE_HEADINGS = {
     REMAINING_STATE: "Still there, or possibly there:",
     EXCLUDED_STATE: "Also found, but not changed:",
 }
-_PARENT_NOTE = "The session itself still contains them: only the child was written."
+_PARENT_NOTE = "The session itself still contains the secrets: only the child was written."
 _FOLDER_NAME_NOTE = (
-    "The name of the project's folder contains one. It stays in every record, because Claude Code finds "
-    "a session by its folder. "
-    "Rename the folder."
+    "The name of the project's folder contains a secret, which stays in every record, because Claude "
+    "Code finds a session by its folder. Rename the folder."
 )
 _FOREIGN_REFUSAL = "Another agent's session is not rewritten, because its forks and rewinds refer to places in its file"
 _SHORT_VALUES_NOTE = (
@@ -135,7 +134,7 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
         if scrub_findings.open_reason:
             raise SessionOpen(
                 f"The session may be open: {scrub_findings.open_reason}",
-                "Quit its client, wait a minute, run it again.",
+                "Quit the session's client, wait a minute, and run the command again.",
             )
         if not options.yes:
             print_text(_format_findings(scrub_findings))
@@ -311,12 +310,15 @@ def format_audit(audit_result: Audit, scope: str = "") -> str:
     )
     rows += [
         f"{format_count(len(audit_result.leaks), 'place')} with secrets in {searched_phrase}: {counts}.",
-        "Revoke and replace each secret: anyone who could read these files may have it.",
+        "Revoke and replace each secret: anyone who could read these files may have the secret.",
         (
-            "Then remove it from the session and all copies: "
+            "Then remove the secrets from the session and all copies: "
             f"{shell_command(f'scrub {session_id} --in-place')}"
         ),
-        f"Or continue in a child without it (the session still has it): {shell_command(f'scrub {session_id}')}",
+        (
+            "Or continue in a child without the secrets (the session still has them): "
+            f"{shell_command(f'scrub {session_id}')}"
+        ),
         "Exports leave secrets out automatically.",
     ]
     if any(leak.place == FOLDER_NAME for leak in audit_result.leaks):

@@ -135,7 +135,7 @@ class PartBuilder:
             )
             yield from self.build_conversation_parts(conversation, depth)
         except SessionNotFound:
-            yield NotePart("sub-agent", "Its transcript can't be read.")
+            yield NotePart("sub-agent", "The transcript can't be read.")
 
 
 class _ConversationBuilder:

@@ -44,7 +44,7 @@ def export_session(options: ExportOptions) -> None:
     with scan_progress(session.path, quiet=options.as_json) as progress_observers:
         document = Document(sessions, document_options, options.where, progress_observers)
     if not document_options.redact:
-        warnings.append("Nothing was removed: check for secrets before you share it.")
+        warnings.append("Nothing was removed: check for secrets before you share the file.")
     if options.output == STDOUT_NAME and not options.dry_run:
         _print_document(document, warnings)
         return

@@ -36,7 +36,7 @@ from resume_hooks.storage.staging import CHUNK_BYTES, MAX_IMPORT_BYTES, file_chu
 from resume_hooks.system.text import format_count, plain_line
 
 STDIN_NAME = "-"
-UNVERIFIED_NOTE = "Its content is unverified: its author could write anything."
+UNVERIFIED_NOTE = "The file's content is unverified: its author could write anything."
 BACKUPS_NOTE = "A bundle has no file backups: rewind-files starts without any."
 
 

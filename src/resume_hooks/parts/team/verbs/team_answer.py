@@ -183,7 +183,7 @@ def build_push_notes(results: Sequence[PushResult]) -> list[str]:
 _REFUSAL_NOTES = {
     "shorter": "'{title}' is shorter here than on the server, which keeps the longer one.",
     "forgotten": "'{title}' was forgotten, and is not sent again.",
-    "scrubbed": "'{title}' was scrubbed on another machine. It is sent again after you scrub it here:"
+    "scrubbed": "'{title}' was scrubbed on another machine. The session is sent again after you scrub it here:"
     " resume-hooks scrub {session_id} --in-place",
     "expired": "'{title}' ended before the team's retention period, and is not sent.",
 }
