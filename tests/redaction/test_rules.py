@@ -9,13 +9,17 @@ import ast
 import hashlib
 import io
 import json
+import re
 import tokenize
+from collections.abc import Iterator
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from resume_hooks.redaction.extra_token_rules import TOKEN_RULES
+from resume_hooks.redaction.lazy_patterns import _LazyPattern
 from resume_hooks.redaction.load_rules import MAX_MATCH_BYTES, REVISION, RULES_FILE, token_rules
 
 EVERY = list(
@@ -25,6 +29,7 @@ EVERY = list(
         for rule in group
     }.values()
 )
+MODULE_FILES = sorted(Path(RULES_FILE).parent.glob("[!_]*.py"))
 HOSTILE = [
     b"a" * MAX_MATCH_BYTES,
     b"a." * 6_000,
@@ -62,6 +67,29 @@ def test_no_rule_backtracks_without_limit(part: int) -> None:
             ):
                 for _ in rule.regex.finditer(raw, 0, MAX_MATCH_BYTES):
                     pass
+
+
+def values_that_almost_match() -> Iterator[str]:
+    """Return values of about 60 characters that repeat a form, with several beginnings and ends."""
+    beginnings = ("", "Aa", "a", "A1", "_", "http://")
+    forms = ("A", "a", "1", "A1", "a1", "Aa", "AAa1", "a.", "a-", "a_", "a:", "1.", "1:", "a=b,")
+    ends = ("", "!", "1", "A", "A1!")
+    for beginning, form, end in product(beginnings, forms, ends):
+        yield beginning + form * (60 // len(form)) + end
+
+
+@pytest.mark.parametrize("module_file", MODULE_FILES, ids=lambda file: file.stem)
+def test_no_pattern_takes_exponential_time(module_file: Path) -> None:
+    """The test's time limit ends a search that would take years."""
+    module = import_module(f"resume_hooks.redaction.{module_file.stem}")
+    for pattern in vars(module).values():
+        if not isinstance(pattern, (re.Pattern, _LazyPattern)):
+            continue
+        is_of_bytes = isinstance(pattern.pattern, bytes)
+        for value in values_that_almost_match():
+            text = value.encode() if is_of_bytes else value
+            pattern.fullmatch(text)
+            pattern.search(text)
 
 
 def test_keywords_are_lower_case() -> None:

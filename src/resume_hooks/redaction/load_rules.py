@@ -14,7 +14,7 @@ from typing import Any
 from resume_hooks.redaction.extra_token_rules import TOKEN_RULES
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-REVISION = 43
+REVISION = 44
 """The revision of our own rules.
 
 Every change to the rules increases it, so that earlier scans are repeated.

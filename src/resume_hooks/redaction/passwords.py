@@ -194,10 +194,10 @@ _OBJECT_PATH = compile_lazily(
 """The beginning of a path that leads to a value in a program."""
 
 _CONSTANT_NAME = compile_lazily(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-_TYPE_NAME = compile_lazily(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z]+[a-z]*\d{0,3})+")
+_TYPE_NAME = compile_lazily(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z][a-z]*\d{0,3})+")
 """The name of a type in a program: capitalised words and numbers."""
 
-_NUMBERED_TYPE_NAME = compile_lazily(rb"(?=[A-Za-z]*\d)(?:[A-Z]+\d{0,2}[a-z]*){2,}[A-Z][a-z]{3,}")
+_NUMBERED_TYPE_NAME = compile_lazily(rb"(?=[A-Za-z]*\d)(?:[A-Z]\d{0,2}[a-z]*){2,}[A-Z][a-z]{3,}")
 """The name of a type with a number before its last word: ``V1SecretVolumeSource``."""
 
 _CODE_NAME = compile_lazily(rb"[a-z]+(?:[A-Z][a-z]*\d{0,2})+")
@@ -527,7 +527,11 @@ def _is_word_after_colon(raw: bytes, start: int, match: re.Match[bytes]) -> bool
         return True
     if raw[start - 1 : start] == b"/" and _FURTHER_WORDS.match(raw, match.end()):
         return True
-    return _PROSE_AFTER_VALUE.match(raw, match.end()) is not None and consists_of_words(value)
+    return (
+        _PROSE_AFTER_VALUE.match(raw, match.end()) is not None
+        and consists_of_words(value)
+        and _DIGIT.search(value) is None
+    )
 
 
 def _is_name_in_expression(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
