@@ -157,7 +157,7 @@ def test_archived_sessions_are_announced_by_the_next_start(plugin: PluginCopy) -
 
 
 def test_an_unusable_state_folder_prevents_checks(plugin: PluginCopy) -> None:
-    """Not even a stamp can be stored there."""
+    """The folder cannot store even a stamp."""
     stamps_folder(plugin).rmdir()
     state = stamps_folder(plugin).parent
     stamps_folder(plugin).rmdir()

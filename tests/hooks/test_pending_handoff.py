@@ -95,7 +95,7 @@ def test_a_client_has_one_pending_handoff(config_home: ConfigHome, handoff: Pend
 def test_the_clear_of_another_session_keeps_the_handoff(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """The client may return to the session of the handoff."""
+    """The client may return to the session that was handed off, so the handoff must remain."""
     pending_handoff.store_handoff(handoff)
     assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), OTHER) is None
     assert (

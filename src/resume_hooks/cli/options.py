@@ -65,7 +65,7 @@ class DeclaredParameter(NamedTuple):
 def option(*option_names: str, **arguments: Any) -> Any:
     """Declare an option, with the arguments of ``click.Option``.
 
-    Its names are given if they differ from the attribute.
+    ``names`` are necessary only if they differ from the name of the attribute.
     """
     return DeclaredParameter(click.Option, option_names, arguments)
 

@@ -103,7 +103,7 @@ def report_on_text(text: str) -> Report:
 def format_first_line(receipt: Receipt) -> str:
     """Return the first line for a new session that the client opened by itself.
 
-    It is needed because the new session looks like the old one.
+    The line is needed because the new session looks like the old session.
     """
     resume_command = f"/resume {receipt.parent_session_id}"
     sizes = f"about {receipt.tokens_after:,} tokens"

@@ -159,7 +159,7 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
 def _helper_sessions(db: sqlite3.Connection) -> set[str]:
     """Return the sessions that are headless runs of one question in every copy.
 
-    Their sub-agents are omitted with them.
+    The sub-agents of these sessions are omitted with them.
     """
     query = (
         "SELECT session FROM files WHERE agent='' GROUP BY session"

@@ -116,8 +116,8 @@ def closing_lines(
 ) -> list[bytes]:
     """Return the records at the end of a copied conversation, as lines without endings.
 
-    They are not marked as a summary: clients would treat that as a compaction and leave it out of a
-    partial one.
+    The records are not marked as a summary: clients would treat a summary as a compaction, and omit it
+    from a partial compaction.
     """
     return _context_lines(attributes, parent, text, card, {"isVisibleInTranscriptOnly": True})
 
@@ -181,7 +181,7 @@ def lineage_line(
 ) -> bytes:
     """Return the record that contains the lineage in a child with many records.
 
-    It is not displayed.
+    The record is not displayed.
     """
     content = {"message": {"role": "user", "content": block}, "isMeta": True}
     return _encode_record(

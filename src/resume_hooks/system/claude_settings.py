@@ -109,7 +109,7 @@ class Retention(NamedTuple):
 def read_client_retention(cwd: str, where: Where) -> Retention:
     """Return ``cleanupPeriodDays`` of a client started in ``cwd``.
 
-    It applies to the transcripts of all folders.
+    The setting applies to the transcripts of all folders.
 
     The level of highest precedence that sets the value decides. If any level has anything except a
     whole number from 1, transcripts are kept for ever, because clients do not clean up in this case

@@ -72,7 +72,7 @@ def iterate_ancestors(pid: Optional[int] = None) -> Iterator[Process]:
 def find_client_pid() -> Optional[int]:
     """Return the process id of the client that runs this hook.
 
-    It is CLAUDE_PID (2.1.220 and later), or the first ancestor that is not a helper.
+    The id is CLAUDE_PID (2.1.220 and later), or that of the first ancestor that is not a helper.
     """
     pid = os.environ.get("CLAUDE_PID", "")
     if pid.isdecimal():

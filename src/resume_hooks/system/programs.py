@@ -67,7 +67,7 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
 def search_path(env: Mapping[str, str]) -> str:
     """Return PATH without relative folders and without the project's folders.
 
-    It is never ``""``, which would mean the current folder.
+    The result is never ``""``, which would mean the current folder.
     """
     return _compute_search_path(env.get("PATH", ""), tuple(project_roots(env)))
 

@@ -59,7 +59,7 @@ def run_with_deadline(
 ) -> bool | None:
     """Run ``work`` and return its result: False if it raises, None if it is not done by ``deadline`` (time.monotonic).
 
-    It runs in a forked process and session of its own, with /dev/null as stdin, stdout and stderr.
+    ``work`` runs in a forked process and session of its own, with /dev/null as stdin, stdout and stderr.
     The folder and environment are those that ``programs`` uses, because a library may start
     programs. If the result is None, the whole process group is killed. If it is True or False,
     children of the process may continue to run.

@@ -79,8 +79,8 @@ def hook_texts_of_record(record: Record) -> list[str]:
 def read_hook_output(record: Record) -> str:
     """Return the text for the model in one hook's output, or ``""``.
 
-    These records precede the record of ``hook_texts_of_record``, which contains all texts and may
-    lie beyond the head of the file.
+    The records with such outputs precede the record of ``hook_texts_of_record``, which contains all
+    texts and may lie beyond the head of the file.
     """
     if attachment_kind(record) != HOOK_SUCCESS:
         return ""

@@ -146,7 +146,7 @@ class RecordGraph:
     def _drop_nodes_before(self, boundary: Node, kept_ids: list[str]) -> None:
         """Drop the records before ``boundary``.
 
-        Their remaining child messages become children of the last kept message.
+        The remaining child messages of dropped records become children of the last kept message.
         """
         dropped_ids = set(takewhile(lambda uuid: uuid != boundary.uuid, self.nodes)) - set(kept_ids)
         for uuid in dropped_ids:

@@ -63,7 +63,7 @@ def read_lines(stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[L
 def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
     """Yield the whole lines in the last ``tail_bytes``.
 
-    Their numbers count from the first line read.
+    The numbers of the lines count from the first line read.
     """
     size = stream.seek(0, os.SEEK_END)
     offset = stream.seek(max(0, size - tail_bytes - 1))
@@ -145,7 +145,7 @@ def read_exactly(stream: BinaryIO, offset: int, length: int) -> bytes:
 def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
     """Yield the lines that begin before the byte ``end``, last one first.
 
-    They have no numbers.
+    The lines have no numbers.
     """
     later_lines: list[
         bytes

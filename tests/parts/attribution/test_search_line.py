@@ -112,7 +112,7 @@ def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli
 def test_a_line_that_people_changed_belongs_to_no_session(
     repo: Repository, ask: Ask, before: str, after: str
 ) -> None:
-    """It does not belong to the last session that edited the file."""
+    """The changed line does not belong to the last session that edited the file."""
     own = repo.session(1, repo.write("a.py", f"first_line_of_the_file = 1\n{before}\n"))
     assert ask("a.py:2") == f"{own}:1"
     repo.put("a.py", repo.text("a.py").replace(before, after))

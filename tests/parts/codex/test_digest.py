@@ -105,7 +105,7 @@ def test_the_last_poll_of_a_command_decides(where: Where, status: int, listed: l
 
 
 def test_a_polled_command_without_an_exit_status_is_not_a_success(where: Where) -> None:
-    """Its last output may contain a failure."""
+    """The last output of the command may contain a failure."""
     made = digest_of_lines(where, lines_of_polling_scripts("make test", "", "ok 1 adds\n"))
     assert notes(made, "commands") == {"make test": "exit status not recorded"}
 
@@ -181,7 +181,7 @@ def test_a_rejected_patch_is_not_a_change(where: Where) -> None:
 
 
 def test_only_the_last_poll_of_a_series_is_shown(where: Where) -> None:
-    """It has the number of polls."""
+    """The last poll is shown with the number of polls."""
     lines = lines_of_polling_scripts("gh run watch 1", *(f"job {n} failed" for n in range(9)))
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
@@ -274,7 +274,7 @@ def test_a_long_command_template_is_shortened(where: Where) -> None:
 
 
 def test_the_template_of_an_open_request_is_complete(where: Where) -> None:
-    """It describes the task."""
+    """The template describes the task."""
     prompt = (
         "\n## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n"
         f"## Outline\n\n{'1. Follow the rules. ' * 100}\n\nThen stop."
@@ -505,7 +505,7 @@ def test_steps_for_a_special_purpose_are_not_rules(where: Where) -> None:
 
 
 def test_of_instructions_without_rules_the_headings_are_listed(where: Where) -> None:
-    """They say what the file is about."""
+    """The headings say what the file is about."""
     given = instructions_message("# Guide\n\n## Status of runs\n\nThe script prints it.\n")
     rows = texts(digest_of_lines(where, [given, message_line("user", "go on")]), "instructions")
     assert rows == ["AGENTS.md of /p", "its headings: Guide; Status of runs"]

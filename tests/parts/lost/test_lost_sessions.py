@@ -107,7 +107,7 @@ def test_a_lost_session_is_found_read_and_continued(
 
 @pytest.mark.part("stats")
 def test_stats_exclude_lost_sessions(lost_and_present_sessions: Path, document: Document) -> None:
-    """Its requests are unknown."""
+    """The requests of lost sessions are unknown."""
     assert document("stats", "--all")["data"]["sessions"] == 1
 
 

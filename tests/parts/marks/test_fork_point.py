@@ -304,7 +304,7 @@ def test_back_without_new_messages_is_refused(parent: Path, document: Document) 
 
 
 def test_a_mark_in_a_fork_has_precedence(parent: Path, document: Document) -> None:
-    """It needs a report."""
+    """Going back to the mark needs a report."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
     document("mark", fork.stem)

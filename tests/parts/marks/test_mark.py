@@ -123,7 +123,7 @@ def test_a_mark_after_a_client_command_is_complete(tmp_path: Path) -> None:
     "records", [[custom_title("x")], [system("informational", uuid="s")], COMMAND]
 )
 def test_an_empty_session_cannot_be_marked(tmp_path: Path, records: list[Record]) -> None:
-    """It has no message."""
+    """An empty session has no message."""
     with pytest.raises(NothingToMark, match="no conversation yet"):
         place_mark(tmp_path, records)
 
@@ -156,7 +156,7 @@ def test_an_overlong_goal_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_mark_of_a_newer_engine_is_ignored(config_home: ConfigHome) -> None:
-    """It stays unchanged."""
+    """The ignored mark stays unchanged."""
     hook_state.write_note(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
     (note,) = (config_home.config / "resume-hooks").rglob(f"mark-{SESSION}.json")
     before = note.read_bytes()

@@ -147,7 +147,7 @@ def test_cancel_is_not_a_goal(say: Say, parent: Path) -> None:
 
 
 def test_a_second_mark_without_a_goal_needs_a_confirmation(say: Say, parent: Path) -> None:
-    """Its position is another one."""
+    """The second mark has another position."""
     say("/resume-hooks:mark")
     continue_session(parent)
     assert say("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")

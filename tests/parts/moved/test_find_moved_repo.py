@@ -62,7 +62,7 @@ def test_traces_are_read_from_a_transcript(tmp_path: Path, config_home: ConfigHo
 
 
 def test_a_renamed_repository_is_found(repository: Path, git: Any) -> None:
-    """It is next to the old folder, and contains the commit."""
+    """The renamed folder is next to the old folder, and contains the commit."""
     commit = git(repository, "rev-parse", "HEAD")
     new = repository.with_name("project")
     repository.rename(new)
@@ -146,7 +146,7 @@ def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Pa
 
 
 def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: Any) -> None:
-    """Its settings may name programs."""
+    """The settings of a repository may name programs."""
     ran = tmp_path / "ran"
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\n")

@@ -128,7 +128,7 @@ def test_only_appended_bytes_are_read(config_home: ConfigHome, session_with_secr
 def test_an_unfinished_line_is_read_again_when_complete(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """Its secret counts once."""
+    """A secret in the line counts once."""
     whole = session_bytes(
         [user(f"again {GITHUB} " + "x" * 200, uuid="torn", parent="leak", ts=130)]
     )
@@ -321,7 +321,7 @@ def test_the_list_of_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -
 def test_options_select_sessions_and_kinds(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """They select every session, one kind, or recent sessions."""
+    """The options select every session, one kind, or recent sessions."""
     write_session_with_secret(config_home)
     write_session_with_secret(config_home, session_id(2))
     assert len(list_secrets(cli, "--all")["secrets"]) == 2

@@ -187,7 +187,7 @@ def test_an_open_session_is_not_scrubbed_in_place(
 def test_contradictory_scrub_options_are_refused(
     session_with_secret: Path, cli: Cli, words: list[str], said: str
 ) -> None:
-    """It is a usage error before anything is read."""
+    """Contradictory options are a usage error before anything is read."""
     before = sorted(session_with_secret.parents[3].rglob("*"))
     done = cli("scrub", SESSION, *words)
     assert done.returncode == 2

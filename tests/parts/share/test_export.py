@@ -56,7 +56,7 @@ def test_export_writes_a_page_by_default(
 def test_the_receipt_of_an_export(
     document: Document, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """It has every documented field."""
+    """The receipt has every documented field."""
     data = document("export", SESSION, "-o", "talk.md")["data"]
     text = (current_folder / "talk.md").read_bytes()
     assert data["size"] == len(text)
@@ -92,7 +92,7 @@ def test_export_overwrites_only_with_force(
 def test_a_dry_run_writes_no_document(
     document: Document, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """It shows what would be written."""
+    """A dry run shows the document that would be written."""
     data = document("export", SESSION, "--dry-run")["data"]
     assert (data["written"], sum(data["redacted"].values())) == (False, 1)
     assert list(current_folder.iterdir()) == []

@@ -91,7 +91,7 @@ def test_import_into_another_folder(
 def test_a_dry_run_imports_nothing(
     cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """It shows the same numbers."""
+    """A dry run shows the same numbers."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT)
     data = document("import", str(path), "--dry-run")["data"]

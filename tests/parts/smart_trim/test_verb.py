@@ -217,7 +217,7 @@ def test_invalid_plans_are_refused(
     "words", [["--smart", "--tools", "Read"], ["--yes"], ["--smart", "--timeout", "0"]]
 )
 def test_mixed_trim_options_are_refused(document: Document, parent: Path, words: list[str]) -> None:
-    """They belong to ordinary trims, need ``--smart``, or have an invalid time."""
+    """The refused options belong to ordinary trims, need ``--smart``, or have an invalid time."""
     assert document("trim", SESSION, *words, code=2)["error"]["code"] == "usage"
     assert os.listdir(parent.parent) == [parent.name]
 
@@ -225,7 +225,7 @@ def test_mixed_trim_options_are_refused(document: Document, parent: Path, words:
 def test_a_model_name_cannot_be_an_option(
     document: Document, parent: Path, make_client: Client
 ) -> None:
-    """It cannot add an option to the client's command line."""
+    """A model's name cannot add an option to the client's command line."""
     error = document(
         "smart-trim",
         SESSION,

@@ -133,7 +133,7 @@ def test_stats_print_the_calls_before_the_first_edit(
     "words", [["--since", "soon"], ["--since", "3d", "--month"], ["--all", "--project", "."]]
 )
 def test_contradictory_stats_options_are_refused(cli: Cli, words: list[str]) -> None:
-    """They are a usage error."""
+    """Contradictory options are a usage error."""
     assert cli("stats", *words).returncode == 2
 
 

@@ -69,7 +69,7 @@ def test_sub_agents_are_listed_with_their_tasks(
 
 @pytest.mark.parametrize("other", ["--archived", "--expiring", "--helpers"])
 def test_session_options_are_refused_for_sub_agents(document: Document, other: str) -> None:
-    """They apply only to sessions."""
+    """The refused options apply only to sessions."""
     error = document("sessions", "--subagents", other, code=2)["error"]
     assert error["message"] == f"--subagents and {other} can't be combined"
     error = document("sessions", "--subagents", "--agent", "prompts", code=2)["error"]

@@ -153,7 +153,7 @@ def test_retention_removes_old_sessions_completely(
 def test_a_piece_that_unpacks_to_a_gigabyte_is_refused(
     private_session: Path, alice: Machine, root: Connection
 ) -> None:
-    """It is refused before it is unpacked."""
+    """The piece is refused before it is unpacked."""
     bomb = zlib.compress(bytes(1 << 20))
     for raw in (1 << 20, 1 << 30):
         root.execute("update team.chunk set data = %s, raw = %s", (bomb, raw))
@@ -224,7 +224,7 @@ def test_a_share_ends_when_it_is_withdrawn(
 def test_strangers_and_former_members_are_refused(
     private_session: Path, mallory: Machine, root: Connection, tmp_path: Path
 ) -> None:
-    """They can neither read nor write."""
+    """Strangers and former members can neither read nor write."""
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
     for attempt in (
         "select 1 from team.session",

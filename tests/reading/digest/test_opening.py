@@ -566,7 +566,7 @@ def test_changed_files_keep_their_space(config_home: ConfigHome) -> None:
     ],
 )
 def test_committed_edits_come_last(config_home: ConfigHome, request_text: str, first: str) -> None:
-    """Unless the request is about one of them, or about a review of all."""
+    """Committed edits come earlier if the request is about one of the files, or about a review of all files."""
     talk = Talk().prompt("go").runs("make x", "built").runs("sed -n 1,9p z.py", "y = 3")
     for name in ("render_env", "other"):
         change = {"old_string": "x = 1", "new_string": f"def {name}():\n    return 2"}

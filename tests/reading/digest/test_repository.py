@@ -351,7 +351,7 @@ def test_the_index_is_not_changed(repo: Path) -> None:
 
 
 def test_no_program_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
-    """Its settings name a monitor, hook, pager, remote and filter."""
+    """The repository's settings name a monitor, hook, pager, remote and filter."""
     evil = write_script(tmp_path / "evil", f"touch {tmp_path}/ran; cat")
     (repo / ".git" / "hooks").mkdir(exist_ok=True)
     write_script(repo / ".git" / "hooks" / "post-index-change", f"touch {tmp_path}/ran")

@@ -207,7 +207,7 @@ def _remove_segment_marks(record: Record) -> Record:
 def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
     """Return our opening that begins with a lineage and contains ``required_text``, or None.
 
-    It is never a user's prompt.
+    The opening is never a user's prompt.
     """
     for node in nodes[:MAX_OPENING_RECORDS]:
         if node.meta or node.summary:

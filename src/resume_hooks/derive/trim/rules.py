@@ -153,7 +153,7 @@ def find_protected_start(
 ) -> int:
     """Return the index at which the protected end of a conversation starts.
 
-    It is computed from the indexes of prompts and tool results.
+    The index is computed from the indexes of prompts and tool results.
     """
     if options.keep_recent is not None:
         return _find_turn_start(prompts, length, options.keep_recent)

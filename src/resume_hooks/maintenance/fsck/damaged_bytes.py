@@ -200,7 +200,7 @@ def _count_fragment_bytes(line: Line) -> int:
 def salvage_nodes(transcript: Transcript) -> list[Node]:
     """Return the transcript's nodes, and those inside bad lines that the transcript does not have elsewhere.
 
-    They are in file order.
+    The nodes are in file order.
 
     Records from one line have the same number.
     """

@@ -345,7 +345,7 @@ class _BranchDepths:
     def measure_depth(self, node: Node) -> tuple[str, Node | None, int]:
         """Walk up to a record with a known depth, then count down again.
 
-        It does not recurse, because branches are long.
+        The function does not recurse, because branches are long.
         """
         pending_nodes: dict[str, Node] = {}
         ancestor: Node | None = node

@@ -103,7 +103,7 @@ class CodexThread:
     def scale(self) -> TokenScale:
         """The ratio of characters to tokens.
 
-        It is always an estimate: the client's token count includes text that is not in any file.
+        The ratio is always an estimate: the client's token count includes text that is not in any file.
         """
         return TokenScale(CHARACTERS_PER_TOKEN, {}, {})
 

@@ -51,7 +51,7 @@ _RUN_NAME = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 def copies_folder_path(session_id: str, where: Where) -> str:
     """Return the folder for the copies of a session's files, with a folder for each run.
 
-    It may not exist.
+    The folder may not exist.
     """
     return os.path.join(where.state, backups.FOLDER, backups.REWIND_COPIES, session_id)
 

@@ -134,7 +134,7 @@ OwnedItem = TypeVar("OwnedItem", bound=_OwnedItem)
 def balance_members(sorted_items: Iterable[OwnedItem], max_items: int) -> list[OwnedItem]:
     """Return each member's best items first, starting with yours.
 
-    These are at most half of ``max_items`` per member.
+    At most half of ``max_items`` are from one member.
     """
     counts_by_owner = Counter[str]()
     preferred_items, other_items = list[OwnedItem](), list[OwnedItem]()

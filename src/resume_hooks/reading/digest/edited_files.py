@@ -68,7 +68,7 @@ class _EditTimes:
     def describe_later_edits(self, place: RecordPlace, checkout: str) -> str:
         """Return which files were edited after a record, or ``""``.
 
-        These are the files of a checkout and of unknown ones, or all files if ``checkout`` is empty.
+        Only files of ``checkout`` and of unknown checkouts count, or all files if ``checkout`` is empty.
         """
         if checkout:
             edit_lists = [self._edits_by_checkout.get(name, []) for name in ("", checkout)]

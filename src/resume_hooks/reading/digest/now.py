@@ -511,7 +511,8 @@ def _find_last_interruption(facts: LineageFacts) -> Quote | None:
 def _interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield whether the user interrupted the work on the request before the last one.
 
-    It may be unfinished. A request without any work counts as replaced by the last one.
+    The earlier request may be unfinished. A request without any work counts as replaced by the last
+    request.
     """
     said = facts.interruption
     if said is None or len(facts.prompts.quotes) < 2:

@@ -673,8 +673,8 @@ def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
 def _is_probe(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bool:
     """Check whether a check ran only once, to see whether a change of the moment works.
 
-    It has two of these signs: it selects tests by their names, its output was searched, or a later
-    check covers it after edits.
+    A probe has two of these signs: the check selects tests by their names, the check's output was
+    searched, or a later check covers the probe after edits.
     """
     parts = runs[0].parts
     is_searched = any(part.words[:1] in _SEARCHES for part in parts)

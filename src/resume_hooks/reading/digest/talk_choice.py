@@ -114,7 +114,8 @@ def _add_narration(
 def _count_calls_characters(max_characters: int) -> int:
     """Return the number of characters that older texts leave for the calls.
 
-    It is 0 in a small opening, where the talk is more useful, and in a large one, where both fit.
+    The number is 0 in a small opening, where the talk is more useful, and in a large opening, where
+    both the talk and the calls fit.
     """
     if MIN_SHARED_CHARACTERS <= max_characters < MIN_WHOLE_TALK_CHARACTERS:
         return round(max_characters * CALLS_FRACTION)

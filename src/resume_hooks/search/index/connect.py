@@ -144,7 +144,7 @@ def update_stored_index(where: Where, is_over: IsTimeUp) -> UpdateOutcome:
 def index_in_background(index: OpenIndex, where: Where) -> None:
     """Start a background process that indexes the remaining files.
 
-    It ends by itself.
+    The process ends by itself.
     """
     if not index.outcome.remaining_files:
         return

@@ -354,7 +354,7 @@ class Postings:
     def _write_errors(self) -> Iterator[None]:
         """Raise IndexUnusable for tantivy's errors during a write.
 
-        Its threads hide the cause, so verify the files first.
+        Tantivy's threads hide the cause, so verify the files first.
         """
         try:
             with tantivy_errors():

@@ -58,7 +58,7 @@ def find_archive_link(session_id: str, where: Where) -> str:
 def path_in_archive(place: str) -> str:
     """Return a file's relative path in a folder of archived files.
 
-    It is the same as in the folder of the client's transcript.
+    The path is the same as in the folder of the client's transcript.
 
     ``place`` is its path relative to the config home.
     """

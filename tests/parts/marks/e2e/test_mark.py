@@ -137,7 +137,7 @@ def test_a_mark_and_back_in_one_client(tui: Tui, plugin: Path, xserver: XServer)
 
 @pytest.mark.wide
 def test_a_mark_during_a_turn_is_after_the_last_complete_step(tui: Tui, plugin: Path) -> None:
-    """Its visible line is the useful one."""
+    """The mark's visible line is the useful one."""
     tui.start(plugin_dir=plugin, extra_env=ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"})
     tui.submit("remember ALPHA")
     tui.wait_for("Mock reply 1")

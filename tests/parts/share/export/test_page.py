@@ -107,7 +107,7 @@ def test_prose_becomes_allowed_elements(text: str, shown: str) -> None:
 
 
 def test_a_link_sends_no_referrer() -> None:
-    """It shows its target."""
+    """The link shows its target."""
     made = build_prose_markup("[x](https://a.b/c?d=1&e)")
     assert (
         'href="https://a.b/c?d=1&amp;e" rel="noreferrer noopener nofollow" target="_blank"' in made
@@ -115,7 +115,7 @@ def test_a_link_sends_no_referrer() -> None:
 
 
 def test_a_very_long_text_is_not_parsed() -> None:
-    """It is shown as typed."""
+    """The text is shown as typed."""
     assert build_prose_markup("*a* " * MAX_PROSE_CHARACTERS).startswith(
         '<div class="typed" dir="auto">*a* *a*'
     )
@@ -125,7 +125,7 @@ def test_a_very_long_text_is_not_parsed() -> None:
     "nest", ["> " * 3_000 + "x", "[" * 3_000, "*" * 3_000 + "a", "`" * 3_001, "- " * 3_000]
 )
 def test_deeply_nested_prose_is_parsed_quickly(nest: str) -> None:
-    """It becomes text."""
+    """Deeply nested prose becomes text."""
     assert build_prose_markup(nest)
 
 
@@ -140,14 +140,14 @@ def test_highlighted_code_keeps_every_character(language: str) -> None:
     "word", ["", "no-such", "<script>", 'python" onload="x', "../../etc", "PYTHON", "x" * 9_999]
 )
 def test_the_word_after_a_fence_only_chooses_a_lexer(word: str) -> None:
-    """It is looked up in a table and never reaches the page."""
+    """The word is looked up in a table and never reaches the page."""
     made = build_code_markup("a < b", word)
     assert visible_text(made) == "a < b"
     assert "onload" not in made
 
 
 def test_long_code_is_not_highlighted() -> None:
-    """It would take too long, since the patterns of lexers may be slow."""
+    """Highlighting would take too long, since the patterns of lexers may be slow."""
     for text in (
         "def f():  # long\n" * (MAX_COLOURED_CHARACTERS // 10),
         "\n" * (MAX_COLOURED_LINES + 1),
@@ -158,7 +158,7 @@ def test_long_code_is_not_highlighted() -> None:
 
 
 def test_a_difference_shows_changed_lines() -> None:
-    """It shows a few lines around them. A mark replaces the others."""
+    """The page shows a few lines around the changed lines. A mark replaces the other lines."""
     old = "\n".join([f"line {n}" for n in range(40)])
     new = old.replace("line 3\n", "<new>\n").replace("line 30\n", "")
     made = build_difference_markup(old, new)
@@ -197,7 +197,7 @@ def test_an_unsupported_image_is_described(kind: str, form: str, data: str) -> N
 
 
 def test_an_image_is_embedded_in_the_page() -> None:
-    """It is a data URL."""
+    """The image is a data URL."""
     assert f'src="data:image/png;base64,{PNG}"' in build_picture_markup(
         MediaPart("image", "image/png", PNG, "image, png")
     )
