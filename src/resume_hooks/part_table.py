@@ -37,7 +37,7 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     ),
     "scrub": (
         "secrets",
-        "Remove secrets: in a child, or in place and from every copy; --list shows them.",
+        "Remove secrets: in a child, or in place and from every copy; --list shows the secrets.",
         "doctor",
     ),
     "stats": ("stats", "Show turns, tokens and savings by month, and hook durations.", "doctor"),
@@ -242,7 +242,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "subagents",
             ("--subagents",),
-            "List their sub-agents instead, with their tasks; handoff and fork accept these ids.",
+            "List the sessions' sub-agents and their tasks instead; handoff and fork accept these ids.",
             "verbs:print_subagents",
             True,
         )

@@ -212,7 +212,7 @@ def test_scrub_asks_on_a_terminal(
         sys.executable, words, env=env, cwd=str(config_home.root), encoding="utf-8", timeout=30
     ) as shell:
         shell.expect("transcript")
-        shell.expect("Remove them for good")
+        shell.expect("Remove the secrets for good")
         shell.sendline(answer)
         shell.expect(pexpect.EOF)
     assert (ONE in session_with_secret.read_text()) is there

@@ -39,7 +39,7 @@ class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_s
     )
     size: str | None = option(
         metavar="SIZE",
-        help="Its size: 1k to 48k tokens, or all; by default handoff_size.",
+        help="The handoff's size: 1k to 48k tokens, or all; by default handoff_size.",
     )
     show: bool = flag("--print", help="Print the child's opening; write nothing.")
     full: bool = flag(help="With --print: the whole digest, without a size limit.")
@@ -173,9 +173,9 @@ class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
     turn: int | None = option(
         type=int, metavar="N", help="Up to the end of turn N; -2: of the last but one."
     )
-    before_compaction: bool = flag(help="As it was before its last compaction.")
-    here: bool = flag(help="Make it a session of the current folder.")
-    home: str | None = option(metavar="FOLDER", help="Make it a session of this folder.")
+    before_compaction: bool = flag(help="Fork the session as it was before the last compaction.")
+    here: bool = flag(help="Make the fork a session of the current folder.")
+    home: str | None = option(metavar="FOLDER", help="Make the fork a session of this folder.")
     to: str | None = TO
 
 

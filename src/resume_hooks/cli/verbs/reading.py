@@ -71,16 +71,17 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
         metavar="REF|SESSION", required=False, shell_complete=complete_session
     )
     before: str | None = option(
-        metavar="N|ID", help="With REF: also N records before it. With --page: before this id."
+        metavar="N|ID",
+        help="With REF: also N records before that record. With --page: before this id.",
     )
     after: int | None = option(
-        type=click.IntRange(0), metavar="N", help="With REF: also N records after it."
+        type=click.IntRange(0), metavar="N", help="With REF: also N records after that record."
     )
     turns: str | None = option(
         metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three)."
     )
     errors: bool = flag(help="Only failed tool results and API errors.")
-    commands: bool = flag(help="The shell commands, a line each, with their results.")
+    commands: bool = flag(help="Print the shell commands with their results, one command per line.")
     paged: bool = flag("--page", help="The last records; earlier ones with --before ID.")
     limit: int | None = option(
         type=click.IntRange(1, 10_000),
@@ -96,6 +97,6 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
         help="Maximum characters of the text; 0 for all.",
     )
     skip: int = option(
-        type=click.IntRange(0), default=0, help="With REF: skip its first characters."
+        type=click.IntRange(0), default=0, help="With REF: skip the record's first characters."
     )
     raw: bool = flag(help="With REF: print the unchanged line of the file.")

@@ -64,13 +64,15 @@ class SearchOptions(
     until: str | None = option(metavar="WHEN", help="Only before a date.")
     branch: str = option(metavar="NAME", default="", help="Only on a git branch.")
     tool: str = option(
-        metavar="NAME", default="", help="Only calls of a tool and their results: Bash, Edit..."
+        metavar="NAME",
+        default="",
+        help="Only a tool's calls and the results of these calls: Bash, Edit...",
     )
     file: str = option(
         metavar="PATH",
         default="",
         help=(
-            "Only reads and writes of a file; the end of its path is enough. PATH:LINE: the "
+            "Only reads and writes of a file; the end of the file's path is enough. PATH:LINE: the "
             "session that wrote that line."
         ),
     )

@@ -82,8 +82,8 @@ class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_li
     """
 
     continued: bool = flag(help="Leave trimmed sessions out.")
-    original: bool = flag(help="Only the first session of the lineage, as far as it is known.")
-    derived: bool = flag(help="Its descendants instead, oldest first.")
+    original: bool = flag(help="Show only the first known session of the lineage.")
+    derived: bool = flag(help="Show the session's descendants instead, oldest first.")
     tree: bool = flag(help="With --derived: show a tree.")
     everything: bool = flag("--all", help="With --derived: also handoffs that a /clear replaced.")
     part_options: Any = PART_OPTIONS
@@ -122,7 +122,7 @@ class RenameOptions(VerbOptions, function="resume_hooks.cli.info:rename_session"
 
     locator: str = argument(metavar="SESSION", shell_complete=complete_session)
     title: str | None = argument(required=False)
-    tag: str | None = option(help="Give it this tag instead of a title.")
+    tag: str | None = option(help="Give the session this tag instead of a title.")
     no_tag: bool = flag(help="Remove its tag.")
     force: bool = flag(help="Even if another session of the project has that title.")
     dry_run: bool = DRY_RUN

@@ -8,7 +8,7 @@ PART = Part(
     verbs=(
         Verb(
             "scrub",
-            "Remove secrets: in a child, or in place and from every copy; --list shows them.",
+            "Remove secrets: in a child, or in place and from every copy; --list shows the secrets.",
             before="doctor",
         ),
     ),

@@ -10,7 +10,7 @@ PART = Part(
         Option(
             "sessions",
             ("--subagents",),
-            "List their sub-agents instead, with their tasks; handoff and fork accept these ids.",
+            "List the sessions' sub-agents and their tasks instead; handoff and fork accept these ids.",
             "verbs:print_subagents",
         ),
     ),

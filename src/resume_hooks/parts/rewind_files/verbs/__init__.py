@@ -39,7 +39,9 @@ class RewindFilesOptions(
         metavar="TURN|UUID|REF",
         help="The message: a turn's number, last, a uuid, or <session>:<line>.",
     )
-    undo: bool = flag(help="Undo the last run for this session; repeat to redo it.")
+    undo: bool = flag(
+        help="Undo the last run for this session; repeat the command to redo the run."
+    )
     yes: bool = YES
     partial: bool = flag(help="Restore what is possible, even if some files can't be restored.")
     dry_run: bool = DRY_RUN

@@ -39,14 +39,16 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
     since: str | None = option(
         metavar="WHEN", help=f"With --list: only newer secrets. {clock.TIME_EXAMPLES}"
     )
-    in_place: bool = flag(help="Remove them from the session, all its copies, and its children.")
+    in_place: bool = flag(
+        help="Remove the secrets from the session, all its copies, and its children."
+    )
     kind: tuple[str, ...] = option(
         multiple=True, metavar="KIND", help="Only secrets of this kind, as named by --list."
     )
     secret_stdin: bool = flag(
         help="Also the secrets on stdin, one per line; prompts on a terminal."
     )
-    lineage: bool = flag(help="With --in-place: also its ancestors.")
+    lineage: bool = flag(help="With --in-place: also the session's ancestors.")
     everywhere: bool = flag(help="With --in-place: also any other session with these secrets.")
     backups: bool = flag(help="With --in-place: also the file backups for rewind-files.")
     documents: bool = flag(

@@ -138,7 +138,7 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
             )
         if not options.yes:
             print_text(_format_findings(scrub_findings))
-        is_done = options.confirm_write("Remove them for good?", is_asking=not options.yes)
+        is_done = options.confirm_write("Remove the secrets for good?", is_asking=not options.yes)
         if is_done:
             scrub_findings = replace(
                 scrub_findings, rows=tuple(purge_secrets(scrub_findings, options.where))

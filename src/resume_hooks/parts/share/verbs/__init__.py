@@ -118,7 +118,7 @@ class ImportOptions(
     source: str = argument(metavar="FILE")
     home: str | None = option(
         type=click.Path(exists=True, file_okay=False),
-        help="Its folder; by default the current one.",
+        help="The new session's folder; by default the current folder.",
     )
     max_bytes: int = option(
         type=click.IntRange(1),

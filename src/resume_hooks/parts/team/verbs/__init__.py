@@ -183,10 +183,11 @@ class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:re
 
     locator: str = argument(metavar="SESSION")
     home: str | None = option(
-        type=click.Path(exists=True, file_okay=False), help="Its folder; by default this one."
+        type=click.Path(exists=True, file_okay=False),
+        help="The new session's folder; by default the current folder.",
     )
-    force: bool = flag(help="Create it again if it exists here already.")
-    start: bool = flag(help="Start the client on it.")
+    force: bool = flag(help="Create the session again if it exists here already.")
+    start: bool = flag(help="Start the client on the session.")
     dry_run: bool = DRY_RUN
 
 
@@ -201,7 +202,10 @@ class ShareOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:sha
 
     locator: str = argument(metavar="SESSION")
     whom: str = option(
-        "--with", metavar="project|team|MEMBER", required=True, help="Who may read and resume it."
+        "--with",
+        metavar="project|team|MEMBER",
+        required=True,
+        help="Who may read and resume the session.",
     )
     until: str | None = option(metavar="DATE", help="For a member: the last day of access.")
     dry_run: bool = DRY_RUN
