@@ -135,6 +135,27 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
     assert notes(talk.digest(config_home), "commands")["pytest -q"] == edited_note
 
 
+def test_a_joined_command_has_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
+    """A formatter in it checks nothing, and runs of different parts are no runs of it."""
+    joined = "cargo fmt && pytest -q"
+    talk = Talk().prompt("go").runs("cargo fmt").runs(joined, "ok").runs(joined, "ok")
+    talk.runs("pytest -q && git diff", "1 passed")
+    note = f"2 runs, passed in another command, :{talk.at}"
+    talk.runs("cargo fmt && git diff").runs("cargo fmt && git log")
+    assert notes(talk.digest(config_home), "commands")[joined] == note
+
+
+def test_a_joined_command_gives_way_to_its_parts(config_home: ConfigHome) -> None:
+    """They have better scores, even if other commands of their program come before them."""
+    joined = "npm run fmt && pytest tests/a"
+    talk = Talk().prompt("go").runs(joined, "ok").runs("npm run fmt").runs("npm run fmt")
+    for name in "abcd" * 2:
+        talk.runs(f"pytest tests/{name}")
+    checked = notes(talk.digest(config_home), "commands")
+    assert checked["pytest tests/a"] == "3 runs"
+    assert joined not in checked
+
+
 @pytest.mark.parametrize(
     ("selected", "whole"),
     [

@@ -10,7 +10,7 @@ import posixpath
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -139,12 +139,7 @@ def list_working_commands(
     """
     checks: list[DigestEntry] = []
     others: list[DigestEntry] = []
-    known_parts: set[tuple[str, ...]] = set()
     for command, note in _choose_commands(commands, folder, removals, request_words, edited_files):
-        parts = {part.words for part in command.parts if shell.find_program((part,))}
-        if parts <= known_parts:
-            continue  # a combination of commands that are already listed
-        known_parts |= parts
         command_text = command.run.command
         shown_command = (
             redact_and_collect(command_text) if "\n" in command_text else command_text
@@ -186,7 +181,7 @@ def _choose_commands(
             groups.setdefault(command.key, []).append(command)
     last_order = commands[-1].run.place.order or 1 if commands else 1
     passed_places = _find_passed_places(commands, edited_files)
-    part_run_counts = _count_part_runs(commands, edited_files)
+    certain_runs = _list_certain_runs(commands, edited_files)
     check_runs = [_make_check_run(command) for command in all_commands if command.program]
     check_passes = CheckPasses(check_runs)
     scored_runs = []
@@ -216,7 +211,7 @@ def _choose_commands(
                     _format_runs_note(
                         [
                             *_list_folder_notes(good_run, folder),
-                            *_list_count_notes(runs, part_run_counts, edited_files),
+                            *_list_count_notes(runs, certain_runs, edited_files),
                         ],
                         runs[-1],
                         good_run,
@@ -229,7 +224,12 @@ def _choose_commands(
     program_counts: Counter[str] = Counter()
     first_rows: list[tuple[ShellCommand, str]] = []
     other_rows: list[tuple[ShellCommand, str]] = []
+    known_parts: set[tuple[str, ...]] = set()
     for *_, command, note in sorted(scored_runs, key=lambda entry: entry[:2]):
+        parts = {part.words for part in _list_working_parts(command)}
+        if parts <= known_parts:
+            continue  # a combination of commands with a better score
+        known_parts |= parts
         program_counts[command.program] += 1
         (
             first_rows if program_counts[command.program] <= MAX_COMMANDS_OF_PROGRAM else other_rows
@@ -358,11 +358,13 @@ def is_check_part(part: SimpleCommand) -> bool:
 
 def is_verification(command: ShellCommand) -> bool:
     """Check whether a command tests, lints or builds the files, so that an edit may change its result."""
-    for part in command.parts:
-        words = part.words[:MAX_CHECK_WORDS]
-        if is_check_part(part) and any(_VERIFICATION_WORD.search(word) for word in words):
-            return True
-    return False
+    return any(_is_verification_part(part) for part in command.parts)
+
+
+def _is_verification_part(part: SimpleCommand) -> bool:
+    """Check whether a simple command tests, lints or builds the files."""
+    words = part.words[:MAX_CHECK_WORDS]
+    return is_check_part(part) and any(_VERIFICATION_WORD.search(word) for word in words)
 
 
 def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | None:
@@ -560,35 +562,53 @@ def _runs_all_parts(command: ShellCommand) -> bool:
     return "&&" not in text and "||" not in text and _LOOP.search(text) is None
 
 
-def _count_part_runs(
+def _list_certain_runs(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
-) -> Counter[_PartKey]:
-    """Return how often each simple command certainly ran in a checkout, alone or in a chain."""
-    run_counts: Counter[_PartKey] = Counter()
+) -> list[frozenset[_PartKey]]:
+    """Return the simple commands that each command certainly ran, with their checkout."""
+    certain_runs = []
     for command in commands:
-        checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
-        working_parts = [part for part in command.parts if shell.find_program((part,))]
+        parts = _list_working_parts(command)
         if not command.may_have_worked and not _runs_all_parts(command):
-            working_parts = working_parts[:1]
-        run_counts.update({(checkout, part.words) for part in working_parts})
-    return run_counts
+            parts = parts[:1]
+        certain_runs.append(_make_part_keys(command, parts, edited_files))
+    return certain_runs
+
+
+def _list_working_parts(command: ShellCommand) -> list[SimpleCommand]:
+    return [part for part in command.parts if shell.find_program((part,))]
+
+
+def _make_part_keys(
+    command: ShellCommand, parts: Iterable[SimpleCommand], edited_files: EditedFiles
+) -> frozenset[_PartKey]:
+    """Return the keys of some simple commands of a command."""
+    checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
+    return frozenset((checkout, part.words) for part in parts)
 
 
 def _find_last_pass(
     command: ShellCommand, passed_places: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
 ) -> _PartRun | None:
-    """Return when all simple commands of a check had succeeded in its checkout for the last time, or None."""
-    if not is_verification(command):
-        return None
-    checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
-    passes: list[_PartRun | None] = []
+    """Return when the checks of a command had all succeeded in its checkout for the last time, or None.
+
+    The other parts, such as a formatter, only prepare the checks.
+    """
+    checks = []
     for part in command.parts:
-        if shell.find_program((part,)):
-            passes.append(passed_places.get((checkout, part.words)))
-    known_passes = [part_pass for part_pass in passes if part_pass is not None]
-    if not passes or len(known_passes) < len(passes):
-        return None
-    return min(known_passes, key=lambda part_pass: part_pass.place.order)
+        if _is_verification_part(part) or (is_check_part(part) and "--check" in part.words):
+            checks.append(part)
+    pure_checks = [part for part in checks if not _FIXER.search(" ".join(part.words))]
+    passes: list[_PartRun] = []
+    for key in _make_part_keys(command, pure_checks or checks, edited_files):
+        if key not in passed_places:
+            return None
+        passes.append(passed_places[key])
+    return min(passes, key=lambda part_pass: part_pass.place.order, default=None)
+
+
+_FIXER = compile_lazily(r"[\s:-]fix(?=\s|\Z)")
+"""A sign of a simple command that mends the files that it checks."""
 
 
 def _list_folder_notes(command: ShellCommand, home: str) -> list[str]:
@@ -600,18 +620,14 @@ def _list_folder_notes(command: ShellCommand, home: str) -> list[str]:
 
 def _list_count_notes(
     runs: Sequence[ShellCommand],
-    part_run_counts: Mapping[_PartKey, int],
+    certain_runs: Sequence[frozenset[_PartKey]],
     edited_files: EditedFiles,
 ) -> list[str]:
     """Return how often a command ran, if more than once. A run of all its parts in a chain counts, too."""
     last_run = runs[-1]
-    checkout = edited_files.find_checkout(find_run_folder(last_run.run, last_run.parts))
-    part_counts = [
-        part_run_counts[checkout, part.words]
-        for part in last_run.parts
-        if shell.find_program((part,))
-    ]
-    run_count = max(len(runs), min(part_counts, default=0))
+    part_keys = _make_part_keys(last_run, _list_working_parts(last_run), edited_files)
+    whole_count = sum(part_keys <= run_keys for run_keys in certain_runs) if part_keys else 0
+    run_count = max(len(runs), whole_count)
     if run_count > 1:
         return [f"{run_count} runs"]
     return []
