@@ -64,6 +64,9 @@ The status is None if nothing recorded it.
 INSTRUCTIONS_FIELD = "instructionsOf"
 """A mark on a message of a converted transcript that gave the project's instructions: their name."""
 
+SANDBOX_FIELD = "sandbox"
+"""A mark on a message of a converted transcript in a sandbox that allows no changes: its description."""
+
 FILE_KEYS = ("file_path", "notebook_path")  # the inputs of these tools that contain the file's path
 MAX_CONTEXT_TOKENS = 100_000_000  # larger numbers are not context sizes
 # the model's name in answers that the client or we wrote without a model

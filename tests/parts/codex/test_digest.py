@@ -361,6 +361,26 @@ def test_the_last_collaboration_mode_decides_about_plan_mode(
 
 
 @pytest.mark.parametrize(
+    ("mode", "shown"),
+    [("read-only", ["sandbox: read-only, approval on-request"]), ("workspace-write", [])],
+)
+def test_the_last_sandbox_is_stated_if_it_allows_no_changes(
+    where: Where, mode: str, shown: list[str]
+) -> None:
+    """Old clients name the mode in another field, and after the prompt."""
+    lines: list[Line] = []
+    for key, value in (("type", "read-only"), ("type", "workspace-write"), ("mode", mode)):
+        context = {"approval_policy": "on-request", "sandbox_policy": {key: value}}
+        lines += [
+            message_line("user", value),
+            rollout_line("turn_context", context),
+            message_line("assistant", "done"),
+        ]
+    now = texts(digest_of_lines(where, lines), "now")
+    assert [text for text in now if text.startswith("sandbox")] == shown
+
+
+@pytest.mark.parametrize(
     "command",
     [
         ["bash", "-lc", "make test"],

@@ -141,8 +141,9 @@ class LineageFacts:
         self.tool_errors: dict[str, Quote] = {}
         """The server tools whose last call failed, with the error."""
         self.goal: Quote | None = None
-        self.plan_mode = False
-        self.plan_file = ""
+        self.sandbox: Quote | None = None
+        """The restricted sandbox of the last message, from the first message in it."""
+        self.plan_mode, self.plan_file = False, ""
         self.read_end = (0, 0)
         """The numbers of bytes and lines of the last file that were read."""
         self.words_since_prompt: Quote | None = None
@@ -222,6 +223,7 @@ class LineageFacts:
             return
         place = RecordPlace(session_id, number, self._order)
         self._process_branch(record, place)
+        self._process_sandbox(record, place)
         handler = _HANDLERS.get(get_string(record, "type"))
         if handler is not None:
             handler(self, record, place)
@@ -251,6 +253,16 @@ class LineageFacts:
         self.later_branch = ""
         if former is None or is_other:
             self.client_checkout = SessionCheckout(get_string(record, "cwd"), branch, place)
+
+    def _process_sandbox(self, record: Record, place: RecordPlace) -> None:
+        """Process the sandbox that a message names, or its absence."""
+        if get_string(record, "type") not in {records.USER, records.ASSISTANT}:
+            return
+        description = get_string(record, records.SANDBOX_FIELD)
+        if not description:
+            self.sandbox = None
+        elif self.sandbox is None or self.sandbox.text != description:
+            self.sandbox = Quote(description, place)
 
     def process_prescan(self, prescan: Prescan, session_id: str, number: int) -> bool:
         """Process the prescan of a record. Return False if the whole record is needed."""

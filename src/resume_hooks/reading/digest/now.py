@@ -82,6 +82,8 @@ def list_present_state(
             f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"',
             facts.goal.place,
         )
+    if facts.sandbox is not None:
+        yield make_entry(f"sandbox: {facts.sandbox.text}", facts.sandbox.place)
     if facts.plan_mode:
         yield DigestEntry(
             "plan mode is on: nothing is to be changed before the user approves a plan"

@@ -37,7 +37,7 @@ MAX_COPIES_BYTES = 1024**3
 """The maximum total size of the copies in bytes; above it, the least recently used copies are
 removed."""
 
-FORMAT_VERSION = 4  # the version of the copies' format; copies in another version are recreated
+FORMAT_VERSION = 5  # the version of the copies' format; copies in another version are recreated
 MAX_FIRST_LINE_BYTES = 64 * 1024  # the maximum size of a copy's first line in bytes
 
 

@@ -38,6 +38,7 @@ TRANSCRIPT_TYPE = "agent-session"  # the type of a converted transcript's first 
 # The entrypoint of a run without a screen, named as in Claude Code.
 HEADLESS_ENTRYPOINT = "sdk-exec"
 INTERRUPTED = "[Request interrupted by user]"  # the note of an interruption, as in Claude Code
+READ_ONLY_SANDBOX = "read-only"  # the mode of a sandbox that allows no changes
 UNKNOWN_MODEL = "unknown"  # the model's name if the rollout does not contain one
 
 
@@ -103,6 +104,7 @@ class RecordConverter:
         self._goal = GoalState()
         self._is_interrupted = False
         self._prompt_fields: dict[str, str] = {}  # the mode in which a prompt was sent
+        self._sandbox_fields: dict[str, str] = {}  # the sandbox, if it allows no changes
 
     def add_line(self, line: RolloutLine) -> list[Record]:
         """Return the records that this line completes."""
@@ -151,6 +153,7 @@ class RecordConverter:
             self._model = get_string(payload, "model") or self._model
             if mode := get_string(get_mapping(payload, "collaboration_mode"), "mode"):
                 self._prompt_fields = {"permissionMode": mode}
+            self._sandbox_fields = _build_sandbox_fields(payload)
         return []
 
     def finish_response(self) -> list[Record]:
@@ -430,8 +433,20 @@ class RecordConverter:
             "type": kind,
             **content_fields,
             **id_fields,
+            **self._sandbox_fields,
             **extra_fields,
         }
+
+
+def _build_sandbox_fields(context: Record) -> dict[str, str]:
+    """Return the field that describes a turn's sandbox, or no field if the sandbox allows changes."""
+    policy = get_mapping(context, "sandbox_policy")
+    mode = get_string(policy, "type") or get_string(policy, "mode")
+    if mode != READ_ONLY_SANDBOX:
+        return {}
+    approval = get_string(context, "approval_policy")
+    description = f"{mode}, approval {approval}" if approval else mode
+    return {records.SANDBOX_FIELD: description}
 
 
 def _was_rejected(item: Record) -> bool:
