@@ -325,6 +325,18 @@ def test_the_last_git_status_of_the_session_is_used(config_home: ConfigHome) -> 
     assert "the session pushed, and has committed nothing since" in shown
 
 
+def test_a_commit_ends_the_listing_of_its_files(config_home: ConfigHome) -> None:
+    """A generator changed one of them, so that only git names it."""
+    listing = " M a.py\n M docs/a.md\n?? old.md\n"
+    talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs")
+    talk.runs("git status --short", listing)
+    assert "git status lists besides: docs/a.md, old.md" in present_state(talk.digest(config_home))
+    talk.runs("git add a.py docs/a.md && git commit -m x", "[main 1234567] x\n 2 files changed")
+    talk.runs("git push").runs("git status --short && git log --oneline -1", "1234567 x")
+    rows = present_state(talk.digest(config_home)).split("\n")
+    assert "git status lists besides: old.md" in rows
+
+
 LINE_OF_DIGEST = """
 import os, sys
 from resume_hooks.paths import Where

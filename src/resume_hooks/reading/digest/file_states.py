@@ -487,6 +487,7 @@ class FileStates:
                 self.states[path] = FileState("committed", commit)
         self._staged_paths -= committed_paths
         self.untracked_paths -= committed_paths
+        self.listed_paths -= committed_paths
         self._commit_count += 1
         if self._has_unknown_additions:
             self._last_unknown_commit[checkout] = self._commit_count
