@@ -85,6 +85,27 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
     assert "Move it" in shown
 
 
+@pytest.mark.parametrize("folder", ["/home/user/.claude/plans", "/home/user/proj/docs"])
+def test_the_plan_of_plan_mode_is_not_outdated_by_a_copy(
+    config_home: ConfigHome, folder: str
+) -> None:
+    """A reminder names the plan's file, or its folder is the client's; after plan mode it counts again."""
+    plan = f"{folder}/calm-fox.md"
+    talk = Talk().prompt("go", permissionMode="plan")
+    if ".claude" not in folder:
+        reminder = {"type": "plan_mode", "planFilePath": plan}
+        talk.add(
+            {"type": "attachment", "uuid": "p", "parentUuid": talk.leaf, "attachment": reminder}
+        )
+    talk.calls("Write", {"file_path": plan, "content": "# Move it"})
+    talk.calls("Write", {"file_path": "/home/user/proj/plan.md", "content": "# Move it"})
+    shown = present_state(talk.digest(config_home))
+    assert "the plan of plan mode, the only file that may be edited now: " in shown
+    assert "part of which may be done" not in shown
+    talk.prompt("build it", permissionMode="default")
+    assert "the plan of plan mode" not in present_state(talk.digest(config_home))
+
+
 @pytest.mark.parametrize(
     ("path", "is_named"),
     [("docs/HANDOFF.md", True), ("NEXT-STEPS.md", True), ("progress.md", True), ("plans/a.md", True),

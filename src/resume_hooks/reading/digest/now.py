@@ -59,6 +59,7 @@ _STATE_DOCUMENT = compile_lazily(
     re.IGNORECASE,
 )
 """Documents that typically describe the state of the work."""
+_CLIENT_PLAN = compile_lazily(r"(?:\A|/)\.claude/plans/[^/]+\.md\Z")
 
 
 def list_present_state(
@@ -218,6 +219,10 @@ def _list_documents(
 ) -> Iterator[DigestEntry]:
     """Yield the documents and the plan that should be read first, with the number of changes after each."""
     for path, place in _find_state_documents(facts, paths):
+        if facts.plan_mode and _is_plan_file(path, facts, paths):
+            text = f"the plan of plan mode, the only file that may be edited now: {path}"
+            yield make_entry(text, place)
+            continue
         other_files = [
             file for file in _list_files_changed_after(facts, paths, place.order) if file != path
         ]
@@ -234,6 +239,13 @@ def _list_documents(
             yield make_entry(f"read this first: {path}", place, note or "written in this session")
     if facts.plans:
         yield _make_plan_entry(facts, paths, last_commit)
+
+
+def _is_plan_file(path: str, facts: LineageFacts, paths: SessionPaths) -> bool:
+    """Check whether a relative path is the plan of plan mode: in the client's folder or in another that it named."""
+    if facts.plan_file:
+        return path == plain_line(paths.relative_path(facts.plan_file))
+    return _CLIENT_PLAN.search(path) is not None
 
 
 def _make_plan_entry(
