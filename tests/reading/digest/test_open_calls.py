@@ -74,6 +74,18 @@ def test_a_plan_answered_with_text_is_not_refused(
     assert "refused" not in shown
 
 
+def test_a_remark_with_a_refused_call_is_not_the_last_request(config_home: ConfigHome) -> None:
+    """Until an answer follows it, it is."""
+    talk = Talk().prompt("wire up the hooks")
+    talk.calls("Bash", {"command": "git switch -c wiring"}, REFUSED, error=True)
+    shown = format_opening(talk.digest(config_home), 48_000).text
+    assert "last request, USER :2\n  not so\n" in shown
+    talk.edits("/home/user/proj/a.py").says("The hooks are wired up.")
+    shown = format_opening(talk.digest(config_home), 48_000).text
+    assert "last request, USER :0\n  wire up the hooks\n" in shown
+    assert "refused by the user: Bash git switch -c wiring: not so" in shown
+
+
 def test_the_code_in_the_last_answer_is_shown_completely(config_home: ConfigHome) -> None:
     """Long blocks of earlier answers are shown by their ends, and so is this one with little space."""
     talk = Talk().prompt("go").says(f"First:\n```\n{CODE}\n```\nThat is it.")

@@ -150,9 +150,7 @@ def format_opening(
         remaining = NO_LIMIT_CHARACTERS
     else:
         remaining = max_characters - _count_characters(head_rows) + 1
-    last_messages = _select_last_messages(
-        digest.talk, has_unfinished_turn=_has_unfinished_turn(digest)
-    )
+    last_messages = _select_last_messages(digest)
     talk_characters = sum(
         len(message.text) + len(INDENT) * message.text.count("\n") + 40 for message in digest.talk
     )
@@ -293,9 +291,7 @@ def _drop_repeats(digest: Digest) -> Digest:
         entry for entry in digest.section_entries("failures") if entry.ref not in open_error_refs
     )
     last_refs = set()
-    for message, _, _ in _select_last_messages(
-        digest.talk, has_unfinished_turn=_has_unfinished_turn(digest)
-    ):
+    for message, _, _ in _select_last_messages(digest):
         last_refs.add(message.ref)
     constraints = tuple(
         entry for entry in digest.section_entries("constraints") if entry.ref not in last_refs
@@ -356,14 +352,15 @@ def _has_unfinished_turn(digest: Digest) -> bool:
     )
 
 
-def _select_last_messages(
-    messages: Sequence[TalkMessage], *, has_unfinished_turn: bool
-) -> list[tuple[TalkMessage, str, float]]:
+def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]]:
     """Return the last answer, the last request, open calls and later reports, each in its part of the space.
 
     If the session has an unfinished turn, the last words are not an answer. The answer gets its space
     first, because it contains the state and the open ends. The messages keep their original order.
+    A remark with a refused call is not the last request if an answer follows it.
     """
+    messages, has_unfinished_turn = digest.talk, _has_unfinished_turn(digest)
+    settled_remarks = _find_settled_remarks(digest)
     selected: list[tuple[TalkMessage, str, float]] = []
     last_index = -1
     for kind, heading, fraction in (
@@ -376,7 +373,7 @@ def _select_last_messages(
     ):
         indexes = []
         for index, message in enumerate(messages):
-            if message.kind is kind:
+            if message.kind is kind and index not in settled_remarks:
                 indexes.append(index)
         if indexes:
             selected.append((messages[indexes[-1]], heading, fraction))
@@ -395,6 +392,22 @@ def _select_last_messages(
             for report in reports
         ),
     ]
+
+
+def _find_settled_remarks(digest: Digest) -> set[int]:
+    """Return the indexes of the user's remarks with a refused call that came before the last answer.
+
+    The rows of refusals show them.
+    """
+    refusal_refs = {entry.ref for entry in digest.section_entries("refusals")}
+    remarks: set[int] = set()
+    settled_remarks: set[int] = set()
+    for index, message in enumerate(digest.talk):
+        if message.kind is MessageKind.REQUEST and message.ref in refusal_refs:
+            remarks.add(index)
+        elif message.kind is MessageKind.CLOSING:
+            settled_remarks |= remarks
+    return settled_remarks
 
 
 def _quote_message(
