@@ -335,6 +335,16 @@ def test_a_moved_file_names_its_new_path(config_home: ConfigHome) -> None:
     assert found["old/"] == "moved to archive/old with 2 files"
 
 
+def test_a_file_that_moved_again_names_its_last_path(config_home: ConfigHome) -> None:
+    """The note also says that this path was removed."""
+    talk = _talk_with_edit("plan/a.md").runs("mv plan/a.md new/a.md", cwd=CWD)
+    talk.runs("mv new/a.md last/a.md", cwd=CWD)
+    assert notes(talk.digest(config_home), "changed")["plan/a.md"] == "moved to last/a.md"
+    talk.runs("cp last/a.md kept.md\nrm -rf last\nls", "kept.md", cwd=CWD)
+    found = notes(talk.digest(config_home), "changed")
+    assert found["plan/a.md"] == "moved to last/a.md, removed since"
+
+
 def _uncommitted(talk: Talk, home: ConfigHome) -> str:
     """The line of the files that are not committed."""
     rows = [entry.text for entry in talk.digest(home).section_entries("now")]

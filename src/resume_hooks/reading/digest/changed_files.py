@@ -395,7 +395,7 @@ def list_changed_files(
                 files = format_count(
                     sum(inner in removed_with_folder for inner in contents[path]), "file"
                 )
-                removal_note = _format_removal_note(path, states)
+                removal_note = _format_removal_note(path, states, touches_by_path)
                 place = str(_find_last_touch(touches_by_path[path]).place)
                 yield DigestEntry(f"{_shorten_path(path)}/", place, f"{removal_note} with {files}")
             continue
@@ -407,7 +407,7 @@ def list_changed_files(
         if listed_count > MAX_LISTED_FILES:
             continue  # there may be hundreds of files
         if is_removed:
-            state = _format_removal_note(path, states)
+            state = _format_removal_note(path, states, touches_by_path)
         else:
             state = _format_state_note(path, paths, states, branch)
         entry = _make_file_entry(path, last_touch, state, removals)
@@ -455,14 +455,39 @@ def _find_removed_folder(
     return ""
 
 
-def _format_removal_note(path: str, states: FileStates) -> str:
-    """Return the note on a path that no longer exists: a command removed or moved it."""
+def _format_removal_note(
+    path: str, states: FileStates, touches_by_path: Mapping[str, list[FileTouch]]
+) -> str:
+    """Return the note on a path that no longer exists: a command removed or moved it.
+
+    The note on a file that moved several times names its last place, and whether that was removed.
+    """
     new_path = states.new_paths.get(path)
     if new_path is None:
         return REMOVED_NOTE
+    passed_paths = {path}
+    while new_path in states.new_paths and new_path not in passed_paths:
+        passed_paths.add(new_path)
+        new_path = states.new_paths[new_path]
     if not new_path:
         return MOVED_NOTE
-    return f"moved to {_shorten_path(new_path)}"
+    note = f"moved to {_shorten_path(new_path)}"
+    if _is_removed_with_folder(new_path, states, touches_by_path):
+        return f"{note}, {REMOVED_NOTE} since"
+    return note
+
+
+def _is_removed_with_folder(
+    path: str, states: FileStates, touches_by_path: Mapping[str, list[FileTouch]]
+) -> bool:
+    """Check whether a command removed a path, or the nearest changed folder above it."""
+    if path in states.removed_paths:
+        return True
+    while path not in {"", "/"}:
+        if path in touches_by_path:
+            return _find_last_touch(touches_by_path[path]).is_removed
+        path = posixpath.dirname(path)
+    return False
 
 
 def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branch: str) -> str:
