@@ -512,6 +512,19 @@ def test_short_instructions_are_quoted_in_full(where: Where) -> None:
     ]
 
 
+def test_an_omitted_item_of_a_quoted_list_is_marked(where: Where) -> None:
+    """An item that is too short for a row is omitted; the row before it has the mark."""
+    given = instructions_message(
+        "# Guide\n\n## Config loading\n",
+        "1. The global file of the user\n2. `p.toml`\n3. The local file, which git ignores",
+    )
+    digest = digest_of_lines(where, [given, message_line("user", "mend the config loading")])
+    assert texts(digest, "instructions")[1:] == [
+        "Config loading: The global file of the user …",
+        "Config loading: The local file, which git ignores",
+    ]
+
+
 def test_steps_for_a_special_purpose_are_not_rules(where: Where) -> None:
     """A numbered list after "To ...:" applies only to that purpose."""
     given = instructions_message(

@@ -33,6 +33,7 @@ MAX_RULE_CHARACTERS = 400  # the maximum number of characters in a rule
 MAX_HEADINGS_CHARACTERS = 700  # the maximum number of characters in the row of headings
 MAX_PROMPTS = 12  # the number of latest prompts whose words count
 MAX_PROMPT_CHARACTERS = 2_000  # the maximum number of characters in such a prompt
+GAP_MARK = " …"  # the end of a row after which items of its list are not quoted
 MIN_RULE_WORDS = 4  # the minimum number of words in a rule
 STEM_CHARACTERS = 6  # words with the same first characters count as equal
 _BLOCK_MARK = "["  # the start of the row that replaces a code block
@@ -150,9 +151,12 @@ def list_instructions(
         row = f"its headings: {'; '.join(headings)}"
         note = f"{len(rules)} of {format_count(rule_count, 'rule')} quoted" if has_quotes else ""
         yield make_entry(row, "", note, max_characters=MAX_HEADINGS_CHARACTERS)
+    incomplete_texts = _find_texts_before_gaps(parts, [rule.text for rule in rules])
     for rule in rules:
         if rule.text not in command_rows:
-            yield make_entry(_add_topic(rule), "", max_characters=MAX_RULE_CHARACTERS)
+            mark = GAP_MARK if rule.text in incomplete_texts else ""
+            row = f"{_add_topic(rule)}{mark}"
+            yield make_entry(row, "", max_characters=MAX_RULE_CHARACTERS)
     for text in command_rows:
         note = describe_last_failure(_typed_command(text), commands)
         yield make_entry(text, "", note, max_characters=MAX_RULE_CHARACTERS)
@@ -239,6 +243,24 @@ def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Ru
     best_rules = sorted(ranked_rules)[:MAX_RULES]
     rules = [rule for *_, rule in sorted(best_rules, key=lambda ranked: ranked[2])]
     return list(dict.fromkeys(rules)), rule_count
+
+
+def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str]) -> set[str]:
+    """Return the quoted texts after which an item of their numbered list is not quoted."""
+    incomplete_texts: set[str] = set()
+    for part in parts:
+        last_quoted = ""
+        for row in part.text.split("\n"):
+            if _NUMBERED_ROW.match(row):
+                sentences = tuple(prose.split_sentences(row))
+                item_texts = [text for text in quoted_texts if text.endswith(sentences)]
+                if item_texts:
+                    last_quoted = item_texts[-1]
+                elif last_quoted:
+                    incomplete_texts.add(last_quoted)
+            elif row.strip() and not row.startswith((" ", "\t")):
+                last_quoted = ""
+    return incomplete_texts
 
 
 def _list_sentences(part: _Part) -> Iterator[str]:
