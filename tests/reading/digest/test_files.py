@@ -309,3 +309,13 @@ def test_a_file_that_a_script_said_it_wrote(config_home: ConfigHome) -> None:
     talk.runs("./update-context.sh", output).runs("cat log", "Updated seen.md")
     found = lines(talk.runs("git status --short", status).digest(config_home), "changed")
     assert found == {"AGENTS.md": 5, "a.py": 3, "new.md": 5}
+
+
+def test_a_changed_file_among_many_that_a_generator_wrote(config_home: ConfigHome) -> None:
+    """Those that did not change do not count towards the limit."""
+    written = [f"writing to docs/p{number}.md" for number in range(70)]
+    talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs", "\n".join(written))
+    talk.runs("make docs", "\n".join(written))
+    talk.runs("git status --short", " M a.py\n M docs/p1.md\n M docs/p69.md\n")
+    found = lines(talk.digest(config_home), "changed")
+    assert found["docs/p69.md"] == found["docs/p1.md"] == 5

@@ -259,11 +259,13 @@ def _add_reported_files(
         lower_output = output.lower()
         if not any(stem in lower_output for stem in _ANNOUNCING_STEMS):
             continue  # a search for a few words is faster than the pattern
+        folder = command.run.folder
         announced = dict.fromkeys(_ANNOUNCED_FILE.findall(output))
-        for path in islice(announced, MAX_WRITTEN_FILES):
-            name = paths.relative_path(path, command.run.folder)
-            if name in listed_paths:
-                touches_by_path.setdefault(name, []).append(FileTouch(command.run.place))
+        names = (paths.relative_path(path, folder) for path in announced)
+        # a generator may announce hundreds of files that did not change
+        changed_names = (name for name in names if name in listed_paths)
+        for name in islice(changed_names, MAX_WRITTEN_FILES):
+            touches_by_path.setdefault(name, []).append(FileTouch(command.run.place))
 
 
 _ANNOUNCING_STEMS = ("creat", "updat", "writ", "generat", "sav", "wrote")
