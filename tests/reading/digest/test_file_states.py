@@ -352,6 +352,18 @@ def _uncommitted(talk: Talk, home: ConfigHome) -> str:
     return "; ".join(row for row in rows if row.startswith(starts))
 
 
+def test_a_file_in_a_new_folder_is_not_tracked(config_home: ConfigHome) -> None:
+    """Git named only the folder, before a command wrote the file. A commit may include the folder."""
+    talk = _talk_with_edit("a.py", "new/plan.md")
+    talk.runs("git status --short", " M a.py\n?? new/\n", cwd=CWD)
+    talk.runs("echo reviewed > new/.passed", cwd=CWD)
+    rows = "not committed: a.py; not tracked by git: new/.passed, new/plan.md"
+    assert _uncommitted(talk, config_home) == rows
+    talk.runs("git add new && git commit -m x", COMMITTED, cwd=CWD)
+    talk.runs("echo again > new/.passed", cwd=CWD)
+    assert _uncommitted(talk, config_home) == "not committed: new/.passed, a.py"
+
+
 def test_files_of_the_next_commit_are_first(config_home: ConfigHome) -> None:
     """Then come tracked and untracked ones. A file that only git lists counts when it is staged."""
     talk = _talk_with_edit("a.py", "b.py", "new.py").runs(

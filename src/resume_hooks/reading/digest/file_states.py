@@ -203,6 +203,9 @@ class FileStates:
         self.untracked_paths: set[str] = set()
         """The files that are not in any commit: a tool created them, or a status lists them as
         new."""
+        self._untracked_starts: tuple[str, ...] = ()
+        """The starts of paths in the new folders of the last status, until a commit or a command that
+        may make that status outdated."""
         self._diff_paths: set[str] = set()
         """The known files that the last list of all unstaged changes contains."""
         self._empty_checkouts: set[str] = set()
@@ -227,7 +230,9 @@ class FileStates:
         self.states.pop(path, None)  # the latest change must be the last one
         self.states[path] = FileState(NOT_COMMITTED)
         self.removed_paths.discard(path)
-        if edit.is_new or self.find_checkout(path) in self._empty_checkouts:
+        is_in_new_folder = bool(self._untracked_starts) and path.startswith(self._untracked_starts)
+        is_untracked = edit.is_new or is_in_new_folder
+        if is_untracked or self.find_checkout(path) in self._empty_checkouts:
             self.untracked_paths.add(path)
         self._staged_paths.discard(path)
         self._commit_count_by_path[path] = self._commit_count
@@ -240,6 +245,7 @@ class FileStates:
             verb == "commit" and self._commit_count > self._status_valid_until
         ):
             self.listing_place = None
+            self._untracked_starts = ()
         self._process_log(call)
         if verb == "init":
             self._process_init(call)
@@ -488,6 +494,7 @@ class FileStates:
         self._staged_paths -= committed_paths
         self.untracked_paths -= committed_paths
         self.listed_paths -= committed_paths
+        self._untracked_starts = ()
         self._commit_count += 1
         if self._has_unknown_additions:
             self._last_unknown_commit[checkout] = self._commit_count
@@ -513,7 +520,7 @@ class FileStates:
         if status is None:
             return
         self._start_listed_files(status.staged | status.changed)
-        untracked = _list_prefixes(status.untracked)
+        untracked = self._untracked_starts = _list_prefixes(status.untracked)
         staged = _list_prefixes(status.staged)
         changed = _list_prefixes(status.changed)
         for path in self._paths_in_checkout_of(call.folder):
