@@ -598,6 +598,23 @@ def test_an_edit_is_shown_as_later_edits_left_it(config_home: ConfigHome) -> Non
     assert second.endswith("wrote:\nx = the second text")
 
 
+def test_an_edit_is_shown_without_an_end_that_a_later_edit_replaced(
+    config_home: ConfigHome,
+) -> None:
+    """The later edit also replaced lines after it. An end that is the same by chance remains."""
+    path = "/home/user/proj/pool.py"
+    start = "def size():\n    limit = read_limit(config)\n    return min(limit, 8)\n"
+    talk = Talk().prompt("write pool.py")
+    _replace(talk, path, "a", f"{start}def find_limit():\n    return read(8)")
+    _replace(talk, path, "b", f"{start}])")
+    _replace(talk, path, "])\nend", ")]\nend")
+    old_end = "def find_limit():\n    return read(8)\n\n\ntotal = find_limit()"
+    _replace(talk, path, old_end, "def find_limit():\n    return 9\n\n\ntotal = 9")
+    first, second, *_ = _latest_texts(talk.says("Done."), config_home)
+    assert first.endswith(f"wrote, with later edits:\n{start}def find_limit():\n[...]")
+    assert second.endswith("return min(limit, 8)\n])")
+
+
 def test_several_edits_of_one_call_are_separated(config_home: ConfigHome) -> None:
     """They are not neighbors in the file. If all of them only remove, the removed texts are shown."""
     path = "/home/user/proj/pool.py"

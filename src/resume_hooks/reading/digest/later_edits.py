@@ -17,6 +17,7 @@ MIN_REPLACED_CHARACTERS = 20
 # the maximum fraction of a text that one later edit may have written
 MAX_REPLACED_FRACTION = 0.6
 MAX_REPLACEMENTS = 300  # the maximum number of replacements that are applied to one text
+MAX_OVERLAP_TRIALS = 5  # the maximum number of places at which a later text may begin in a text
 OMITTED_ROW = "[...]"  # the row between two parts of one edit
 
 # the inputs whose text a call writes into a file
@@ -108,4 +109,42 @@ def _apply_replacement(text: str, replacement: _Replacement) -> str:
     stripped = text.strip()
     if len(stripped) >= MIN_REPLACED_CHARACTERS and stripped in replacement.old_text:
         return ""
-    return text
+    return _cut_replaced_end(text, replacement)
+
+
+def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
+    """Return a text without the end with which the old text of a later edit begins.
+
+    The lines that the edit left at the start of that end remain.
+    """
+    start = _find_overlap(text, replacement.old_text)
+    if start is None:
+        return text
+    old_lines = text[start:].splitlines(keepends=True)
+    new_lines = replacement.new_text.splitlines(keepends=True)
+    kept_lines: list[str] = []
+    for old_line, new_line in zip(old_lines, new_lines, strict=False):
+        if old_line != new_line:
+            break
+        kept_lines.append(old_line)
+    if len(kept_lines) == len(old_lines):
+        return text
+    kept_text = text[:start] + "".join(kept_lines)
+    if len(kept_text) < len(text) * (1 - MAX_REPLACED_FRACTION):
+        return ""
+    return f"{kept_text.rstrip()}\n{OMITTED_ROW}"
+
+
+def _find_overlap(text: str, later_text: str) -> int | None:
+    """Return the index in a text from which on the rest of it begins another text, or None."""
+    beginning = later_text[:MIN_REPLACED_CHARACTERS]
+    if not beginning.strip():
+        return None
+    start = text.find(beginning)
+    for _ in range(MAX_OVERLAP_TRIALS):
+        if start < 0 or len(text[start:].strip()) < MIN_REPLACED_CHARACTERS:
+            break  # so few characters may be there by chance
+        if later_text.startswith(text[start:]):
+            return start
+        start = text.find(beginning, start + 1)
+    return None
