@@ -105,7 +105,7 @@ def test_the_table_includes_the_size_of_the_setting(
 
 def test_sizes_of_an_unread_session_are_maximums(config_home: ConfigHome) -> None:
     """No size says how much it omits."""
-    _, dial = session_with_sizes(config_home, 5, limit=1_000)
+    _, dial = session_with_sizes(config_home, 5, max_live_bytes=1_000)
     assert [each.measured_size.cut_tokens for each in dial.values()] == [None, None, None, None, 0]
     assert dial["4k"].measured_size.tokens_after - dial["1k"].measured_size.tokens_after == 3_000
 
