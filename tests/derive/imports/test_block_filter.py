@@ -106,9 +106,7 @@ def test_unknown_kinds_are_replaced_by_a_note(role: str, kind: str) -> None:
 def test_a_block_without_a_kind_is_replaced_by_a_note() -> None:
     """A value that is not a block is dropped."""
     assert (
-        filter_one_block({"type": 5})
-        == filter_one_block({})
-        == note_for("A block of the kind that has no name")
+        filter_one_block({"type": 5}) == filter_one_block({}) == note_for("A block without a kind")
     )
     assert filter_content(["x", 5, None, SAID], "user") == [SAID]
     assert filter_one_block({"type": "\x1b[31m" + "x" * 900})["text"].count("x") == 200

@@ -98,8 +98,9 @@ def _filter_blocks(blocks: list[object], allowed_types: frozenset[str]) -> list[
 def _filter_block(block: Record, allowed_types: frozenset[str]) -> Record:
     kind = get_string(block, "type")
     if kind not in allowed_types:
+        shown_kind = plain_line(kind)[:MAX_NOTE_WORD_CHARACTERS]
         return _make_omission_note(
-            f"A block of the kind {plain_line(kind)[:MAX_NOTE_WORD_CHARACTERS] or 'that has no name'}"
+            f"A block of the kind {shown_kind}" if shown_kind else "A block without a kind"
         )
     return _restore_order(_BLOCK_FILTERS[kind](block), block)
 

@@ -54,8 +54,8 @@ ORDINARY_OPTIONS = (
 )  # fmt: skip
 MAX_PLAN_FILE_BYTES = 16 * 1024 * 1024  # the maximum size of the --plan file in bytes
 NO_TERMINAL_REMEDY = (
-    "No terminal can answer here: add --yes, or write this plan later (--json > plan.json, --plan "
-    "plan.json --yes)."
+    "There is no terminal to confirm in: add --yes, or save the plan and apply it later "
+    "(--json > plan.json, then --plan plan.json --yes)."
 )
 
 

@@ -41,8 +41,8 @@ WORK_CONTINUED = "work on the last request went on after these last words"
 """The line in the section ``now`` that marks that the last words do not answer the last request
 yet."""
 
-TURN_CUT_SHORT = "the turn before the last request was under way after these last words"
-"""The line in ``now`` if the last request came in the middle of a turn."""
+TURN_CUT_SHORT = "the last request came before the turn with these last words was finished"
+"""The line in the section ``now`` if the last request came in the middle of a turn."""
 
 # the format of a digest without talk, from 0.2.0: its entries include the prompts and the last
 # answer

@@ -126,7 +126,7 @@ def record_member(options: MemberOptions) -> None:
     """Ask for confirmation, then record who a member is, or that the member left."""
     if (options.change == "give") is not bool(options.to) and options.change != "keep":
         raise UsageError(
-            "--to goes with give, which needs it, and with keep",
+            '--to is required with "give", optional with "keep", and not allowed otherwise',
             "See: resume-hooks team member --help",
         )
     is_asking = options.change != "keep" and options.must_ask("This")
