@@ -170,10 +170,10 @@ class SearchOptions(
 
 
 class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:resume_from_team"):
-    """Continue a session of the team's here: your own completely, a colleague's as a conversation under a new id.
+    """Continue one of the team's sessions here: your own in full, or a colleague's as a conversation under a new id.
 
-    Your own session comes with its ancestors, into this folder. Later turns are pushed as a fork of
-    it.
+    Your own session is copied into this folder together with its ancestors. Later turns are pushed
+    as a fork of it.
 
     \b
     Examples:
