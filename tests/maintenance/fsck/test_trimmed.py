@@ -68,8 +68,8 @@ def trim_file_in_place(path: str, home: ConfigHome, options: Options = EVERYTHIN
     return sorted(str(file) for file in Path(folder).glob("*.jsonl"))
 
 
-def lineage_finder(path: str, home: ConfigHome) -> Iterator[str]:
-    """Write all results of trims of a session: children, their children, and finally the file itself."""
+def write_trim_results(path: str, home: ConfigHome) -> Iterator[str]:
+    """Yield the paths of a session's trim results as they are written: children, their children, the file itself."""
     for options in (DEFAULTS, EVERYTHING):
         yield (child := write_trimmed_child(path, home, options))
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), home.where)
@@ -81,11 +81,11 @@ def lineage_finder(path: str, home: ConfigHome) -> Iterator[str]:
 
 @pytest.mark.parametrize("source", LARGEST, ids=lambda path: path.stem[:8])
 def test_trims_have_no_new_defects(config_home: ConfigHome, source: Path) -> None:
-    """Children, untrimmed and repaired ones, and a file trimmed in place are tested."""
+    """Trimmed children, their untrimmed and repaired children, and a file trimmed in place are tested."""
     path = str(shutil.copy(source, config_home.project() / source.name))
     os.chmod(path, 0o600)
     of_parent = errors_and_warnings(path, config_home).keys()
-    for made in lineage_finder(path, config_home):
+    for made in write_trim_results(path, config_home):
         assert errors_and_warnings(made, config_home).keys() <= of_parent
 
 
