@@ -185,8 +185,8 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
 ) -> None:
     """The same child gets the summary, and the reason is reported; no tool runs.
 
-    A resumed session has no last request: its cache may be warm, but the client keeps no
-    request of it.
+    A resumed session has no last request to fork: its cache may be warm, but the client has not
+    kept the request.
     """
     session = start_warm_session(tui, plugin, tmp_path)
     for shown, replies in rounds.items():

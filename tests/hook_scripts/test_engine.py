@@ -24,7 +24,7 @@ EVENT = b'{"prompt":">resume"}'
 
 
 def fake_python(path: Path, says: str, status: int = 0) -> None:
-    """Write an executable that prints its name, instead of a Python."""
+    """Write a stand-in for Python: an executable that prints ``says`` and its arguments."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'#!/bin/sh\necho "{says} $*"\nexit {status}\n')
     path.chmod(0o755)

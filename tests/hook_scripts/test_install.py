@@ -327,7 +327,10 @@ def test_the_lock_names_hashes_and_no_host() -> None:
 
 
 def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: Path) -> None:
-    """Nothing is downloaded while the tool exists. After its removal, the venv is marked and built completely."""
+    """Nothing is downloaded while the tool exists.
+
+    If the tool was removed and a hook then marks the venv as broken, all packages are installed.
+    """
     tool = tmp_path / "tool"
     tool.symlink_to(sys.executable)
     assert start_installer(quick_plugin, "--now", "--tool", python=str(tool)).wait(60) == 0
@@ -336,7 +339,7 @@ def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: 
     assert run_installer(quick_plugin) == 0
     assert count.read_text() == "b", "it is ready"
     lock = quick_plugin.data / "venv" / "requirements.lock"
-    lock.unlink()  # as a fallback marks it
+    lock.unlink()  # a fallback does this to mark the venv as broken
     assert run_installer(quick_plugin) == 0
     assert count.read_text() == "bb", "the tool is there, and mends it"
     tool.unlink()

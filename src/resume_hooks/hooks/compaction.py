@@ -102,10 +102,10 @@ def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def reason_for_client_compaction(event: dict[str, Any]) -> str:
-    """Return the reason why the client compacts without asking the module, or ``""`` if it asks.
+    """Return why the client compacts without asking the module, or ``""`` if it does ask.
 
-    The reason is the policy's file. If the policy cannot be read, the reason is that the client has
-    not yet called the module at a session's start or a turn's end.
+    The reason is an organization's policy, whose file the text names. If no policy's file is found,
+    the reason is that the client has not called the module yet.
     """
     if path := find_policy_file(Where()):
         return (

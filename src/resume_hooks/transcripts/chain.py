@@ -238,7 +238,11 @@ def _choose_leaf(
 
 
 def _newest_descendant(graph: RecordGraph, last_node: Node, nodes: list[Node]) -> Node:
-    """Return the newest descendant of the file's last record, for files with parents written after their children."""
+    """Return the newest descendant of the file's last record.
+
+    The last record may not be the newest, because some files contain parents written after their
+    children.
+    """
     if max(nodes, key=_node_time) is last_node:
         return last_node
     children = graph.group_children(nodes)

@@ -255,10 +255,10 @@ class ParentScan(NamedTuple):
     ratio: float
 
     def count_sent_tokens(self, chain: list[Node], where: Where) -> int:
-        """Return the number of tokens that the client would send for ``chain``, a beginning of this session's chain.
+        """Return the number of tokens that the client would send for ``chain``, a prefix of this session's chain.
 
-        The number includes the tokens that every request contains. If ``chain`` has no request that
-        the API counted, it is estimated from the records.
+        The number includes the tokens that every request contains. If the API counted no
+        request in ``chain``, the number is estimated from the records.
         """
         counted_tokens, uncounted_tokens = tokens.tokens_of_chain(chain, self.ratio)
         if not counted_tokens:

@@ -197,7 +197,10 @@ class Cleaner:
         return b"".join([*parts, body[position:]])
 
     def _clean_strings(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
-        """Return a JSON line without known secrets in strings and keys. Some keys are questions from the client."""
+        """Return a JSON line with known secrets removed from its strings and keys.
+
+        Keys are included because some contain text, such as the client's questions.
+        """
         name_spans = _find_tool_name_spans(body)
         kept_starts = {
             leaf.start for leaf in string_leaves(body) if is_exempt_from_redaction(body, leaf)

@@ -306,7 +306,10 @@ def find_missing_files(
     commands: Sequence[ShellCommand],
     paths: SessionPaths,
 ) -> set[str]:
-    """Return the changed files that a later command did not find, by themselves or by a folder above them."""
+    """Return the changed files that a later command reported as missing.
+
+    A file is also included if a folder above it was reported as missing.
+    """
     missing_paths: set[str] = set()
     for command in commands:
         if "No such file" not in command.run.output:

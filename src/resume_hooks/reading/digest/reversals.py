@@ -268,7 +268,10 @@ def _is_thing_replaced(said: str, again: str) -> bool:
 
 
 def _places_of_other_versions(statements: Sequence[str], first: int) -> dict[int, int]:
-    """Return the statements that choose a version, each with the later one that chooses another version of the same."""
+    """Map each statement that chooses a version to the later one that chooses a different version of the same thing.
+
+    Both are indexes. Statements before the index ``first`` are not compared.
+    """
     latest: dict[str, tuple[int, str]] = {}
     found: dict[int, int] = {}
     for at in range(len(statements) - 1, first - 1, -1):

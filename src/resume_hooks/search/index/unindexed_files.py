@@ -72,9 +72,10 @@ Also the weight of the lines after the best line, and the number of lines that c
 
 
 class FileWords(NamedTuple):
-    """The numbers of the terms that a file contains.
+    """The terms that a file contains, as indexes of the searched terms.
 
-    ``lines`` maps terms to the shortest lengths, in bytes, of the lines that contain them.
+    ``lines`` maps each set of terms to the lengths, in bytes, of the shortest lines that contain
+    these terms and no others.
     """
 
     term_numbers: frozenset[int]
