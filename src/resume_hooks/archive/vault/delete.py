@@ -20,7 +20,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
 from resume_hooks.archive.vault.archive_session import ClientFiles, describe_session
-from resume_hooks.archive.vault.trash import StrayFolder, measure_deleted
+from resume_hooks.archive.vault.trash import StrayFolder, stat_and_hash_trashed_files
 from resume_hooks.errors import (
     ResumeHooksError,
     SessionNotFound,
@@ -134,7 +134,7 @@ class _TrashMove:
             self._link_into_trash()
             self._unlink_files()
             complete_entry = commit.commit_manifest(
-                measure_deleted(self._entry._replace(complete=True)), self._where
+                stat_and_hash_trashed_files(self._entry._replace(complete=True)), self._where
             )
             is_done = True
         except FileNotFoundError as error:

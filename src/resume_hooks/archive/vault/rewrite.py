@@ -45,7 +45,7 @@ def rewrite_archived(
     trash.upgrade_manifest(archived, where)
     with commit.lock_for_change(archived, where, "rewritten") as archived_now:
         settled_session, counter = (
-            trash.measure_deleted(archived_now),
+            trash.stat_and_hash_trashed_files(archived_now),
             _CountingChange(change_line, change_text),
         )
         with PackWriter(

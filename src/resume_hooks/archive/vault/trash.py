@@ -122,7 +122,7 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
                 yield StrayFolder(folder, len(sizes), sum(sizes), gone)
 
 
-def measure_deleted(entry: ArchivedSession) -> ArchivedSession:
+def stat_and_hash_trashed_files(entry: ArchivedSession) -> ArchivedSession:
     """Return a deleted session with the current status and hash of each of its files in the trash.
 
     Raises OSError.
@@ -167,7 +167,7 @@ def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
                         ),
                         f"Restore it first: resume-hooks restore {entry.locator}",
                     )
-                commit.commit_manifest(measure_deleted(former_entry), where)
+                commit.commit_manifest(stat_and_hash_trashed_files(former_entry), where)
 
 
 def _pack_entry(entry: ArchivedSession, where: Where) -> None:
@@ -175,7 +175,7 @@ def _pack_entry(entry: ArchivedSession, where: Where) -> None:
     try:
         if not entry.transcript.where:
             entry = read_entry(entry.folder, where) or entry
-            measured_entry = measure_deleted(entry)
+            measured_entry = stat_and_hash_trashed_files(entry)
             with PackWriter(entry.folder, commit.choose_pack_name(entry.folder, None)) as writer:
                 placed_files = writer.copy(list(measured_entry.parts))
                 writer.finish()
@@ -183,7 +183,10 @@ def _pack_entry(entry: ArchivedSession, where: Where) -> None:
                 parts=tuple(placed_files[part] for part in measured_entry.parts)
             )
             with commit.lock_for_change(entry, where, "packed") as current_entry:
-                if current_entry == entry and measure_deleted(current_entry) == measured_entry:
+                if (
+                    current_entry == entry
+                    and stat_and_hash_trashed_files(current_entry) == measured_entry
+                ):
                     commit.commit_manifest(packed_entry, where)
     finally:
         with commit.lock_for_change(entry, where, "cleared"):
