@@ -176,9 +176,9 @@ OPTION_QUESTIONS: dict[str, Question[Any]] = {
     "delete": questions.delete_by_option,
     "handoff": questions.check_handoff_option,
     "lineage": questions.lineage_by_option,
-    "search": questions.search_by_option,
+    "search": questions.override_search,
     "sessions": questions.list_by_option,
-    "trim": questions.trim_by_option,
+    "trim": questions.override_trim,
 }
 """The question that parts' functions answer, for each verb of the core to which parts add options."""
 

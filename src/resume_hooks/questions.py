@@ -214,12 +214,12 @@ def check_handoff_option(options: Any, /) -> None:
 
 
 @declare_question
-def trim_by_option(options: Any, /) -> Receipt:
+def override_trim(options: Any, /) -> Receipt:
     """Trim instead of the verb's own code, and print the answer."""
 
 
 @declare_question
-def search_by_option(options: SearchOptions, /) -> None:
+def override_search(options: SearchOptions, /) -> None:
     """Search instead of the verb's own code, and print the answer."""
 
 

@@ -38,8 +38,8 @@ _CURRENT_SESSION = "."
 def print_search(options: SearchOptions) -> None:
     """Print the hits."""
     refuse_unknown_options(options.words)
-    for search_by_option in options.functions_for_part_options(questions.search_by_option):
-        search_by_option(options)
+    for override_search in options.functions_for_part_options(questions.override_search):
+        override_search(options)
         return
     options.refuse_combination("project", "lineage", "session", "everywhere")
     with work_progress("Indexing", quiet=options.as_json) as progress:

@@ -30,8 +30,8 @@ from resume_hooks.sessions.project_folder import home_folder
 
 def trim_session(options: TrimOptions) -> Receipt:
     """Create the child or rewrite the session in place. If a part's option was given, the part creates the child."""
-    for trim_by_option in options.functions_for_part_options(questions.trim_by_option):
-        return trim_by_option(options)
+    for override_trim in options.functions_for_part_options(questions.override_trim):
+        return override_trim(options)
     if options.force and not options.in_place:
         raise UsageError(
             "--force belongs to --in-place", "A child of an open session needs no --force."
