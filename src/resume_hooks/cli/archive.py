@@ -154,12 +154,12 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
                 archive_sessions.archive_sessions([session], options.where, advance).outcomes
             )
         outcome = outcomes[0]
-        if outcome.archived is None or outcome.result == "failed":
+        if outcome.archived_session is None or outcome.result == "failed":
             raise WriteFailed(
                 f"It could not be archived, so no copy was made: {_describe_failure(outcome)}",
                 outcome.remedy,
             )
-        if findings := verify_archived(outcome.archived):
+        if findings := verify_archived(outcome.archived_session):
             raise CheckFailed(
                 f"No copy was made: {findings[0].message}",
                 "See what is wrong: resume-hooks archive --verify",
@@ -174,8 +174,8 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
         ("size", f"{format_bytes(session.size)} ; the copy: {size}"),
         (
             "archived copy",
-            outcomes[0].archived.folder
-            if outcomes[0].archived and child.written
+            outcomes[0].archived_session.folder
+            if outcomes[0].archived_session and child.written
             else "would be made",
         ),
         ("the original", f"stays; to delete it: {shell_command(f'delete {session.session_id}')}"),
@@ -198,7 +198,7 @@ def _describe_failure(outcome: ArchiveOutcome) -> str:
 
 
 def _describe_report(report: ArchiveReport) -> str:
-    if len(report.outcomes) == 1 and (archived := report.outcomes[0].archived):
+    if len(report.outcomes) == 1 and (archived := report.outcomes[0].archived_session):
         path = report.outcomes[0].session.path
         own_path = path_in_config_home(archived.place, Where(), archived.home)
         is_other_state = not is_archived_copy(path, Where()) and path != own_path

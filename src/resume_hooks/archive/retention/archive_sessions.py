@@ -42,7 +42,7 @@ class ArchiveOutcome(NamedTuple):
     """
 
     session: SessionFile
-    archived: ArchivedSession | None
+    archived_session: ArchivedSession | None
     result: str
     reason: str = ""
     remedy: str = ""
@@ -76,7 +76,9 @@ def archive_sessions(
     removed_sessions = policy.apply_policy(where, kept_session_ids=session_ids)
     outcomes_with_copies = (
         outcome._replace(
-            archived=find_archived(outcome.session.session_id, where) if outcome.archived else None
+            archived_session=find_archived(outcome.session.session_id, where)
+            if outcome.archived_session
+            else None
         )
         for outcome in outcomes
     )

@@ -111,7 +111,7 @@ class ArchivingResult(StrictModel):
         lambda outcome: outcome.result in {"kept", "renewed"},
         "this command wrote the session's pack",
     )
-    kept: ArchivedSessionRow | None = outcome_field(lambda outcome: outcome.archived)
+    kept: ArchivedSessionRow | None = outcome_field(lambda outcome: outcome.archived_session)
 
 
 defect_field = FieldDeclarer[packs.ArchiveDefect]()
