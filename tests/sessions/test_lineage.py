@@ -64,7 +64,11 @@ def write_continued_session(
     if parent is not None:
         named = file if file is not None else str(folder / f"{session_id(parent)}.jsonl")
         line = make_first_line(
-            parent_id=session_id(parent), parent_file=named, kind=kind, at="2026", summary=False
+            parent_id=session_id(parent),
+            parent_file=named,
+            kind=kind,
+            continued_at="2026",
+            has_summary=False,
         )
         records.insert(0, line)
     return write_session(folder, session_id(number), records, mtime=1_000_000 + number)
@@ -376,7 +380,11 @@ def test_the_lineage_of_a_file_outside_the_projects(
     """A transcript that the user names finds its parent in its own folder."""
     write_session(tmp_path, session_id(1), conversation(1))
     line = make_first_line(
-        parent_id=session_id(1), parent_file="/old/place.jsonl", kind="trim", at="", summary=False
+        parent_id=session_id(1),
+        parent_file="/old/place.jsonl",
+        kind="trim",
+        continued_at="",
+        has_summary=False,
     )
     path = write_session(tmp_path, session_id(2), [line, *conversation(1)])
     assert session_numbers(find_lineage(config_home, path)) == [1, 2]

@@ -205,7 +205,11 @@ paths = st.text(st.characters(codec=None), max_size=60)
 def test_the_written_line_has_no_keys_of_lists(file: str, kind: str) -> None:
     """Programs search its raw text for such keys, at any depth."""
     written = make_first_line(
-        parent_id=PARENT, parent_file=f'{file}"cwd":"/x"', kind=kind, at="2026", summary=True
+        parent_id=PARENT,
+        parent_file=f'{file}"cwd":"/x"',
+        kind=kind,
+        continued_at="2026",
+        has_summary=True,
     )
     keys = set(re.findall(r'(?<!\\)"([^"\\]*)"\s*:', written.decode()))
     assert keys.isdisjoint(FORBIDDEN)
@@ -217,7 +221,7 @@ def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
     """Fields are compared in order. It gives the same values when it is read."""
     at = "2026-01-31T09:30:00.000Z"
     written = make_first_line(
-        parent_id=PARENT, parent_file=FILE, kind="handoff", at=at, summary=False
+        parent_id=PARENT, parent_file=FILE, kind="handoff", continued_at=at, has_summary=False
     )
     inner = {**OURS, "continuation_type": "handoff"}
     assert written == json.dumps({"continue_metadata": inner}, separators=(",", ":")).encode()

@@ -199,7 +199,7 @@ def make_opening(
     )
     opening_tokens = contents.tokens if contents.digest else 0
     head = child.make_first_line(
-        size, summary=bool(contents.summary), opening_tokens=opening_tokens
+        size, has_summary=bool(contents.summary), opening_tokens=opening_tokens
     )
     return FreshOpening(child, head, text, card, ends, sizes, contents, digest_opening)
 

@@ -89,11 +89,11 @@ def make_first_line(  # noqa: PLR0913 - what a first line may tell
     parent_id: str,
     parent_file: str,
     kind: str,
-    at: str,
-    summary: bool = False,
+    continued_at: str,
+    has_summary: bool = False,
     size: ChildSize | None = None,
     trim: TrimRecord | None = None,
-    rewound: BackTimes | None = None,
+    rewind_times: BackTimes | None = None,
     subagent: str = "",
     opening_tokens: int = 0,
 ) -> bytes:
@@ -106,19 +106,19 @@ def make_first_line(  # noqa: PLR0913 - what a first line may tell
             "parent_session_file": file,
             "parent_file": file,
             "parent_session_id": parent_id,
-            "continued_at": at,
+            "continued_at": continued_at,
             "continuation_type": kind,
-            "summary_included": summary,
+            "summary_included": has_summary,
         }
     }
     if size is not None:
         count, ratio, window = size
         line["continue_metadata"] |= {"context_tokens": count, "characters_per_token": ratio}
         line |= {"context_window": window} if window else {}
-    if rewound is not None:
+    if rewind_times is not None:
         line["continue_metadata"] |= {
-            "startedAt": rewound.started_at,
-            "rewoundAt": rewound.rewound_at,
+            "startedAt": rewind_times.started_at,
+            "rewoundAt": rewind_times.rewound_at,
         }
     if subagent:
         line["continue_metadata"]["subagent"] = subagent
@@ -127,7 +127,7 @@ def make_first_line(  # noqa: PLR0913 - what a first line may tell
     if trim is not None:
         line["trim_metadata"] = {
             "parent_file": file,
-            "trimmed_at": at,
+            "trimmed_at": continued_at,
             "trim_params": dict(trim.parameters),
             "stats": dict(trim.stats),
         }

@@ -148,9 +148,9 @@ class Draft(NamedTuple):
         self,
         size: ChildSize | None = None,
         *,
-        summary: bool = False,
+        has_summary: bool = False,
         trim: TrimRecord | None = None,
-        rewound: BackTimes | None = None,
+        rewind_times: BackTimes | None = None,
         opening_tokens: int = 0,
     ) -> bytes:
         """Return the first line without its line ending. It names the child's source."""
@@ -164,11 +164,11 @@ class Draft(NamedTuple):
             parent_id=self.parent.session_id,
             parent_file=self.parent_file,
             kind=self.kind,
-            at=self.attributes.at,
-            summary=summary,
+            continued_at=self.attributes.at,
+            has_summary=has_summary,
             size=size,
             trim=trim,
-            rewound=rewound,
+            rewind_times=rewind_times,
             subagent=self.subagent,
             opening_tokens=opening_tokens,
         )

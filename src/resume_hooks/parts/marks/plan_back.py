@@ -294,7 +294,7 @@ def plan_back(
     sizes = Sizes(parent.context.tokens, tokens_after)
     head = child.make_first_line(
         parent.make_child_size(tokens_after),
-        rewound=BackTimes(mark.started_at, child.attributes.at),
+        rewind_times=BackTimes(mark.started_at, child.attributes.at),
     )
     fresh_opening = FreshOpening(child, head, *closing, parent.ends, sizes)
     if child.agent != CLAUDE_NAME:
