@@ -20,7 +20,7 @@ from resume_hooks.system.plugin_files import assemble_plugin
 from tests.builders import conversation, session_id, write_session
 
 FILES = 3_000
-DUE = 500
+DUE_SESSION_COUNT = 500
 ROUNDS = 11
 DAY = 86_400
 
@@ -113,7 +113,7 @@ def starts(scratch: Path) -> None:
     row("sh -c true", lambda: home.run("true"), rounds=41)
     home.start()
     row("SessionStart, nothing due", home.start, rounds=41)
-    for due in (0, 1, DUE):
+    for due in (0, 1, DUE_SESSION_COUNT):
         row(f"SessionStart, a look, {due} due", home.start, before=functools.partial(home.age, due))
         print(f"  kept {home.count_archived()}", flush=True)
 

@@ -40,7 +40,7 @@ class Cell(NamedTuple):
 
 def picture(rows: Sequence[Sequence[Cell]], title: str) -> str:
     """Return the rows as a window with a title."""
-    return _window([rows], title, [*(_row(row, number) for number, row in enumerate(rows))])
+    return _draw_window([rows], title, [*(_row(row, number) for number, row in enumerate(rows))])
 
 
 def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
@@ -59,10 +59,12 @@ def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
         f'<g opacity="{int(number == len(frames) // 2)}">{"".join(_row(row, at) for at, row in enumerate(rows))}</g>'
         for number, rows in enumerate(frames)
     ]
-    return _window(frames, title, [f"<style>{''.join(moves)}</style>", *drawn_frames])
+    return _draw_window(frames, title, [f"<style>{''.join(moves)}</style>", *drawn_frames])
 
 
-def _window(frames: Sequence[Sequence[Sequence[Cell]]], title: str, inside: Sequence[str]) -> str:
+def _draw_window(
+    frames: Sequence[Sequence[Sequence[Cell]]], title: str, content_lines: Sequence[str]
+) -> str:
     """Return a window that is large enough for all screens, with its content.
 
     The window also contains its words, for people who can't see it.
@@ -85,7 +87,7 @@ def _window(frames: Sequence[Sequence[Sequence[Cell]]], title: str, inside: Sequ
         f"<desc>{words}</desc>",
         f"{frame}{dots}",
         f'<text x="{width / 2:.0f}" y="22" fill="{FAINT}" font-size="12.5" text-anchor="middle">{escape(title)}</text>',
-        *inside,
+        *content_lines,
         "</svg>",
     ]
     return "\n".join(part for part in parts if part) + "\n"

@@ -101,13 +101,13 @@ def _counts(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> b
     )
 
 
-def is_gone(text: str, clean: str, parts: list[str]) -> bool:
+def are_parts_removed(text: str, cleaned_text: str, parts: list[str]) -> bool:
     """Check whether nothing remains of any part."""
     without = text
     for part in parts:
         without = without.replace(part, "\0")
     pieces = {part[at : at + PART] for part in parts for at in range(max(1, len(part) - PART + 1))}
-    return not any(clean.count(piece) > without.count(piece) for piece in pieces)
+    return not any(cleaned_text.count(piece) > without.count(piece) for piece in pieces)
 
 
 def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -> None:
@@ -122,7 +122,7 @@ def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -
             good = (
                 all(part in text for part in row["keep"])
                 if "keep" in row
-                else is_gone(one["text"], text, one["secret"])
+                else are_parts_removed(one["text"], text, one["secret"])
             )
             results.append(good)
             if tell and not good:

@@ -81,7 +81,7 @@ PARSERS = [
     candidate_session(1, custom_title("Parser")),
 ]
 NOT_FOUND = (SessionNotFound, "")
-NOT_YET_BROUGHT_IN = (UsageError, "An address must be imported first")
+NOT_IMPORTED = (UsageError, "An address must be imported first")
 CASES: dict[
     str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[ResumeHooksError], str]]]
 ] = {
@@ -220,8 +220,8 @@ CASES: dict[
     "an address is not followed, a pull request's is only looked up": (
         [],
         {
-            "https://example.org/a.jsonl?key=secret": NOT_YET_BROUGHT_IN,
-            "HTTP://127.0.0.1/x": NOT_YET_BROUGHT_IN,
+            "https://example.org/a.jsonl?key=secret": NOT_IMPORTED,
+            "HTTP://127.0.0.1/x": NOT_IMPORTED,
             PULL: (SessionNotFound, "No session is linked to this pull request"),
         },
     ),

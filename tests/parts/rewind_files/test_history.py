@@ -270,7 +270,7 @@ def prompts_with_an_edit(project: Project, prompts: int, *states: object) -> lis
     ]
 
 
-def test_a_prompt_without_a_state_uses_the_previous_one(project: Project) -> None:
+def test_a_prompt_without_a_state_uses_the_previous_state(project: Project) -> None:
     """The state is not exact if a tool wrote a file in between."""
     found = state_at_prompt(
         project,
