@@ -251,7 +251,7 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
     write_special_file(path, kind)
     assert paths.read_json_object(str(path)) == {}
     with pytest.raises(OSError, match=r"regular|No such file|directory"):
-        paths.read_regular(str(path), 10)
+        paths.read_regular_file(str(path), 10)
     with pytest.raises(OSError, match=r"regular|No such file|directory|symbolic"):
         paths.open_regular(str(path), follow=False)
 
@@ -269,9 +269,9 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
     """A settings file that is too large counts as empty."""
     path = tmp_path / "x.json"
     path.write_text('{"a": 1}')
-    assert paths.read_regular(str(path), 8) == b'{"a": 1}'
+    assert paths.read_regular_file(str(path), 8) == b'{"a": 1}'
     with pytest.raises(OSError, match="too large"):
-        paths.read_regular(str(path), 7)
+        paths.read_regular_file(str(path), 7)
     path.write_text('{"a": 1}' + " " * paths.MAX_JSON_BYTES)
     assert paths.read_json_object(str(path)) == {}
 

@@ -372,14 +372,14 @@ def read_bytes_at(descriptor: int, length: int, offset: int) -> bytes:
     return os.read(descriptor, length)
 
 
-def read_regular(path: str, limit: int) -> bytes:
+def read_regular_file(path: str, max_bytes: int) -> bytes:
     """Return the bytes of a regular file.
 
-    Raise OSError if it is missing, not a regular file, or larger than ``limit`` bytes.
+    Raise OSError if it is missing, not a regular file, or larger than ``max_bytes`` bytes.
     """
     with open_regular(path) as stream:
-        raw = stream.read(limit + 1)
-    if len(raw) > limit:
+        raw = stream.read(max_bytes + 1)
+    if len(raw) > max_bytes:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
     return raw
 
@@ -387,7 +387,7 @@ def read_regular(path: str, limit: int) -> bytes:
 def read_json_object(path: str, limit: int = MAX_JSON_BYTES) -> Dict[str, Any]:
     """Return the object in a JSON file, or ``{}`` if it is missing, unreadable, too large or not an object."""
     try:
-        value = json.loads(read_regular(path, limit))
+        value = json.loads(read_regular_file(path, limit))
     except (OSError, ValueError, RecursionError):
         return {}
     if isinstance(value, dict):

@@ -20,7 +20,7 @@ from resume_hooks.paths import (
     Where,
     is_state_in_project,
     read_json_object,
-    read_regular,
+    read_regular_file,
     state_folder_problem,
 )
 from resume_hooks.seam import insert_part_names
@@ -459,7 +459,7 @@ def _variable_name(name: str) -> str:
 def is_damaged(path: str) -> bool:
     """Check whether a settings file is damaged: not an object, too large or a folder. An empty file is not."""
     try:
-        raw = read_regular(path, MAX_JSON_BYTES)
+        raw = read_regular_file(path, MAX_JSON_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:

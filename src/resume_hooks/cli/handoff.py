@@ -31,7 +31,7 @@ from resume_hooks.derive.verbs.handoff import HandoffSpec, plan_handoff
 from resume_hooks.derive.verbs.handoff import handoff as make_handoff
 from resume_hooks.derive.verbs.rollover import rollover_quick
 from resume_hooks.errors import ResumeHooksError, SessionDeleted, SessionNotFound, UsageError
-from resume_hooks.paths import read_regular
+from resume_hooks.paths import read_regular_file
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import format_whole_digest
 from resume_hooks.sessions.opening_layout import extract_next_step, opening_text
@@ -182,7 +182,7 @@ def edit_text(text: str) -> Iterator[str]:
             raise _make_write_error(error) from error
         _run_editor(path)
         try:
-            edited_text = read_regular(path, MAX_EDITED_BYTES).decode("utf-8-sig", "replace")
+            edited_text = read_regular_file(path, MAX_EDITED_BYTES).decode("utf-8-sig", "replace")
         except FileNotFoundError:
             edited_text = ""  # a user who deletes the file also cancels the verb
         except OSError as error:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks import questions, seam
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import Where, read_regular
+from resume_hooks.paths import Where, read_regular_file
 from resume_hooks.sessions.agents.registry import COPIES_FOLDER_NAME
 from resume_hooks.sessions.archived.layout import unpacked_folder
 from resume_hooks.sessions.held_links import LINKS_FOLDER, links_folder, links_without_client_file
@@ -216,7 +216,9 @@ def _count_sessions_with_our_command(where: Where) -> int:
     folders = set()
     for path in glob.glob(os.path.join(glob.escape(where.config), "session-env", "*", "*.sh")):
         try:
-            defines_command = f"{PLUGIN_NAME}() {{".encode() in read_regular(path, MAX_SCRIPT_BYTES)
+            defines_command = f"{PLUGIN_NAME}() {{".encode() in read_regular_file(
+                path, MAX_SCRIPT_BYTES
+            )
         except OSError:
             continue
         if defines_command:

@@ -18,7 +18,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, project_key, read_regular
+from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, project_key, read_regular_file
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.sessions.lineage import LineageFinder
@@ -257,7 +257,7 @@ def _make_file_line(place: str, path: str, redactor: BundleRedactor | None) -> b
     if replace_surrogates(place) != place or (redactor and redactor.contains_secret(place)):
         return None
     try:
-        content = read_regular(path, MAX_FILE_BYTES)
+        content = read_regular_file(path, MAX_FILE_BYTES)
     except OSError:
         return None
     try:

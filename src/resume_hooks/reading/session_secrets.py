@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from resume_hooks.paths import TOOL_RESULTS, open_regular, read_regular
+from resume_hooks.paths import TOOL_RESULTS, open_regular, read_regular_file
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.positional_secrets import PRINT_COMMAND
@@ -118,7 +118,7 @@ def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
     """Learn the secrets in a file, or in the lines of a transcript from the byte ``offset``, the start of a line."""
     try:
         if not path.endswith(".jsonl"):
-            redactor.learn_text(read_regular(path, MAX_FILE_BYTES).decode("utf-8", "replace"))
+            redactor.learn_text(read_regular_file(path, MAX_FILE_BYTES).decode("utf-8", "replace"))
             return
         outputs = PrintedOutputs()
         with open_regular(path) as stream:

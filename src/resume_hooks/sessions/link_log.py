@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
-from resume_hooks.paths import Where, is_session_id, make_private_folder, read_regular
+from resume_hooks.paths import Where, is_session_id, make_private_folder, read_regular_file
 from resume_hooks.storage.atomic import append_line
 
 FILE_NAME = "links.jsonl"
@@ -77,7 +77,7 @@ def _append_row(row: dict[str, object], where: Where) -> None:
 
 def _link_rows(where: Where) -> Iterator[dict[str, Any]]:
     try:
-        lines = read_regular(links_file(where), MAX_LOG_BYTES).split(b"\n")
+        lines = read_regular_file(links_file(where), MAX_LOG_BYTES).split(b"\n")
     except OSError:
         return
     for line in lines:

@@ -13,7 +13,7 @@ import os
 from datetime import datetime, timezone
 from typing import List, Optional
 
-from resume_hooks.paths import Where, make_private_folder, read_regular
+from resume_hooks.paths import Where, make_private_folder, read_regular_file
 
 try:
     import fcntl
@@ -84,7 +84,7 @@ def read_log_entries(where: Optional[Where] = None) -> List[str]:
     text = b""
     for name in (path + OLDER_SUFFIX, path):
         with contextlib.suppress(OSError):
-            text += b"" if os.path.islink(name) else read_regular(name, 4 * MAX_LOG_BYTES)
+            text += b"" if os.path.islink(name) else read_regular_file(name, 4 * MAX_LOG_BYTES)
     entries = []
     for entry in text.decode("utf-8", "replace").split("\n\n"):
         if entry.strip():

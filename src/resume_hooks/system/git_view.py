@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from resume_hooks.paths import Where, read_regular
+from resume_hooks.paths import Where, read_regular_file
 from resume_hooks.system import programs
 from resume_hooks.system.git_worktrees import worktree_git_folders
 from resume_hooks.system.subprocesses import kill_group
@@ -139,7 +139,7 @@ class GitView:
     def _make_folder(self) -> None:
         """Create the git folder and the configuration through which git sees the repository."""
         worktree_folder, common_folder = worktree_git_folders(self.root)
-        head = os.fsdecode(read_regular(os.path.join(worktree_folder, "HEAD"), MAX_HEAD_BYTES))
+        head = os.fsdecode(read_regular_file(os.path.join(worktree_folder, "HEAD"), MAX_HEAD_BYTES))
         if head.startswith("ref:"):
             reference = head.removeprefix("ref:").strip()
         else:

@@ -23,7 +23,7 @@ from resume_hooks.paths import (
     is_private_folder,
     open_regular,
     project_key,
-    read_regular,
+    read_regular_file,
 )
 from resume_hooks.system.invocation import quote_word
 
@@ -74,7 +74,7 @@ def read_folder_notes(where: Where) -> Iterator[FolderNote]:
         if name.startswith(FOLDER_NOTE_PREFIX):
             try:
                 path, git, remote, *_ = os.fsdecode(
-                    read_regular(os.path.join(home, name), MAX_READ_BYTES)
+                    read_regular_file(os.path.join(home, name), MAX_READ_BYTES)
                 ).split("\n")
             except (OSError, ValueError):
                 continue
@@ -230,7 +230,7 @@ def command_to_recreate_worktree(folder: str, branch: str, where: Where) -> str:
         branch = "" if branch.startswith("-") else branch
         refs = b""
         with contextlib.suppress(OSError):
-            refs = paths.read_regular(os.path.join(git, "packed-refs"), MAX_PACKED_REFS_BYTES)
+            refs = paths.read_regular_file(os.path.join(git, "packed-refs"), MAX_PACKED_REFS_BYTES)
         is_packed = f" refs/heads/{branch}\n".encode() in refs
         branch_exists = is_packed or os.path.lexists(os.path.join(git, "refs", "heads", branch))
         if branch and not branch_exists:
@@ -308,7 +308,9 @@ def _iterate_linked_worktrees(common: str) -> Iterator[str]:
 def _read_first_line(path: str) -> str:
     """Return the first line of a repository's file, or ``""`` if it can't be read or can't be a path."""
     try:
-        line = os.fsdecode(paths.read_regular(path, MAX_GIT_FILE_BYTES).partition(b"\n")[0]).strip()
+        line = os.fsdecode(
+            paths.read_regular_file(path, MAX_GIT_FILE_BYTES).partition(b"\n")[0]
+        ).strip()
     except (OSError, ValueError):
         return ""
     if "\0" in line:

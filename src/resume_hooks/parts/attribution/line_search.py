@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.attribution.edits import FileChange, read_call_changes, split_lines
 from resume_hooks.parts.attribution.match_edits import FileEdit, find_writing_edit
-from resume_hooks.paths import Where, canonical_path, open_regular, project_folders, read_regular
+from resume_hooks.paths import (
+    Where,
+    canonical_path,
+    open_regular,
+    project_folders,
+    read_regular_file,
+)
 from resume_hooks.search.hits import (
     SNIPPET_CHARACTERS,
     Hit,
@@ -150,7 +156,7 @@ def _read_file_lines(path: str) -> list[str]:
             f"{shown_path} is a folder, which has no lines", "Name a file in the folder."
         )
     try:
-        raw = read_regular(path, MAX_FILE_BYTES)
+        raw = read_regular_file(path, MAX_FILE_BYTES)
     except OSError as error:
         raise UsageError(
             f"{shown_path} can't be read: {error.strerror}",

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from resume_hooks.paths import Where, is_session_id, open_regular, read_bytes_at, read_regular
+from resume_hooks.paths import Where, is_session_id, open_regular, read_bytes_at, read_regular_file
 from resume_hooks.storage import state_file
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
@@ -171,7 +171,7 @@ def _read_paste(paste: Record, where: Where) -> str:
             return get_string(paste, "content")
         return ""
     try:
-        return read_regular(
+        return read_regular_file(
             os.path.join(where.config, PASTES_FOLDER, f"{digest}.txt"), MAX_PASTE_BYTES
         ).decode(errors="replace")
     except OSError:
@@ -181,7 +181,7 @@ def _read_paste(paste: Record, where: Where) -> str:
 def _read_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
     """Return the inode, end, checksum and sessions of the last reading, or zeros if there is none."""
     try:
-        note: Any = orjson.loads(read_regular(path, 256 * 1024 * 1024))
+        note: Any = orjson.loads(read_regular_file(path, 256 * 1024 * 1024))
         if note["version"] != _NOTE_VERSION:
             return 0, 0, 0, {}
         sessions = {}

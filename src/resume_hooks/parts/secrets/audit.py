@@ -42,7 +42,7 @@ from resume_hooks.paths import (
     TRANSCRIPT_SUFFIX,
     Where,
     is_private_folder,
-    read_regular,
+    read_regular_file,
     session_id_from_path,
 )
 from resume_hooks.redaction.load_rules import token_rules
@@ -187,7 +187,7 @@ class AuditCache:
         if not is_private_folder(self._where.state, self._where):
             return {}
         try:
-            value = orjson.loads(read_regular(self._path, MAX_CACHE_BYTES))
+            value = orjson.loads(read_regular_file(self._path, MAX_CACHE_BYTES))
         except (OSError, ValueError):
             return {}
         is_current = isinstance(value, dict) and (value.get("version"), value.get("rules")) == (

@@ -44,7 +44,7 @@ from resume_hooks.parts.smart_trim.plan import (
     build_rule_verdicts,
     clean_description,
 )
-from resume_hooks.paths import Where, read_regular
+from resume_hooks.paths import Where, read_regular_file
 
 if TYPE_CHECKING:
     from resume_hooks.parts.smart_trim.forms import PlannedTrim
@@ -214,7 +214,7 @@ def _read_stored_plan(options: Any) -> PlannedTrim | None:
 
     remedy = "Make one: resume-hooks trim --smart --dry-run --json > plan.json"
     try:
-        return StoredPlan.model_validate_json(read_regular(path, MAX_PLAN_FILE_BYTES)).data
+        return StoredPlan.model_validate_json(read_regular_file(path, MAX_PLAN_FILE_BYTES)).data
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", remedy) from error
     except ValidationError as error:

@@ -22,7 +22,7 @@ from resume_hooks.parts.stats.count import (
     parse_counts,
     serialise_counts,
 )
-from resume_hooks.paths import Where, project_key, read_regular
+from resume_hooks.paths import Where, project_key, read_regular_file
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import (
     agent_name_of_path,
@@ -187,7 +187,7 @@ def _cache_path(where: Where) -> str:
 def _read_cache(where: Where) -> dict[str, _CachedCounts]:
     """Return the cached counts. Invalid rows are skipped, and computed again if their transcripts exist."""
     try:
-        document: Any = orjson.loads(read_regular(_cache_path(where), MAX_CACHE_BYTES))
+        document: Any = orjson.loads(read_regular_file(_cache_path(where), MAX_CACHE_BYTES))
         if document["version"] == CACHE_VERSION:
             rows = document["transcripts"].items()
         else:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, NewType
 
 from resume_hooks import clock
-from resume_hooks.paths import open_regular, read_regular
+from resume_hooks.paths import open_regular, read_regular_file
 from resume_hooks.reading.bundle import (
     DAMAGED_KIND,
     MAX_FILE_BYTES,
@@ -152,7 +152,7 @@ def cut_chunks(
 
 
 def _read_text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
-    raw = read_regular(path, MAX_FILE_BYTES)
+    raw = read_regular_file(path, MAX_FILE_BYTES)
     try:
         text = raw.decode()
     except UnicodeDecodeError:

@@ -105,7 +105,7 @@ def read_project_name(cwd: str) -> str:
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
         config.read_string(
-            paths.read_regular(os.path.join(git_folder, "config"), _MAX_CONFIG_BYTES).decode(
+            paths.read_regular_file(os.path.join(git_folder, "config"), _MAX_CONFIG_BYTES).decode(
                 "utf-8", "replace"
             )
         )

@@ -23,7 +23,7 @@ from resume_hooks.parts.team.membership import get_joined_team
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession
 from resume_hooks.parts.team.team_file import read_team, team_folder_path
-from resume_hooks.paths import Where, find_session, is_session_id, read_regular
+from resume_hooks.paths import Where, find_session, is_session_id, read_regular_file
 from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import removal, state_file
@@ -144,7 +144,7 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
         try:
             with translate_errors():
                 if (
-                    read_regular(queue_entry, len(_ONLY_THIS_MACHINE_MARK))
+                    read_regular_file(queue_entry, len(_ONLY_THIS_MACHINE_MARK))
                     == _ONLY_THIS_MACHINE_MARK
                 ):
                     removed_ids += _remove_from_server([session_id], 0, db, where)

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
-from resume_hooks.paths import Where, is_session_id, list_subfolders, read_regular
+from resume_hooks.paths import Where, is_session_id, list_subfolders, read_regular_file
 from resume_hooks.sessions.archived.layout import (
     MANIFEST,
     REMOVED_SUFFIX,
@@ -273,7 +273,7 @@ def read_manifest_row(folder: str) -> dict[str, object]:
     import orjson  # as above
 
     try:
-        row = orjson.loads(read_regular(os.path.join(folder, MANIFEST), MAX_MANIFEST_BYTES))
+        row = orjson.loads(read_regular_file(os.path.join(folder, MANIFEST), MAX_MANIFEST_BYTES))
     except (OSError, ValueError):
         return {}
     if isinstance(row, dict):
