@@ -231,6 +231,20 @@ def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigH
     assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == row
 
 
+def test_a_search_for_passes_and_failures_filters_the_output_of_a_check(
+    config_home: ConfigHome,
+) -> None:
+    """The run behind it is one of the check, unless it printed a failure."""
+    talk = Talk().prompt("go").runs("go build ./a").edits(f"{CWD}/a.go")
+    talk.runs("mise run test 2>&1 | tail -9", "[test] $ go test ./...\nok  a").edits(f"{CWD}/a.go")
+    searched = 'mise run test 2>&1 | grep -E "(ok|FAIL)" | tail -20'
+    failed = notes(talk.runs(searched, "1 failed, 3 passed").digest(config_home), "commands")
+    assert failed["mise run test"].startswith("2 runs, its last run, :")
+    rows = notes(talk.runs(searched, "ok  a").digest(config_home), "commands")
+    passed = f"a check that covers it passed since, :{talk.at}"
+    assert rows == {"mise run test": "3 runs", "go build ./a": passed}
+
+
 def test_a_trial_in_a_temporary_folder_does_not_still_fail(config_home: ConfigHome) -> None:
     """Its success is not listed either; a check that only mentions such a folder is."""
     talk = (

@@ -53,7 +53,7 @@ _FAILURE_LINE = compile_lazily(
     r"\b[1-9]\d{0,5} (?:tests?(?:\(s\))? )?(?:failed|failures?|errors?)\b)[^\n]*",
     re.IGNORECASE,
 )
-"""A line of a failure in the output of a command whose exit status is unknown."""
+"""A line of a failure in the output of a command whose exit status is unknown or that of a search."""
 
 
 class ShellCommand(NamedTuple):
@@ -713,7 +713,8 @@ def _find_complaint(run: ShellRun) -> str:
     ):
         if output_end and (match := _ERROR_LINE.search(f"\n{output_end.lower()}")):
             return output_end[match.start() : match.end() - 1].strip()
-    if run.status is None and not run.is_background and (match := _FAILURE_LINE.search(run.output)):
+    is_unclear = run.status is None or shell.searches_results(run.command)
+    if is_unclear and not run.is_background and (match := _FAILURE_LINE.search(run.output)):
         return match[0].strip()
     return ""
 

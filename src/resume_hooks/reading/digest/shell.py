@@ -35,6 +35,13 @@ _CONDITION_PROGRAMS = frozenset({"[", "[[", "(("})
 _LEADING_CD = compile_lazily(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
 _LOOSE_SEPARATOR = compile_lazily(r"[;|\n]|(?<!&)&(?!&)")
 _OUTPUT_FILTER = compile_lazily(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
+_RESULT_SEARCH = compile_lazily(
+    r"\|\s*e?grep(?:\s+-[Eianw]+)*\s+(?:\"([^\"$`]{1,200})\"|'([^']{1,200})')\s*(?=\||\Z)"
+)
+"""A search in a pipe, with its pattern."""
+
+_PASS_WORD = compile_lazily(r"\b(?:ok|pass)", re.IGNORECASE)
+_FAIL_WORD = compile_lazily(r"\bfail", re.IGNORECASE)
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 _COMMAND_PREFIXES = frozenset({
@@ -151,13 +158,19 @@ def make_runnable_command(command: str, folder: str) -> str:
 
 
 def remove_output_filters(command: str) -> str:
-    """Return the command on one line, without an output filter at its end and without a redirection of its errors."""
+    """Return the command on one line, without output filters at its end and without a redirection of its errors.
+
+    A search filters the output if it selects the passes as well as the failures of a check.
+    """
     line = " ".join(command.split())
     previous = ""
     while previous != line:
         previous = line
         head, bar, last_part = line.rpartition("|")
-        if bar and not head.endswith("|") and _OUTPUT_FILTER.fullmatch(last_part):
+        search = next(_find_result_searches(line), None)
+        if search is not None and search.end() == len(line):
+            line = line[: search.start()].rstrip()
+        elif bar and not head.endswith("|") and _OUTPUT_FILTER.fullmatch(last_part):
             line = head.rstrip()
         else:
             line = (
@@ -167,6 +180,19 @@ def remove_output_filters(command: str) -> str:
                 .rstrip()
             )
     return line
+
+
+def searches_results(command: str) -> bool:
+    """Check whether a command prints only the lines of a check that report a pass or a failure."""
+    return any(_find_result_searches(command))
+
+
+def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
+    """Yield the searches of a command whose patterns select passes as well as failures."""
+    for match in _RESULT_SEARCH.finditer(command):
+        pattern = match[1] or match[2]
+        if _PASS_WORD.search(pattern) and _FAIL_WORD.search(pattern):
+            yield match
 
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
