@@ -75,6 +75,34 @@ def test_a_file_that_a_diff_no_longer_lists(
         assert (found["src/a.py"], found["src/b.py"]) == ("staged, not committed", "not committed")
 
 
+@pytest.mark.parametrize(
+    ("command", "content", "is_committed"),
+    [
+        ("git diff origin/main...HEAD", "64004dd5", True),
+        ("git diff origin/main..", "64004dd", True),
+        ("git diff origin/main...HEAD", "96feaf61", False),
+        ("git diff main...other", "64004dd5", False),
+        ("git diff -R origin/main...HEAD", "64004dd5", False),
+        ("git diff HEAD", "64004dd5", False),
+    ],
+)
+def test_a_file_with_the_content_of_the_head_is_committed(
+    config_home: ConfigHome, command: str, content: str, *, is_committed: bool
+) -> None:
+    """Someone else made that commit. The hash in the diff is that of the content after the last edit."""
+    diff = "diff --git a/a.py b/a.py\nindex df72094f..{} 100644\n--- a/a.py\n+++ b/a.py\n"
+    talk = _talk_with_edit("a.py").runs("git diff a.py", diff.format("64004dd5"))
+    talk.runs("git add a.py").runs(command, diff.format(content))
+    outside = f"in a commit that the session did not make, as :{talk.at} shows"
+    assert _state(talk, config_home) == (outside if is_committed else "staged, not committed")
+    talk.edits(f"{CWD}/a.py").runs("git diff main...HEAD", diff.format("64004dd5"))
+    assert _state(talk, config_home) == "not committed"
+    for other in ("git diff main other", "git diff --cached"):
+        talk.runs(other, diff.format("64004dd5"))
+    talk.runs("git diff main...HEAD", diff.format("64004dd5"))
+    assert _state(talk, config_home) == "not committed"
+
+
 def test_files_of_a_new_repository_are_not_tracked(config_home: ConfigHome) -> None:
     """Until they are added; a repository below does not count, and neither does one that was there."""
     talk = _talk_with_edit("a.py", "b.py")

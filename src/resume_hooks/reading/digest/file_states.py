@@ -34,6 +34,7 @@ NOT_COMMITTED = "not committed"
 STAGED = "staged, not committed"
 CONFLICTING = "in conflict"
 MAYBE_COMMITTED = "open or in a commit that the session did not make"
+COMMITTED_OUTSIDE = "in a commit that the session did not make"
 MAYBE_LEFT = "open or committed on the branch that was left"
 STASHED = "in a git stash"
 REVERTED = "taken back: no change is left"
@@ -64,6 +65,13 @@ _STAGED_NAME = compile_lazily(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n
 _DIFF_SUMMARY = compile_lazily(r"\s*(?:cd \S+ && )?git diff --stat\s*")
 _DIFF_ROW = compile_lazily(r"(?:\A|\n) ?(\S+) +\| +(?:\d+ ?[+-]*|Bin [^\n]*)(?=\n|\Z)")
 _DIFF_COUNT = compile_lazily(r"(?:\A|\n) ?(\d{1,6}) files? changed")
+_DIFF_CONTENT = compile_lazily(
+    r"(?:\A|\n)diff --git a/\S+ b/(\S+)\n(?:new file mode \d{6}\n)?index [0-9a-f]{7,40}\.\.([0-9a-f]{7,40})"
+)
+"""A file in a diff, with the hash of its content on the right side of the diff."""
+
+_CONTENT_COMMAND = compile_lazily(r"\bgit\b[^\n;&|]*?\s(?:diff|show)\b")
+_RANGE_TO_HEAD = compile_lazily(r"[^\s:]+?\.\.\.?(?:HEAD)?")
 _CLEAN_MESSAGES = (
     "nothing to commit, working tree clean",
     "nothing to commit (working directory clean)",
@@ -75,6 +83,7 @@ _STATUS_CHANGING_COMMANDS = frozenset(
 )
 """Git subcommands after which a status may list other files."""
 
+MIN_HASH_CHARACTERS = 7  # the number of characters of a hash that git shows at least
 # the number of commits after a status that do not change the state of other files in it
 MAX_COMMITS_AFTER_STATUS = 2
 # the maximum number of folders outside the home folder, the latest ones, that may be checkouts
@@ -208,6 +217,8 @@ class FileStates:
         may make that status outdated."""
         self._diff_paths: set[str] = set()
         """The known files that the last list of all unstaged changes contains."""
+        self._content_hashes: dict[str, str] = {}
+        """The hash of the content of each file in the last diff of the work tree after its last edit."""
         self._empty_checkouts: set[str] = set()
         """The checkouts that ``git init`` created and that have no commit."""
         self._commits_by_checkout: dict[str, list[RecordedCommit]] = {}
@@ -235,6 +246,7 @@ class FileStates:
         if is_untracked or self.find_checkout(path) in self._empty_checkouts:
             self.untracked_paths.add(path)
         self._staged_paths.discard(path)
+        self._content_hashes.pop(path, None)
         self._commit_count_by_path[path] = self._commit_count
 
     def process_git_call(self, call: GitCall) -> None:
@@ -260,6 +272,7 @@ class FileStates:
         elif verb == "diff" and not call.run.failed:
             self._process_staged_names(call, arguments)
             self._process_diff_summary(call)
+            self._process_diff_contents(call, arguments)
         elif verb in {"checkout", "restore", "reset"} and not call.run.failed:
             self._process_revert(call, verb, arguments)
         self._process_merge(call)
@@ -581,6 +594,42 @@ class FileStates:
             if self.states[path].label == STAGED:
                 self.states[path] = FileState(MAYBE_COMMITTED)
                 self._staged_paths.discard(path)
+
+    def _process_diff_contents(self, call: GitCall, arguments: Sequence[str]) -> None:
+        """Process the hashes of files in a ``git diff``.
+
+        An open file is committed if a diff up to ``HEAD`` has the hash that the work tree had after
+        the last edit. No command of the session made that commit, because the file is open.
+        """
+        root = self.find_checkout(call.folder)
+        is_unclear = len(_CONTENT_COMMAND.findall(call.run.command)) != 1 or "-R" in arguments
+        if is_unclear or not root:
+            return
+        revisions = []
+        for word in select_operands(arguments):
+            if not self._match_files([word], call.folder):
+                revisions.append(word)
+        shows_head = any(_RANGE_TO_HEAD.fullmatch(word) for word in revisions)
+        shows_commit = len(revisions) > 1 or any(".." in word for word in revisions)
+        shows_index = not {"--cached", "--staged"}.isdisjoint(arguments)
+        for name, content_hash in _DIFF_CONTENT.findall(call.run.output):
+            path = self.entry_path(name, root)
+            state = self.states.get(path, FileState(""))
+            if shows_head:
+                self._compare_with_head(path, content_hash, call)
+            elif not shows_commit and (state.label == STAGED or not shows_index):
+                self._content_hashes[path] = content_hash
+
+    def _compare_with_head(self, path: str, content_hash: str, call: GitCall) -> None:
+        """Mark an open file as committed if its content has the hash that a diff shows for ``HEAD``."""
+        state = self.states.get(path)
+        known_hash = self._content_hashes.get(path, "")
+        is_same = known_hash[:MIN_HASH_CHARACTERS] == content_hash[:MIN_HASH_CHARACTERS]
+        if state is not None and state.label in UNCOMMITTED_STATES and is_same:
+            number = call.run.result_place.number
+            self.states[path] = FileState(f"{COMMITTED_OUTSIDE}, as :{number} shows")
+            self._staged_paths.discard(path)
+            self.untracked_paths.discard(path)
 
     def _start_listed_files(self, listed: Iterable[str]) -> None:
         """Mark files that only listings show as changed from the time of their first listing."""
