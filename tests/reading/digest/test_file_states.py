@@ -354,6 +354,25 @@ def test_a_reverted_change_is_not_listed(config_home: ConfigHome, command: str) 
     assert "a.py" not in notes(digest, "changed")
 
 
+@pytest.mark.parametrize(
+    ("command", "note"),
+    [
+        ("git revert --no-edit 1234567", ", reverted in abcdef0"),
+        ("git revert --no-edit HEAD", ", reverted in abcdef0"),
+        ("git revert -n 1234567 && git commit -m y && git push", ", reverted in abcdef0"),
+        ("git revert --no-edit 7654321", ""),
+        ("git commit -m y && git revert -n 1234567", ""),
+    ],
+)
+def test_a_reverted_commit_is_named(config_home: ConfigHome, command: str, note: str) -> None:
+    """The commit still exists, without its effect."""
+    talk = _talk_with_edit("a.py").runs("git add a.py && git commit -m x", COMMITTED)
+    talk.runs(command, "[main abcdef0] y\n 1 file changed\n")
+    assert _state(talk, config_home) == f"committed in 1234567{note}"
+    talk.runs("git revert --no-edit abcdef0", "[main 0fedcba] z\n 1 file changed\n")
+    assert _state(talk, config_home) == "committed in 1234567"
+
+
 def test_a_moved_file_names_its_new_path(config_home: ConfigHome) -> None:
     """A moved folder does too."""
     talk = _talk_with_edit("a.py", "old/x.py", "old/y.py").runs("git mv a.py b.py")

@@ -83,6 +83,11 @@ _STATUS_CHANGING_COMMANDS = frozenset(
 )
 """Git subcommands after which a status may list other files."""
 
+_COMMITTING_VERB = compile_lazily(
+    r"\bgit\b[^\n;&|]*?\s(commit|revert|cherry-pick|merge|pull|rebase|am)(?!\S)"
+)
+_HASH = compile_lazily(r"[0-9a-f]{7,40}")
+_NO_COMMIT_OPTIONS = frozenset({"-n", "--no-commit"})
 MIN_HASH_CHARACTERS = 7  # the number of characters of a hash that git shows at least
 # the number of commits after a status that do not change the state of other files in it
 MAX_COMMITS_AFTER_STATUS = 2
@@ -113,6 +118,12 @@ class RecordedCommit(NamedTuple):
 
     name: str
     branch: str
+
+    def describe(self, branch: str) -> str:
+        """Return the name, with the commit's branch for a reader on another ``branch``."""
+        if self.branch and self.branch != branch:
+            return f"{self.name} on {self.branch}"
+        return self.name
 
 
 class FileState(NamedTuple):
@@ -217,6 +228,8 @@ class FileStates:
         may make that status outdated."""
         self._diff_paths: set[str] = set()
         """The known files that the last list of all unstaged changes contains."""
+        self._reverting_commits: dict[str, RecordedCommit] = {}
+        """The commit that reverted another one, by the first characters of the other's hash."""
         self._content_hashes: dict[str, str] = {}
         """The hash of the content of each file in the last diff of the work tree after its last edit."""
         self._empty_checkouts: set[str] = set()
@@ -258,6 +271,7 @@ class FileStates:
         ):
             self.listing_place = None
             self._untracked_starts = ()
+        self._process_reverted_commits(call, arguments)
         self._process_log(call)
         if verb == "init":
             self._process_init(call)
@@ -387,12 +401,18 @@ class FileStates:
         if state is None or not self.uses_git or not self.find_checkout(path):
             return ""
         commit = state.commit
-        if commit is not None and commit.name in self._final_commits.rewritten_hashes:
+        if commit is None:
+            return state.describe(branch)
+        if commit.name in self._final_commits.rewritten_hashes:
             return state._replace(commit=commit._replace(name="")).describe(branch)
-        if commit is not None and commit.name in self._branch_by_commit:
-            moved_commit = commit._replace(branch=self._branch_by_commit[commit.name])
-            return state._replace(commit=moved_commit).describe(branch)
-        return state.describe(branch)
+        if commit.name in self._branch_by_commit:
+            state = state._replace(
+                commit=commit._replace(branch=self._branch_by_commit[commit.name])
+            )
+        reverting_commit = self._reverting_commits.get(commit.name[:MIN_HASH_CHARACTERS])
+        if reverting_commit is None:
+            return state.describe(branch)
+        return f"{state.describe(branch)}, reverted in {reverting_commit.describe(branch)}"
 
     def entry_path(self, path: str, folder: str) -> str:
         """Convert a path that git printed in ``folder`` to the path of an entry."""
@@ -785,6 +805,27 @@ class FileStates:
         for path in paths:
             if self.states[path].label in OPEN_STATES:
                 self.states[path] = FileState(REVERTED)
+
+    def _process_reverted_commits(self, call: GitCall, arguments: Sequence[str]) -> None:
+        """Process a ``git revert`` that is the first command in its run to make a commit."""
+        if call.words[0] != "revert" or call.run.failed:
+            return
+        first_verb = _COMMITTING_VERB.search(call.run.command)
+        commits = []
+        for branch, name in _COMMIT_OUTPUT.findall(call.run.output):
+            commits.append(RecordedCommit(name, branch))
+        if not commits or first_verb is None or first_verb[1] != "revert":
+            return
+        head = self._top_commits.get(self.find_checkout(call.folder), "")
+        targets = [head if word == "HEAD" else word for word in select_operands(arguments)]
+        hashes = [target for target in targets if _HASH.fullmatch(target)]
+        if not _NO_COMMIT_OPTIONS.isdisjoint(arguments):
+            commits = commits[:1] * len(hashes)
+        for target, commit in zip(hashes, commits, strict=False):
+            for former_hash, reverting_commit in list(self._reverting_commits.items()):
+                if target.startswith(reverting_commit.name[:MIN_HASH_CHARACTERS]):
+                    del self._reverting_commits[former_hash]
+            self._reverting_commits[target[:MIN_HASH_CHARACTERS]] = commit
 
     def _process_reset(self, call: GitCall, arguments: Sequence[str]) -> None:
         """Process a reset that removes the last commits.
