@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import subprocess
 import sys
 
@@ -284,6 +285,18 @@ def test_the_own_checkout_comes_before_one_beside_it(config_home: ConfigHome) ->
     below = Talk().prompt("go").runs("cd src && git status", "On branch main\n").says("Done.")
     shown_below = present_state(below.digest(config_home))
     assert "branch main, as last seen in the session" in shown_below
+
+
+@pytest.mark.parametrize("arguments", ["../tree -b feat/x main", "-b feat/x ../tree"])
+def test_a_worktree_that_was_added_has_its_branch(config_home: ConfigHome, arguments: str) -> None:
+    """No command needs to run in it. A removed one is not listed."""
+    talk = Talk().prompt("go", gitBranch="main")
+    talk.runs(f"git worktree add {arguments} 2>&1", "Preparing worktree (new branch 'feat/x')\n")
+    shown = present_state(talk.says("Done.", gitBranch="main").digest(config_home)).split("\n")
+    assert shown[0] == f"in {CWD}: branch main, when last seen"
+    assert shown[1] == f"in {posixpath.dirname(CWD)}/tree: branch feat/x, when last seen"
+    talk.runs("git worktree remove ../tree", "")
+    assert "branch main, as last seen in the session" in present_state(talk.digest(config_home))
 
 
 def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) -> None:

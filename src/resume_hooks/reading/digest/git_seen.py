@@ -24,6 +24,10 @@ _BRANCH_QUERY = compile_lazily(
     r"\s*(?:cd \S+ && )?git (?:branch --show-current|rev-parse --abbrev-ref HEAD|symbolic-ref --short HEAD)\s*"
 )
 
+_ADDED_WORKTREE = compile_lazily(
+    r"(?:\A|\n)Preparing worktree \((?:new branch|checking out|resetting branch) '([^'\n]+)'"
+)
+
 
 MAX_CHECKOUTS = 3  # the maximum number of folders whose branches are listed
 
@@ -67,7 +71,8 @@ def collect_session_git(
     ``client_checkout`` is the client's last change of the branch, also outside the session's commands.
     If no command showed its folder's branch, it counts as the earliest checkout.
     ``removal_orders`` has, for each removed folder, the order of the command that removed it. ``home`` is
-    the session's folder, whose checkout comes first.
+    the session's folder, whose checkout comes first. Worktrees that commands added come last, unless
+    another command showed their branch.
     """
     branches: dict[str, str] = {}
     checkouts: dict[str, SessionCheckout] = {}
@@ -99,14 +104,57 @@ def collect_session_git(
     elif client_checkout is not None and not _is_known_checkout(client_checkout, branches):
         checkouts = {client_checkout.folder: client_checkout, **checkouts}
     latest_first = list(reversed(checkouts.values()))
+    added_worktrees = _list_added_worktrees(commands, removal_orders, branches)
     return SessionGit(
         latest_first[0].branch if latest_first else "",
-        tuple(_list_known_checkouts(latest_first, home)[:MAX_CHECKOUTS]),
+        tuple(_list_known_checkouts([*latest_first, *added_worktrees], home)[:MAX_CHECKOUTS]),
         _find_last_run(commands, "commit"),
         _find_last_run(commands, "push"),
         switch_order,
         left_branch,
     )
+
+
+def _list_added_worktrees(
+    commands: Sequence[ParsedRun], removal_orders: Mapping[str, int], branches: Mapping[str, str]
+) -> list[SessionCheckout]:
+    """Return the worktrees that commands added and did not remove, the latest first.
+
+    Those in folders of ``branches`` are left out.
+    """
+    worktrees: dict[str, SessionCheckout] = {}
+    for worktree in _find_added_worktrees(commands):
+        is_removed = removal_orders.get(worktree.folder, 0) > worktree.place.order
+        if not is_removed and worktree.folder not in branches:
+            worktrees.setdefault(worktree.folder, worktree)
+    return list(worktrees.values())
+
+
+def _find_added_worktrees(commands: Sequence[ParsedRun]) -> Iterator[SessionCheckout]:
+    """Yield the worktrees with a branch that commands added, the latest first."""
+    for run, parts in reversed(commands):
+        match = _ADDED_WORKTREE.search(run.output) if "worktree" in run.command else None
+        base = find_run_folder(run, parts)
+        if match is None or run.failed or not base:
+            continue
+        for words, _ in parts:
+            call = [*shell.list_git_words(words)] if words[:1] == ("git",) else []
+            folder = _find_added_folder(call)
+            if folder and "-C" not in words:
+                path = posixpath.normpath(posixpath.join(base, folder))
+                yield SessionCheckout(path, match[1], run.result_place)
+
+
+def _find_added_folder(call: Sequence[str]) -> str:
+    """Return the folder that a git command adds as a worktree, as written in the command, or ``""``."""
+    if list(call[:2]) != ["worktree", "add"]:
+        return ""
+    former_word = ""
+    for word in call[2:]:
+        if not word.startswith("-") and former_word not in {"-b", "-B"}:
+            return "" if "$" in word else word
+        former_word = word
+    return ""
 
 
 def _list_known_checkouts(checkouts: Iterable[SessionCheckout], home: str) -> list[SessionCheckout]:
