@@ -129,7 +129,10 @@ def test_a_long_digest_is_read_in_pages(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
     """No page cuts a message, and each one ends with the command for the next."""
-    said = [f"part {number}. " + "It does what it says. " * 80 for number in range(30)]
+    said = [
+        " ".join(f"Sentence {number}.{sentence} describes a step." for sentence in range(50))
+        for number in range(30)
+    ]
     rows = [user(text, uuid=f"u{number}", ts=number) for number, text in enumerate(said)]
     write_session(config_home.project(), SESSION, rows)
     child = document("handoff", SESSION)["data"]["session_id"]

@@ -11,7 +11,6 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 MIN_PROMPT_CHARACTERS = 1_000  # a shorter prompt is shown as it is
 MAX_WORDS = 20_000  # the maximum number of words of a prompt that are compared
 COMPARED_WORDS = 12  # the number of successive words that two prompts share in a repeated part
-MAX_GAP_WORDS = 12  # the maximum number of other words between two such sequences in one part
 MIN_REPEATED_WORDS = 60  # a part with fewer words is shown again
 _WORD = compile_lazily(r"[^\W_]+")
 
@@ -52,14 +51,15 @@ class LaterPrompts:
         return "".join([*pieces, text[shown_end:]])
 
     def _find_repeated_parts(self, sequences: list[str]) -> list[tuple[int, int]]:
-        """Return the first word of each repeated part, and the word after the part."""
+        """Return the first word of each part that one later prompt repeats, and the word after the part."""
         parts: list[tuple[int, int]] = []
         for start, sequence in enumerate(sequences):
-            if sequence not in self._places:
+            place = self._places.get(sequence)
+            if place is None:
                 continue
             end = start + COMPARED_WORDS
-            if parts and start - parts[-1][1] <= MAX_GAP_WORDS:
+            if parts and start <= parts[-1][1] and place == self._places[sequences[parts[-1][0]]]:
                 parts[-1] = (parts[-1][0], end)
-            else:
+            elif not parts or start >= parts[-1][1]:
                 parts.append((start, end))
         return [part for part in parts if part[1] - part[0] >= MIN_REPEATED_WORDS]
