@@ -242,9 +242,9 @@ def test_each_line_of_a_key_is_a_secret() -> None:
     "text", list(hostile_texts(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
 )
 def test_the_cost_of_any_text_is_limited(text: str) -> None:
-    """The cost is at most twice the cost of a redaction."""
+    """The cost is at most twice the cost of a redaction, and one call for each byte."""
     dirty = record_of_text(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
-    assert count_calls(lambda: Cleaner().clean_record(dirty)) <= 2 * MOST * len(dirty)
+    assert count_calls(lambda: Cleaner().clean_record(dirty)) <= (2 * MOST + 1) * len(dirty)
 
 
 def test_blank_lines_cost_little() -> None:
