@@ -99,8 +99,8 @@ STATE_NAMES = _OWN_STATE_NAMES | {
 }
 """The names of files in our state folder.
 
-A variable may name a folder as our state folder only if it has no other files. If it is not empty,
-it must also contain ``STATE_MARK`` or one of the names that only we use.
+An environment variable may name a folder as our state folder only if all files in the folder have
+these names. A folder that is not empty must also contain ``STATE_MARK`` or a name that only we use.
 """
 
 STATE_MARK = ".resume-hooks-state"

@@ -23,9 +23,10 @@ TRIM_KIND = "trim"
 
 
 class StoredQuestion(NamedTuple):
-    """A question to the user, such as the preview of a trim with its ``options`` as typed.
+    """A question that waits for the user's answer, such as whether to trim after a preview.
 
-    In a question of another ``kind``, the part that asks the question defines ``options``.
+    ``options`` are the options that the user typed for the trim. For a question of another
+    ``kind``, the part that asks it defines their meaning.
 
     ``asked`` is in seconds since the epoch. ``child`` is the id of the session that the answer
     created, or ``""`` before the answer.

@@ -105,7 +105,10 @@ def kubernetes_secret_spans(raw: bytes, position: int) -> Generator[Span, None, 
 
 
 def _positions_of_data(raw: bytes, position: int, word: bytes) -> Iterator[int]:
-    """Yield the positions of a word around the kind at ``position``, up to the kinds of neighbouring objects."""
+    """Yield the positions of a word before and after the ``kind`` at ``position``.
+
+    The search ends at the ``kind`` of a neighbouring object.
+    """
     after_kind = position + len(b"kind")
     search_start = max(
         0,

@@ -13,7 +13,7 @@ LINKS_FOLDER = "held"
 
 
 def links_folder(where: Where) -> str:
-    """Return the folder of the links. It exists only if sessions are held."""
+    """Return the folder that contains the links. It exists only if there are links to sessions."""
     return os.path.join(where.state, LINKS_FOLDER)
 
 

@@ -124,7 +124,7 @@ def unlistable_folders(where: Where) -> list[str]:
 def linked_projects(where: Where, session_id: str = "") -> list[str]:
     """Return the project folders that are symbolic links, sorted.
 
-    With an id return the session's files that are behind links.
+    If ``session_id`` is given, return that session's files in these folders instead.
     """
     try:
         with os.scandir(where.projects) as entries:

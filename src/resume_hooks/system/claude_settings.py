@@ -69,8 +69,8 @@ def _managed_folder() -> str:
 def read_compaction_window(cwd: str, model: str, where: Where) -> int:
     """Return the window in tokens that settings define for a ``model`` in ``cwd``, or 0 for the model's own window.
 
-    As in 2.1.330, the environment variable comes first, then the model's own row, which
-    /autocompact writes, then the file's value.
+    The order is that of Claude Code 2.1.330: the environment variable, then the row of the model,
+    which /autocompact writes, then the value for all models in the settings file.
     """
     variable = where.environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
     if variable.isdecimal():

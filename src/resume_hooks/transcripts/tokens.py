@@ -188,7 +188,10 @@ class ContextSize(NamedTuple):
     def from_count(
         cls, tokens: int, window: int = 0, kind: str = MEASURED, reason: str = "", added: int = 0
     ) -> ContextSize:
-        """Create a size. With a ``window`` of 0, only a count above the default window proves a large one."""
+        """Return the size for a number of tokens.
+
+        If ``window`` is 0, the window is unknown, unless the tokens exceed the default window.
+        """
         is_known = window > 0 or tokens > DEFAULT_WINDOW_TOKENS
         return cls(tokens, window or default_window(tokens), kind, reason, is_known, added)
 

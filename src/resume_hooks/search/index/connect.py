@@ -568,7 +568,7 @@ def count_records(where: Where) -> int:
 
 
 def index_size(where: Where) -> int:
-    """Return the size of the index in bytes: the table with SQLite's files, and the words."""
+    """Return the total size of the index in bytes: of SQLite's files and of the files with the words."""
     path = index_file(where)
     files = [path, f"{path}-wal"]
     for folder, _, names in os.walk(words_folder(where)):
