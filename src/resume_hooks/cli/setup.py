@@ -314,7 +314,7 @@ def _remove_plugin(options: InstallOptions) -> int:
 
 
 def _list_removed_paths(paths: Sequence[str]) -> list[str]:
-    """Return the lines of a dry run. Of a folder with many of the paths, only their number is named."""
+    """Return the lines of a dry run. For a folder with many of the paths, a line states only their number."""
     lines = []
     for folder, group in itertools.groupby(paths, os.path.dirname):
         paths_in_folder = list(group)

@@ -97,7 +97,7 @@ class ImportPlan(ChildPlan):
         ]
 
     def run_checks(self, path: str) -> list[Check]:
-        """They also check that the first line names the source, and that there is no parent."""
+        """Check the import as every child, that its first line names the source, and that it has no parent."""
         with open(path, "rb") as stream:
             first = stream.readline()
         return [

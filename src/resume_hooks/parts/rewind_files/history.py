@@ -165,9 +165,8 @@ class _FileRecordCollector:
     def build_states(self, line_numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
         """Yield the last snapshot of each prompt with its deltas.
 
-        Without a snapshot, the previous one is used.
-
-        A delta may precede its snapshot, since different code writes them.
+        If a prompt has no snapshot, the previous prompt's snapshot is used. A delta may precede its
+        snapshot, because different code of the client writes them.
         """
         added_backups: dict[str, dict[str, Backup]] = {}
         first_lines: dict[str, int] = {}

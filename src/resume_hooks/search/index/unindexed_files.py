@@ -220,7 +220,10 @@ def relevance_by_file(files: Mapping[str, FileWords]) -> dict[str, float]:
 
 
 def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
-    """Return a file's relevance. A term outside plain letters counts as much as one of the other lines."""
+    """Return a file's relevance: that of its best line, and a part of that of the next best lines.
+
+    A term that no line contains in plain letters counts like a term of those other lines.
+    """
     line_relevances = []
     for terms, lengths in words.lines.items():
         weight = sum(map(weights.__getitem__, terms))

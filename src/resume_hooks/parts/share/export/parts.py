@@ -205,7 +205,7 @@ class EndPart(NamedTuple):
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences about the removed content."""
+        """The sentences of a page that state what was removed."""
         if self.folder_count:
             folder_phrase = f", in {format_count(self.folder_count, 'place')}"
         else:
