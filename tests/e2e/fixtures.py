@@ -38,11 +38,18 @@ CONFORMANCE = frozenset(
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark everything in a folder `e2e` as such.
 
-    Any number of them may run at a time: a client waits for its screen half of the time.
+    Under ``-n`` as many of them run at a time as there are cores.
+
+    A client takes a core while it starts: with more of them at once each waits for the others on
+    its screen.
     """
+    lane = 0
     for item in items:
         if "e2e" in item.path.relative_to(REPO).parts:
             item.add_marker(pytest.mark.e2e)
+            if not item.get_closest_marker("xdist_group"):
+                lane = (lane + 1) % (os.cpu_count() or 1)
+                item.add_marker(pytest.mark.xdist_group(f"client-{lane}"))
 
 
 def _need_tool(tool: str, package: str) -> None:
