@@ -13,6 +13,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import message_texts_of_request, remove_module
 from tests.e2e.test_session_start import (
     QUIET,
@@ -71,6 +72,12 @@ def has_every_line(said: str, lines: list[str]) -> bool:
     return [said.count(line) for line in lines] == [1] * len(lines) and places == sorted(places)
 
 
+def count_openings(file: Path) -> int:
+    """Return how many texts from a session's start a file contains."""
+    rows = file.read_bytes().splitlines()
+    return sum(len(hook_texts_of_record(json.loads(row))) for row in rows if row)
+
+
 def test_a_long_opening_is_sent_whole(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
@@ -108,6 +115,8 @@ def test_a_long_opening_is_sent_whole(
         assert has_every_line(said, GIVEN_BACK)
         assert said.count(LATER_PART_BEGINNING) == 3
         compact_session(tui)
+        assert wait_until(lambda: count_openings(fresh) == 3), "the screen shows the first one, too"
+        tui.wait_idle()
         assert has_every_line(request_of_prompt(tui, "go on DELTA"), GIVEN_BACK), (
             "what an earlier compaction left is not in the way"
         )
