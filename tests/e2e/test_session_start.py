@@ -89,7 +89,9 @@ def request_of_prompt(tui: Tui, prompt: str) -> str:
 def compact_session(tui: Tui) -> None:
     """Send ``/compact``, with a summary that keeps nothing."""
     tui.api.script = [SUMMARY]
-    tui.submit("/compact")
+    tui.type("/compact")
+    wait_for_hook(lambda: tui.input_text().strip().endswith("/compact"))
+    tui.key("Enter")
     tui.wait_for("[Cc]ompacted")
     tui.wait_idle()
 
