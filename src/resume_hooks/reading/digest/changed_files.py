@@ -14,7 +14,6 @@ from resume_hooks.reading.digest.commits import Commit
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry
 from resume_hooks.reading.digest.facts import FileChange, RecordPlace
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, FileEdit, FileStates
-from resume_hooks.reading.digest.git_seen import find_run_folder
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
 from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH, ShellCommand
@@ -152,7 +151,7 @@ def _find_script_files(command: ShellCommand) -> Iterator[str]:
     names = find_files_written_by_scripts(command.run.command)
     if not names:
         return
-    folder = find_run_folder(command.run, command.parts)
+    folder = command.run_folder
     folder_changes = [
         part.words for part in command.parts if part.words[:1] in {("cd",), ("pushd",)}
     ]
@@ -293,7 +292,7 @@ def _list_untracked_files(command: ShellCommand, paths: SessionPaths) -> Iterato
     """Yield the untracked files in a short status."""
     if "status" not in command.run.command or "git" not in command.run.command:
         return
-    folder = find_run_folder(command.run, command.parts)
+    folder = command.run_folder
     for path in islice(_UNTRACKED_ROW.findall(f"\n{command.run.output}"), MAX_LISTINGS):
         yield paths.relative_path(path, folder)
 

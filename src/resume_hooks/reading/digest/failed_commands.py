@@ -13,7 +13,6 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.facts import INTERRUPTED_STATUS
-from resume_hooks.reading.digest.git_seen import find_run_folder
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
 from resume_hooks.reading.digest.session_commands import (
@@ -131,7 +130,7 @@ def _does_work(command: ShellCommand) -> bool:
 def _describe_edits_since(failed: ShellCommand, edited_files: EditedFiles) -> str:
     """Return a note if files were edited after a check failed, or ``""``."""
     if is_verification(failed):
-        folder = find_run_folder(failed.run, failed.parts)
+        folder = failed.run_folder
         return edited_files.describe_failed_check(failed.run.result_place, folder)
     return ""
 

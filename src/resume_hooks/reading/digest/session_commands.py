@@ -59,6 +59,7 @@ _FAILURE_LINE = compile_lazily(
 class ShellCommand(NamedTuple):
     """A run with its simple commands, its ``key`` and ``program``.
 
+    ``run_folder`` is the folder in which it ran, after its own ``cd``, or ``""`` if it is unknown.
     ``complaint`` is an error message in the run's output. ``has_worked`` means that the run certainly
     succeeded.
     """
@@ -69,6 +70,7 @@ class ShellCommand(NamedTuple):
     program: str
     complaint: str
     has_worked: bool
+    run_folder: str
 
     @property
     def may_have_worked(self) -> bool:
@@ -87,7 +89,8 @@ def list_commands(facts: LineageFacts) -> list[ShellCommand]:
         core = shell.make_command_key(run.command)
         complaint = _find_complaint(run) if program else ""
         has_worked = not complaint and _has_succeeded(run)
-        commands.append(ShellCommand(run, parts, core, program, complaint, has_worked))
+        run_folder = find_run_folder(run, parts)
+        commands.append(ShellCommand(run, parts, core, program, complaint, has_worked, run_folder))
     return commands
 
 
@@ -245,7 +248,7 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
         is_probe = command.may_have_worked and is_inspection(typed) and _LOOP.search(typed) is None
         if not is_probe:
             continue
-        folder = find_run_folder(command.run, command.parts)
+        folder = command.run_folder
         is_temporary = TEMPORARY_PATH.search(f"{folder}/") is not None
         if not folder or is_temporary or _has_complaint(command.run.output):
             continue
@@ -260,7 +263,13 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
             ):
                 text = shlex.join(part.words)
                 run = command.run._replace(command=text, folder=folder)
-                yield command._replace(run=run, parts=(part,), key=text, program=program)
+                yield command._replace(
+                    run=run,
+                    parts=(part,),
+                    key=text,
+                    program=program,
+                    run_folder=find_run_folder(run, (part,)),
+                )
 
 
 _LOOP = compile_lazily(
@@ -290,7 +299,7 @@ def _has_lost_folder(command: ShellCommand, removals: Sequence[tuple[str, int]])
     """Check whether the folder of a command is temporary or was later removed."""
     if moves_to_temporary_folder(command):
         return True
-    folder = find_run_folder(command.run, command.parts)
+    folder = command.run_folder
     later_removals = [
         removed_folder for removed_folder, order in removals if command.run.place.order < order
     ]
@@ -301,7 +310,7 @@ def _has_lost_folder(command: ShellCommand, removals: Sequence[tuple[str, int]])
 
 def moves_to_temporary_folder(command: ShellCommand) -> bool:
     """Check whether a command changes to a temporary folder."""
-    folder = find_run_folder(command.run, command.parts)
+    folder = command.run_folder
     return folder != command.run.folder and TEMPORARY_PATH.search(f"{folder}/") is not None
 
 
@@ -335,7 +344,7 @@ def _mentions_folder(command: ShellCommand, folder: str) -> bool:
     is_distinct = len(name) >= MIN_DISTINCT_NAME_CHARACTERS and ("-" in name or "_" in name)
     if name not in command.run.command:
         return False
-    base = find_run_folder(command.run, command.parts)
+    base = command.run_folder
     for part in command.parts:
         for word in part.words[1:]:
             path = posixpath.normpath(posixpath.join(base, word))
@@ -519,7 +528,7 @@ def _find_passed_places(
     """
     passed_places: dict[_PartKey, _PartRun] = {}
     for command in commands:
-        checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
+        checkout = edited_files.find_checkout(command.run_folder)
         has_known_status = command.has_worked and shell.does_status_cover_all(command.run.command)
         for part in command.parts:
             if has_known_status or _has_ended_well(part, command):
@@ -583,7 +592,7 @@ def _make_part_keys(
     command: ShellCommand, parts: Iterable[SimpleCommand], edited_files: EditedFiles
 ) -> frozenset[_PartKey]:
     """Return the keys of some simple commands of a command."""
-    checkout = edited_files.find_checkout(find_run_folder(command.run, command.parts))
+    checkout = edited_files.find_checkout(command.run_folder)
     return frozenset((checkout, part.words) for part in parts)
 
 
@@ -646,7 +655,7 @@ def _format_runs_note(
         notes.append("in the background")
     if not good_run.has_worked:
         notes.append(UNKNOWN_STATUS)
-    run_folder = find_run_folder(good_run.run, good_run.parts)
+    run_folder = good_run.run_folder
     if last_pass is not None and last_pass.place.order > last_run.run.result_place.order:
         is_weaker = good_run.has_worked and not last_pass.has_known_status
         status_note = UNKNOWN_STATUS if is_weaker else ""
@@ -676,13 +685,13 @@ def _format_runs_note(
 
 
 def _make_check_run(command: ShellCommand) -> CheckRun:
-    folder = find_run_folder(command.run, command.parts)
+    folder = command.run_folder
     return CheckRun(command.run, command.parts, command.key, folder, command.has_worked)
 
 
 def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
     """Check whether files were edited after a check."""
-    folder = find_run_folder(command.run, command.parts)
+    folder = command.run_folder
     return bool(edited_files.describe_passed_check(command.run.result_place, folder))
 
 
