@@ -299,9 +299,8 @@ class _LaterCalls:
         self._polled_commands: set[str] = set()
         self._shown_errors: set[int] = set()
         self._changing_commands: dict[str, str] = {}  # a note on each file that a command changed
-        self._edited_paths: dict[
-            str, None
-        ] = {}  # the files that calls changed, without temporary ones
+        # the files that calls changed, without temporary ones, in order
+        self._edited_paths: dict[str, None] = {}
         self._is_committed = False
         self._branches = _BranchesBackwards()
         self._files_in_later_diffs: set[str] = set()  # of the work tree, up to the next commit
