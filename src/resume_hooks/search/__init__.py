@@ -1,11 +1,12 @@
-"""The session list and full-text search: parse the question, look its words up, rank the turns.
+"""List sessions, and search the texts of all sessions.
 
-May import reading, sessions and what is below. Must not import archive or derive, or change a
-transcript.
+May import reading, sessions and the packages below them. Must not import archive or derive, or
+change a transcript.
 
-The question is parsed, and each of its words is looked up in the index. A word that the index does
-not contain is also tried as a part or a misspelling of other words. Windows and records are ranked
-separately by their words (BM25). Both rankings are combined, also with those of further wordings,
-and the texts of the best turns are read from the transcripts. A turn that matches only weakly is
-also a hit, and is marked as weak.
+A search parses the question and looks each of its words up in the index. If the index does not
+contain a word, the search also tries it as a part of other words and as a misspelling. It ranks
+windows (200 words of a turn) and records separately by their words (BM25) and combines both
+rankings. If the question has several wordings, it also combines their rankings. It reads the texts
+of the best turns from the transcripts. A turn that matches only weakly is also a hit, with the
+strength "weak".
 """

@@ -1,6 +1,7 @@
-"""Hits: turns with a reference, the query's words in context, and the sessions that contain the turn.
+"""Make the hits of a search from the ranked turns.
 
-A record that can no longer be read is not a hit.
+A hit is a turn with a reference, an excerpt around the query's words, and the sessions that contain
+the turn. A turn whose records can no longer be read is not a hit.
 """
 
 from __future__ import annotations
@@ -34,38 +35,54 @@ from resume_hooks.search.record_text import (
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.sources import Sources
 
-SNIPPET_CHARACTERS = 260  # the length of a snippet in characters
-# the number of turns whose texts are read to rank turns with nearby words first
+SNIPPET_CHARACTERS = 260  # maximum length of a snippet in characters
+# Maximum number of turns whose texts are read. Their texts show which turns have the query's words
+# close together.
 MAX_READ_TURNS = 20
-MAX_TRIED_RECORDS = 4  # the number of a turn's records to try until one can be read
-# the maximum number of hits in headless runs of one question; a program may ask it a thousand times
+MAX_TRIED_RECORDS = (
+    4  # If a record of a turn cannot be read, the next record is tried, up to this number.
+)
+# Maximum number of hits from headless runs of one question. A program may ask the same question a
+# thousand times.
 MAX_HEADLESS_HITS = 3
-MAX_READ_RECORDS = 2_000  # the maximum number of records to read for an exact phrase
-MAX_READ_BYTES = 128 * 1024 * 1024  # the maximum size of these records in bytes
-# the minimum confidence of a strong hit and of a fair hit
+MAX_READ_RECORDS = 2_000  # maximum number of records to read in order to find an exact phrase
+MAX_READ_BYTES = (
+    128 * 1024 * 1024
+)  # maximum total size in bytes of the records that are read for a search
+# Minimum confidence of a strong hit and of a fair hit.
 STRONG_CONFIDENCE, FAIR_CONFIDENCE = 0.6, 0.25
-# the score of the first rank among turns and records; a turn that contains the phrase gets the same
+# Score of a turn that is first in both the ranking of turns and the ranking of records. A turn that
+# contains the exact phrase is given the same score.
 # score
 FIRST_RANK_SCORE = 2.0
-# the number of terms in a question affects the confidence only between these limits
+# A question with fewer or more terms than these limits has the same confidence as a question at the
+# limit.
 SHORT_QUERY_TERMS, LONG_QUERY_TERMS = 5, 12
-NEARNESS_BONUS = 0.5  # the maximum bonus for nearby words, as a fraction of a turn's score
-TYPED_FORM_BONUS = 0.5  # the bonus if every word occurs as typed, as a fraction of the score
+NEARNESS_BONUS = 0.5  # maximum bonus for a turn with the query's words close together, as a fraction of its score
+# bonus for a text that contains every word exactly as typed, as a fraction of the turn's score
+TYPED_FORM_BONUS = 0.5
 
 
 class Hit(NamedTuple):
     """A turn that answers a search, with its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``, and ``short_reference`` is the same with the shortest
-    unique id. A sub-agent whose session was deleted is named by its path. ``file`` contains the
-    record, ``session_file`` is the transcript of its session, ``agent`` is its agent, and
-    ``resume`` is the command that resumes the session. ``sessions`` are all sessions that contain
-    the record, the original first. ``repetition_count`` is the number of the session's other turns with the
-    same text. ``words`` are the query's words that were found in the turn, and ``missing_words`` are
-    those that were not. If the question had several wordings, ``found_by`` lists the numbers, from
-    1, of the wordings that found the turn. ``confidence`` is the measured probability, 0 to 1, that
-    the turn answers the question; ``strength`` is the same as a word. ``is_headless`` is true if the
-    session is a headless run of one question.
+    ``reference`` is ``<session>[/agent-<id>]:<line>``. ``short_reference`` is the same reference
+    with the shortest unique session id. If a sub-agent's session was deleted, both references begin
+    with the path of the sub-agent's file.
+
+    ``file`` is the file with the record, and ``session_file`` is the transcript of the record's
+    session. ``agent`` is the program that the session belongs to, such as Claude Code, and
+    ``resume`` is the command that resumes the session. ``sessions`` are the ids of all sessions
+    that contain the record, the original session first.
+
+    ``repetition_count`` is the number of other turns with the same text in the session. ``words``
+    are the query's words that were found in the turn, and ``missing_words`` are the query's other
+    words. If the question had several wordings, ``found_by`` lists the numbers of the wordings that
+    found the turn, counted from 1.
+
+    ``confidence`` is the estimated probability, 0 to 1, that the turn answers the question.
+    ``strength`` expresses the confidence as a word. ``is_headless`` is true if the session is a
+    headless run of one question.
     """
 
     reference: str
@@ -95,7 +112,11 @@ class Hit(NamedTuple):
 
 
 class _ReadRecord(NamedTuple):
-    """A record that was read, its words as written and as displayed, and the position of a phrase in its text."""
+    """A record that was read from its transcript.
+
+    ``words`` is its text as written, ``text`` is the same text on one line, and ``position`` is the
+    first position of a phrase of the query in ``text`` (0 without a phrase).
+    """
 
     record: Posting
     words: str
@@ -104,10 +125,11 @@ class _ReadRecord(NamedTuple):
 
 
 class _HitText(NamedTuple):
-    """The text of a turn's best readable record; ``copies`` are all records with this text, oldest first.
+    """The text of the best readable record of a turn.
 
-    ``words`` are the record's words as written, or ``""`` if they are too long to check for
-    secrets. ``wording_turns`` are the wordings that found the turn, the displayed one first.
+    ``copies`` are all records with this text, oldest first. ``words`` is the record's text as
+    written, or ``""`` if it is too long to check for secrets. ``wording_turns`` are the results of
+    all wordings that found the turn. The first of these wordings determines the snippet.
     """
 
     wording_turns: list[WordingTurn]
@@ -119,9 +141,10 @@ class _HitText(NamedTuple):
 
 
 class BestHits(NamedTuple):
-    """The best hits of ``total`` matching turns; ``has_unread_records`` is true if some records could not be read.
+    """The best hits of a search; ``total`` is the number of all matching turns.
 
-    ``omitted_runs`` are the headless runs whose matching turns are omitted.
+    ``has_unread_records`` is true if some records that may contain a phrase were not read.
+    ``omitted_runs`` are the ids of headless runs whose matching turns were left out.
     """
 
     hits: list[Hit]
@@ -131,7 +154,7 @@ class BestHits(NamedTuple):
 
 
 class Wording:
-    """A wording of the question: its query, the lookups of its terms, and the matcher that finds them in texts."""
+    """One wording of the question: its query, the lookups of its terms, and a ``Marker`` for its terms."""
 
     def __init__(self, query: Query, lookups: Sequence[Lookup]) -> None:
         self.query = query
@@ -147,26 +170,26 @@ class Wording:
 
     @property
     def needs_texts(self) -> bool:
-        """Whether a match must be verified in the record's text."""
+        """Whether a match must be verified in the record's text, because the query contains a phrase."""
         return bool(self.phrases or self.excluded_phrases)
 
     @property
     def may_have_unread_records(self) -> bool:
-        """Whether a phrase may occur in more records than a search reads."""
+        """Whether a phrase may be in more records than one search reads."""
         return any(
             lookup.term.is_phrase and lookup.record_count > MAX_PHRASE_RECORDS
             for lookup in self.lookups
         )
 
     def weight_fraction(self, terms: Collection[int]) -> float:
-        """Return the weight of some of the terms as a fraction of the query's total weight, 0 to 1."""
+        """Return the weight of these terms as a fraction of the total weight of the query, 0 to 1."""
         total_weight = sum(lookup.weight for lookup in self.lookups)
         if total_weight:
             return sum(self.lookups[position].weight for position in terms) / total_weight
         return 1.0
 
     def typed_fraction(self, text: Text) -> float:
-        """Return the weighted fraction of the query's terms that a text contains exactly as typed."""
+        """Return the weight fraction of the query's terms that a text contains exactly as typed."""
         folded_text = text.folded[:MAX_SEARCHED_CHARACTERS]
         return self.weight_fraction(
             [
@@ -178,11 +201,10 @@ class Wording:
 
 
 class HitMaker:
-    """The conversion of ranked turns into hits.
+    """Makes hits from ranked turns.
 
-    It reads at most ``max_reads`` records to verify phrases.
-
-    It returns only a few turns from the files of ``headless`` runs.
+    A ``HitMaker`` reads at most ``max_reads`` records to verify phrases. It makes at most
+    ``MAX_HEADLESS_HITS`` hits from the files in ``headless``.
     """
 
     def __init__(
@@ -199,8 +221,11 @@ class HitMaker:
         self._max_total_bytes = sources.read_bytes + MAX_READ_BYTES
 
     def best_hits(self, turns: Sequence[Sequence[WordingTurn]], max_hits: int) -> BestHits:
-        """Return the ``max_hits`` best of the ranked turns, turns with nearby words first."""
-        # maps a session and a snippet to the first record with that text
+        """Return the ``max_hits`` best hits of the ranked turns.
+
+        Turns with the query's words close together come first.
+        """
+        # Maps the id of a session and the text of a snippet to the first turn with that text.
         texts: dict[tuple[str, str], _HitText] = {}
         copies = Counter[tuple[str, str]]()
         first_records: set[tuple[int, int]] = set()
@@ -217,7 +242,7 @@ class HitMaker:
             ):
                 break
             if seen_turns >= 2 * max_texts and not needs_texts:
-                break  # many turns have the same text
+                break  # Many turns may have the same text. Without phrases, there is no need to read all of them.
             seen_turns += 1
             record = turn[0].turn.records[0]
             is_headless = record.file in self._headless
@@ -226,7 +251,7 @@ class HitMaker:
             elif (text := self._turn_text(turn)) is not None:
                 headless_count += is_headless
                 original = text.copies[0]
-                # otherwise a copy of this text is already among the hits
+                # If the original of this text is already known, this turn is only a copy.
                 if (original.file, original.line) not in first_records:
                     first_records.add((original.file, original.line))
                     text_key = (self._sources.session_id_of_record(original), text.snippet.text)
@@ -245,7 +270,7 @@ class HitMaker:
         )
 
     def _turn_text(self, turn: Sequence[WordingTurn]) -> _HitText | None:
-        """Return a turn's text for the best wording whose phrases it contains, or None without such a wording."""
+        """Return the text of a turn, or None if the turn does not contain the phrases of any wording."""
         displayed_record: _ReadRecord | None = None
         wording_turns = []
         for wording_turn in turn:
@@ -271,9 +296,10 @@ class HitMaker:
         return _HitText(wording_turns, record, words, snippet, score, copies)
 
     def _first_readable_record(self, wording_turn: WordingTurn) -> _ReadRecord | None:
-        """Return a turn's first readable record.
+        """Return the first record of a turn that can be read, or None.
 
-        The record contains at least one of the phrases, and the turn contains all of them.
+        If the wording has phrases, return the first record with one of them, and only if the turn
+        contains all phrases.
         """
         best_record: _ReadRecord | None = None
         wording = self._wordings[wording_turn.wording]
@@ -305,7 +331,7 @@ class HitMaker:
         return best_record
 
     def _make_hit(self, text: _HitText, repetition_count: int) -> Hit:
-        """Return the hit for a text; ``repetition_count`` is the number of the session's other turns with this text."""
+        """Return the hit for a text that occurs in ``repetition_count`` other turns of the session."""
         original = self._sources.preferred_original(text.copies)
         file = self._sources.indexed_file(original)
         if file is None:
@@ -323,7 +349,7 @@ class HitMaker:
                 missing_names.append(lookup.term.name)
         clean_snippet = _redact_snippet(text, wording)
         confidence = self._estimate_confidence(text, session.title)
-        if file.agent and session.file == path:  # the session of this sub-agent was deleted
+        if file.agent and session.file == path:  # The session of this sub-agent was deleted.
             reference = short = f"{path}:{original.line}"
         else:
             agent = f"/{file.agent}" if file.agent else ""
@@ -360,7 +386,10 @@ class HitMaker:
         )
 
     def _estimate_confidence(self, text: _HitText, title: str) -> float:
-        """Return the probability, 0 to 1, that a text of a session with this title answers the question."""
+        """Return the probability, 0 to 1, that a text answers the question.
+
+        ``title`` is the title of the text's session.
+        """
         displayed_turn = text.wording_turns[0]
         wording = self._wordings[displayed_turn.wording]
         record_fraction = wording.weight_fraction(text.snippet.terms)
@@ -382,9 +411,10 @@ class HitMaker:
 
 
 def _redact_snippet(text: _HitText, wording: Wording) -> Snippet:
-    """Return a text's snippet without secrets. Secrets are removed before the text is cut.
+    """Return the snippet of a text without secrets.
 
-    If a record is too large to check, only secrets in the snippet itself are removed.
+    Secrets are removed from the whole text before it is cut. If the text is too large to check,
+    only the snippet is checked for secrets.
     """
     redactor = Redactor([text.words] if text.words else [])
     if redactor.redact(text.snippet.text) is text.snippet.text:
@@ -403,11 +433,12 @@ def hit_probability(
 ) -> float:
     """Return the probability, 0 to 1, that a hit answers the question.
 
-    The probability depends on the fraction of the query in the turn and in its best record or
-    title, on the distance between the words, on the ``term_count`` of the question, and on the
-    turn's ``score``, which grows with the ``wording_count`` that found it. The coefficients come
-    from a logistic regression on half of the questions in benchmarks/recall, and were tested on the
-    other half.
+    ``turn_fraction`` is the weight of the query's words in the turn, as a fraction of the weight of
+    all its words. ``record_fraction`` is the same fraction for the turn's best record or title.
+    ``nearness`` is higher if the words are close together, ``term_count`` is the number of terms in
+    the question, and ``score`` grows with the number of wordings that found the turn
+    (``wording_count``). The coefficients come from a logistic regression on half of the questions
+    in benchmarks/recall, and were tested on the other half.
     """
     length_fraction = min(max(term_count, SHORT_QUERY_TERMS), LONG_QUERY_TERMS) / LONG_QUERY_TERMS
     exponent = (
@@ -423,7 +454,7 @@ def hit_probability(
 
 
 def strength_of_confidence(confidence: float) -> Literal["strong", "fair", "weak"]:
-    """Return the strength, a word, for a confidence."""
+    """Return the word for a confidence: "strong", "fair" or "weak"."""
     if confidence >= STRONG_CONFIDENCE:
         return "strong"
     if confidence >= FAIR_CONFIDENCE:

@@ -1,7 +1,8 @@
-"""The sessions of a project, or of all projects, newest first, read from the two ends of their files.
+"""List the sessions of a project or of all projects, newest first.
 
-Stubs, sub-agents, files without a prompt, replaced children and, by default, helpers (headless runs
-of one question) are omitted. The middle of a file is never read.
+Only the beginning and the end of each file are read. The lists omit stubs, sub-agents, files
+without a prompt, replaced children, and (by default) helpers, which are headless runs of one
+question.
 """
 
 from __future__ import annotations
@@ -45,15 +46,18 @@ ORIGINAL = "original"
 class ListedSession(NamedTuple):
     """A session in a listing.
 
-    ``folder`` is the folder in which the client finds the session. ``created`` and ``ended`` are
-    instants, ``mtime`` is in seconds since the epoch, and ``size`` is in bytes. If the ends of the
-    file do not show the number of turns, ``turns`` is None and ``turns_at_least`` is a lower bound.
-    ``context`` is the use of the context, of kind ``UNKNOWN`` if the end of the file does not show
-    it. ``kind`` is how the session was derived, or ``original``. ``expires_days`` is the number of
-    whole days until the client may delete the session, 0 if it may do so today. ``expires_at`` is
-    the instant. Both are None if the client never deletes it. ``is_archived`` is true if the session is
-    also in the vault. ``agent`` is the agent that the session belongs to, and ``commands`` are the
-    ways to continue it.
+    ``agent`` is the program that the session belongs to, such as Claude Code. ``folder`` is the
+    folder in which the client finds the session. ``created`` and ``ended`` are ISO timestamps,
+    ``mtime`` is in seconds since the epoch, and ``size`` is in bytes. If the beginning and the end
+    of the file do not show the number of turns, ``turns`` is None and ``turns_at_least`` is a lower
+    bound.
+
+    ``context`` is the size of the context, of kind ``UNKNOWN`` if the end of the file does not show
+    it. ``kind`` tells how the session was derived, or is "original". ``expires_days`` is the number
+    of whole days until the client may delete the session, 0 if that may happen today, and
+    ``expires_at`` is the time. Both are None if the client never deletes the session.
+    ``is_archived`` is true if the vault has a copy of the session. ``commands`` are the commands
+    that continue the session.
     """
 
     agent: str
@@ -89,10 +93,7 @@ class ListedSession(NamedTuple):
 
     @property
     def percent(self) -> int | None:
-        """The used part of the client's limit, in per cent.
-
-        None if the tokens are unknown.
-        """
+        """The used percentage of the client's limit, or None if the number of tokens is unknown."""
         if self.context.kind == UNKNOWN:
             return None
         return self.context.percent
@@ -106,12 +107,11 @@ def list_project(
     include_helpers: bool = False,
     all_agents: bool = False,
 ) -> Iterator[ListedSession]:
-    """Yield the sessions of the project of ``cwd``, with its repository's worktrees, or of all projects.
+    """Yield the sessions of the project of ``cwd``, or of all projects, newest first.
 
-    The newest come first.
-
-    With ``all_agents``, include other agents' sessions. Sessions that contain only prompts come
-    last. Files are read lazily. ``include_helpers`` are headless runs of one question.
+    A project includes all worktrees of its repository. Sessions that contain only prompts come
+    last. Each file is read only when its session is requested. With ``include_helpers``, include
+    headless runs of one question. With ``all_agents``, include the sessions of other agents.
     """
     project = None if all_projects else project_of_folder(cwd, where)
     stores = stores_for_list(where, all_agents=all_agents)
@@ -120,10 +120,10 @@ def list_project(
 
 
 class ListingPage(NamedTuple):
-    """A page of a listing. ``has_more`` is true if other rows follow.
+    """A page of a listing; ``has_more`` is true if more rows follow the page.
 
-    ``file_count`` is the number of candidate files. ``omitted_helpers`` is the number of headless
-    runs omitted before the page's last row.
+    ``file_count`` is the number of files that may be sessions. ``omitted_helpers`` is the number of
+    headless runs that were left out before the page's last row.
     """
 
     rows: list[ListedSession]
@@ -141,11 +141,10 @@ def listing_page(
     include_helpers: bool = False,
     only_expiring: bool = False,
 ) -> ListingPage:
-    """Return up to ``max_rows`` rows (0 for all) after the first ``first_row`` rows, of one project or of all projects.
+    """Return at most ``max_rows`` rows (0: all) of a project, or of all projects if ``project`` is None.
 
-    The newest come first.
-
-    With ``only_expiring``, return the sessions that the client may delete within seven days, the
+    The newest sessions come first. The first ``first_row`` rows are left out. With
+    ``only_expiring``, return only the sessions that the client may delete within seven days, the
     earliest first.
     """
     files = candidate_files(project, lister.where, lister.store)
@@ -159,7 +158,10 @@ def listing_page(
 def candidate_files(
     project: Project | None, where: Where, store: SessionStore | None = None
 ) -> list[SessionFile]:
-    """Return the files that may be sessions of a project, or of all projects if it is None, newest first."""
+    """Return the files that may be sessions of a project, newest first.
+
+    If ``project`` is None, return the files of all projects.
+    """
     sessions = store or LocalStore(where)
     return sessions.sessions(
         None if project is None else project.folder_names(where, sessions.projects)
@@ -167,9 +169,10 @@ def candidate_files(
 
 
 class SessionLister:
-    """The data for rows that is not in their files: links, running clients, settings, the index. It is read once.
+    """Makes the rows of a listing from session files.
 
-    ``omitted_helpers`` is the number of headless runs omitted so far.
+    The data that is not in these files (links between sessions, running clients, settings, the
+    index) is read only once. ``omitted_helpers`` is the number of headless runs left out so far.
     """
 
     def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
@@ -185,22 +188,24 @@ class SessionLister:
 
     @functools.cached_property
     def _indexed_turns(self) -> dict[tuple[str, int, int], int]:
-        # SQLite takes 10 ms to load, and only a session that is longer than the two ends needs it.
+        # Loading SQLite takes 10 ms. Only a session that is longer than the two ends of its file
+        # needs it.
         from resume_hooks.search.index.database import turns_by_file
 
         return turns_by_file(self.where)
 
     def _count_turns(self, path: str, ends: HeadTail) -> int | None:
-        """Return the number of a session's turns, from the ends of its file if they contain all of it.
+        """Return the number of a session's turns, or None if it is unknown.
 
-        Otherwise ask the index. Return None if the index does not have the file's current state.
+        If the ends of the file do not contain all of it, take the number from the index, unless
+        the file has changed since it was indexed.
         """
         if ends.all_records is not None:
             return ends.prompts
         try:
             status = os.stat(path)
         except OSError:
-            return None  # the file was deleted after it was listed
+            return None  # The file was deleted after it was listed.
         return self._indexed_turns.get((path, status.st_size, status.st_mtime_ns))
 
     def rows_of_files(
@@ -211,11 +216,10 @@ class SessionLister:
         include_helpers: bool = False,
         skip: int = 0,
     ) -> Iterator[ListedSession]:
-        """Yield the rows of these files in order. If files are copies of each other, yield only the first.
+        """Yield the rows of these files in order, without deleted files.
 
-        Deleted files are omitted.
-
-        The first ``skip`` rows are only counted, which takes a third of the time.
+        If several files have the same session id, yield only the first. The first ``skip`` rows are
+        counted but not made, which takes a third of the time.
         """
         listed_ids = set[str]()
         for session in files:
@@ -236,9 +240,9 @@ class SessionLister:
                         yield row
 
     def row_of_session(self, session: SessionFile, project: Project | None) -> ListedSession | None:
-        """Return the row of a session, or None if lists omit it.
+        """Return the row of a session, or None if lists leave it out.
 
-        Raise SessionNotFound if it cannot be read.
+        Raise SessionNotFound if the session's file cannot be read.
         """
         ends_and_agent = self._read_listed_ends(session, project, include_helpers=False)
         if ends_and_agent is None:
@@ -248,7 +252,7 @@ class SessionLister:
     def _read_listed_ends(
         self, session: SessionFile, project: Project | None, *, include_helpers: bool
     ) -> tuple[HeadTail, Agent] | None:
-        """Return the two ends of a session's file, and the session's agent."""
+        """Return the two ends of a session's file and its agent, or None if lists leave the session out."""
         agent = agent_of_session(session, self.where)
         ends = agent.read_ends(session.path)
         is_helper = ends.is_headless_run and ends.has_messages
@@ -301,7 +305,11 @@ class SessionLister:
         )
 
     def _context(self, session: SessionFile, ends: HeadTail) -> ContextSize:
-        """Return a session's context from the ends of its file, or else as ``Session.context`` does."""
+        """Return the size of a session's context.
+
+        It is computed from the ends of the session's file if they suffice, or else as in
+        ``Session.context``.
+        """
         if ends.first_records:
             stated_size = tokens.stated_size_from_record(ends.first_records[0])
         else:
@@ -316,14 +324,15 @@ class SessionLister:
             return Session.from_file(session, self.where).context
         if context is None:
             context = ContextSize.from_count(0, window, UNKNOWN)
-        # The settings that define a window are read once for each folder and model.
+        # The settings that define the window depend only on the folder and the model, so read them
+        # once for each pair.
         key = ends.cwd, ends.model, known_window
         if key not in self._configured_windows:
             self._configured_windows[key] = window_limit(ends, known_window, self.where)
         return apply_window(context, ends, self._configured_windows[key])
 
     def expires_soon(self, session: SessionFile) -> bool:
-        """Check whether the client may delete a session within seven days."""
+        """Check whether the client may delete a session within the next seven days."""
         retention = self._retention_days if session.agent == CLAUDE_NAME else None
         return (
             retention is not None
@@ -332,7 +341,7 @@ class SessionLister:
 
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
-    """Return the shortest unique id of each row on this machine."""
+    """Return the shortest id of each row that is unique among all sessions on this machine."""
     other_ids = set()
     for row in rows:
         if row.agent != CLAUDE_NAME:

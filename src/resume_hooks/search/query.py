@@ -1,7 +1,9 @@
-"""The typed question: words, "exact phrases", -excluded words, and words about time ("in June", "last week").
+"""Parse a typed question.
 
-Any text is valid. Text without a special meaning is searched as words, and never read as the
-index's query syntax. Words about time only hint at the time of the turn.
+A question has words, "exact phrases", -excluded words, and words about time such as "in June" or
+"last week". Any text is valid. Words without a special meaning are searched as they are, so the
+index's query syntax has no effect. Words about time are only a hint: turns from that time come
+first, but other turns are also found.
 """
 
 from __future__ import annotations
@@ -77,13 +79,13 @@ _TIME_HINT_PATTERN = rf"""
 MAX_TERMS = 32
 """The maximum number of terms in a query.
 
-A pasted page has thousands of terms, and its first words show its topic.
+A pasted page may have thousands of terms, but its first words show its topic.
 """
 
-# the maximum number of tokens of a term to look up; a longer phrase is verified in the texts
+# Maximum number of a term's tokens to look up. The texts are then searched for the whole phrase.
 MAX_TERM_TOKENS = 24
-MAX_TERM_CHARACTERS = 1_000  # the maximum number of characters of a term to split into tokens
-MAX_NAME_CHARACTERS = 60  # the maximum number of characters of a term in an answer
+MAX_TERM_CHARACTERS = 1_000  # maximum number of characters of a term to split into tokens
+MAX_NAME_CHARACTERS = 60  # maximum number of characters of a term that an answer shows
 COMMON_WORDS = frozenset(
     """a about again all also am an and any are as at be because been before but by can conversation could day did
     discussed do does doing earlier find for from get got had has have he how i if in into is it its just last me month
@@ -91,19 +93,19 @@ COMMON_WORDS = frozenset(
     something still talked tell than that the their them then there these they thing things this those time to today
     too up us very was we week were what when where which who why will with would yesterday you your""".split()  # noqa: SIM905
 )
-"""Words of questions that say nothing about their topic.
+"""Words that do not show the topic of a question.
 
-They count only if the question has no other words.
+They are searched only if the question has no other words.
 """
 
 _TOKEN = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
-"""A token of the typed question.
+"""Matches a term of the typed question.
 
-Two dashes begin a program's option, which is an ordinary word.
+A word that begins with two dashes is a program's option, so its dashes do not exclude it.
 """
 
 _PLAIN_QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
-"""Quotation marks of keyboards and editors, mapped to their plain form."""
+"""Typographic quotation marks, mapped to the plain quotation mark."""
 
 
 class Period(NamedTuple):
@@ -113,12 +115,12 @@ class Period(NamedTuple):
     end: float
 
     def contains(self, time: int) -> bool:
-        """Check whether a time is in the period."""
+        """Check whether a time, in seconds since the epoch, is in the period."""
         return self.start <= time < self.end
 
     @property
     def text(self) -> str:
-        """The days of the period, as shown in an answer."""
+        """The first and last day of the period, as an answer shows them."""
         if not self.start:
             return f"before {datetime.fromtimestamp(self.end, UTC).date()}"
         first_day, last_day = (
@@ -130,11 +132,10 @@ class Period(NamedTuple):
 
 
 def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
-    """Return a question without its words about time, and the period that these words mean at the time ``now``.
+    """Split a question into its other words and the period that its words about time mean.
 
-    Return None as the period if there are no such words.
-
-    Quoted words, and dates in names, are not words about time.
+    ``now`` is the current time. The period is None if there are no words about time. Quoted words,
+    and dates in names of files, do not count as words about time.
     """
     if not _may_mention_time(text):
         return text, None
@@ -146,7 +147,7 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
         period = _parse_period(
             {name: words.lower() for name, words in hint.groupdict().items() if words}, now
         )
-    except (ValueError, OverflowError):  # the date does not exist, such as the 31st of February
+    except (ValueError, OverflowError):  # The date does not exist, such as the 31st of February.
         return text, None
     if period.end <= 0:
         return text, None
@@ -157,9 +158,9 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
 
 
 def _may_mention_time(text: str) -> bool:
-    """Check whether a question contains a word about time, or a number.
+    """Check whether a question contains a number or a word about time.
 
-    If not, the pattern, which takes 3 ms to compile, is not needed.
+    For other questions, the pattern need not be compiled, which takes 3 ms.
     """
     folded_text = text.casefold()
     has_number_or_time_word = any(letter.isdigit() for letter in folded_text) or any(
@@ -191,14 +192,14 @@ def _parse_named_period(groups: dict[str, str], today: datetime) -> Period | Non
     if name := groups.get("alone"):
         return _period_of_month(
             today.year - (_MONTH_NUMBERS[name] > today.month), _MONTH_NUMBERS[name]
-        )  # the latest such day or month before today
+        )  # the latest such month that is not in the future
     if year := groups.get("only"):
         return Period(_period_of_month(int(year), 1).start, _period_of_month(int(year), 12).end)
     return None
 
 
 def _parse_counted_period(groups: dict[str, str], today: datetime) -> Period:
-    """Return the days around a number of days or weeks ago."""
+    """Parse words about a time relative to today, such as "two weeks ago" or "last month"."""
     if count := groups.get("count") or groups.get("count2"):
         days = _UNIT_DAYS[groups.get("unit") or groups["unit2"]]
         return _period_of_days(
@@ -221,7 +222,7 @@ def _period_of_month(year: int, month: int) -> Period:
 
 
 class Term(NamedTuple):
-    """A word or phrase as typed, and its ``forms`` in the index: for each token the whole token, then its parts."""
+    """A typed word or phrase. ``forms`` has, for each of its tokens, the whole token and its parts."""
 
     text: str
     forms: tuple[tuple[str, ...], ...]
@@ -229,7 +230,7 @@ class Term(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The term as shown in an answer, in quotes if it is a phrase."""
+        """The term as an answer shows it: shortened, and in quotes if it is a phrase."""
         short_text = collapse_line(plain_line(self.text), MAX_NAME_CHARACTERS)
         if self.is_phrase:
             return f'"{short_text}"'
@@ -237,7 +238,7 @@ class Term(NamedTuple):
 
 
 class Query(NamedTuple):
-    """The words to look for, the excluded words, and the time that the question hints at."""
+    """A parsed question: the terms to look for, the excluded terms, and the time it hints at."""
 
     text: str
     terms: tuple[Term, ...]
@@ -248,9 +249,9 @@ class Query(NamedTuple):
 def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     """Parse the words of a command line into a query.
 
-    If there are several words, a word with spaces was quoted in the shell.
-
-    A single word with spaces is a whole question. Raise UsageError if no word can be looked up.
+    A single word with spaces is a whole question. Among several words, a word with spaces is a
+    phrase, because the user quoted it in the shell. Raise UsageError if there is no word to look
+    up.
     """
     text = " ".join(
         _quote_shell_word(word.translate(_PLAIN_QUOTES), is_whole_question=len(words) == 1)
@@ -258,7 +259,7 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     ).strip()
     question, period = split_time_hint(text, time.time() if now is None else now)
     included_terms, excluded_terms = _parse_terms(question)
-    # without other words, the time itself is the question and not a hint
+    # If the question has no other words, it asks for the time words themselves.
     if period and not included_terms:
         included_terms, excluded_terms = _parse_terms(text)
     topic_terms = []
@@ -278,10 +279,9 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
 
 
 def _quote_shell_word(word: str, *, is_whole_question: bool) -> str:
-    """Return a word of the command line.
+    """Put a word with spaces in quotes, because it was quoted in the shell.
 
-    Put a word with spaces in quotes, because it was quoted in the shell, unless it is the whole
-    question.
+    Return any other word, and a whole question, unchanged.
     """
     if is_whole_question or '"' in word or len(word.split()) < 2:
         return word
@@ -291,7 +291,7 @@ def _quote_shell_word(word: str, *, is_whole_question: bool) -> str:
 
 
 def _parse_terms(text: str) -> tuple[list[Term], list[Term]]:
-    """Return the terms to look for and the excluded terms, each without repetitions."""
+    """Return the terms to look for and the excluded terms, each term once."""
     terms_by_kind: dict[bool, dict[tuple[bool, str], Term]] = {False: {}, True: {}}
     for token in _TOKEN.finditer(text):
         phrase, word = token["phrase"], token["word"]
@@ -307,7 +307,7 @@ def _parse_term(text: str, *, is_phrase: bool) -> Term | None:
     words = re.sub(r"\A\W+", "", text)
     forms = [tuple(forms) for forms in forms_of_word(words[:MAX_TERM_CHARACTERS])]
     if len(words) > MAX_TERM_CHARACTERS:
-        forms = forms[:-1] or forms  # leave out the last token, because it may be cut
+        forms = forms[:-1] or forms  # The last token may be cut, so leave it out.
     if forms:
         return Term(text.strip(), tuple(forms[:MAX_TERM_TOKENS]), is_phrase)
     return None

@@ -1,13 +1,13 @@
-"""The lookup of terms in the index, and the ranking of turns by their best window and best record.
+"""Look up terms in the index, and rank turns by their best window and best record.
 
-A term is looked up as typed or inflected. If the index does not contain it, it is looked up as the
-prefix or a misspelling of other words. If no term of the query is found, each is also looked up as
-a part of words.
+A term is looked up as it was typed, with any English ending. If the index does not contain it, it
+is looked up as the beginning or as a misspelling of other words. If the index then has no hit for
+the whole query, each term is also looked up as a part of words.
 
-A hit is a turn, because a question and its answer are in different records of a turn. Windows and
-records have separate rankings (BM25), and a turn's reciprocal ranks in both are added.
-``index.read_transcript.weighted_words`` sets the weight of a prompt's words relative to those of
-an output.
+A hit is a turn and not a record, because a question and its answer are different records of a turn.
+Windows and records are ranked separately (BM25), and a turn's score is the sum of its reciprocal
+ranks in both rankings. ``index.read_transcript.weighted_words`` determines that a prompt's words
+have more weight than the words of a tool's output.
 """
 
 from __future__ import annotations
@@ -27,32 +27,36 @@ from resume_hooks.search.query import Period, Term
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.scope import ScopeConditions
 
-# the maximum number of words that a prefix or a part may stand for, the most common first
+# Maximum number of words that a prefix or a part of a word is replaced with. The most common words
+# are taken.
 MAX_EXPANDED_WORDS = 24
-MAX_CORRECTIONS = 6  # the maximum number of words that a misspelled word may stand for
-MIN_PART_LETTERS = 3  # the minimum length of a part of a word; shorter parts are in too many words
-# the minimum length of a typed word's prefix that replaces the word if no indexed word begins with
+MAX_CORRECTIONS = 6  # maximum number of words that a misspelled word is replaced with
+MIN_PART_LETTERS = (
+    3  # minimum length of a part of a word, because too many words contain a shorter part
+)
+# If no indexed word begins with a typed word, the word is shortened until an indexed word matches
+# it, but not below this length.
 # it
 MIN_PREFIX_LETTERS = 5
-MIN_MISSPELLED_LETTERS = 4  # the minimum length of a word that may be misspelled
-MIN_SIMILARITY = 0.75  # the minimum similarity of a misspelled word to an indexed word, 0 to 1
-PART_WEIGHT = 0.5  # the weight of a part of an identifier, relative to the whole identifier
+MIN_MISSPELLED_LETTERS = 4  # a shorter word is never treated as a misspelling
+MIN_SIMILARITY = 0.75  # minimum similarity (0 to 1) of a misspelled word and its correction
+PART_WEIGHT = 0.5  # weight of a part of an identifier, relative to the whole identifier
 
 
 class Token(NamedTuple):
-    """A word of a term: its possible stems, and the parts of an identifier."""
+    """A word of a term: its possible stems and, for an identifier, the stems of its parts."""
 
     stems: tuple[str, ...]
     parts: tuple[str, ...] = ()
 
 
 class Lookup(NamedTuple):
-    """A term's lookup in the index.
+    """The result of looking up a term in the index.
 
-    ``kind`` is word, beginning, part, parts, alike or nowhere. ``tokens`` are the words to search
-    for, ``marks`` are the stems to mark in a text, and ``names`` are the words that the term may
-    stand for. ``record_count`` is the number of records that contain the term; ``weight`` is higher
-    for rarer terms.
+    ``kind`` is how the term was found: "word", "beginning", "part", "parts", "alike" (as a
+    misspelling) or "nowhere". ``tokens`` are the words to search for, ``marks`` are the stems to
+    mark in a text, and ``names`` are the words with which the term was replaced. ``record_count``
+    is the number of records that contain these words. ``weight`` is higher for rarer terms.
     """
 
     term: Term
@@ -65,12 +69,12 @@ class Lookup(NamedTuple):
 
     @property
     def is_in_index(self) -> bool:
-        """Whether the index contains the term in any form."""
+        """Whether the index contains the term or a word that replaces it."""
         return self.kind != "nowhere"
 
 
 class TermLookups:
-    """Lookups of terms in one index."""
+    """Looks up terms in an index. Each term is looked up only once."""
 
     def __init__(self, words: Postings) -> None:
         self._words = words
@@ -78,7 +82,10 @@ class TermLookups:
         self._lookups: dict[Term, Lookup] = {}
 
     def look_up(self, term: Term) -> Lookup:
-        """Look a term up as typed. If that fails and the term is not a phrase, look up words that it may stand for."""
+        """Look up a term as typed, or else words that may replace it.
+
+        A phrase is never replaced.
+        """
         if term not in self._lookups:
             self._lookups[term] = self._look_up_uncached(term)
         return self._lookups[term]
@@ -111,9 +118,9 @@ class TermLookups:
         return Lookup(term, "parts", tuple(tokens), tuple(marks), rows, weight, tuple(marks))
 
     def look_up_strictly(self, term: Term) -> Lookup:
-        """Look a term up only as typed or inflected.
+        """Look up a term only as it was typed, with any English ending.
 
-        This is used for excluded terms, because a wrong guess would hide hits.
+        Excluded terms are looked up in this way, because a wrong replacement would hide hits.
         """
         whole_stems = tuple(stem_word(forms[0]) for forms in term.forms)
         rows = min(map(self._count_records, whole_stems))
@@ -131,11 +138,10 @@ class TermLookups:
         )
 
     def look_up_as_part(self, lookup: Lookup) -> Lookup:
-        """Return a lookup with all words that contain the lookup's word.
+        """Return a lookup that includes all indexed words that contain the term.
 
-        Return the same lookup if no other word contains it.
-
-        This reads every word of the index, which takes longer than many whole searches.
+        Return ``lookup`` unchanged if there are no such words. This function reads every word of
+        the index, which takes longer than many whole searches.
         """
         if lookup.term.is_phrase or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
@@ -148,7 +154,7 @@ class TermLookups:
         return lookup
 
     def _look_up_token(self, forms: Sequence[str]) -> Token | None:
-        """Return the indexed forms of one word of a longer term: the whole word, or its parts."""
+        """Return one word of a longer term with the parts that the index contains, or None."""
         whole_stem, *parts = map(stem_word, forms)
         known_parts = tuple(part for part in parts if self._count_records(part))
         if known_parts or self._count_records(whole_stem):
@@ -156,7 +162,7 @@ class TermLookups:
         return None
 
     def _add_words(self, lookup: Lookup, kind: str, words: Sequence[tuple[str, int]]) -> Lookup:
-        """Return a lookup of a term's word, if it is indexed, and of the ``words`` that the term may stand for."""
+        """Return ``lookup`` with the ``words`` that may replace the term added to the term's own stems."""
         names = tuple(name for name, _ in words)
         known_stems: list[str] = []
         for token in lookup.tokens:
@@ -168,7 +174,10 @@ class TermLookups:
         )
 
     def _inverse_frequency(self, rows: int) -> float:
-        """Return the inverse document frequency. A missing word has the weight of a word in a single record."""
+        """Return the inverse document frequency of a word in ``rows`` records.
+
+        A word in no record has the same value as a word in a single record.
+        """
         count = min(max(1, rows), self._total_records or 1)
         return math.log(1 + ((self._total_records or 1) - count + 0.5) / (count + 0.5))
 
@@ -176,7 +185,11 @@ class TermLookups:
         return self._words.count_records_with(WORDS_FIELD, name)
 
     def _words_with_prefix(self, prefix: str) -> list[tuple[str, int]]:
-        """Return the words that begin with a prefix, or else the longest word that the prefix begins with."""
+        """Return the words that begin with a prefix.
+
+        If there are none, return the longest beginning of the prefix that the index contains as a
+        word.
+        """
         words = _most_common_words(self._words.words_with_prefix(WORDS_FIELD, prefix, 500))
         for length in range(len(prefix) - 1, MIN_PREFIX_LETTERS - 1, -1):
             if not words and (rows := self._count_records(prefix[:length])):
@@ -185,30 +198,30 @@ class TermLookups:
 
     @functools.cached_property
     def _all_words(self) -> list[tuple[str, int]]:
-        """Every word of the index."""
+        """Every word of the index with its number of records."""
         return self._words.words_with_prefix(WORDS_FIELD, "")
 
     def _words_containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < MIN_PART_LETTERS and part.isascii():
             return []
-        # The part may include letters that stemming removed, such as a doubled letter or an e.
+        # Stemming may have removed letters of the part, such as a doubled letter or an e.
         return _most_common_words(
             (word, rows) for word, rows in self._all_words if part in f"{word}{word[-1:]} {word}e"
         )
 
     def _similar_words(self, word: str) -> list[tuple[str, int]]:
-        """Return the words that are most similar to a possibly misspelled word.
+        """Return the indexed words that are most similar to a word that may be misspelled.
 
-        The words begin with the same letter.
+        Only words that begin with the same letter are compared.
         """
         if len(word) < MIN_MISSPELLED_LETTERS:
             return []
-        import difflib  # the import takes 1 ms, and a word in the index does not need it
+        import difflib  # Imported here because the import takes 1 ms, and only a missing word needs it.
 
         candidates = {
             other: rows
             for other, rows in self._words.words_with_prefix(WORDS_FIELD, word[0])
-            if abs(len(other) - len(word)) <= 2  # a word with a larger difference is another word
+            if abs(len(other) - len(word)) <= 2  # if the lengths differ by more, it is another word
         }
         return [
             (other, candidates[other])
@@ -222,25 +235,31 @@ def _most_common_words(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]
     return sorted(rows, key=lambda row: -row[1])[:MAX_EXPANDED_WORDS]
 
 
-MAX_RANKED_RECORDS = 300  # the maximum number of records, and of windows, in a ranking
-MAX_CHECKED_TURNS = 60  # the number of turns whose terms are checked
-MAX_WINDOWS = 2_000  # the number of windows of these turns to check
+MAX_RANKED_RECORDS = 300  # maximum number of records, and of windows, in a ranking
+MAX_CHECKED_TURNS = 60  # number of the best turns whose terms are looked up
+MAX_WINDOWS = 2_000  # maximum number of windows in which a term is looked up
 MAX_PHRASE_RECORDS = 2_000
-"""The maximum number of records with the words of a phrase.
+"""The maximum number of records that are searched for a phrase.
 
-Only the records' texts show whether they contain the phrase.
+The index shows only that a record contains the words of the phrase, so its text must be read.
 """
 
 RANK_DAMPING = 5
-"""The number added to a rank before taking its reciprocal. A larger number makes the first ranks matter less."""
+"""A number that is added to a rank before its reciprocal is taken.
 
-# the bonus for a turn at the time that the question hints at, as a fraction of the turn's score
+A larger number makes the first ranks matter less.
+"""
+
+# Bonus for a turn from the time that the question hints at, as a fraction of the turn's score.
 TIME_HINT_BONUS = 0.3
 TITLE_ROLE = ROLES.index("title")
 
 
 class TurnHit(NamedTuple):
-    """A turn with its matching records, best first; ``terms`` are the positions of its terms in the query."""
+    """A turn with its matching records, the best record first.
+
+    ``terms`` are the positions in the query of the terms that the turn contains.
+    """
 
     key: int
     records: list[Posting]
@@ -256,9 +275,9 @@ class WordingTurn(NamedTuple):
 
 
 class Ranking:
-    """The ranking of turns that fulfil some conditions, for looked-up terms.
+    """Ranks the turns that fulfil the conditions of a scope and contain no excluded term.
 
-    ``period`` is the time that the question hints at.
+    ``period`` is the time that the question hints at, or None.
     """
 
     def __init__(
@@ -277,7 +296,7 @@ class Ranking:
         ]
         self._period = period
         self.has_unread_records = False
-        """Whether more records contain the words than were read."""
+        """Whether there are more matching records than were read."""
 
     def rank_turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
         """Return the turns that contain some of the terms and every phrase, best first."""
@@ -310,9 +329,9 @@ class Ranking:
         ]
 
     def latest_turns(self, max_turns: int) -> list[TurnHit]:
-        """Return the turns that match the filters, newest first, for a query without search words.
+        """Return the newest turns that fulfil the conditions, for a query without terms.
 
-        Each turn is represented by its first message.
+        Each turn has only its first matching message as its record.
         """
         return [
             TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)
@@ -320,9 +339,9 @@ class Ranking:
         ]
 
     def matching_records(self, max_records: int, lookups: Sequence[Lookup] = ()) -> list[Posting]:
-        """Return the records that fulfil the conditions and contain every word of some terms.
+        """Return the newest records that fulfil the conditions, newest first.
 
-        The newest come first.
+        The records contain every word of the terms in ``lookups``.
         """
         words = [(Occur.Must, _query_for_all_words(lookup)) for lookup in lookups]
         return self._search_records(
@@ -333,7 +352,7 @@ class Ranking:
         )
 
     def _phrase_candidates(self, phrases: Sequence[Lookup]) -> list[Posting]:
-        """Return the records that may contain a phrase, from turns that may contain all phrases."""
+        """Return the records with all words of a phrase, in turns with such a record for every phrase."""
         groups = []
         for phrase in phrases:
             groups.append(
@@ -375,7 +394,7 @@ class Ranking:
     def _find_terms_of_turns(
         self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]
     ) -> list[TurnHit]:
-        """Return the turns with the positions of their terms in the query."""
+        """Add to each turn the positions in the query of the terms that it contains."""
         terms: dict[int, set[int]] = {hit.key: set() for hit in hits}
         keys = list(terms)
         if not keys:
@@ -392,7 +411,10 @@ class Ranking:
 
 
 def combine_rankings(rankings: Sequence[Sequence[TurnHit]]) -> list[list[WordingTurn]]:
-    """Combine the turns of several wordings, best first; each turn's best wording comes first."""
+    """Combine the turns that several wordings found, best first.
+
+    Each turn comes with all wordings that found it, the best wording first.
+    """
     turns: dict[int, list[WordingTurn]] = defaultdict(list)
     for number, ranking in enumerate(rankings):
         for turn in ranking:
@@ -404,17 +426,18 @@ def combine_rankings(rankings: Sequence[Sequence[TurnHit]]) -> list[list[Wording
 
 
 def combined_score(wording_turns: Iterable[WordingTurn]) -> float:
-    """Return a turn's score from all wordings that found it: the root of the sum of squares.
+    """Return the root of the sum of the squares of a turn's scores, one from each wording.
 
-    A turn that matches one wording well thus ranks above one that matches several a little.
+    The squares rank a turn that matches one wording well above a turn that matches several wordings
+    a little.
     """
     return math.hypot(*(wording_turn.turn.score for wording_turn in wording_turns))
 
 
 def _reciprocal_ranks(scores: Mapping[int, float]) -> dict[int, float]:
-    """Return the scaled reciprocal rank of each key, 1 for the first rank.
+    """Return a number for each key that falls from 1 with the key's rank.
 
-    Equal scores have the same rank.
+    Keys with equal scores have the same rank.
     """
     ranks: dict[float, int] = {}
     for rank, score in enumerate(sorted(scores.values(), reverse=True), 1):
@@ -426,7 +449,10 @@ def _reciprocal_ranks(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def _sort_titles_last(records: list[Posting]) -> list[Posting]:
-    """Return the records, best first but titles last, because a title names the topic without the answer."""
+    """Return the records, best first but titles last.
+
+    A title may name the topic, but it does not contain the answer.
+    """
     return sorted(records, key=lambda record: (record.role == TITLE_ROLE, -record.score))
 
 
@@ -438,7 +464,11 @@ def _group_by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
 
 
 def _query_for_any_term(lookups: Iterable[Lookup]) -> Query:
-    """Return a query that scores documents by their terms: each term by its best stem or by its identifier's parts."""
+    """Return a query that scores documents by the terms that they contain.
+
+    The score of a word is that of its best stem, plus the scores of its parts if it is an
+    identifier.
+    """
     clauses: list[Query] = []
     for token in (token for lookup in lookups for token in lookup.tokens):
         stem_queries = [_term_query(name) for name in token.stems]
@@ -451,7 +481,10 @@ def _query_for_any_term(lookups: Iterable[Lookup]) -> Query:
 
 
 def _query_for_all_words(lookup: Lookup) -> Query:
-    """Return a query for documents that contain every word of a term, with an identifier whole or by its parts."""
+    """Return a query for documents that contain every word of a term.
+
+    For an identifier, a document may contain the whole identifier or all of its parts.
+    """
     words = []
     for token in lookup.tokens:
         alternatives = [_term_query(name) for name in token.stems]

@@ -1,6 +1,6 @@
-"""The texts of indexed records, read from the transcripts, and snippets of these texts around a query's words.
+"""Read the texts of indexed records from the transcripts, and cut snippets out of them.
 
-A file may have changed since it was indexed. A record that is no longer at its position has no
+A file may have changed since it was indexed. If a record is no longer at its position, it has no
 text.
 """
 
@@ -24,46 +24,59 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
 
 MAX_RECORD_BYTES = 64 * 1024 * 1024
-"""The maximum size in bytes of a record to display.
+"""The maximum size in bytes of a record whose text is shown.
 
-The record's text takes ten times as much memory.
+Reading a record takes ten times as much memory as its size.
 """
 
-# matches the letters of a text that must be converted one by one
+# Matches runs of letters that must be converted one by one.
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 
-# the number of a text's characters to search; for a later match, the beginning of the text is shown
+# Only this number of characters of a text are searched for words. If no word is found, the
+# beginning of the text is shown.
 MAX_SEARCHED_CHARACTERS = 400_000
-CHARACTERS_BEFORE_PHRASE = 1_000  # the number of characters before a phrase that are searched, too
+CHARACTERS_BEFORE_PHRASE = (
+    1_000  # number of characters before a phrase that are searched for other words
+)
 MAX_MARKS = 2_000
 MAX_SENTENCES_CHARACTERS = 480
-"""The maximum length of three sentences in a snippet: ten such hits fit a model's output limit."""
+"""Maximum length of the sentences in a snippet. Ten snippets of this length fit into the output
+that a model accepts from a tool."""
 
 _SENTENCE_END = re.compile(
     r"""(?:(?<=\w\w)|(?<=[^\w\s]))[.!?]+["'\u2019\u201d)\]*_`]*\s+(?=\S)|[\u3002\uff01\uff1f]+"""
 )
-"""The end of a sentence with the space after it. A full stop after a single letter does not end a sentence."""
+"""Matches the end of a sentence with the space after it. A full stop after a single letter does not
+end a sentence."""
 
-# the minimum length of a stem that is also marked inside words; a shorter stem is marked only at
-# the beginning of a part
+# Minimum length of a stem that is also marked inside words. A shorter stem is marked only at the
+# beginning of a word or of an identifier's part.
 MIN_STEM_INSIDE_WORD = 5
 
-_WORD_REST = re.compile("[0-9a-z]*")  # matches the rest of a word after its stem
+_WORD_REST = re.compile("[0-9a-z]*")  # matches the letters of a word after its stem
 _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 _WORD_CHARACTERS = _LETTERS | {"_"}
 
-Mark = tuple[int, int, int]  # the start and end of a match in a text, and the number of its term
+Mark = tuple[
+    int, int, int
+]  # the start and end of a match in a text, and the number of the matching term
 
 
 class Text(NamedTuple):
-    """A text on one line without control characters; ``folded`` is the text without capitals and accents."""
+    """A text on one line without control characters; ``folded`` is in lower case without accents.
+
+    Both texts have the same length.
+    """
 
     displayed: str
     folded: str
 
 
 class _FoldedLetters(dict[int, str]):
-    """A cache of letters without their accents, for those that become a single letter."""
+    """Maps a letter's code to the letter without its accent, in lower case.
+
+    If the letter without its accent would be several letters, the accent is kept.
+    """
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
@@ -76,7 +89,7 @@ _folded_letters = _FoldedLetters()
 
 
 def display_text(words: str) -> Text:
-    """Return words as they are displayed, and as they are compared."""
+    """Return a text in the form in which it is shown and in the form in which it is compared."""
     display = " ".join(plain_text(words).split())
     if display.isascii():
         return Text(display, display.lower())
@@ -89,7 +102,7 @@ def display_text(words: str) -> Text:
 def read_record_words(
     path: str, inode: int, record: Posting, *, subagent: bool
 ) -> tuple[str | None, int]:
-    """Return the text of a record in a file, and the number of bytes read.
+    """Return the text of a record in a file, and the number of bytes that were read.
 
     The text is None if the record has changed since it was indexed.
     """
@@ -105,9 +118,10 @@ def read_record_words(
 
 
 def _read_line(path: str, inode: int, offset: int, length: int) -> bytes:
-    """Return a line of a file, if the file is the indexed one and the line still begins at the same position.
+    """Return a line of a file, or ``b""`` if the file has changed.
 
-    Otherwise return nothing.
+    The inode must still be the same (unless it is 0 or negative), and a line must begin at
+    ``offset``.
     """
     try:
         with open_regular(path, follow=False) as stream:
@@ -123,24 +137,24 @@ def _read_line(path: str, inode: int, offset: int, length: int) -> bytes:
 
 
 def join_record_texts(texts: RecordTexts) -> str:
-    """Return the text of a record. Files in it have no line numbers, as in the index."""
+    """Join the texts of a record. Files in the texts have no line numbers, as in the index."""
     spoken_texts = (text for text in (texts.prompt, texts.reply) if text)
     tool_texts = (remove_line_numbers(text) for text in (texts.input, texts.result) if text)
     return "\n".join([*spoken_texts, *tool_texts])
 
 
 class Phrase:
-    """A phrase: its whole words, ignoring case."""
+    """A phrase that is found only as whole words. Case and accents do not matter."""
 
     def __init__(self, words: str) -> None:
         self.folded = display_text(words).folded
 
     def find_in(self, folded_text: str) -> int:
-        """Return its first position in a text, or -1."""
+        """Return the first position of the phrase in a text, or -1."""
         return next(self.find_all_in(folded_text), -1)
 
     def find_all_in(self, folded_text: str) -> Iterator[int]:
-        """Yield its positions in a text."""
+        """Yield each position of the phrase in a text."""
         for position in _find_all_positions(self.folded, folded_text):
             if not (
                 _is_inside_word(folded_text, position)
@@ -150,7 +164,7 @@ class Phrase:
 
 
 class Marker:
-    """The positions of a query's terms in texts."""
+    """Finds the terms of a query in texts."""
 
     def __init__(self, lookups: Sequence[Lookup]) -> None:
         self._phrases: list[tuple[int, Phrase]] = []
@@ -163,7 +177,10 @@ class Marker:
                 self._stems.setdefault(stem, number)
 
     def find_marks(self, text: Text, start: int = 0) -> list[Mark]:
-        """Return the matching words in a text from ``start`` on, in order and without overlaps."""
+        """Return the matches of all terms in a text, in order and without overlaps.
+
+        Positions are relative to ``start``, at which the search begins.
+        """
         display, folded_text = (
             text.displayed[start : start + MAX_SEARCHED_CHARACTERS],
             text.folded[start : start + MAX_SEARCHED_CHARACTERS],
@@ -182,10 +199,11 @@ class Marker:
 
 
 class Snippet(NamedTuple):
-    """A snippet of a text on one line, with the spans of the matching words.
+    """A snippet of a text on one line; ``marks`` are the starts and ends of the matching words.
 
-    ``nearness`` is the nearness of the words, from 0 if only one of several words matches to 1 for
-    a query's only word. ``terms`` are the numbers of the terms that occur anywhere in the text.
+    ``nearness`` (0 to 1) is higher if the words are closer together. It is 1 if the query has only
+    one word and the text contains it, and 0 if the text contains only one of several words.
+    ``terms`` are the numbers of the terms that occur anywhere in the text.
     """
 
     text: str
@@ -195,11 +213,10 @@ class Snippet(NamedTuple):
 
 
 def make_snippet(text: Text, marker: Marker, width: int, start_position: int = 0) -> Snippet:
-    """Return the sentences around the part of ``text`` with the most terms.
+    """Return the sentences around the part of a text with the most different terms.
 
-    The search for words begins at ``start_position``.
-
-    If there are no sentences, or they are too long, return about ``width`` characters.
+    If ``start_position`` is far into the text, the text is searched only from shortly before that
+    position. If there are no sentences, or if they are too long, return about ``width`` characters.
     """
     excerpt_start = (
         max(0, start_position - CHARACTERS_BEFORE_PHRASE)
@@ -230,7 +247,7 @@ def make_snippet(text: Text, marker: Marker, width: int, start_position: int = 0
 
 
 def _sentences_around(text: str, first_mark: int, last_mark: int) -> tuple[int, int] | None:
-    """Return the start and end of the sentence around a position, with the sentences before and after it if they fit.
+    """Return the start and end of the sentence with the marks, with its neighbours if they fit.
 
     Return None if the sentence is too long.
     """
@@ -258,7 +275,7 @@ def _sentences_around(text: str, first_mark: int, last_mark: int) -> tuple[int, 
 
 
 def _cut_around(text: str, first_mark: int, last_mark: int, width: int) -> tuple[int, int]:
-    """Return the start and end of ``width`` characters around a position, beginning at the start of a word."""
+    """Return the start and end of ``width`` characters around the marks, from the start of a word."""
     start = max(
         0, min(first_mark - max(0, width - (last_mark - first_mark)) // 3, len(text) - width)
     )
@@ -268,7 +285,10 @@ def _cut_around(text: str, first_mark: int, last_mark: int, width: int) -> tuple
 
 
 def _densest_span(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
-    """Return the start and end of the ``width`` characters with the most different terms, and their number."""
+    """Return the start and end of the span with the most different terms, and their number.
+
+    The span has at most ``width`` characters.
+    """
     best_span = (0, 0, 0)
     first_index = 0
     for last_index in range(len(marks)):
@@ -281,9 +301,9 @@ def _densest_span(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
 
 
 def _words_with_stem(stem: str, number: int, display: str, folded_text: str) -> Iterator[Mark]:
-    """Yield the words with a stem, in a text and its folded form.
+    """Yield the words that contain a stem.
 
-    A short stem counts only at the beginning of a word or part.
+    A short stem must be at the beginning of a word or of an identifier's part.
     """
     for position in _find_all_positions(stem, folded_text):
         begins_word = not position or folded_text[position - 1] not in _LETTERS
@@ -299,7 +319,7 @@ def _words_with_stem(stem: str, number: int, display: str, folded_text: str) -> 
 
 
 def _is_inside_word(folded_text: str, position: int) -> bool:
-    """Check whether a position in a text is inside a word."""
+    """Check whether the characters before and at a position belong to the same word."""
     return (
         0 < position < len(folded_text)
         and {folded_text[position - 1], folded_text[position]} <= _WORD_CHARACTERS
@@ -314,9 +334,9 @@ def _find_all_positions(words: str, folded_text: str) -> Iterator[int]:
 
 
 def _word_beginnings(lookup: Lookup) -> Iterator[str]:
-    """Yield the occurrences of a term in a text, which begin with any of its stems.
+    """Yield the texts with which the words of a term may begin.
 
-    The final letters y and i are equivalent.
+    They are its stems and, for a stem that ends in i, the same stem with y.
     """
     whole_word = [] if lookup.term.text.isascii() else [lookup.term.text]
     for stem in map(display_text, [*lookup.marks, *whole_word]):

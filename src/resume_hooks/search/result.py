@@ -1,4 +1,4 @@
-"""The result of a search: the hits, and notes on files that were not searched."""
+"""Define the result of a search: the hits, and notes on files that were not searched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ NO_SESSION = "There are no sessions to search"
 
 
 class ProvisionalSession(NamedTuple):
-    """A session that is not indexed yet, and the words in its file or in one of its sub-agents' files."""
+    """A session that is not indexed yet but contains words of the query.
+
+    ``words`` are the query's words that were found in the session's file or in a file of one of its
+    sub-agents. ``missing_words`` are the query's other words.
+    """
 
     session_id: str
     file: str
@@ -25,12 +29,13 @@ class ProvisionalSession(NamedTuple):
 class SearchResult(NamedTuple):
     """The result of a search.
 
-    ``hits`` are the best hits, and ``total`` is the number of matching turns. If ``has_more`` is true,
-    there may be others. ``how`` is a sentence on how the queries were interpreted, and ``notes``
-    are sentences on the index. ``omitted_run_count`` is the number of matching headless runs of one question
-    that were omitted. ``provisional_sessions`` lists sessions that are not indexed yet and contain some of
-    the words. ``unindexed_count`` is the number of files that are not indexed yet and may contain similar
-    words.
+    ``hits`` are the best hits, and ``total`` is the number of matching turns. If ``has_more`` is
+    true, there may be more matching turns. ``how`` is a sentence on how the queries were
+    interpreted, and ``notes`` are sentences on the index and on folders that could not be searched.
+    ``omitted_run_count`` is the number of headless runs of one question that match but were left
+    out. ``provisional_sessions`` are sessions that are not indexed yet and contain some of the
+    words. ``unindexed_count`` is the number of files that are not indexed yet and could not be
+    checked for a match.
     """
 
     queries: tuple[Query, ...]
@@ -50,18 +55,18 @@ class SearchResult(NamedTuple):
 
     @property
     def wordings(self) -> list[str]:
-        """The typed words, followed by each further wording."""
+        """The texts of the question and of its other wordings."""
         return [query.text for query in self.queries]
 
     @property
     def nothing_close(self) -> bool:
-        """Whether every hit is weak. The answer may be missing, or may use other words."""
+        """Whether every hit is weak, so that the answer may be missing or use other words."""
         has_terms = any(query.terms for query in self.queries)
         return has_terms and all(hit.strength == "weak" for hit in self.hits)
 
 
 def notes_on_unsearched_folders(file_count: int, unlistable_folders: Sequence[str]) -> list[str]:
-    """Return notes if ``file_count`` is 0, or if ``unlistable_folders`` folders cannot be listed."""
+    """Return notes if there are no files to search, or if some folders cannot be listed."""
     if unlistable_folders:
         return [
             f"{'Not all' if file_count else 'Nothing'} could be searched.{hidden_folders_remedy(unlistable_folders)}"

@@ -1,9 +1,13 @@
-"""The roles of records, and the values of search options. The help text needs only this module."""
+"""Define the roles of records and the values of search options.
+
+This module imports nothing, so that the help text is fast.
+"""
 
 from __future__ import annotations
 
 ROLES = ("prompt", "reply", "title", "call", "result", "thinking", "summary", "task", "note")
-"""The roles of records; the index stores their positions in this tuple."""
+"""The roles of records. The index stores a role as its position in this tuple, so the order must
+not change."""
 
 ROLE_ALIASES = {
     "user": ("prompt",),
@@ -11,7 +15,7 @@ ROLE_ALIASES = {
     "tool": ("call", "result"),
     **{role: (role,) for role in ROLES},
 }
-"""The values of ``--role``: the index's roles, and more familiar words for the same roles."""
+"""The values of ``--role``. Each value is mapped to roles of the index."""
 
-DEFAULT_SEARCH_HITS = 10  # the default number of hits in an answer
-MAX_SEARCH_HITS = 1_000  # the maximum number of hits
+DEFAULT_SEARCH_HITS = 10  # number of hits in an answer if the user specifies none
+MAX_SEARCH_HITS = 1_000  # maximum number of hits in an answer

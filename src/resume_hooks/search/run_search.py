@@ -1,4 +1,4 @@
-"""Search in one call: update the index, look the words up, and read the best turns."""
+"""Search all sessions: update the index, look the words up, and read the best turns."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ from resume_hooks.transcripts.head_tail import HeadTail
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-# the number of records to check if the query only requests a kind of record
+# Maximum number of records to check if a query has no words.
 MAX_LATEST_RECORDS = 5_000
-MAX_PROVISIONAL_SESSIONS = 5  # the maximum number of unindexed sessions that a result lists
-MAX_LISTED_WORDS = 4  # the maximum number of words in a list
+MAX_PROVISIONAL_SESSIONS = 5  # maximum number of sessions in a result that are not indexed yet
+MAX_LISTED_WORDS = 4  # maximum number of words in a list of a sentence
 
 
 class Searcher:
-    """Searches of an open index in one scope.
+    """Searches an open index in one scope.
 
-    Lookups that do not depend on the query's words are done once.
+    A ``Searcher`` can answer several questions. It finds the files in scope and looks each word up
+    only once.
     """
 
     def __init__(self, index: OpenIndex, scope: Scope, where: Where) -> None:
@@ -58,10 +59,9 @@ class Searcher:
     ) -> SearchResult:
         """Return the ``max_hits`` best hits for a question with one or more wordings.
 
-        To verify phrases, at most ``max_reads`` records are read.
+        At most ``max_reads`` records are read in order to verify phrases.
         """
-        # Files that are not indexed yet, except those of the asking session, because they contain
-        # the question.
+        # The files of the asking session are left out, because they contain the question.
         unread_files = []
         for file in self._index.unindexed_files:
             if _session_id_of_file(file) != self._scope.asking_session:
@@ -99,9 +99,9 @@ class Searcher:
         max_reads: int,
         unindexed_terms: Collection[Term],
     ) -> tuple[BestHits, str]:
-        """Return the best hits in all files, and how the queries were interpreted.
+        """Return the best hits in all files in scope, and a sentence on how the queries were interpreted.
 
-        If headless runs hide other hits, the search is repeated without the headless runs.
+        If headless runs take up places of other hits, search again without the headless runs.
         """
         ordinary_files = self._files_in_scope.files
         best_hits, interpretation = self._search_files(
@@ -128,9 +128,10 @@ class Searcher:
         terms: Sequence[Term],
         unindexed_terms: Collection[Term],
     ) -> int:
-        """Return the number of unindexed files that may contain a match but could not be checked.
+        """Return the number of unindexed files that may contain a match.
 
-        ``unindexed_terms`` are those of the ``terms`` that occur in the ``unread_files``.
+        Files that were searched for all terms are not counted. ``unindexed_terms`` are the terms
+        that at least one of the ``unread_files`` contains.
         """
         checked_files = [file for file in unread_files if file.term_numbers is not None]
         if checked_files and not all(
@@ -139,7 +140,8 @@ class Searcher:
             or self._terms.look_up_strictly(term).is_in_index
             for term in terms
         ):
-            # A file without any of the terms may still contain the correct form of a misspelled
+            # If a term was found nowhere, it may be misspelled. A file without any of the terms may
+            # contain its correct form.
             # term.
             checked_files = [file for file in checked_files if file.term_numbers]
         return len(self._index.unindexed_files) - len(checked_files)
@@ -152,7 +154,7 @@ class Searcher:
         files: frozenset[int],
         unindexed_terms: Collection[Term],
     ) -> tuple[BestHits, str]:
-        """Return the best hits in some files, and how the queries were interpreted.
+        """Return the best hits in these files, and a sentence on how the queries were interpreted.
 
         ``unindexed_terms`` are the terms that occur in files that are not indexed yet.
         """
@@ -211,13 +213,13 @@ def search_index(
     max_seconds: float = float("inf"),
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Update the index for up to ``max_seconds`` seconds, and return the ``max_hits`` best hits for ``words``.
+    """Update the index, and return the ``max_hits`` best hits for ``words``.
 
-    ``other_wordings`` are other wordings of the same question. A turn that ranks high for several
-    wordings comes first.
+    The update takes at most ``max_seconds`` seconds. ``other_wordings`` are other wordings of the
+    same question. Turns that rank high for several wordings come first.
 
-    Raise UsageError if no word can be looked up, or if there are no words and the scope is not
-    narrow.
+    Raise UsageError if no word can be looked up, or if there are neither words nor limits on the
+    kind or time of records.
     """
     queries = [parse_query(words), *(parse_query([text]) for text in other_wordings)]
     if not all(query.terms for query in queries) and not scope.selects_records:
@@ -248,7 +250,10 @@ def search_updated_index(
     max_seconds: float,
     progress: Progress | None,
 ) -> SearchResult:
-    """Update the index for up to ``max_seconds`` seconds, files in ``file_search`` first, then run ``search`` in it."""
+    """Update the index for at most ``max_seconds`` seconds, then run ``search`` in it.
+
+    Files with the words in ``file_search`` are indexed first.
+    """
 
     def open_and_search() -> SearchResult:
         folder_names = needed_folder_names(scope, where)
@@ -263,7 +268,7 @@ def search_updated_index(
 
     try:
         return open_and_search()
-    except IndexDamaged:  # the damaged index was deleted and will be rebuilt
+    except IndexDamaged:  # The damaged index was deleted, so this call builds a new one.
         return open_and_search()
 
 
@@ -295,7 +300,10 @@ def _terms_in_files(files: Sequence[UnindexedFile], terms: Sequence[Term]) -> se
 def _provisional_sessions(
     files: Sequence[UnindexedFile], terms: Sequence[Term]
 ) -> Iterator[ProvisionalSession]:
-    """Yield the sessions that are not indexed yet and contain some of the words, those with the most words first."""
+    """Yield the sessions that contain some of the terms but are not indexed yet.
+
+    The order is that of ``files``.
+    """
     names = [term.name for term in terms]
     listed_ids = set[str]()
     for unread_file in files:
@@ -306,7 +314,7 @@ def _provisional_sessions(
                 name for number, name in enumerate(names) if number in term_numbers
             )
             missing = tuple(name for name in dict.fromkeys(names) if name not in words)
-            with contextlib.suppress(SessionNotFound):  # the file was deleted in the meantime
+            with contextlib.suppress(SessionNotFound):  # The file was deleted in the meantime.
                 yield ProvisionalSession(
                     session_id, file.path, HeadTail(file.path).title, tuple(words), missing
                 )
@@ -315,9 +323,9 @@ def _provisional_sessions(
 def _interpretation_notes(
     wording: Wording, best_hits: BestHits, unindexed_terms: Collection[Term]
 ) -> Iterator[str]:
-    """Yield notes on how a query was interpreted: replacements for missing words, and omitted words."""
+    """Yield notes on replaced words, words without a match, excluded words and times."""
     for lookup in wording.lookups:
-        # a word that occurs only in other projects would not help
+        # Without any hits, a replacement of the word did not help.
         if lookup.kind == "nowhere" or (not best_hits.hits and lookup.kind != "word"):
             if lookup.term not in unindexed_terms:
                 yield f"no match for {lookup.term.name}"

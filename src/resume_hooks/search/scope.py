@@ -1,4 +1,4 @@
-"""The scope of a search: the files and records to search, as conditions of a query."""
+"""Define the scope of a search (the files and records to search), and convert it to parts of a query."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 
 class Scope(NamedTuple):
-    """The limits of a search. By default a search is unlimited.
+    """The limits of a search. The default values set no limits.
 
-    An empty set of ``sessions`` matches nothing.
-
-    ``sessions`` are ids, and ``agent`` is the name of one of their sub-agents. ``folders`` are
-    working directories; ``root_folders`` adds sessions that started below a folder, and
-    ``projects`` adds project folders by name. ``start_time`` and ``end_time`` are in seconds since
-    the epoch. ``asking_session`` is a session whose last turn is omitted, because it contains
-    the question. ``agent_names`` are the agents whose sessions are searched.
+    If ``sessions`` is a set, only sessions with these ids are searched. An empty set matches no
+    session. ``agent`` limits the search to one sub-agent of these sessions. ``folders`` are the
+    working directories to search; if it is not None, ``root_folders`` adds the sessions that
+    started in folders below, and ``projects`` adds the client's project folders with these names.
+    ``start_time`` and ``end_time`` are in seconds since the epoch. ``asking_session`` is the
+    session that asks the question. Its last turn is left out, because it contains the question.
+    ``agent_names`` are the names of the agents whose sessions are searched.
     """
 
     sessions: frozenset[str] | None = None
@@ -51,14 +51,17 @@ class Scope(NamedTuple):
 
     @property
     def selects_records(self) -> bool:
-        """Whether the scope selects a kind of record, so that no words are needed."""
+        """Whether the scope limits the kind or time of records, so that a search needs no words."""
         has_period = self.start_time is not None or self.end_time is not None
         return has_period or bool(self.branch or self.tool or self.file or self.role)
 
 
 def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
-    """Return the scope of a session or sub-agent. Raise the errors of ``locate.resolve_locator``."""
-    # the import takes 2 ms, and few searches need it
+    """Return the scope of a session or sub-agent.
+
+    Raise the errors of ``locate.resolve_locator``.
+    """
+    # Imported here because the import takes 2 ms, and few searches need it.
     from resume_hooks.sessions.locate import resolve_transcript
 
     session_id, _, agent = resolve_transcript(
@@ -68,10 +71,15 @@ def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
-    """Return the scope of a session and its ancestors. Raise the errors of ``locate.resolve_locator``."""
-    from resume_hooks.sessions import locate  # as above
+    """Return the scope of a session and its ancestors.
 
-    # the import takes 3 ms, and no other search needs it
+    Raise the errors of ``locate.resolve_locator``.
+    """
+    from resume_hooks.sessions import (
+        locate,
+    )  # Imported here because the import takes 2 ms, and few searches need it.
+
+    # Imported here because the import takes 3 ms, and few searches need it.
     from resume_hooks.sessions.lineage import LineageFinder
 
     rows = LineageFinder(where).find_lineage(
@@ -81,7 +89,10 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 
 def current_project_scope(cwd: str, where: Where) -> Scope:
-    """Return the project of the asking session, or else of a folder, because a model's shell may be in any folder."""
+    """Return the scope of the project of the asking session, or else of ``cwd``.
+
+    The session is preferred because the working directory of a model's shell may be any folder.
+    """
     session = find_session(where.environ.get("CLAUDE_CODE_SESSION_ID", ""), where)
     if session is not None:
         return project_scope_of_session(session, where)
@@ -89,10 +100,14 @@ def current_project_scope(cwd: str, where: Where) -> Scope:
 
 
 def project_scope_of_session(path: str, where: Where) -> Scope:
-    """Return the scope of the project of the session at ``path``, including the file's own folder."""
+    """Return the scope of the project of the session at ``path``.
+
+    The scope includes the project folder that contains the file.
+    """
     scope = project_scope_of_folder(home_folder(HeadTail(path), where), where)
-    # A moved session is in a folder with another name. A folder with the project's own key may also
-    # contain other projects with the same key.
+    # If the session was moved, its file is in a project folder with another name. Only such a
+    # folder is added here, because the project folder with the expected name may also contain other
+    # projects.
     other_names = {os.path.basename(os.path.dirname(path))} - {
         project_key(folder) for folder in scope.folders or ()
     }
@@ -100,7 +115,11 @@ def project_scope_of_session(path: str, where: Where) -> Scope:
 
 
 def project_scope_of_folder(cwd: str, where: Where) -> Scope:
-    """Return the scope of a folder's project: its repository with everything below it, and the other worktrees."""
+    """Return the scope of a folder's project.
+
+    The project consists of the folder's repository with everything below it, and of the
+    repository's other worktrees.
+    """
     project = git_worktrees.project_of_folder(cwd, where)
     return Scope(
         folders=project.folders, root_folders=project.within, projects=frozenset(project.names)
@@ -108,9 +127,10 @@ def project_scope_of_folder(cwd: str, where: Where) -> Scope:
 
 
 class FilesInScope(NamedTuple):
-    """The ids of the ``files`` in scope; ``file_count`` is the number of all files.
+    """The ids of the files in a scope; ``file_count`` is the number of all files in the index.
 
-    ``headless_files`` are the headless runs of one question, which are not in ``files``.
+    ``headless_files`` are the ids of files in scope that belong to headless runs of one question.
+    ``files`` does not contain these ids.
     """
 
     files: frozenset[int]
@@ -119,14 +139,14 @@ class FilesInScope(NamedTuple):
 
 
 class ScopeConditions(NamedTuple):
-    """A scope's conditions on records, and on turns or parts of files, as parts of a query."""
+    """A scope's conditions as parts of a query, for queries for records and for queries for turns."""
 
     records: list[tuple[Occur, Query]]
     turns: list[tuple[Occur, Query]]
 
 
 def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:
-    """Return the files in scope."""
+    """Return the ids of the files in a scope."""
     is_in_project = Project(scope.folders or (), scope.root_folders).contains_session
     if scope.include_helpers or scope.sessions is not None:
         helpers = set()
@@ -157,10 +177,7 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
 
 
 def _helper_sessions(db: sqlite3.Connection) -> set[str]:
-    """Return the sessions that are headless runs of one question in every copy.
-
-    The sub-agents of these sessions are omitted with them.
-    """
+    """Return the ids of the sessions that are headless runs of one question in every copy."""
     query = (
         "SELECT session FROM files WHERE agent='' GROUP BY session"
         " HAVING max(turns)<=1 AND min(substr(entrypoint, 1, 3)='sdk')"
@@ -171,7 +188,11 @@ def _helper_sessions(db: sqlite3.Connection) -> set[str]:
 def conditions_of_scope(
     db: sqlite3.Connection, words: Postings, scope: Scope, files: frozenset[int], file_count: int
 ) -> ScopeConditions:
-    """Return a scope's conditions as parts of a query for its ``files``; ``file_count`` is the number of all files."""
+    """Return a scope's conditions as parts of a query.
+
+    ``files`` are the ids of the files in scope, and ``file_count`` is the number of all files in
+    the index.
+    """
     clauses = []
     if len(files) < file_count:
         clauses.append((Occur.Must, _query_for_values("file", files)))
@@ -199,12 +220,12 @@ def conditions_of_scope(
 
 
 def _query_for_values(field: str, values: Collection[int] | Collection[str]) -> Query:
-    """Return a query for documents with one of the values in a field. It does not affect their scores."""
+    """Return a query for documents with one of the values in a field, with a score of 0."""
     return Query.const_score_query(Query.term_set_query(SCHEMA, field, list(values)), 0.0)
 
 
 def _query_for_period(start_time: int | None, end_time: int | None) -> Query:
-    """Return a query for records from ``start_time`` to just before ``end_time``."""
+    """Return a query for records from ``start_time`` to just before ``end_time``, with a score of 0."""
     if end_time is not None and end_time <= 0:
         return Query.empty_query()
     last_second = None if end_time is None else end_time - 1
@@ -215,7 +236,7 @@ def _query_for_period(start_time: int | None, end_time: int | None) -> Query:
 
 
 def notes_on_unknown_values(words: Postings, scope: Scope) -> list[str]:
-    """Return a sentence about each value of a scope that the index does not contain."""
+    """Return a sentence about each branch, tool or file in a scope that the index does not contain."""
     rows = (
         (_matching_branches(words, scope.branch), f"Nothing was said on a branch '{scope.branch}'"),
         (_matching_tools(words, scope.tool), f"No tool '{scope.tool}' was ever called"),
@@ -225,14 +246,21 @@ def notes_on_unknown_values(words: Postings, scope: Scope) -> list[str]:
 
 
 def needed_folder_names(scope: Scope, where: Where) -> list[str] | None:
-    """Return the names of the project folders that a scope may include, or None for all project folders."""
+    """Return the names of the project folders in which sessions of a scope may be.
+
+    Return None if they may be in any project folder.
+    """
     if scope.folders is None:
         return None
     return [*Project(scope.folders, scope.root_folders).folder_names(where), *scope.projects]
 
 
 def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
-    """Return a function that checks whether an unread file, whose working folder is unknown, may be in a scope."""
+    """Return a function that checks whether a file that is not indexed may be in a scope.
+
+    The function only knows the file's project folder, because the session's working directory is
+    not known yet.
+    """
     names = needed_folder_names(scope, where)
     folders = None if names is None else frozenset(names)
 
@@ -247,9 +275,9 @@ def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
 
 
 def unlistable_folders_in_scope(scope: Scope, where: Where) -> list[str]:
-    """Return the project folders that a scope may include but that cannot be listed.
+    """Return the project folders that cannot be listed and may contain sessions of a scope.
 
-    Return an empty result for a scope of specified sessions.
+    The result is empty for a scope of certain sessions.
     """
     if scope.sessions is not None:
         folders = []
@@ -270,7 +298,7 @@ def _matching_branches(words: Postings, name: str) -> list[str] | None:
 
 
 def _matching_tools(words: Postings, tool: str) -> list[str] | None:
-    """Return the indexed names of a tool, ignoring case."""
+    """Return the names of a tool in the index, ignoring case, or None if ``tool`` is empty."""
     if not tool:
         return None
     names = []
@@ -281,7 +309,11 @@ def _matching_tools(words: Postings, tool: str) -> list[str] | None:
 
 
 def _matching_files(words: Postings, path: str) -> list[str] | None:
-    """Return the files that a path specifies: by the whole path, by the end of a longer path, or by their folder."""
+    """Return the indexed files that match a path, or None if ``path`` is empty.
+
+    A file matches if its path equals ``path``, ends in ``path``, or is in a folder that ends in
+    ``path``.
+    """
     if not path:
         return None
     tail = replace_surrogates(path).replace("\\", "/").removeprefix("./").rstrip("/")

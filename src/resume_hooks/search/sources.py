@@ -1,6 +1,6 @@
-"""The sources of indexed records: their files, sessions, texts and copies. Each is looked up once for all searches.
+"""Look up the files, sessions, texts and copies of indexed records.
 
-Texts are read from the transcripts, never from the index.
+Texts are read from the transcripts, because the index does not contain them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from resume_hooks.sessions.agents.registry import agent_of_path, original_path
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MISSING_FILE_GENERATION = 1_000_000  # the generation that a file counts as if it no longer exists
+MISSING_FILE_GENERATION = 1_000_000  # sorts files that no longer exist after all others
 
 
 class IndexedFile(NamedTuple):
-    """A file in the index; ``parent`` is the session from which the file's session was made, or ""."""
+    """A file in the index; ``parent`` is the id of the parent of its session, or ``""``."""
 
     path: str
     session_id: str
@@ -35,7 +35,10 @@ class IndexedFile(NamedTuple):
 
 
 class HitSession(NamedTuple):
-    """A session to display: its file, its shortest unique id, its title, its folder, and how to resume it."""
+    """A session as a hit shows it; ``short`` is its shortest unique id.
+
+    ``resume`` is the command that resumes the session.
+    """
 
     file: str
     short: str
@@ -46,10 +49,11 @@ class HitSession(NamedTuple):
 
 
 class Sources:
-    """Looks up the sources of records in an open index and in the transcripts.
+    """Looks up where records come from, in an open index and in the transcripts.
 
-    If files are equal, a file in ``files_in_scope`` comes first. ``read_bytes`` is the number of
-    bytes read for texts so far.
+    Each file and session is looked up only once. If a record is in several files of a session, a
+    file in ``files_in_scope`` is preferred. ``read_bytes`` is the number of bytes of texts read so
+    far.
     """
 
     def __init__(self, index: OpenIndex, files_in_scope: Collection[int], where: Where) -> None:
@@ -64,7 +68,7 @@ class Sources:
         self._copies: dict[int, list[Posting]] = {}
 
     def read_words(self, record: Posting) -> str | None:
-        """Return the words of a record as written, or None if the record changed since it was indexed."""
+        """Return the text of a record, or None if the record has changed since it was indexed."""
         if (file := self.indexed_file(record)) is None:
             return None
         words, size = read_record_words(
@@ -74,7 +78,7 @@ class Sources:
         return words
 
     def indexed_file(self, record: Posting) -> IndexedFile | None:
-        """Return the file that contains a record, or None if it is no longer in the index."""
+        """Return the file that contains a record, or None if the index no longer contains the file."""
         if record.file not in self._files:
             query = "SELECT path, session, agent, inode, parent, mtime FROM files WHERE id=?"
             row = self._db.execute(query, (record.file,)).fetchone()
@@ -86,15 +90,15 @@ class Sources:
         return self._transcript_paths.readable_path(file.path, file.session_id)
 
     def original_path(self, file: IndexedFile) -> str:
-        """Return the path of a file. For another agent's file, this is the original path."""
+        """Return the path of a file. For a converted session of another agent, return the agent's own file."""
         return original_path(self.readable_path(file), self._where)
 
     def tool_names(self, record: Posting) -> str:
-        """Return the tools that a record calls or answers, as text."""
+        """Return the names of the tools that a record calls or answers, separated by commas."""
         return self._words.tool_names(record)
 
     def fetch_copies(self, records: Iterable[Posting]) -> None:
-        """Look up the copies of many records at once, which is several times as fast as one by one."""
+        """Look up the copies of many records together, several times as fast as one by one."""
         keys = {record.key for record in records if record.key} - self._copies.keys()
         if keys:
             self._copies.update(self._words.find_copies(keys))
@@ -102,9 +106,9 @@ class Sources:
     def find_copies(self, record: Posting) -> list[Posting]:
         """Return this record and its copies in other sessions, the original first.
 
-        The client's forks name the copied ids, and our children name their parents. Otherwise the
-        file that was written first counts as older. A record with the same id but another text is
-        not a copy, unless it was trimmed.
+        A record in the client's fork names the record that it copies, and a child of ours names its
+        parent. Without these names, the file that was changed first has the original. A record with
+        the same id but a different text is not a copy, unless it was trimmed.
         """
         if not record.key:
             return [record]
@@ -143,9 +147,10 @@ class Sources:
         return ""
 
     def preferred_original(self, copies: Sequence[Posting]) -> Posting:
-        """Return the original among some copies.
+        """Return the original among copies of which the first is the original.
 
-        If its session has several files, prefer a file in scope, then the newest.
+        If the original's session has the record in several files, prefer a file in scope, then the
+        file that was changed last.
         """
 
         def find_source(posting: Posting) -> tuple[str, str]:
@@ -166,7 +171,7 @@ class Sources:
         return max(same_source, key=rank_copy, default=copies[0])
 
     def find_hit_session(self, session_id: str, path: str) -> HitSession:
-        """Return a session, given the path of one of its files."""
+        """Return a session as a hit shows it, given the path of one of its files."""
         if session_id not in self._sessions:
             rows = self._db.execute(
                 "SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,)
@@ -198,9 +203,9 @@ class Sources:
 
 
 def _generation(session_id: str, parents: Mapping[str, str]) -> int:
-    """Return how many ancestors of a session, one after the other, are among the given sessions.
+    """Count how many ancestors of a session are among the given sessions.
 
-    Hostile sessions may name each other as parents.
+    The loop ends even if hostile sessions name each other as parents.
     """
     visited: set[str] = set()
     while (parent := parents.get(session_id, "")) in parents and session_id not in visited:

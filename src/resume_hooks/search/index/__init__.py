@@ -1,8 +1,9 @@
-"""The full-text index of all sessions, in the state folder; it is rebuilt when necessary.
+"""Store the words of all sessions in an index, which is rebuilt when necessary.
 
-A SQLite table records how far each file was read. Two tantivy indexes contain the words of records
-and of windows in turns with their positions, but not the texts, so the index has about a tenth of
-the transcripts' size. If a changed file's earlier bytes are unchanged, it is read again from the
-start of its last part, otherwise from the start of the file. Each file is indexed separately. A
-record that several sessions contain is recognised as a copy only when hits are built.
+The index is in the state folder. A SQLite table records how far each file was read. Two tantivy
+indexes contain the words of records and of windows (200 words of a turn), with their positions. The
+indexes do not contain the texts, so they have about a tenth of the transcripts' size. If a file
+only grew, it is read again from the start of its last part. If its earlier bytes changed, it is
+read again from its beginning. Each file is indexed separately. A search finds out which records are
+copies of each other only when it makes its hits.
 """

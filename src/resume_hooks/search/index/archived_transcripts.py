@@ -1,8 +1,9 @@
-"""Vaulted sessions in the index. They are listed under the client's paths, and read from the archived copies.
+"""Find the sessions that only the vault contains, so that they are indexed like other sessions.
 
-A file that was indexed before it moved to the vault is not read again, because its path, size and
-time identify it. A negative number for the version of the session's manifest then replaces the
-inode of each file.
+They are listed with their paths in the client's folder, and their texts are read from the archived
+copies. A file that was indexed before it moved to the vault has the same path, size and time there,
+so it is not read again. Instead of an inode, each of these files has a negative number that
+identifies the version of the session's manifest.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ from resume_hooks.system.text import replace_surrogates
 
 
 class ArchivedSessions:
-    """The vaulted sessions of a config home; ``states`` maps their ids to the states of their current manifests.
+    """The sessions that only the vault contains.
 
-    Reading a state does not read the manifest.
+    ``states`` maps the id of each session to a number for its manifest's version, which is computed
+    without reading the manifest.
     """
 
     def __init__(self, where: Where, files: Iterable[TranscriptFile]) -> None:
@@ -56,14 +58,14 @@ class ArchivedSessions:
         }
 
     def keep_folders(self, folders: Collection[str]) -> None:
-        """Keep only the sessions of these project folders."""
+        """Remove the sessions that are not in these project folders."""
         for session_id in tuple(self.states):
             archived = find_archived(session_id, self._where)
             if archived is None or archived.project not in folders:
                 del self.states[session_id]
 
     def files_of_session(self, session_id: str) -> list[TranscriptFile]:
-        """Return the transcripts of a vaulted session and of its sub-agents."""
+        """Return the transcripts of an archived session and of its sub-agents."""
         archived = find_archived(session_id, self._where)
         state = self.states[session_id]
         if archived:
@@ -76,14 +78,14 @@ class ArchivedSessions:
 
 
 class TranscriptPaths:
-    """The readable paths of indexed files: the file's own path, or that of the archived copy."""
+    """Finds the paths at which indexed files can be read."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
         self._folders: dict[str, str | None] = {}
 
     def readable_path(self, path: str, session_id: str) -> str:
-        """Return a readable path of a file: its own path, or that of a copy."""
+        """Return the file's own path if it exists, or else the path of an archived or converted copy."""
         if is_foreign(path, self._where):
             return self._copy_path(path)
         if os.path.lexists(path):
@@ -105,9 +107,10 @@ class TranscriptPaths:
 
 @contextlib.contextmanager
 def unpacked_temporarily(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
-    """Yield the folder with an archived session's transcript, or None if it cannot be opened.
+    """Yield the folder with an archived session's transcript, or None without a readable copy.
 
-    Unpacked files are deleted after the block, so that at most one session is unpacked at a time.
+    If the block unpacks a session, the unpacked files are deleted after the block, so that many
+    sessions can be read one after the other without filling the disk.
     """
     session_folder = os.path.join(unpacked_folder(where), archived.session_id)
     was_unpacked = os.path.lexists(session_folder)
@@ -116,7 +119,7 @@ def unpacked_temporarily(archived: ArchivedSession, where: Where) -> Iterator[st
     try:
         yield folder
     finally:
-        # remove the folder, unless another process has opened it since
+        # Another process that has opened the folder since then still needs it.
         if not was_unpacked and _last_use_time(folder) == last_use_time:
             removal.remove_if_possible(session_folder, where.state)
 
@@ -132,7 +135,7 @@ def _last_use_time(folder: str | None) -> int:
 
 
 def _manifest_state(session_id: str, where: Where) -> int:
-    """Return a negative number that identifies a version of a manifest, or 0 without one."""
+    """Return a negative number that identifies a version of a manifest, or 0 if there is no manifest."""
     try:
         status = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST))
     except OSError:
@@ -144,7 +147,7 @@ def _manifest_state(session_id: str, where: Where) -> int:
 def _transcript_of_part(
     archived: ArchivedSession, part: ArchivedFile, state: int, where: Where
 ) -> TranscriptFile | None:
-    """Return an archived file as a transcript of the index, or None for any other file."""
+    """Return an archived file in the form that the index needs, or None if it is not a transcript."""
     agent = subagent_name(part.place) or ""
     path = path_in_config_home(part.place, where)
     relative_path = path_in_archive(part.place)
@@ -169,7 +172,7 @@ def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
 
 
 def path_in_folder(folder: str, path: str, session_id: str) -> str:
-    """Return the path of a session's file in the folder that contains the session's transcript."""
+    """Return the path of a session's file in ``folder``, which contains the session's transcript."""
     name = os.path.basename(path)
     if name == f"{session_id}{TRANSCRIPT_SUFFIX}":
         return os.path.join(folder, name)

@@ -1,7 +1,6 @@
-"""Find the files that changed since the last update, and the position from which to read each.
+"""Find the files that changed since the last update, and the position from which to read each file.
 
-A search does not load the modules that read transcripts and write the index unless a file has
-changed.
+A search loads the modules that read transcripts and write the index only if a file has changed.
 """
 
 from __future__ import annotations
@@ -17,9 +16,12 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 
 
 class ReadPosition(NamedTuple):
-    """The state at the start of a part: bytes, lines, turns and parts before it, last time (seconds), open calls.
+    """The state of reading a file at the start of a part.
 
-    ``copy_times`` are the two times of ``transcripts.transcript.CopyDetector``.
+    ``offset``, ``lines``, ``turns`` and ``part`` are the numbers of bytes, lines, turns and parts
+    before this position. ``time`` is the time of the last record before it, in seconds since the
+    epoch. ``open_calls`` are the ids and tools of calls without an answer so far. ``copy_times``
+    are the two times of ``transcripts.transcript.CopyDetector``.
     """
 
     offset: int = 0
@@ -32,9 +34,10 @@ class ReadPosition(NamedTuple):
 
 
 class ReadJob(NamedTuple):
-    """A file to read from a position if its bytes before ``end`` still have the checksum ``checksum``.
+    """A file to read, and the position to read from.
 
-    ``file`` is the file's number in the index.
+    If the checksum of the bytes before ``end`` is no longer ``checksum``, the file must be read
+    from its beginning. ``file`` is the file's number in the index.
     """
 
     path: str
@@ -46,7 +49,7 @@ class ReadJob(NamedTuple):
 
 
 class UpdateOutcome(NamedTuple):
-    """The result of an update: the files and bytes that were read, and those that were not reached in time."""
+    """The numbers of files and bytes that an update read, and that it left unread."""
 
     read_files: int = 0
     read_bytes: int = 0
@@ -57,8 +60,8 @@ class UpdateOutcome(NamedTuple):
 class FileWork(NamedTuple):
     """A file to read and the position to start from; ``file_id`` is 0 for a file that is not in the index.
 
-    ``is_unchanged`` means that only the file's path or location changed, so that it need not be
-    read. Files with a higher ``relevance`` are read first.
+    ``is_unchanged`` means that only the file's path or location changed. The file's content is then
+    not read again. Files with a higher ``relevance`` are read first.
     """
 
     file: TranscriptFile
@@ -76,7 +79,7 @@ class FileWork(NamedTuple):
 class _IndexedFile(NamedTuple):
     """The entry of a file in the index.
 
-    If the entry is in doubt, its inode and the position of its last part are empty.
+    If an update of the file was interrupted, ``inode`` is 0 and ``last_part`` is empty.
     """
 
     file_id: int
@@ -89,20 +92,21 @@ class _IndexedFile(NamedTuple):
 
 
 TermForms = tuple[tuple[str, ...], ...]
-"""A term as indexed: for each of its tokens the whole token, then the token's parts."""
+"""The indexed forms of a term: for each of its tokens, the whole token and then the token's parts.
+"""
 
 
 class FileSearch(NamedTuple):
-    """The words of a search, and a function that selects its files."""
+    """The words of a search, and a function that checks whether a file may be in the search's scope."""
 
     terms: tuple[TermForms, ...]
     is_in_scope: Callable[[TranscriptFile], bool]
 
 
 class UnindexedFile(NamedTuple):
-    """A file that is missing or outdated in the index.
+    """A file that is missing from the index or has changed since it was indexed.
 
-    ``term_numbers`` are the numbers of the terms that it contains, or None if unknown.
+    ``term_numbers`` are the numbers of the query's terms in the file, or None if they are unknown.
     """
 
     file: TranscriptFile
@@ -114,7 +118,10 @@ def find_changes(
     files: Iterable[TranscriptFile],
     archived_sessions: ArchivedSessions | None = None,
 ) -> tuple[list[FileWork], list[int]]:
-    """Return the files to read, including vaulted ones from ``archived_sessions``, and the ids of deleted files."""
+    """Return the files to read and the ids of indexed files that were deleted.
+
+    The files to read include the changed sessions of ``archived_sessions``.
+    """
     rows = db.execute(
         "SELECT path, id, iif(doubt, 0, inode), size, mtime, iif(doubt, '', place), end, "
         "checked FROM files"
@@ -122,7 +129,7 @@ def find_changes(
     rows_by_path = {row[0]: row[1:] for row in rows}
     file_work: list[FileWork] = []
     present_paths = set()
-    # every search runs this loop for thousands of files, so unchanged files must be cheap
+    # Every search runs this loop for thousands of files, so it must be fast for unchanged files.
     for file in files:
         present_paths.add(file.path)
         row = rows_by_path.pop(file.path, None)
@@ -145,7 +152,10 @@ def _find_archived_work(
     missing_files: dict[str, _IndexedFile],
     archived_sessions: ArchivedSessions,
 ) -> Iterator[FileWork]:
-    """Yield the work on vaulted sessions, and remove their files from ``missing_files``."""
+    """Yield the changed files of archived sessions.
+
+    Also remove all files of these sessions from ``missing_files``.
+    """
     paths: dict[str, list[str]] = {}
     for session_id, path in db.execute("SELECT session, path FROM files ORDER BY session"):
         if session_id in archived_sessions.states and path in missing_files:
@@ -164,11 +174,11 @@ def _find_archived_work(
 
 
 def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> Iterator[FileWork]:
-    """Yield the work on a file, or nothing if it is unchanged.
+    """Yield the work on a file, or no work if the file is unchanged.
 
-    A file that moved to the vault, was archived again or was restored keeps its size and time. A
-    file that only grew keeps its inode. A file that was rewritten in place keeps its inode, and
-    sometimes its size and last bytes.
+    If a file moves to the vault or back, or is archived again, its size and time stay the same. If
+    a file only grows, its inode stays the same. If a file is rewritten in place, its inode stays
+    the same, and sometimes also its size and its last bytes.
     """
     job = ReadJob(file.path, bool(file.agent))
     if indexed_file is None:
@@ -180,7 +190,7 @@ def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> 
             and is_vaulted
             and (indexed_file.size, indexed_file.mtime) == (file.size, file.mtime)
         )
-        # the file moved into or out of the vault
+        # A negative number instead of an inode means that the file is in the vault.
         moved_across_vault = (indexed_file.inode < 0) != (file.inode < 0)
         if (
             indexed_file.last_part
@@ -196,7 +206,7 @@ def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> 
 
 
 def _parse_read_position(text: str) -> ReadPosition:
-    """Parse the stored position of a file's last part."""
+    """Parse the position of a file's last part, as stored in the index."""
     try:
         *numbers, calls, copied = json.loads(text)
         offset, lines, turns, part, seconds = map(int, numbers)

@@ -1,10 +1,8 @@
-"""Open the index, update it, and rebuild it if it is damaged.
+"""Open the index, update it, rebuild it if it is damaged, and report its state.
 
-This module also reports the index's state.
-
-If the index cannot be stored (because of a read-only or full disk, or an index of a newer version),
-a temporary index in memory is used. Only one command writes at a time. Other commands wait briefly,
-and then search the index in its current state.
+If the index cannot be stored (because the disk is read-only or full, or because a newer version
+wrote the index), a temporary index in memory is used. Only one command can write the index at a
+time. Other commands wait briefly, and then search the index as it is.
 """
 
 from __future__ import annotations
@@ -50,12 +48,12 @@ if TYPE_CHECKING:
     from resume_hooks.search.index.unindexed_files import FileWords
     from resume_hooks.search.index.update import IsTimeUp, Progress
 
-LOCK_SECONDS = 10.0  # the number of seconds to wait for another command that is writing
+LOCK_SECONDS = 10.0  # maximum number of seconds to wait while another command writes the index
 
 LARGE_UPDATE_BYTES = 32 * 1024 * 1024
-"""The number of bytes to read above which files are searched for the words before they are indexed.
+"""If more bytes than this must be indexed, the files are first searched directly for the words.
 
-Indexing fewer bytes takes no longer than such a search.
+Indexing fewer bytes takes no longer than that search.
 """
 
 _BACKGROUND_CODE = (
@@ -64,17 +62,19 @@ _BACKGROUND_CODE = (
 )
 BACKGROUND_SECONDS = 240.0  # the time limit of the background process in seconds
 BACKGROUND_NICENESS = 10
-MIN_INDEX_SECONDS = 0.3  # after a search in unindexed files, indexing gets this many seconds more
+MIN_INDEX_SECONDS = 0.3  # additional seconds for indexing after the search in unindexed files
 
-FileIdentity = tuple[int, int]  # a value that tells a file from another one that replaced it
+FileIdentity = tuple[
+    int, int
+]  # the device and inode, which differ if another file has replaced a file
 
 
 class OpenIndex(NamedTuple):
     """An index that is ready for a search.
 
-    ``notes`` report problems with the index, and ``was_rebuilt`` means that the index was rebuilt.
-
-    ``unindexed_files`` are the files in scope that are missing or outdated in the index.
+    ``notes`` are sentences about problems with the index, and ``was_rebuilt`` means that the index
+    was damaged and has been rebuilt. ``unindexed_files`` are the files in scope that are not in the
+    index in their current state.
     """
 
     db: sqlite3.Connection
@@ -96,12 +96,17 @@ def opened_index(
     must_be_stored: bool = False,
     file_search: FileSearch | None = None,
 ) -> Iterator[OpenIndex]:
-    """Yield the index of this config home, updated for up to ``max_seconds`` seconds. Close it after the block.
+    """Yield the index of this config home, updated for at most ``max_seconds`` seconds.
 
-    If the index cannot be stored, raise IndexUnusable or IndexDamaged if ``must_be_stored``.
-    Otherwise yield a temporary index of the project folders in ``folder_names``, or of all folders
-    if ``folder_names`` is None. All unread files are searched for the ``file_search`` words. The
-    files with the most of these words are indexed first. A background process indexes the rest.
+    The index is closed after the block.
+
+    If the index cannot be stored and ``must_be_stored`` is true, raise IndexUnusable or
+    IndexDamaged. If ``must_be_stored`` is false, yield a temporary index of the project folders in
+    ``folder_names``, or of all folders if ``folder_names`` is None.
+
+    If many bytes are not indexed yet, the files are searched for the words of ``file_search``, and
+    the files with the most words are indexed first. With ``file_search``, a background process then
+    indexes the remaining files.
     """
     task = _UpdateTask(
         where, _Deadline(max_seconds), progress, min(LOCK_SECONDS, max_seconds), file_search
@@ -114,7 +119,8 @@ def opened_index(
         with sqlite_errors():
             yield index
     except IndexDamaged as error:
-        # Damage to some pages appears only during a search. The next search then rebuilds the
+        # Some damage is found only when a search reads the damaged page. Deleting the index makes
+        # the next search rebuild it.
         # index.
         with contextlib.suppress(IndexUnusable):
             forget_index(where)
@@ -127,11 +133,10 @@ def opened_index(
 
 
 def update_stored_index(where: Where, is_over: IsTimeUp) -> UpdateOutcome:
-    """Index changed files until ``is_over`` returns true, so that a search need not do it.
+    """Index changed files until ``is_over`` returns true, so that the next search need not index them.
 
-    Do nothing if another command is updating the index.
-
-    Raise IndexUnusable if the index cannot be stored.
+    Do nothing if another command is updating the index. Raise IndexUnusable if the index cannot be
+    stored.
     """
     task = _UpdateTask(where, is_over)
     if task.has_no_files:
@@ -142,16 +147,13 @@ def update_stored_index(where: Where, is_over: IsTimeUp) -> UpdateOutcome:
 
 
 def index_in_background(index: OpenIndex, where: Where) -> None:
-    """Start a background process that indexes the remaining files.
-
-    The process ends by itself.
-    """
+    """Start a background process that indexes the remaining files and then exits."""
     if not index.outcome.remaining_files:
         return
-    import subprocess  # the import takes 4 ms, and nothing else in this module needs it
+    import subprocess  # The import takes 4 ms, and only this function needs it.
 
-    # A shell starts the process and exits at once, so that a program that waits for our child
-    # processes does not wait for it.
+    # A shell starts the process in the background and exits. The process is then not our child, so
+    # a program that waits for our child processes does not wait for it.
     command = [
         "/bin/sh",
         "-c",
@@ -162,9 +164,9 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
         "-c",
         _BACKGROUND_CODE,
     ]
-    # if the process could not start, the next search continues the work
+    # If the process does not start, the next search indexes the files.
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        programs.run_program(  # the process runs our own code, which needs our environment
+        programs.run_program(  # The process runs our own code, so it gets our whole environment.
             [*command, *filter(None, sys.path)],
             where.environ,
             environ=where.environ,
@@ -174,17 +176,17 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
 
 
 def run_background_update() -> None:
-    """Run the background process."""
-    with contextlib.suppress(OSError, AttributeError):  # not available on Windows
+    """Index the remaining files with low priority. This is the main function of the background process."""
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice.
         os.nice(BACKGROUND_NICENESS)
     with contextlib.suppress(ResumeHooksError):
         update_stored_index(Where(), _Deadline(BACKGROUND_SECONDS))
 
 
 def forget_index(where: Where) -> None:
-    """Delete the index with all its words. The next search rebuilds it.
+    """Delete the index with all its words. The next search builds a new index.
 
-    Raise IndexUnusable on failure.
+    Raise IndexUnusable if the index cannot be deleted.
     """
     _remove_index_if_unchanged(where, _file_identity(index_file(where)))
 
@@ -224,17 +226,17 @@ class _UpdateTask:
 
     @property
     def has_no_files(self) -> bool:
-        """Whether there are no files to index, so that no folder need be created."""
+        """Whether there are no files to index, so that no state folder need be created."""
         return (
             not self.files and not self.archived_sessions.states and not os.path.lexists(self.path)
         )
 
     def update_index(self, index: OpenIndex, *, is_writable: bool = True) -> OpenIndex:
-        """Update an index as far as the time allows, and add a note on the files that the search does not cover.
+        """Update an index until the time is over, and add a note if some files are still missing from it.
 
-        If ``is_writable`` is false, the index stays unchanged.
+        If ``is_writable`` is false, only add the note.
         """
-        # a search without changes does not need these modules
+        # Both imports are needed only if files have changed.
         from resume_hooks.search.index.unindexed_files import relevance_by_file
         from resume_hooks.search.index.update import update_files
 
@@ -281,11 +283,11 @@ class _UpdateTask:
         )
 
     def _find_words_in_files(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
-        """Return the sought words that each searchable file contains, by the file's path."""
+        """Return the words of the search that each file in scope contains, by the file's path."""
         if self.file_search is None:
             return {}
         from resume_hooks.search.index.unindexed_files import (
-            RawWordSearch,  # needed only with changes
+            RawWordSearch,  # Imported here because it is needed only if files have changed.
         )
 
         words = RawWordSearch(self.file_search.terms)
@@ -304,9 +306,9 @@ class _UpdateTask:
     def _unread_files(
         self, work: Sequence[FileWork], words_by_path: Mapping[str, FileWords]
     ) -> Iterator[UnindexedFile]:
-        """Yield the files in scope that are missing or outdated in the index, the most relevant first."""
+        """Yield the files in scope that are not in the index in their current state, the most relevant first."""
         from resume_hooks.search.index.unindexed_files import (
-            relevance_by_file,  # needed only with changes
+            relevance_by_file,  # Imported here because it is needed only if files have changed.
         )
 
         words_by_path = {
@@ -331,7 +333,7 @@ class _UpdateTask:
 def _open_usable_index(
     task: _UpdateTask, folder_names: Collection[str] | None, *, rebuild: bool
 ) -> OpenIndex:
-    """Return the stored index, or a temporary index of the needed folders."""
+    """Return the stored index, or a temporary index of these project folders if it cannot be used."""
     if task.has_no_files:
         return OpenIndex(open_temporary_index(), Postings(None), UpdateOutcome(), [])
     try:
@@ -347,7 +349,7 @@ def _open_usable_index(
 
 
 def _open_stored_index(task: _UpdateTask, *, rebuild: bool = False) -> OpenIndex:
-    """Return the stored index, rebuilt if it is damaged. Raise IndexUnusable or IndexDamaged."""
+    """Return the stored index, and rebuild it if it is damaged. Raise IndexUnusable or IndexDamaged."""
     identity = _file_identity(task.path)
     if rebuild:
         _remove_index_if_unchanged(task.where, identity)
@@ -359,15 +361,15 @@ def _open_stored_index(task: _UpdateTask, *, rebuild: bool = False) -> OpenIndex
 
 
 def _open_updated_index(task: _UpdateTask) -> OpenIndex:
-    """Return the index on disk, updated unless another command is updating it.
+    """Return the index on disk. If no other command is updating it, update it first.
 
-    ``load_latest_commit`` opens the index's words. If the table was deleted before that, the words
-    would belong to a newer index.
+    If another command replaces the table while we open the table and the words, the words would
+    belong to the new table, so both are opened again.
     """
     identity = _file_identity(task.path)
     index = _open_database_and_postings(task.where, is_writing=False)
     with _close_on_error(index):
-        # there is nothing to update, so do not wait for the lock
+        # If no file has changed, the index can be read without waiting for the lock.
         if not any(find_changes(index.db, task.files, task.archived_sessions)):
             index.words.load_latest_commit()
             if _file_identity(task.path) == identity:
@@ -386,10 +388,10 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
 
 
 def _open_database_and_postings(where: Where, *, is_writing: bool) -> OpenIndex:
-    """Return the table and the indexed words. A table without files has no words.
+    """Return the table of files and the indexed words. If the table is empty, there are no words either.
 
-    The words are created only if ``is_writing``. If the table was deleted in the
-    meantime, the words belong to a newer index, so both are opened again.
+    The index of the words is created only if ``is_writing``. If the table is deleted in the
+    meantime, the words belong to a newer table, so both are opened again.
     """
     while True:
         identity = _file_identity(index_file(where))
@@ -405,7 +407,7 @@ def _open_database_and_postings(where: Where, *, is_writing: bool) -> OpenIndex:
 
 
 def _open_postings(where: Where, *, is_new: bool) -> Postings:
-    """Open the words on disk. If ``is_new``, delete existing words first.
+    """Open the indexed words on disk. If ``is_new``, first delete the existing words.
 
     Raise IndexUnusable if the folder belongs to another user.
     """
@@ -442,12 +444,10 @@ def _file_identity(path: str) -> FileIdentity | None:
 
 
 def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> None:
-    """Delete the index with this identity, but not a newer index that another command created.
+    """Delete the index file with this identity, but not a newer index that another command has created.
 
-    Raise IndexUnusable on failure.
-
-    Wait while another command writes the index, because its words would mix with those of the next
-    index.
+    Wait while another command writes the index. Otherwise its words would get into the next index.
+    Raise IndexUnusable if the index cannot be deleted.
     """
     path = index_file(where)
     if identity is None and not os.path.lexists(words_folder(where)):
@@ -473,15 +473,18 @@ def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> N
 
 @contextlib.contextmanager
 def _exclusive_lock(path: str, max_seconds: float) -> Iterator[bool]:
-    """Yield True if no other command writes the index during the block, else False."""
+    """Wait for the lock on the index for at most ``max_seconds``.
+
+    Yield False if another command still writes the index after this time, else True.
+    """
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     try:
         descriptor = os.open(f"{path}.lock", flags, PRIVATE_MODE)
     except OSError:
-        yield True  # without a lock file, the index cannot be written either
+        yield True  # If the lock file cannot be created, the index cannot be written either.
         return
     try:
-        # a volume without locks: SQLite's own locks must be enough
+        # On a volume without file locks, SQLite's own locks must be enough.
         yield (lock_descriptor(descriptor, max_seconds) is not False)
     finally:
         os.close(descriptor)
@@ -494,10 +497,11 @@ _COUNT_QUERIES = (
 
 
 class IndexStatus(NamedTuple):
-    """The state of an index: ready, missing, damaged or newer. Sizes are in bytes.
+    """The state of an index: "ready", "missing", "damaged" or "newer". Sizes are in bytes.
 
-    ``outdated_file_count`` is the number of files to read or drop. ``archived_session_count`` is the
-    number of indexed sessions that only the vault contains; ``transcripts`` counts the client's files.
+    ``outdated_file_count`` is the number of files that must be read again or removed from the
+    index. ``transcripts`` is the number of indexed files in the client's folder.
+    ``archived_session_count`` is the number of indexed sessions that only the vault contains.
     """
 
     file: str
@@ -558,7 +562,10 @@ def index_status(where: Where) -> IndexStatus:
 
 
 def count_records(where: Where) -> int:
-    """Verify all files and return the number of records. Raise IndexDamaged or IndexUnusable."""
+    """Verify all index files and return the number of records.
+
+    Raise IndexDamaged or IndexUnusable.
+    """
     folder = words_folder(where)
     if not is_private_folder(folder, where):
         raise IndexDamaged(f"{folder} is not a resume-hooks folder")
@@ -568,7 +575,7 @@ def count_records(where: Where) -> int:
 
 
 def index_size(where: Where) -> int:
-    """Return the total size of the index in bytes: of SQLite's files and of the files with the words."""
+    """Return the total size in bytes of SQLite's files and of the files with the words."""
     path = index_file(where)
     files = [path, f"{path}-wal"]
     for folder, _, names in os.walk(words_folder(where)):

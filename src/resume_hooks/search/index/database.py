@@ -1,9 +1,9 @@
-"""The index on disk: a table of the indexed files, a folder with their words, and the conditions for a rebuild.
+"""Open the index on disk: a table of the indexed files, and a folder with their words.
 
-A rebuild takes seconds and loses nothing, so the index is never repaired or migrated. The index
-contains no texts; results are read from the transcripts. Words are stored durably before the table
-records that they were read. After an interruption, the next update therefore reads all doubtful
-files again.
+A rebuild takes seconds and loses nothing, so a damaged or old index is rebuilt instead of repaired
+or migrated. The index contains no texts, because results are read from the transcripts. The words
+of a file are stored durably before the table records that the file was read. If an update is
+interrupted, the next update reads again every file that the interrupted update may have changed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from resume_hooks.paths import Where, is_own_file, is_private_folder, make_priva
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import PRIVATE_MODE
 
-# the version of the table and of the words; an index with another version is rebuilt
+# Version of the table and of the words. An index with another version is rebuilt.
 INDEX_VERSION = 9
 TABLE_FILE = "index.db"
-WORDS_FOLDER = "index"  # the subfolder with the words
-# the suffixes of SQLite's own files in the same folder
+WORDS_FOLDER = "index"  # the subfolder of the state folder with the words
+# Suffixes of the files that SQLite creates next to the table's file.
 SQLITE_SUFFIXES = "-wal", "-shm", "-journal"
-BUSY_SECONDS = 5.0  # the number of seconds that SQLite waits for another writer
+BUSY_SECONDS = 5.0  # number of seconds that SQLite waits for another process that is writing
 _TABLES = f"""
 CREATE TABLE about(version INTEGER NOT NULL);
 CREATE TABLE files(
@@ -41,7 +41,7 @@ INSERT INTO about VALUES({INDEX_VERSION})
 
 
 _FORMAT_ERRORS = ("no such", "has no column", "decode to UTF-8")
-"""SQLite's messages about a readable file that is not our index."""
+"""Parts of SQLite's messages about a readable database that is not our index."""
 
 
 _TURNS_QUERY = (
@@ -50,26 +50,30 @@ _TURNS_QUERY = (
 
 
 def index_file(where: Where) -> str:
-    """Return the path of this config home's index table."""
+    """Return the path of the SQLite file of this config home's index."""
     return os.path.join(where.state, TABLE_FILE)
 
 
 def words_folder(where: Where) -> str:
-    """Return the folder with the index's words."""
+    """Return the folder with the words of this config home's index."""
     return os.path.join(where.state, WORDS_FOLDER)
 
 
 def open_index(where: Where) -> sqlite3.Connection:
-    """Open the index for writing, and create it if it is missing. Raise IndexDamaged or IndexUnusable."""
+    """Open the SQLite file for writing, and create it if it is missing.
+
+    Raise IndexDamaged or IndexUnusable.
+    """
     path = index_file(where)
     with sqlite_errors():
         try:
             make_private_folder(os.path.dirname(path), where)
-            # this is not a folder that we made; it is removed only if it is empty
+            # We never create a folder with this name, so remove it only if it is empty.
             if os.path.isdir(path):
                 removal.remove_empty(path, where.state)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-            # the file is private from its first byte, and SQLite's own files copy its mode
+            # Creating the file here makes it private from its first byte. SQLite gives its own
+            # files the same mode.
             os.close(os.open(path, flags, PRIVATE_MODE))
             _require_own_files(path)
         except OSError as error:
@@ -81,21 +85,21 @@ def open_index(where: Where) -> sqlite3.Connection:
 
 
 def open_temporary_index() -> sqlite3.Connection:
-    """Open an index in memory, for a state folder that cannot be written."""
+    """Open an index in memory, for use when the state folder cannot be written."""
     return _prepare_table(sqlite3.connect(":memory:", isolation_level=None))
 
 
 def open_index_read_only(path: str, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """Open an existing index without changing or checking it."""
+    """Open the SQLite file of an existing index read-only, without checking its version."""
     from urllib.parse import quote  # the import takes 2 ms, and a search does not need it
 
     return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=timeout)
 
 
 def remove_index(where: Where) -> None:
-    """Delete an index, its words and SQLite's files.
+    """Delete the index: its SQLite files and its words.
 
-    A command that has the index open still reads the deleted one.
+    A command that has the index open can still read the deleted files.
     """
     folder = words_folder(where)
     with contextlib.suppress(FileNotFoundError):
@@ -107,7 +111,7 @@ def remove_index(where: Where) -> None:
 
 @contextlib.contextmanager
 def sqlite_errors() -> Iterator[None]:
-    """Convert SQLite's errors in the block to our own."""
+    """Convert SQLite's errors in the block to IndexDamaged and IndexUnusable."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -121,10 +125,10 @@ def sqlite_errors() -> Iterator[None]:
 
 
 def _require_own_files(path: str) -> None:
-    """Refuse a file that may belong to another user, because SQLite writes in place and to related file names.
+    """Check that the index's SQLite files are our own, because SQLite writes into existing files.
 
-    A pipe, another user's file and a file with a second hard link are refused. Raise IndexDamaged,
-    after which only our name is removed, or OSError if the file cannot be read.
+    Raise IndexDamaged if one of them is not a regular file, belongs to another user or has a second
+    hard link. Raise OSError if its status cannot be read.
     """
     for name in (path, *(path + suffix for suffix in SQLITE_SUFFIXES)):
         try:
@@ -139,8 +143,8 @@ def _prepare_table(db: sqlite3.Connection) -> sqlite3.Connection:
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
-        # the doubtful marks must be durable before the words change, because words become durable
-        # at once
+        # The doubt marks in the table must be durable before the words change, because tantivy
+        # writes the words durably.
         db.execute("PRAGMA synchronous=FULL")
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create_tables(db)
@@ -158,18 +162,19 @@ def _prepare_table(db: sqlite3.Connection) -> sqlite3.Connection:
 def _create_tables(db: sqlite3.Connection) -> None:
     with db:
         db.execute("BEGIN IMMEDIATE")
-        # another command may have created the tables first
+        # Another command may have created the tables in the meantime.
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             for statement in _TABLES.split(";"):
                 db.execute(statement)
-    # empty the log now, because it could not be moved into the table if the disk became full
+    # Move the contents of SQLite's log into the table now, because that would be impossible on a
+    # full disk.
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def turns_by_file(where: Where) -> dict[tuple[str, int, int], int]:
-    """Return the number of turns in each indexed file, by path, size and time of the file.
+    """Return the number of turns in each indexed file, by the file's path, size and time.
 
-    Return an empty result without a usable index.
+    The result is empty if there is no usable index.
     """
     path = index_file(where)
     if not os.path.isfile(path) or not is_private_folder(os.path.dirname(path), where):

@@ -1,10 +1,10 @@
-"""The texts of a record by role: prompts, replies, tool inputs, outputs.
+"""Extract the texts of a record: its prompt, its reply, its tool inputs and its tool outputs.
 
-``read_transcript`` decides how much each role counts.
+``read_transcript`` decides how much each of these texts counts in a search.
 
-Texts that the client adds to every session (listings, its own logs) are omitted. So are
-placeholders and lineage blocks, whose originals are indexed elsewhere. Our own output is also
-omitted, because a search would otherwise find earlier searches.
+Some texts are left out: texts that the client adds to every session (listings, its own logs),
+placeholders and lineage blocks, because their originals are indexed elsewhere, and our own output,
+because a search would otherwise find earlier searches.
 """
 
 from __future__ import annotations
@@ -26,43 +26,48 @@ from resume_hooks.transcripts.attachments import (
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 
-OWN_ENGINE_TOOL = "resume-hooks"  # the tool name for a call to our own engine
-# the maximum length of a path in characters; no system opens a longer path
+OWN_ENGINE_TOOL = "resume-hooks"  # the tool name under which calls to our own engine are remembered
+# Maximum length of a path in characters. No system opens a longer path.
 MAX_PATH_CHARACTERS = 4_096
 SEARCHER_AGENTS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
-"""Agents that only search: their tasks and answers repeat the texts that they found."""
+"""Names of agents that only search. Their tasks and answers repeat the texts that they found."""
 
 _OWN_CALL = re.compile(
     r"""\s*(?:cd \S+ && )?"""
     r"""(?:"[^"]*/hooks/engine"|'[^']*/hooks/engine'|\S*/hooks/engine|(?:\S*python\S* -m )?resume[-_]hooks)"""
     r"""\s+(?:search|outline|read|lineage|sessions|info|find-\w+)\b[^;&|<>`$\n]*\Z"""
 )
-"""A command that calls our engine and does nothing else."""
+"""Matches a shell command that only calls our engine."""
 
 _OWN_TEXT = re.compile(
     r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":'
 )
-# the explanation of placeholders in a trimmed child, after its lineage
+# Matches the explanation of placeholders, which follows the lineage block in a trimmed child.
 _LEGEND = r"(?:\nText such as \[[^\n]*)?"
 _DIGEST = rf"^{re.escape(metadata_records.DIGEST_BEGINNING)}[^\n]*(?:\n[^\n]+)*"
-"""A child's quotes of its parent, which are indexed in the parent."""
+"""Matches the digest in a child. Its quotes are indexed in the parent."""
 
 _BLOCK_CONTENT = (
     rf"(?:[^\[]++|\[(?!{re.escape(OPENING_MARKER[1:])}|{re.escape(CLOSING_MARKER[1:])}))*+"
 )
-"""The content of a block, without a marker inside, so that a text full of opening markers is scanned only once."""
+"""Matches the content of a block up to the next marker. A text full of opening markers is therefore
+scanned only once."""
 
 _BLOCK = re.compile(
     f"{re.escape(OPENING_MARKER)}{_BLOCK_CONTENT}{re.escape(CLOSING_MARKER)}{_LEGEND}|{_DIGEST}",
     re.MULTILINE,
 )
 _OWN_CARD_STARTS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
-"""Prefixes of a system record that contains one of our cards or remarks."""
+"""Beginnings of system records that contain one of our cards or remarks."""
 _BLOCKED_TEXT = "operation blocked by hook"
 
 
 class RecordTexts(NamedTuple):
-    """The texts of a record by column, its role, the called or answered ``tool``, and the ``files`` that it used."""
+    """The texts of a record, divided into the columns ``prompt``, ``reply``, ``input`` and ``result``.
+
+    ``role`` is the record's role, ``tool`` is the tool that it calls or answers, and ``files`` are
+    the files that the tool used.
+    """
 
     role: str
     tool: str = ""
@@ -74,16 +79,16 @@ class RecordTexts(NamedTuple):
 
     @property
     def has_no_texts(self) -> bool:
-        """Whether the record has nothing to index."""
+        """Whether the record has neither texts nor files to index."""
         return not (self.prompt or self.reply or self.input or self.result or self.files)
 
 
 class TextExtractor:
-    """The texts of one file's records, in order.
+    """Extracts the texts of one file's records, which must be passed in order.
 
-    ``open_calls`` maps the ids of unanswered calls to their tools.
-
-    A record from the index contains none of our output, so ``omits_own_output`` is false for it.
+    ``open_calls`` maps the ids of calls without an answer so far to their tools. If
+    ``omits_own_output`` is false, our own output is not removed. That is right for a record that
+    the index names, because such a record has none.
     """
 
     def __init__(
@@ -98,7 +103,7 @@ class TextExtractor:
         self._omits_own_output = omits_own_output
         self._seen_titles: set[str] = set()
         self._is_imported = False
-        """Whether the file is an imported session. Its answers name no model."""
+        """Whether the file is an imported session. Answers in imported sessions name no model."""
 
     def extract_texts(self, record: Record) -> RecordTexts | None:
         """Return the texts of a record, or None if it has none."""
@@ -108,8 +113,8 @@ class TextExtractor:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
-            # The opening of our fresh session and the client's replacement of a missing answer were
-            # not written by a model.
+            # Two kinds of messages were not written by a model: the opening of our fresh session,
+            # and the message with which the client replaces a missing answer.
             is_synthetic = (
                 get_string(records.get_message(record), "model") == records.SYNTHETIC_MODEL
             )
@@ -124,7 +129,7 @@ class TextExtractor:
             records.USER,
             records.RESULT,
             records.CALL,
-        }:  # the last two types come from plain exports
+        }:  # Plain exports have records of the last two types.
             if script_calls.is_copy_of_error(record):
                 texts = None
             else:
@@ -199,8 +204,8 @@ class TextExtractor:
                 called_tool = self.open_calls.pop(get_string(block, "tool_use_id"), "")
                 tool = tool or called_tool
                 if called_tool != OWN_ENGINE_TOOL:
-                    # Only a shell prints our engine's output. In another tool's answer such text is
-                    # someone else's.
+                    # Only a shell prints our engine's output. The same text in another tool's
+                    # answer has another origin.
                     results += _answer_texts(
                         block,
                         omits_own_output=self._omits_own_output and called_tool in ("", "Bash"),
@@ -218,7 +223,10 @@ class TextExtractor:
         return self._extract_spoken_texts(record, _join_own_texts(spoken_texts))
 
     def _extract_spoken_texts(self, record: Record, text: str) -> RecordTexts:
-        """Return the text of a user record that is not a tool's answer: a prompt, a task, a summary or an insertion."""
+        """Return the text of a user record that is not a tool's answer.
+
+        The text is a prompt, a sub-agent's task, a summary, or a text that the client inserted.
+        """
         if record.get("isCompactSummary"):
             return RecordTexts("summary", input=text)
         if self._subagent and not record.get("isMeta"):
@@ -231,9 +239,9 @@ class TextExtractor:
         return RecordTexts("note", result=text)
 
     def _extract_title(self, title: str) -> RecordTexts | None:
-        """Return a session's title, but only once, because clients repeat it."""
+        """Return a session's title, or None if it is already known, because clients repeat the title."""
         if title in self._seen_titles or root_title_of(title) != title:
-            return None  # the title of a derived session only repeats that of its root
+            return None  # The title of a derived session only repeats the title of its original session.
         self._seen_titles.add(title)
         return RecordTexts("title", prompt=title)
 
@@ -245,14 +253,14 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
             return None
         texts = [text for _, text in iterate_sent_texts(record)]
         if any(metadata_records.LATER_PART_BEGINNING in text for text in texts):
-            # the quotes are indexed in another part, with the text around them
+            # The other texts are later parts of quotes. They are indexed where they come from.
             texts = hook_texts_of_record(record)
         text = _join_own_texts(texts)
         if sent_kind == QUEUED:
             return RecordTexts("prompt", prompt=text)
         return RecordTexts("note", result=text)
     if kind == records.PROGRESS:
-        # Old clients store the records of a sub-agent in the parent's file.
+        # Old clients store the records of a sub-agent in the session's own file.
         blocks = records.list_blocks(
             records.get_mapping(records.get_mapping(record, "data"), "message")
         )
@@ -264,13 +272,13 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
         )
     content = get_string(record, "content")
     if _BLOCKED_TEXT in content[:200] or content.startswith(_OWN_CARD_STARTS):
-        # omit the text, because it never reached the model, and searches would find our own cards
+        # This text never reached the model, and a search would find our own cards.
         return None
     return RecordTexts("note", result=_join_own_texts([content]))
 
 
 def _answer_texts(block: Record, *, omits_own_output: bool = True) -> Iterator[str]:
-    """Yield the texts of a tool's answer, without our own output."""
+    """Yield the texts of a tool's answer. If ``omits_own_output``, leave out our own output."""
     for part in records.result_blocks(block):
         text = get_string(part, "text")
         if text and not (omits_own_output and _OWN_TEXT.match(text)):
@@ -278,7 +286,7 @@ def _answer_texts(block: Record, *, omits_own_output: bool = True) -> Iterator[s
 
 
 def _join_own_texts(texts: list[str]) -> str:
-    """Return the texts without our placeholders and blocks."""
+    """Join texts after removing our placeholders and blocks from them."""
     own_texts = (text for text in texts if text and not is_placeholder(text))
     return "\n".join(
         _BLOCK.sub(" ", text) if OPENING_MARKER in text else text for text in own_texts

@@ -1,13 +1,15 @@
-"""The words of all transcripts in two tantivy indexes: of records, and of windows in turns.
+"""Store the words of all transcripts in two tantivy indexes: one of records, one of windows in turns.
 
-There are two indexes because each needs its own statistics: the number and the length of documents.
-A word's frequency in a document is its weight: one for each record, and two if the user or the
-model wrote it. A part is a section of a file that is read and replaced as a whole.
+A window is a sequence of 200 words in a turn. There are two indexes because the ranking depends on
+the number and the length of the documents in an index. The frequency of a word in a document is its
+weight: one for each record that contains the word, or two if the user or the model wrote it. A part
+is a section of a file that is read and replaced as a whole.
 
-Tantivy's files never change. They end in a checksum, which tantivy never reads, but
-``verify_files`` does.
+Tantivy never changes a file that it has written. Each file ends in a checksum. Tantivy never reads
+the checksum, but ``verify_files`` does.
 
-Only this package, ``ranking`` and ``scope`` use tantivy; its errors are converted to our own.
+Only this package, ``ranking`` and ``scope`` use tantivy. Its errors are converted to IndexDamaged
+and IndexUnusable.
 """
 
 from __future__ import annotations
@@ -30,14 +32,19 @@ from resume_hooks.storage.state_file import PRIVATE_MODE
 
 META_FILE = "meta.json"
 _SEGMENT_SUFFIXES = ("fast", "fieldnorm", "idx", "pos", "store", "term")
-# the length of the JSON that precedes it, and a number that is the same in every file
+# The end of each file: the length of the JSON text before it, and a number that is the same in
+# every file.
 _FOOTER = struct.Struct("<II")
 _FOOTER_MAGIC = 1337
 _BLOCK_BYTES = 1024 * 1024  # bytes
 
 
 class Segment(NamedTuple):
-    """A segment of an index: the common name of its files, its number of documents, and which of them were deleted."""
+    """A segment of an index: its files' common name, and how many documents it has.
+
+    ``deleted_count`` of its ``document_count`` documents are deleted. ``delete_stamp`` is the
+    number in the name of the file that lists the deleted documents.
+    """
 
     name: str
     document_count: int
@@ -57,7 +64,10 @@ class Segment(NamedTuple):
 
 
 def read_segments(folder: str) -> list[Segment]:
-    """Return the segments of an index. Raise IndexDamaged if they cannot be read."""
+    """Return the segments of an index in a folder.
+
+    Raise IndexDamaged if the list of segments cannot be read.
+    """
     try:
         with open_regular(os.path.join(folder, META_FILE), follow=False) as stream:
             return [_parse_segment(segment_data) for segment_data in json.load(stream)["segments"]]
@@ -77,9 +87,9 @@ def _parse_segment(segment_data: dict[str, Any]) -> Segment:
 
 
 def _has_valid_checksum(path: str) -> bool:
-    """Verify the checksum at the end of a file.
+    """Check the checksum at the end of a file.
 
-    Various errors are raised for a file without a valid end.
+    If the end of the file cannot be parsed, raise ValueError, KeyError, TypeError or struct.error.
     """
     with open_regular(path, follow=False) as stream:
         end = stream.seek(-_FOOTER.size, os.SEEK_END)
@@ -96,10 +106,12 @@ def _has_valid_checksum(path: str) -> bool:
 
 
 def make_files_private(folder: str) -> None:
-    """Make an index's files private, because tantivy creates them with a mode that depends on the umask."""
+    """Make an index's files private, because tantivy's own mode depends on the umask."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            with contextlib.suppress(FileNotFoundError):  # another command deleted the file
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # Another command may delete the file at this moment.
                 if (
                     entry.is_file(follow_symlinks=False)
                     and entry.stat(follow_symlinks=False).st_mode & 0o077
@@ -108,47 +120,52 @@ def make_files_private(folder: str) -> None:
 
 
 RECORDS, WINDOWS = LEVELS = "records", "windows"
-"""The two indexes, each in a folder with the level's name."""
+"""The names of the two indexes, which are also the names of their folders."""
 
 WORDS_FIELD = "words"
-"""The field that contains the words."""
+"""Name of the field with a document's words."""
 
 LABEL_FIELDS = ("tool", "branch", "path")
-"""Fields that contain unchanged names instead of words."""
+"""Names of the fields with complete names (of tools, branches and files) instead of words."""
 
 _ID_FIELDS = ("key", "own")
 _INDEXED_FIELDS = ("file", "turn_key", "part_key", "role", *_ID_FIELDS, "turn_number")
 _ROW_FIELDS = ("line", "offset", "length", "time", "role", *_ID_FIELDS, "digest")
 _NUMBER_FIELDS = dict.fromkeys((*_INDEXED_FIELDS, *_ROW_FIELDS))
 _ANALYZER = "spaced"
-# the number of words in a window of a turn; the words may be from several records
+# Number of words in a window of a turn. A window may contain words from several records.
 WINDOW_WORDS = 200
-# the maximum number of records to check as copies of the displayed records
+# Maximum number of records to read when copies of the displayed records are looked up.
 MAX_COPY_RECORDS = 5_000
-# in a key with a file's number, this many bits contain the number of a turn or part
+# Number of bits for the turn or part in a key. The file's number is in the higher bits.
 _NUMBER_BITS = 24
 SMALL_HEAP_BYTES, LARGE_HEAP_BYTES = 15_000_000, 80_000_000
-"""The number of bytes of memory that tantivy uses for writing.
+"""The memory in bytes that tantivy uses for a small and for a large update.
 
 The first value is tantivy's minimum. The second value is enough for a whole index.
 """
 
-# the number of deleted records above which a mostly deleted index is rebuilt
+# If more than half of the records are deleted, and more than this number, the index is rebuilt.
 MAX_DELETED_RECORDS = 20_000
 _SYSTEM_ERRORS = re.compile(r"os error \d|\bOs \{|Lock")
-"""Parts of tantivy's messages about a failed write or too many open files.
+"""Matches tantivy's messages about a failed write or too many open files.
 
-All other messages mean an unreadable index.
+All other messages mean that the index is unreadable.
 """
 
 
 def turn_key(file: int, turn: int) -> int:
-    """Return the key of a turn in a file."""
+    """Return a number that identifies a turn in a file."""
     return file << _NUMBER_BITS | min(turn, (1 << _NUMBER_BITS) - 1)
 
 
 class Posting(NamedTuple):
-    """A record that contains some of the words: its position, its role and its score."""
+    """A record that was found in the index: its position in a file, its role and its score.
+
+    ``key`` identifies the record and its copies in other files. ``copy_key`` is the record's own id
+    if it is a copy in a fork, or else 0. ``digest`` is a checksum of the record's texts, or 0 if
+    they were trimmed.
+    """
 
     address: tantivy.DocAddress
     score: float
@@ -185,9 +202,9 @@ _analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
 class _SilentStandardError:
-    """Redirects the process's standard error stream, to which Rust prints its panics, to the null device.
+    """Redirects the process's standard error stream to the null device while it is used.
 
-    Several threads may use it at once.
+    Rust prints its panics to that stream. Several threads may use the redirection at the same time.
     """
 
     def __init__(self) -> None:
@@ -196,7 +213,7 @@ class _SilentStandardError:
         self._saved_descriptor = -1
 
     def __enter__(self) -> None:
-        # there may be no stream, because it was closed
+        # The process may have no standard error stream.
         with self._lock, contextlib.suppress(OSError), open(os.devnull, "wb") as null:
             if not self._user_count:
                 self._saved_descriptor = os.dup(2)
@@ -217,7 +234,7 @@ _silent_stderr = _SilentStandardError()
 
 @contextlib.contextmanager
 def tantivy_errors() -> Iterator[None]:
-    """Convert tantivy's errors in the block to our own, and keep tantivy from printing."""
+    """Convert tantivy's errors in the block to IndexDamaged or IndexUnusable, and suppress its output."""
     try:
         with _silent_stderr:
             yield
@@ -226,7 +243,7 @@ def tantivy_errors() -> Iterator[None]:
             raise _unusable_error(error) from error
         raise IndexDamaged(f"The index is damaged: {error}") from error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # a panic in Rust
+        if type(error).__name__ != "PanicException":  # The Python name of a panic in Rust.
             raise
         raise IndexDamaged(f"The index is damaged: {error}") from error
 
@@ -238,31 +255,31 @@ def _unusable_error(error: Exception) -> IndexUnusable:
 
 
 class Postings:
-    """The two inverted indexes in ``folder``, which are created if ``is_new``.
+    """The two inverted indexes in ``folder``, or in memory if ``folder`` is None.
 
-    Without a folder, the indexes are in memory.
-
-    They are opened at first use, because tantivy's threads must not run while the process forks.
+    If ``is_new``, the indexes are created. They are opened at first use, because tantivy's threads
+    must not run while the process forks.
     """
 
     def __init__(self, folder: str | None, *, is_new: bool = True) -> None:
         self._folders = {level: os.path.join(folder, level) if folder else None for level in LEVELS}
         self._is_new = is_new
         self._heap_bytes = SMALL_HEAP_BYTES
-        self._has_changes = False  # whether there are uncommitted changes
+        self._has_changes = False  # whether there are changes that are not committed yet
         self._indexes: dict[str, tantivy.Index] = {}
         self._writers: dict[str, tantivy.IndexWriter] = {}
         self._searchers: dict[str, tantivy.Searcher] = {}
 
     def load_latest_commit(self) -> None:
-        """Search the latest commit from now on. Raise IndexDamaged if there is no commit."""
+        """Search the latest commit from now on. Raise IndexDamaged if an index is missing."""
         with tantivy_errors():
             indexes: dict[str, tantivy.Index] = {}
             for level, folder in self._folders.items() if not self._indexes else ():
                 if folder and not self._is_new and not tantivy.Index.exists(folder):
                     raise IndexDamaged(f"{folder} contains no index")
                 index = tantivy.Index(SCHEMA, path=folder)
-                # otherwise one of tantivy's threads reloads the index at any time
+                # In any other mode, one of tantivy's threads would reload the index at an unknown
+                # time.
                 index.config_reader("manual")
                 index.register_tokenizer(_ANALYZER, _analyzer)
                 indexes[level] = index
@@ -272,7 +289,7 @@ class Postings:
             self._searchers = {level: index.searcher() for level, index in self._indexes.items()}
 
     def verify_files(self) -> None:
-        """Verify all files on disk. Raise IndexDamaged if a file has changed since it was written."""
+        """Verify the checksums of all files on disk. Raise IndexDamaged if a file has changed."""
         for folder in filter(None, self._folders.values()):
             for name in (name for segment in read_segments(folder) for name in segment.files):
                 try:
@@ -284,7 +301,10 @@ class Postings:
 
     @property
     def is_mostly_deleted(self) -> bool:
-        """Whether most records on disk are deleted. Tantivy keeps them until their whole segment is deleted."""
+        """Whether more than half of the records on disk, and many, are deleted.
+
+        Tantivy keeps deleted records until their whole segment is deleted.
+        """
         folder = self._folders[RECORDS]
         segments = read_segments(folder) if folder and not self._is_new else []
         deleted_count = sum(segment.deleted_count for segment in segments)
@@ -293,11 +313,14 @@ class Postings:
         )
 
     def begin_update(self, *, is_large: bool) -> None:
-        """Prepare for writing many or few parts."""
+        """Set how much memory the next update may use."""
         self._heap_bytes = LARGE_HEAP_BYTES if is_large else SMALL_HEAP_BYTES
 
     def replace_part(self, file: int, part: int, documents: Mapping[str, list[str]]) -> None:
-        """Replace all documents of a part with the new documents, by level."""
+        """Replace all documents of a part of a file.
+
+        ``documents`` maps the name of each index to the new documents.
+        """
         self._delete_matching_documents(_number_query("part_key", turn_key(file, part)))
         writers = self._open_writers()
         with self._write_errors():
@@ -306,7 +329,7 @@ class Postings:
                     writers[level].add_json(document)
 
     def delete_file(self, file: int) -> None:
-        """Delete all postings of a file."""
+        """Delete all documents of a file."""
         self._delete_matching_documents(_number_query("file", file))
 
     def commit(self) -> None:
@@ -317,13 +340,13 @@ class Postings:
         self._has_changes = False
 
     def finish_update(self) -> None:
-        """Finish writing, and discard uncommitted changes, also on disk.
+        """Finish writing, and remove uncommitted changes from the disk.
 
-        Wait until tantivy has cleaned up.
+        Wait until tantivy's threads have ended.
         """
         writers, self._writers, self._searchers = self._writers, {}, {}
         for writer in writers.values():
-            # tantivy keeps files that it cannot delete
+            # If tantivy cannot delete a file, it keeps the file for later.
             with contextlib.suppress(IndexDamaged, IndexUnusable), tantivy_errors():
                 if self._has_changes:
                     writer.rollback()
@@ -345,16 +368,17 @@ class Postings:
         writers = self._open_writers()
         with self._write_errors():
             for level, writer in writers.items():
-                # An unreadable index must fail at this point. In its own thread, tantivy would end
-                # the process.
+                # If the index is unreadable, this search raises an error. Without it, the error
+                # would occur in tantivy's thread and end the process.
                 self._searcher(level).search(query, limit=1)
                 writer.delete_documents_by_query(query)
 
     @contextlib.contextmanager
     def _write_errors(self) -> Iterator[None]:
-        """Raise IndexUnusable for tantivy's errors during a write.
+        """Convert tantivy's errors during a write to IndexUnusable.
 
-        Tantivy's threads hide the cause, so verify the files first.
+        If the files are damaged, raise IndexDamaged instead. Tantivy's own error does not show the
+        cause, because it occurs in another thread.
         """
         try:
             with tantivy_errors():
@@ -374,9 +398,9 @@ class Postings:
         return self._searcher(RECORDS).num_docs
 
     def count_records_with(self, field: str, word: str) -> int:
-        """Return the number of records with a stemmed word, or with a name in the field for names.
+        """Return the number of records that contain a stemmed word, or a name in a field of names.
 
-        The number may include recently replaced records.
+        The number may include records that were recently replaced.
         """
         with tantivy_errors():
             return self._searcher(RECORDS).doc_freq(field, word)
@@ -384,16 +408,16 @@ class Postings:
     def words_with_prefix(
         self, field: str, prefix: str, max_words: int | None = None
     ) -> list[tuple[str, int]]:
-        """Return a field's words or names that begin with a prefix, each with its number of documents."""
+        """Return the words or names in a field that begin with a prefix, each with its number of records."""
         with tantivy_errors():
             return self._searcher(RECORDS).terms_with_prefix(field, prefix, limit=max_words)
 
     def find_records(
         self, query: tantivy.Query, max_records: int, order_by: str | None = None
     ) -> list[Posting]:
-        """Return the best matching records, or with ``order_by`` the records with the highest value of that field.
+        """Return the records that match a query best, best first.
 
-        The best records come first.
+        With ``order_by``, return the records with the highest values in that field, highest first.
         """
         searcher = self._searcher(RECORDS)
         with tantivy_errors():
@@ -411,9 +435,9 @@ class Postings:
         return postings
 
     def find_turns(self, query: tantivy.Query, max_windows: int) -> dict[int, float]:
-        """Return the keys of the turns with the best matching windows, each with its best score.
+        """Return the turns with the windows that match a query best, best first.
 
-        The best turns come first.
+        The result maps the key of each turn to the score of its best window.
         """
         searcher = self._searcher(WINDOWS)
         with tantivy_errors():
@@ -425,7 +449,7 @@ class Postings:
         return scores
 
     def find_copies(self, keys: Collection[int]) -> dict[int, list[Posting]]:
-        """Return all records of each key, their copies in forks, and the copies of those copies."""
+        """Return the records of each key with their copies in forks, and with copies of those copies."""
         records: dict[tuple[int, int], Posting] = {}
         known_ids: set[int] = {0}
         new_ids = set(keys)
@@ -462,9 +486,10 @@ class Postings:
 
 
 def _first_origin(key: int, origins: Mapping[int, int]) -> int:
-    """Return the first id in the chain of copies that leads to the id ``key``.
+    """Follow a record's id to the original of which it is a copy, and return the original's id.
 
-    If the ids form a cycle, return the lowest id.
+    ``origins`` maps the ids of copies to the ids from which they were copied. If the ids form a
+    cycle, return the lowest id in it.
     """
     seen_keys: set[int] = set()
     while key in origins and key not in seen_keys:
@@ -476,12 +501,19 @@ def _first_origin(key: int, origins: Mapping[int, int]) -> int:
 
 
 def _number_query(field: str, number: int) -> tantivy.Query:
-    """Return a query for a number. ``delete_documents_by_term`` expects signed numbers, but our fields are unsigned."""
+    """Return a query for documents with a number in a field.
+
+    ``delete_documents_by_term`` cannot be used, because it expects signed numbers and our fields
+    are unsigned.
+    """
     return tantivy.Query.term_query(SCHEMA, field, number)
 
 
 class Documents:
-    """The JSON documents of a part of a file, by level in ``by_level``. The part's records are added in order."""
+    """The JSON documents of one part of a file. The part's records must be added in order.
+
+    ``by_level`` maps each index's name ("records" or "windows") to its documents.
+    """
 
     def __init__(self, file: int, part: int) -> None:
         self.by_level: dict[str, list[str]] = {level: [] for level in LEVELS}
@@ -494,7 +526,11 @@ class Documents:
         self._words: list[str] = []
 
     def add(self, turn: int, words: str, fields: Mapping[str, object]) -> None:
-        """Add a record of a turn, with its words separated by spaces and the values of the other fields."""
+        """Add a record of a turn.
+
+        ``words`` are the record's words, separated by spaces. ``fields`` are the values of the
+        other fields.
+        """
         if turn != self._position_fields["turn_number"]:
             self.end_turn()
             self._position_fields |= {
@@ -508,7 +544,7 @@ class Documents:
         self._add_windows(len(self._words) // WINDOW_WORDS * WINDOW_WORDS)
 
     def end_turn(self) -> None:
-        """Close the last window of a turn."""
+        """Add the last window of a turn, which may be shorter than the others."""
         self._add_windows(len(self._words))
 
     def _add_windows(self, end: int) -> None:
@@ -521,6 +557,6 @@ class Documents:
 
 
 def _encode_document(document: Mapping[str, object]) -> str:
-    import orjson  # a search does not need it
+    import orjson  # Imported here because a search does not need it.
 
     return orjson.dumps(document).decode()

@@ -1,15 +1,15 @@
-"""Transcripts split into parts for the index, with the weight of each word.
+"""Read transcripts in parts, and weight their words for the index.
 
-If a file only grew, only the new bytes are read.
+If a file only grew, only its last part and the new bytes are read. An unfinished last line is left
+for the next update, unless the file has been unchanged for a while.
 
-Files are read in this process. If there is enough to read and processes can be forked, several
-processes read them and exchange only plain values. An unfinished last line is left for the next
-update, unless the file has been unchanged for a while.
+If there is enough to read and processes can be forked, several worker processes read the files and
+send plain values to this process. Otherwise this process reads the files.
 
-Worker processes never touch the index, and exit when this process exits. If a worker exits early
-(out of memory, killed) or cannot start, this process reads its files. Each worker has its own pipe,
-which closes when the worker exits. With a ``ProcessPoolExecutor``, a worker that is killed during
-an answer would make the parent wait forever.
+A worker never touches the index, and exits when this process exits. If a worker cannot start, or
+exits early (because it ran out of memory or was killed), this process reads its files. Each worker
+has its own pipe, which closes when the worker exits. A ``ProcessPoolExecutor`` is not used, because
+the parent would wait forever if a worker were killed while it sends an answer.
 """
 
 from __future__ import annotations
@@ -41,31 +41,36 @@ from resume_hooks.transcripts.turns import opens_turn
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-MAX_OPEN_CALLS = 50  # the maximum number of unanswered calls to carry over to the next part
-# the maximum length of a branch or tool name in characters; a longer text is not a name
+MAX_OPEN_CALLS = (
+    50  # maximum number of calls without an answer that are remembered for the next part
+)
+# Maximum length of a branch or tool name in characters. A longer text cannot be a name.
 MAX_LABEL_CHARACTERS = 255
-# the number of seconds after which a torn line is not expected to be finished
+# If a file has been unchanged for this number of seconds, its unfinished last line is not expected
+# to grow.
 SETTLED_SECONDS = 60.0
 PART_BYTES = 2 * 1024 * 1024
-"""The number of bytes in a part, without its last line.
+"""The approximate number of bytes in a part. A part ends with the line that reaches this size.
 
 When a line is added, its whole part is read again.
 """
 
-PART_WORDS_BYTES = 200_000  # the maximum number of bytes of words in a part
+PART_WORDS_BYTES = 200_000  # a part also ends if its words reach this number of bytes
 
 _PRIME = 2**61 - 1
-"""Ids are stored modulo this prime. The result fits a column, and ids that differ in any bit stay distinct."""
+"""Ids are stored modulo this prime, so that they fit a column. Ids that differ in a single bit
+remain different."""
 
 
 class Part(NamedTuple):
-    """A part of a file from ``start`` to byte ``end``; ``checksum`` is a checksum of the part's end.
+    """A part of a file, from ``start`` to byte ``end``.
 
-    ``turns`` is the number of its last turn. ``documents`` contains its documents for each level of
-    the index. ``next_position`` is the position to read from after the file has grown. It equals
-    ``start`` unless the part is full. ``has_more`` means that the file continues, and ``is_torn``
-    that its last line may still be written. Unknown values are ``""``. Only the first part names
-    the ``parent`` session.
+    ``documents`` maps the name of each index to the part's documents. ``turns`` is the number of
+    turns in the file up to the part's end, and ``checksum`` is the checksum of the last bytes
+    before ``end``. ``next_position`` is the position to read from after the file has grown. It
+    equals ``start`` unless the part is full. ``has_more`` means that the file continues, and
+    ``is_torn`` means that its last line is not complete yet. ``cwd``, ``entrypoint`` and ``parent``
+    are ``""`` if unknown. Only the first part names the ``parent`` session.
     """
 
     documents: dict[str, list[str]]
@@ -87,11 +92,9 @@ class Part(NamedTuple):
 
 
 def read_parts(job: ReadJob) -> Iterator[Part | None]:
-    """Yield the parts of a file from its stored position.
+    """Yield the parts of a file from the stored position on, or None if the file was deleted.
 
-    Start at the beginning if the bytes before it have changed.
-
-    Yield None if the file was deleted.
+    If the bytes before the position have changed, start at the beginning.
     """
     try:
         with open_regular(job.path, follow=False, buffering=SEARCH_CHUNK_BYTES) as stream:
@@ -116,7 +119,7 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     for line in read_lines(stream, start.offset, start.lines):
         if is_full:
             break
-        # a line with complete JSON is not the beginning of a longer line
+        # A line with complete JSON is complete even without a newline.
         if line.is_torn and records.parse_record(line.body) is None:
             is_torn = not is_settled
             break
@@ -155,9 +158,10 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
 
 
 def _is_unchanged(stream: BinaryIO, job: ReadJob) -> bool:
-    """Check whether the bytes that were read are unchanged.
+    """Check whether the end of the bytes that were read before is unchanged.
 
-    A torn line that was read may be finished now.
+    Return False if these bytes ended in the middle of a line and the file has grown since, because
+    that line may be different now.
     """
     if not job.end:
         return False
@@ -174,7 +178,7 @@ class _RecordReader:
         self.turn = start.turns
         self.cwd = self.entrypoint = ""
         self.extractor = TextExtractor(dict(start.open_calls), subagent=job.subagent)
-        # the import takes 4 ms, and a search without changes does not need it
+        # The import takes 4 ms, and a search needs it only if files have changed.
         from resume_hooks.transcripts.transcript import CopyDetector
 
         self.copy_detector = CopyDetector(*start.copy_times)
@@ -183,7 +187,7 @@ class _RecordReader:
         self._name = os.path.basename(job.path)
 
     def add_line(self, line: Line) -> None:
-        # uses the line's own bytes, because copying each line would be slow
+        # The raw line is parsed, because copying each line without its newline would be slow.
         record = records.parse_record(line.raw if line.offset else line.body)
         if record is None or self.copy_detector.is_copy(record):
             return
@@ -196,7 +200,9 @@ class _RecordReader:
         timestamp = clock.parse_timestamp(record.get("timestamp"))
         self.time = int(timestamp.timestamp()) if timestamp else self.time
         key, copied_id = _record_ids(record)
-        if texts.role == "title":  # a title is indexed once in a session, even if it is repeated
+        # All titles with the same text in a file get the same id, so that they are indexed as
+        # copies.
+        if texts.role == "title":
             key, copied_id = (
                 int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME,
                 0,
@@ -214,7 +220,7 @@ class _RecordReader:
             "own": copied_id,
             "digest": 0
             if record.get("truncated") is True
-            else 1 + zlib.crc32(text_bytes),  # 0: trimmed contents
+            else 1 + zlib.crc32(text_bytes),  # 0 stands for trimmed contents.
             "tool": [name[:MAX_LABEL_CHARACTERS] for name in texts.tool.split(", ") if name],
             "branch": [branch[:MAX_LABEL_CHARACTERS]]
             if (branch := get_string(record, "gitBranch"))
@@ -225,7 +231,7 @@ class _RecordReader:
 
 
 def weighted_words(texts: RecordTexts) -> bytes:
-    """Return the words of a record as often as they count: twice for words that the user or the model wrote."""
+    """Return the words of a record. Words that the user or the model wrote are in it twice."""
     spoken_words = []
     for text in (texts.prompt, texts.reply):
         if text:
@@ -238,7 +244,10 @@ def weighted_words(texts: RecordTexts) -> bytes:
 
 
 def _record_ids(record: Record) -> tuple[int, int]:
-    """Return the id that a record shares with its copies, and its new id in a fork (0 if it is not in a fork)."""
+    """Return the id that a record shares with its copies, and its own id in a fork.
+
+    The second id is 0 if the record is not a copy.
+    """
     record_id, original_id = (
         _uuid_number(get_string(record, "uuid")),
         _uuid_number(records.copied_from(record)),
@@ -249,7 +258,7 @@ def _record_ids(record: Record) -> tuple[int, int]:
 
 
 def _uuid_number(uuid: str) -> int:
-    """Return a UUID as 61 bits, or 0 for any other text."""
+    """Return a UUID as a number of 61 bits, or 0 if the text is not a UUID."""
     digits = uuid.replace("-", "")
     try:
         if len(digits) == 32:
@@ -259,28 +268,28 @@ def _uuid_number(uuid: str) -> int:
         return 0
 
 
-# the number of bytes above which starting worker processes saves time
+# Starting worker processes saves time only if more bytes than this must be read.
 MIN_PARALLEL_BYTES = 24 * 1024 * 1024
 MAX_PROCESSES = 8
-# the capacity of a pipe in bytes, the largest that a user may set, so that a worker can read on
-# while we write
+# The largest capacity of a pipe in bytes that any user may set. With a large pipe, a worker can
+# continue to read while this process writes.
 PIPE_BYTES = 1024 * 1024
 MAX_WAITING_PARTS, MAX_WAITING_BYTES = 64, 64 * 1024 * 1024
-"""The maximum number of parts that may wait for earlier parts of a file, and their approximate
-bytes of transcripts."""
+"""Maximum number of parts that wait until the parts before them are written, and their maximum size
+in bytes of transcripts."""
 
-TERMINATE_SECONDS = 1.0  # the number of seconds to wait for a terminated process
+TERMINATE_SECONDS = 1.0  # number of seconds to wait until a terminated process has ended
 
-SizedJob = tuple[ReadJob, int]  # a job, with the number of bytes to read for it
+SizedJob = tuple[ReadJob, int]  # a job and the number of bytes to read for it
 
 JobResult = tuple[ReadJob, Part | None]
 
 
 def read_jobs(jobs: Sequence[SizedJob]) -> Generator[JobResult]:
-    """Yield each job with the parts of its file, or None if the file was deleted."""
+    """Yield each job with each part of its file, or with None if the file was deleted."""
     processes = min(_cpu_count(), MAX_PROCESSES)
-    # If other threads run during a fork, the new process might wait forever for a lock that one of
-    # them held.
+    # Forking is unsafe while other threads run: the new process might wait forever for a lock that
+    # one of them held.
     can_fork = (
         sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
     )
@@ -305,7 +314,10 @@ def read_jobs(jobs: Sequence[SizedJob]) -> Generator[JobResult]:
 
 
 def _assign_jobs(jobs: Sequence[SizedJob], processes: int) -> list[int]:
-    """Return the process for each job: the process with the fewest bytes to read so far."""
+    """Return the number of the process for each job.
+
+    Each job is given to the process that has the fewest bytes to read so far.
+    """
     process_numbers, loads = [], [0] * max(1, processes)
     for _, size in jobs:
         process_numbers.append(loads.index(min(loads)))
@@ -316,7 +328,10 @@ def _assign_jobs(jobs: Sequence[SizedJob], processes: int) -> list[int]:
 def _parts_of_job(
     job: ReadJob, process_number: int, workers: Sequence[_Worker]
 ) -> Iterator[JobResult]:
-    """Yield the parts of a job, from the worker with ``process_number`` or from this process."""
+    """Yield a job with each part of its file.
+
+    If the worker ends early, read the remaining parts in this process.
+    """
     while workers and _wait_for_answer(workers, workers[process_number]):
         part = workers[process_number].parts.popleft()
         yield job, part
@@ -327,13 +342,14 @@ def _parts_of_job(
 
 
 def _wait_for_answer(workers: Sequence[_Worker], awaited_worker: _Worker) -> bool:
-    """Wait for an answer of one worker, and collect the other workers' answers in the meantime.
+    """Wait for an answer of ``awaited_worker``, and collect the answers of the other workers meanwhile.
 
-    Return False if the worker ended without an answer.
-
-    File sizes differ greatly, so processors would be idle if we waited only for one worker.
+    Return False if the awaited worker ended without an answer. File sizes differ greatly, so the
+    other workers would be idle if their answers were not collected.
     """
-    from multiprocessing.connection import wait  # imported with the first worker
+    from multiprocessing.connection import (
+        wait,
+    )  # Imported here because only an update with workers needs it.
 
     while not (awaited_worker.parts or awaited_worker.has_ended):
         sizes = []
@@ -353,10 +369,10 @@ def _wait_for_answer(workers: Sequence[_Worker], awaited_worker: _Worker) -> boo
 
 
 class _Worker:
-    """A process that reads its jobs in order; ``has_ended`` is true after it has stopped."""
+    """A process that reads the files of its jobs in order; ``has_ended`` is true after it has stopped."""
 
     def __init__(self, jobs: Sequence[ReadJob], other_workers: Sequence[_Worker]) -> None:
-        # The import takes 20 ms, which would slow down a small update.
+        # Imported here because the import takes 20 ms, which would slow down a small update.
         from multiprocessing import get_context
 
         context = get_context("fork")
@@ -370,9 +386,9 @@ class _Worker:
         self.has_ended = False
         try:
             self._process.start()
-        except OSError:  # too many processes
+        except OSError:  # The system allows no further processes.
             self.has_ended = True
-        answer_pipe.close()  # close our copy, so that the pipe closes when the worker ends
+        answer_pipe.close()  # If this process kept its copy open, the pipe would stay open after the worker's end.
 
     def receive_answer(self) -> None:
         try:
@@ -392,9 +408,9 @@ class _Worker:
 
 
 def _enlarge_pipe(pipe: Connection) -> None:
-    # only Linux can enlarge a pipe; elsewhere the worker waits more often
+    # Only Linux can enlarge a pipe. On other systems the worker waits more often.
     with contextlib.suppress(OSError, AttributeError, ImportError):
-        import fcntl  # not available on every platform
+        import fcntl  # Windows does not have this module.
 
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
@@ -407,7 +423,10 @@ def _cpu_count() -> int:
 
 @contextlib.contextmanager
 def _delay_interruptions() -> Iterator[None]:
-    """Delay an interruption while workers start, because each worker must first prepare for it."""
+    """Delay Ctrl-C (SIGINT) while workers start.
+
+    Each worker must first set its own signal handlers.
+    """
     former_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -418,13 +437,17 @@ def _delay_interruptions() -> Iterator[None]:
 def _run_worker(
     jobs: Sequence[ReadJob], answer_pipe: Connection, inherited_pipes: Sequence[Connection]
 ) -> None:
-    """Run a worker: leave interruptions to the parent, and end with it."""
+    """Read the files of a worker's jobs and send their parts to the parent.
+
+    The worker ignores Ctrl-C, because the parent handles it. The worker ends if the parent has
+    ended.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for pipe in inherited_pipes:
-        pipe.close()  # close the other ends, so that only the parent can read the answers
-    with contextlib.suppress(OSError):  # the parent has ended
+        pipe.close()  # The worker must not keep the reading ends open, because only the parent reads the answers.
+    with contextlib.suppress(OSError):  # Sending fails if the parent has ended.
         for job in jobs:
             for part in read_parts(job):
                 answer_pipe.send(part)

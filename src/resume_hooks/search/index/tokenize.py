@@ -1,7 +1,8 @@
-"""Words as they are indexed: the words of a text, and the indexed forms of a typed word.
+"""Convert texts and typed words into the words of the index.
 
-Both use the same functions, so that a typed word matches the indexed words; tantivy only splits at
-spaces. English endings are removed. Identifiers are indexed whole and by their parts. Long tokens
+The same functions convert the words of a text and the words of a question, so that they match.
+Tantivy only splits the result at spaces. English endings are removed. An identifier is indexed as a
+whole and by its parts, for example ``readFile`` as ``readfile``, ``read`` and ``file``. Long tokens
 are indexed only by their parts, or not at all.
 """
 
@@ -15,19 +16,22 @@ import tantivy
 
 from resume_hooks.system.text import remove_escape_sequences
 
-# the maximum size of a whole token in bytes; longer tokens are data (hashes, base64, minified code)
+# Maximum size of a whole token in bytes. Longer tokens are data, such as hashes, base64 or minified
+# code.
 MAX_TOKEN_BYTES = 64
-MAX_IDENTIFIER_BYTES = 256  # the maximum size in bytes of an identifier that is split into parts
+MAX_IDENTIFIER_BYTES = (
+    256  # maximum size in bytes of an identifier that is also indexed by its parts
+)
 MAX_TOKENS = 100_000
-"""The maximum number of distinct tokens to index from a text.
+"""Maximum number of distinct tokens to index from a text.
 
-A text with more is data, and 60 MB of such tokens take a minute.
+A text with more tokens is data. Indexing 60 MB of such tokens would take a minute.
 """
 
-# the maximum number of parts of an identifier; an identifier with more parts is random
+# Maximum number of parts of an identifier. An identifier with more parts is a random string.
 MAX_IDENTIFIER_PARTS = 16
 MAX_CACHED_TOKENS = 200_000
-"""The number of tokens whose forms are cached while texts are read: about 30 MB.
+"""Number of tokens whose indexed forms are cached while texts are read. The cache takes about 30 MB.
 
 Long tokens are not cached.
 """
@@ -35,10 +39,11 @@ Long tokens are not cached.
 _WORD_BYTES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 _WORD_TABLE = bytes(byte if byte in _WORD_BYTES or byte >= 0x80 else 0x20 for byte in range(256))
 _SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
-"""Punctuation, arrows, frames, emoji, and the replacement character: U+2000 to U+2BFF, from U+1F000, U+FFFD."""
+"""Matches the UTF-8 bytes of symbols: punctuation, arrows, box-drawing characters, emoji (U+2000 to
+U+2BFF, and from U+1F000), and the replacement character (U+FFFD)."""
 
 _LINE_NUMBER = " *[0-9]+[→\t]"
-"""The line number that the client writes before each line of a file."""
+"""Matches the line number that the client writes before each line of a file."""
 
 _FIRST_LINE_NUMBER, _LATER_LINE_NUMBERS = re.compile(_LINE_NUMBER), re.compile(f"\n{_LINE_NUMBER}")
 
@@ -46,14 +51,15 @@ _IDENTIFIER_PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _WORD = re.compile(r"\w+")
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _SCRIPT_RUNS = f"[{_UNSPACED}]+|[^{_UNSPACED}]+"
-"""Scripts without spaces between words (and Korean, whose words take endings), separated from all others."""
+"""Matches runs of letters in scripts without spaces between words (and in Korean, whose words take
+endings), and runs of all other letters."""
 
 _PLAIN_LETTERS = str.maketrans({"\u0131": "i", "ø": "o", "ł": "l", "đ": "d"})
-"""Letters that normalization does not reduce to their plain form."""
+"""Letters that normalization leaves unchanged, mapped to their plain form."""
 
 
 class _FormsCache(dict[bytes, bytes]):
-    """A cache of each token's words."""
+    """Maps a token to its indexed forms, separated by spaces. Missing forms are computed."""
 
     def __missing__(self, token: bytes) -> bytes:
         if len(self) >= MAX_CACHED_TOKENS:
@@ -80,14 +86,14 @@ _stemmer = (
 
 
 def stem_word(word: str) -> str:
-    """Return a word without its English ending, as it is indexed."""
+    """Return a word without its English ending, as the index contains it."""
     return next(iter(_stemmer.analyze(word)), word)
 
 
 def remove_line_numbers(text: str) -> str:
-    """Return a file's text, as the client shows it, without line numbers.
+    """Remove the line numbers that the client writes before the lines of a file.
 
-    Return other texts unchanged.
+    Return a text without line numbers unchanged.
     """
     if _FIRST_LINE_NUMBER.match(text):
         return _LATER_LINE_NUMBERS.sub("\n", f"\n{text}")
@@ -95,9 +101,10 @@ def remove_line_numbers(text: str) -> str:
 
 
 def distinct_words(text: str, *, has_line_numbers: bool = False) -> bytes:
-    """Return the distinct words of a text in order, separated by spaces.
+    """Return the indexed forms of a text's distinct words in order, separated by spaces.
 
-    ``has_line_numbers`` means that the lines of a file may begin with numbers, which are not words.
+    If ``has_line_numbers`` is true, the text may be a file with line numbers, which are not
+    indexed.
     """
     if not text:
         return b""
@@ -110,7 +117,10 @@ def distinct_words(text: str, *, has_line_numbers: bool = False) -> bytes:
 
 
 def forms_of_word(word: str) -> list[list[str]]:
-    """Return the forms of a typed word: for each of its tokens the whole token, then the token's parts."""
+    """Return the indexed forms of a typed word, as a list of forms for each of its tokens.
+
+    A list begins with the whole token, which the parts of the token follow.
+    """
     word_bytes = word.encode("utf-8", "replace")
     tokens: list[list[str]] = []
     for token in _SYMBOLS.sub(b" ", word_bytes).translate(_WORD_TABLE).split():
@@ -120,14 +130,14 @@ def forms_of_word(word: str) -> list[list[str]]:
 
 
 def fold_letters(text: str) -> str:
-    """Return ``text`` without case, accents and Turkish dots, for comparing letters."""
+    """Return ``text`` in lower case without accents and the dots of Turkish letters, for comparisons."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     plain_text = "".join(
         letter for letter in decomposed if unicodedata.category(letter) != "Mn"
     ).translate(_PLAIN_LETTERS)
-    # join Korean syllables again, because the first normalization split them into letters
+    # The first normalization split Korean syllables into letters, so join them again.
     return unicodedata.normalize("NFC", plain_text)
 
 
@@ -159,7 +169,10 @@ def _forms_of_token(token: bytes) -> list[bytes]:
 
 
 def _non_ascii_words(token: str) -> list[str]:
-    """Return the words of a non-ASCII token. Scripts without spaces are split into pairs of characters."""
+    """Return the words of a non-ASCII token.
+
+    A run of letters in a script without spaces is split into its overlapping pairs of letters.
+    """
     words: list[str] = []
     for word in _WORD.findall(fold_letters(token)):
         for run in re.findall(_SCRIPT_RUNS, word):

@@ -1,12 +1,14 @@
 """Search the bytes of files that are not indexed yet for the words of a query.
 
-Searching 400 MB takes about two seconds, far less than indexing them. A file is as relevant as its
-best lines: a short record that contains many of the words, above all rare words. The whole file
-does not count, because a large file contains most words somewhere.
+Searching 400 MB takes about two seconds, which is much less than indexing them.
 
-Every match that the index would find is also found here: with capitals, endings or accents, in an
-identifier, or escaped in JSON. Some matches are false, such as a part of a longer word or a key's
-name.
+A file's relevance depends on its best lines. The best lines are short and contain many words of the
+query, above all rare words. The words of the file as a whole matter little, because a large file
+contains most words somewhere.
+
+The search finds every word that the index would find: with capitals, endings or accents, in an
+identifier, or escaped in JSON. It also finds some false matches, such as a part of a longer word or
+the name of a JSON key.
 """
 
 from __future__ import annotations
@@ -24,58 +26,64 @@ from resume_hooks.paths import open_regular
 from resume_hooks.search.index.changed_files import TermForms
 from resume_hooks.search.index.tokenize import fold_letters, stem_word
 
-CHUNK_BYTES = 8 * 1024 * 1024  # the number of bytes of a file to search at a time
-# the number of bytes to search again with the next chunk, so that no word is cut
+CHUNK_BYTES = 8 * 1024 * 1024  # number of bytes of a file that are searched at a time
+# If a line is longer than a chunk, this many bytes are searched again with the next chunk, so that
+# no word is cut.
 OVERLAP_BYTES = 256
-# a stem loses its last letter, which may differ in the text, only if this many letters remain
+# A stem is searched without its last letter (e, i or y, which may change in a text) if at least
+# this many letters remain.
 MIN_STEM_LETTERS = 3
 
-CONTEXT_BYTES = 64  # the number of bytes before and after a non-ASCII letter to decode with it
+CONTEXT_BYTES = 64  # number of bytes before and after a non-ASCII letter that are decoded with it
 
 _ASCII_LIKE_LETTERS = (
     re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"),
     re.compile(rb"\\u(?:00[89a-f]|0[1-3]|1[de]|3[23]|a7f|d8|f[bf])"),
 )
-"""The first bytes of a letter that ``fold_letters`` may convert to ASCII (accented, a separate
-accent, full width), or of its escape."""
+"""Match the first byte of a letter that ``fold_letters`` may convert to ASCII (an accented letter,
+a separate accent, a full-width letter), and the beginning of its JSON escape."""
 
 _ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
-"""The first bytes of any non-ASCII letter. Arrows, frames and other symbols are not letters."""
+"""Match the first byte of any non-ASCII letter, and the beginning of its JSON escape. Arrows,
+box-drawing characters and other symbols are not matched."""
 
 _RARE_LETTERS = re.compile(
     rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
 )
-"""Superscript letters, units and typefaces, in both cases. Two separate patterns are twice as fast as a joint one."""
+"""Matches superscript letters, units and letters of mathematical typefaces. Searching with two
+patterns is twice as fast as with one joint pattern."""
 
 _ESCAPE_SEQUENCE = re.compile(
     rb"\\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\n]{0,4096}?(?:\\u0007|\\u001b\\\\))"
 )
-"""A terminal's escape sequence in JSON, because colours may be inside words."""
+"""Matches a terminal's escape sequence in JSON. Such a sequence changes the colour, and may be
+inside a word."""
 
 _ASCII_BYTES = bytes(range(128))
 _WORD_TABLE = bytes(
     byte if byte >= 0x80 or chr(byte).isalnum() or byte in b"_\\" else 0x20 for byte in range(256)
 )
 _JSON_ESCAPES = re.compile(r"\\u([0-9a-f]{4})")
-# stems with an inflected form that does not begin with the stem
+# Stems with an inflected form that does not begin with the stem.
 _IRREGULAR_FORMS = {"die": "dying", "lie": "lying", "tie": "tying"}
 
 
 PLAIN_LINE_BYTES = 1024
-"""The maximum length in bytes of a line whose relevance is not reduced."""
+"""Lines up to this number of bytes keep their full relevance."""
 
 _LENGTH_PENALTY, _OTHER_LINES_WEIGHT, _MAX_COUNTED_LINES = 0.2, 0.1, 5
-"""How much each doubling of the length reduces a line's relevance.
+"""Three numbers for the relevance of a file.
 
-Also the weight of the lines after the best line, and the number of lines that count.
+The first is by how much each doubling of a line's length reduces its relevance. The second is the
+weight of the other lines relative to the best line. The third is the number of lines that count.
 """
 
 
 class FileWords(NamedTuple):
-    """The terms that a file contains, as indexes of the searched terms.
+    """The numbers of the query's terms that a file contains.
 
-    ``lines`` maps each set of terms to the lengths, in bytes, of the shortest lines that contain
-    these terms and no others.
+    ``lines`` maps a set of terms to the lengths in bytes of the shortest lines that contain exactly
+    these terms.
     """
 
     term_numbers: frozenset[int]
@@ -83,7 +91,10 @@ class FileWords(NamedTuple):
 
 
 class RawWordSearch:
-    """A search for terms in the bytes of files."""
+    """Searches the bytes of files for terms.
+
+    A needle is a sequence of bytes that all forms of a word begin with.
+    """
 
     def __init__(self, terms: Sequence[TermForms]) -> None:
         self._needle_sets_by_term = []
@@ -98,7 +109,7 @@ class RawWordSearch:
         self._needles = sorted(all_needles, key=len, reverse=True)
 
     def find_words_in_file(self, path: str, offset: int = 0) -> FileWords | None:
-        """Return the terms that a file contains after an offset, or None if the file cannot be read."""
+        """Return the terms that a file contains after an offset, or None if it cannot be read."""
         lengths = defaultdict[int, list[int]](list)
         other_needles = 0
         try:
@@ -119,12 +130,13 @@ class RawWordSearch:
         return FileWords(self._find_complete_terms(all_needles), lines)
 
     def _scan_chunk(self, text: bytes, lengths: dict[int, list[int]], known_needles: int) -> int:
-        """Add the needles in each line of lower-case text to ``lengths``, with the line's length.
+        """Find needles in lower-case text, and add the lengths of their lines to ``lengths``.
 
-        Return the needles that occur only in other letters.
+        A set of needles is a number with a bit for each needle. ``lengths`` maps the set of needles
+        in a line to the lengths of the lines with this set.
 
-        Needles are the bits of a number. The needles in ``known_needles`` were already found in
-        other letters, and are not searched for there again.
+        Return ``known_needles`` and the needles that this text contains only in non-ASCII letters.
+        The needles in ``known_needles`` are not searched for in non-ASCII letters again.
         """
         if b"\\u001b" in text:
             text = _ESCAPE_SEQUENCE.sub(b"", text)
@@ -154,7 +166,7 @@ class RawWordSearch:
         )
 
     def _find_complete_terms(self, needles: int) -> frozenset[int]:
-        """Return the numbers of the terms whose needles are all among the given ones."""
+        """Return the numbers of the terms of which ``needles`` contains all needles."""
         needle_set = set()
         for number, needle in enumerate(self._needles):
             if needles >> number & 1:
@@ -167,7 +179,7 @@ class RawWordSearch:
 
 
 def _starts_of_lines_with(needle: bytes, text: bytes, ends: dict[int, int]) -> Iterator[int]:
-    """Yield the starts of the lines with a needle, and add their ends to ``ends``."""
+    """Yield the start of each line that contains a needle, and store the line's end in ``ends``."""
     position = text.find(needle)
     while position >= 0:
         start = text.rfind(b"\n", 0, position) + 1
@@ -180,23 +192,26 @@ def _starts_of_lines_with(needle: bytes, text: bytes, ends: dict[int, int]) -> I
 
 
 def _split_whole_lines(text: bytes) -> tuple[bytes, bytes]:
-    """Return the complete lines of a text, and the remaining bytes, which are searched with the next chunk."""
+    """Return the complete lines of a text, and the bytes that must be searched with the next chunk."""
     end = text.rfind(b"\n") + 1
     if end:
         return text[:end], text[end:]
-    # a line is longer than a chunk: each chunk of it counts as a line
+    # If a line is longer than a chunk, each chunk is searched as if it were a line.
     return text, text[-OVERLAP_BYTES:]
 
 
 def _needles_in_other_letters(lower_text: bytes, needles: Sequence[bytes]) -> set[bytes]:
-    """Return the needles in non-ASCII letters of a text: accented, full width, in capitals, or escaped."""
+    """Return the needles that occur in a text with non-ASCII letters.
+
+    These letters may be accented, full width, capitals, or escaped in JSON.
+    """
     if all(needle.isascii() for needle in needles):
         letter_patterns = _ASCII_LIKE_LETTERS
     else:
         letter_patterns = _ANY_LETTER
     words = b" ".join(_words_with_letters(lower_text, *letter_patterns)).decode("utf-8", "replace")
     text = _JSON_ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
-    # An escaped pair is one letter.
+    # JSON escapes some letters as a pair of surrogates, which is joined here.
     text = fold_letters(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     matches = set()
     for needle in needles:
@@ -206,9 +221,9 @@ def _needles_in_other_letters(lower_text: bytes, needles: Sequence[bytes]) -> se
 
 
 def relevance_by_file(files: Mapping[str, FileWords]) -> dict[str, float]:
-    """Return the relevance of files, computed from their best lines.
+    """Return the relevance of each file, computed from its best lines.
 
-    A word counts more if few other files contain it.
+    A word has a higher weight if fewer of the files contain it.
     """
     file_counts = Counter[int]()
     for words in files.values():
@@ -220,9 +235,9 @@ def relevance_by_file(files: Mapping[str, FileWords]) -> dict[str, float]:
 
 
 def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
-    """Return a file's relevance: that of its best line, and a part of that of the next best lines.
+    """Return the relevance of a file's best line, plus a fraction of that of the next best lines.
 
-    A term that no line contains in plain letters counts like a term of those other lines.
+    A term that occurs only with non-ASCII letters counts as much as a term of the next best lines.
     """
     line_relevances = []
     for terms, lengths in words.lines.items():
@@ -240,7 +255,7 @@ def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
 
 
 def _make_needle_sets(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
-    """Return the forms of a token that count as a match: the whole token, or all of its parts."""
+    """Return the alternative sets of needles for a token: the whole token, or all of its parts."""
     whole_form, *parts = forms
     needle_sets = [
         (_make_needle(whole_form),),
@@ -253,7 +268,7 @@ def _make_needle_sets(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
 
 
 def _make_needle(word: str) -> bytes:
-    """Return the prefix that all words with the same stem share."""
+    """Return the bytes with which all words with the same stem begin."""
     word_stem = stem_word(word)
     shared_prefix = next(
         (word[:end] for end in range(len(word), 0, -1) if word_stem.startswith(word[:end])), word
@@ -268,8 +283,8 @@ def _make_needle(word: str) -> bytes:
 def _words_with_letters(
     text: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]
 ) -> set[bytes]:
-    """Return a text's words that contain a letter of the given kind."""
-    # skips the ASCII text, which makes this ten times as fast
+    """Return parts of a text around the letters that the patterns match."""
+    # Searching only the non-ASCII bytes first makes this function ten times as fast.
     non_ascii = text.translate(None, _ASCII_BYTES)
     letter_patterns = []
     for letter_pattern in (letter, _RARE_LETTERS):

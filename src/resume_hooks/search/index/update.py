@@ -1,13 +1,13 @@
 """Update the index: read the changed files and write their words.
 
-The time grows with the number of changes.
+The time grows with the number of changes. Files are independent, so they can be read in any order.
+The newest files are read first, because most searches are about them and there may not be time for
+all files.
 
-Files are independent and can be read in any order. The newest files are read first, because most
-searches are about them and there may not be time for all files.
-
-The table marks the files of an update before the update begins, and records what was read once the
-words are durable. After a killed update, the next update reads the doubtful files from the start,
-so that none of their old words remain.
+The table marks all files of an update as doubtful before the update begins. It removes a file's
+mark and records how far the file was read only after the file's words are durable. If an update is
+killed, the next update reads the doubtful files from the start, so that none of their old words
+remain in the index.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from resume_hooks.sessions.archived.manifest import find_archived
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
 COMMIT_BYTES = 192 * 1024 * 1024
-"""The number of bytes to read between two commits."""
+"""The update commits whenever it has read this number of bytes."""
 
-# the number of bytes of other agents' sessions to convert at a time
+# Number of bytes of other agents' sessions that are converted at a time.
 BATCH_BYTES = 128 * 1024 * 1024
 
-# the number of bytes above which an update uses more memory for writing
+# If more bytes than this must be read, the update uses more memory for writing.
 LARGE_UPDATE_BYTES = 8 * 1024 * 1024
 
-IsTimeUp = Callable[[], bool]  # checks whether the time for an update is over
+IsTimeUp = Callable[[], bool]  # returns true if the time for an update is over
 
-# a function that is called with the number of bytes read and the number of bytes to read
+# A function that takes the number of bytes read so far and the number of all bytes to read.
 Progress = Callable[[int, int], None]
 
 
@@ -54,7 +54,7 @@ def update_files(
     is_over: IsTimeUp = lambda: False,
     progress: Progress | None = None,
 ) -> UpdateOutcome:
-    """Read the changed files and index them. When the time is over, leave the remaining files to the next update."""
+    """Read the changed files and index them. When the time is over, leave the other files unread."""
     with contextlib.closing(_FileUpdate(db, postings, where, progress)) as file_update:
         return file_update.update_files(work, deleted_ids, is_over)
 
@@ -111,12 +111,11 @@ class _FileUpdate:
     def _mark_files(
         self, work: Sequence[FileWork], deleted_ids: Collection[int]
     ) -> tuple[list[FileWork], list[int]]:
-        """Mark the files that will change.
+        """Mark the files that will change as doubtful.
 
-        Return the work, with a number for each file, and the numbers of the files that were not in
-        doubt.
-
-        After an update that was killed, also verify the words.
+        Return the work with a file id for each file, and the ids of the files that were not
+        doubtful before. If an earlier update was interrupted, also verify the files with the words.
+        Raise IndexDamaged if the index should be rebuilt.
         """
         if self._postings.is_mostly_deleted:
             raise IndexDamaged("Most of the index describes deleted files")
@@ -139,9 +138,9 @@ class _FileUpdate:
         return numbered_work, [number for number in changed_ids if number not in doubtful_ids]
 
     def _finish_update(self, deleted_ids: Collection[int], certain_ids: Iterable[int]) -> None:
-        """Delete removed files from the index, and remove the marks of files that were not reached.
+        """Delete the words of removed files, and remove the doubt marks of files that were not read.
 
-        Files without any content in the index are deleted from the table.
+        Files of which the index contains no words are deleted from the table.
         """
         for number in self._dropped_ids:
             self._postings.delete_file(number)
@@ -154,11 +153,11 @@ class _FileUpdate:
         self._commit()
 
     def _read_all_files(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
-        """Yield the parts of each file.
+        """Yield each part of each file, or None for a file that was deleted.
 
-        For a file that is skipped, yield None and an id of 0.
-
-        Batches of other agents' files follow. Packed sessions come last, one at a time.
+        A file that must not be indexed is yielded with the file id 0. Claude Code's files come
+        first, then other agents' sessions in batches, and then the archived sessions, of which one
+        at a time is unpacked.
         """
         packed_files: dict[str, list[FileWork]] = {}
         local_files, foreign_files = [], []
@@ -180,7 +179,9 @@ class _FileUpdate:
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed_files.items():
             archived = find_archived(session_id, self._where)
-            if archived is None:  # the file was just deleted; the reader will report that
+            if (
+                archived is None
+            ):  # The archived copy was just deleted. Reading the file reports that.
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue
             with unpacked_temporarily(archived, self._where) as folder:
@@ -199,7 +200,7 @@ class _FileUpdate:
     def _read_files(
         self, work: Sequence[tuple[FileWork, str]]
     ) -> Generator[tuple[FileWork, Part | None]]:
-        """Yield the parts of these files, each read from its given path."""
+        """Yield each part of these files. Each file is read from the path that is given with it."""
         work_and_paths = [(self._record_session(item, path), path) for item, path in work]
         for item, _ in work_and_paths:
             if not item.file_id:
@@ -216,13 +217,17 @@ class _FileUpdate:
                 yield items_by_path[job.path], part
 
     def _record_session(self, item: FileWork, path: str) -> FileWork:
-        """Record the session of a file and return the file, with the id 0 if it is skipped."""
+        """Store the session of a sub-agent's file.
+
+        Return the work, with the file id 0 if the file must not be indexed.
+        """
         file = item.file
         if not file.agent:
             return item
         session_id = file.session_id or transcript_files.owning_session(path)
         is_hidden = transcript_files.agent_type(path) in SEARCHER_AGENTS
-        # Both values may become known only after a sub-agent's first record.
+        # The session and the type of a sub-agent may be unknown until its file has its first
+        # record.
         self._db.execute(
             "UPDATE files SET session=?, hidden=? WHERE id=?",
             (session_id, int(is_hidden), item.file_id),
@@ -244,7 +249,7 @@ class _FileUpdate:
         return row.lastrowid or 0
 
     def _write_part(self, item: FileWork, part: Part | None) -> int:
-        """Index a part, and return the number of its bytes."""
+        """Index a part of a file, and return the number of the part's bytes."""
         if part is None:
             self._forget_file(item.file_id)
             return 0
@@ -255,7 +260,7 @@ class _FileUpdate:
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
         self._postings.replace_part(item.file_id, part.number, part.documents)
         size, mtime = file.size, file.mtime
-        # a torn file is checked again; for packed files, the inode says that they are unchanged
+        # The stored size or time differs from the file's, so the next update checks the file again.
         if part.has_more or part.is_torn:
             size, mtime = (
                 min(file.size - 1, part.end),
@@ -290,14 +295,14 @@ class _FileUpdate:
         self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 
     def _commit(self) -> None:
-        """Commit the words first, so that the table never records a file whose words are missing from the index."""
+        """Commit the words and then the table, so that the table never lists a file without its words."""
         self._postings.commit()
         self._db.execute("COMMIT")
         self._uncommitted_bytes = 0
 
 
 def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
-    """Yield batches of files to convert together, each large enough for several processes."""
+    """Yield batches of files to convert together. Each batch is large enough for several processes."""
     batch: list[FileWork] = []
     for item in work:
         batch.append(item)
