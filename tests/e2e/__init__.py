@@ -1,1 +1,1 @@
-"""Tests against the real Claude Code client, offline: a loopback mock replaces the Messages API."""
+"""Tests against the real Claude Code client, offline: a mock of the Messages API answers on loopback."""

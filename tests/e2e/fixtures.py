@@ -1,4 +1,4 @@
-"""Owns the fixtures of the end-to-end tests, and on which clients each of them runs."""
+"""Owns the fixtures of the end-to-end tests, and chooses the client versions for each test."""
 
 from __future__ import annotations
 
@@ -28,20 +28,19 @@ from tests.needs import REPO, corpus, need
 CONFORMANCE = frozenset(
     {
         "test_a_handoff_child_resumes_with_lineage_digest_and_step",
-        "test_it_installs_by_the_lines_of_readme_and_answers",
+        "test_the_commands_of_the_readme_install_the_plugin",
         "test_resume_sends_the_history",
     }
 )
-"""The tests that every run takes to the oldest client, too: what a plugin or a child needs of any of them."""
+"""Tests that each run repeats on the oldest client: an installation, a child and a resumed session.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark everything in a folder `e2e` as such.
+    """Mark each test in a folder ``e2e`` with ``e2e``, and group these tests for parallel runs.
 
-    Under ``-n`` as many of them run at a time as there are cores.
-
-    A client takes a core while it starts: with more of them at once each waits for the others on
-    its screen.
+    With pytest's option ``-n``, at most one of these tests runs for each CPU core. A client needs a
+    whole core while it starts; with more clients at a time, the tests would wait for their screens.
     """
     lane = 0
     for item in items:
@@ -65,7 +64,7 @@ def api() -> Iterator[MockApi]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[ClientHome]:
-    """Return a fresh home. Processes that still run in it at the end of the test are ended."""
+    """Return a fresh home. After the test, end all processes that still run in it."""
     fresh = ClientHome(tmp_path / "home")
     yield fresh
     fresh.end_processes()
@@ -73,13 +72,13 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
 
 @pytest.fixture
 def parent(home: ClientHome) -> Path:
-    """Copy a real session into the project as its own."""
+    """Copy a real session into the project, and return the path of the copy."""
     return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 @pytest.fixture
 def other_machine(tmp_path: Path) -> Iterator[ClientHome]:
-    """Return another machine, with the project under another path."""
+    """Return the home of another machine, where the project has another path."""
     fresh = ClientHome(tmp_path / "elsewhere", project="moved")
     yield fresh
     fresh.end_processes()
@@ -99,15 +98,15 @@ def client() -> ClientVersion:
 
 @pytest.fixture
 def every_client(request: pytest.FixtureRequest) -> ClientVersion:
-    """Return each client that ``pytest_generate_tests`` chooses."""
+    """Return the client version that ``pytest_generate_tests`` chose for this run of the test."""
     return find_client(request.param)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes ``every_client`` on the newest client.
+    """Run each test that uses ``every_client`` on the newest client.
 
-    A test in CONFORMANCE also runs on the oldest one. With RUN_ALL=1 all tests run on all
-    clients.
+    A test in ``CONFORMANCE`` also runs on the oldest client. With ``RUN_ALL=1`` all tests run on
+    all clients.
     """
     if "every_client" in metafunc.fixturenames:
         if os.environ.get("RUN_ALL") == "1":
@@ -119,21 +118,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """Return the newest client on a pseudo terminal, not started, and end it after the test."""
+    """Return a terminal for the newest client. The test starts the client; the fixture ends it."""
     with Tui(client, home, api) as terminal:
         yield terminal
 
 
 @pytest.fixture(params=[pytest.param(PREVIOUS, marks=pytest.mark.wide), NEWEST])
 def modern_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """Return the clients that run modules, on a pseudo terminal."""
+    """Return a terminal for each client that can run the plugin's module."""
     with Tui(find_client(request.param), home, api) as terminal:
         yield terminal
 
 
 @pytest.fixture
 def tmux_tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[TmuxTui]:
-    """Return the newest client for a private tmux server, not started, and end both after the test."""
+    """Return a terminal in a private tmux server for the newest client.
+
+    The test starts the client; the fixture ends the client and the server.
+    """
     _need_tool("tmux", "tmux")
     with TmuxTui(client, home, api) as terminal:
         yield terminal
@@ -141,9 +143,9 @@ def tmux_tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[
 
 @pytest.fixture
 def xserver() -> Iterator[XServer]:
-    """Return a private X server with a readable clipboard.
+    """Return a private X server, whose clipboard tests can read.
 
-    Its end also ends every program that owned the clipboard.
+    The end of the server also ends every program that owns the clipboard.
     """
     for tool in ("Xvfb", "xclip", "xsel"):
         _need_tool(tool, tool.lower())

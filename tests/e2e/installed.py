@@ -1,4 +1,4 @@
-"""Owns the installation of the plugin from a clone, by the lines of the README and the guide."""
+"""Installs the plugin from a clone, with the command lines of the README and the guide."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.needs import REPO, need
 
 
 def clone_repository(folder: Path) -> Path:
-    """Return a clone of this checkout with the uncommitted changes."""
+    """Clone this repository with its uncommitted changes, and return the clone's folder."""
     need("git", shutil.which("git") and (REPO / ".git").exists(), "run the tests in a git checkout")
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", REPO, folder], check=True, timeout=120)
     changed = subprocess.run(
@@ -24,7 +24,7 @@ def clone_repository(folder: Path) -> Path:
 
 
 def code_block_of_page(page: str, begin: str) -> str:
-    """Return the one block of a page that begins with these words."""
+    """Return the only code block of a page that begins with the text ``begin``."""
     blocks = re.findall(
         r"^```\n(.*?)^```$", (REPO / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
@@ -35,9 +35,9 @@ def code_block_of_page(page: str, begin: str) -> str:
 def run_lines_in_clone(
     lines: str, clone: Path, program: str, command: tuple[str, ...], env: Mapping[str, str]
 ) -> None:
-    """Run the lines in the clone, in a shell that knows the client as ``program``.
+    """Run shell lines in the clone's folder, where the client's command is called ``program``.
 
-    Raises AssertionError with the output of a failed line.
+    Raises AssertionError with the output if a line fails.
     """
     tools = clone.with_name(f"{clone.name}-path")
     tools.mkdir()

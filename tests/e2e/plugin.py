@@ -1,4 +1,4 @@
-"""Owns the plugin of the end-to-end tests: a fresh build whose engine is the Python of the tests."""
+"""Builds the plugin for the end-to-end tests. Its engine runs with the Python of the tests."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ LINEAGE = "[SESSION LINEAGE]"
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
 SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
-"""A real session of 500 KB, half of it outputs of tools."""
+"""A real session of 500 KB. Half of it is tool output."""
 
 
 def build_plugin(folder: Path) -> Path:
     """Build the plugin in ``folder``.
 
-    Its modules are compiled already, as after a user's first session.
+    Its Python modules are already compiled, as they are after a user's first session.
     """
     assemble_plugin(str(folder))
     for compiled in (REPO / "src").rglob("__pycache__"):
-        whole = shutil.ignore_patterns("*.pyc.*")  # what another worker writes just now
+        whole = shutil.ignore_patterns("*.pyc.*")  # Another worker may be writing these files now.
         shutil.copytree(compiled, folder / compiled.relative_to(REPO), ignore=whole)
     return folder
 
 
 def message_texts_of_request(request: Request) -> str:
-    """Return every text of a request's messages, including system reminders."""
+    """Return all texts of a request's messages, including system reminders."""
     return "\n".join(_texts(request.get("messages")))
 
 
@@ -50,7 +50,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def data_of_verb(home: ClientHome, *words: str) -> dict[str, Any]:
-    """Return a verb's data, as the shell's user gets it."""
+    """Run a verb in the client's home, and return the data of its JSON output."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", *words, "--json"],
         env=home.env({"PYTHONPATH": str(REPO / "src")}),
@@ -65,7 +65,7 @@ def data_of_verb(home: ClientHome, *words: str) -> dict[str, Any]:
 
 
 def children_of_session(home: ClientHome, parent: Path) -> list[Path]:
-    """Return the sessions of the project that name ``parent`` in their first line."""
+    """Return the project's sessions whose first line names ``parent``."""
     marker = f'"parent_session_id":"{parent.stem}"'.encode()
     return [
         path
@@ -75,9 +75,9 @@ def children_of_session(home: ClientHome, parent: Path) -> list[Path]:
 
 
 def wait_for_child(home: ClientHome, parent: Path) -> Path:
-    """Wait for the one child of a session and return it.
+    """Wait until a session has one child, and return the child.
 
-    The client carries out the module's commands in its own time.
+    The client runs the module's commands in the background.
     """
     wait_until(lambda: bool(children_of_session(home, parent)))
     (child,) = children_of_session(home, parent)
@@ -85,15 +85,15 @@ def wait_for_child(home: ClientHome, parent: Path) -> Path:
 
 
 def open_session_path(tui: Terminal) -> Path:
-    """Return the file of the session that is open in a client, as the client reports it."""
+    """Return the file of the session that a client has open, according to the client."""
     entry = tui.home.config / "sessions" / f"{tui.pid}.json"
     return tui.home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
 
 
 def reply_after_removal(*paths: Path) -> Callable[[Request], None]:
-    """Return a script that replies after the client's own cleanup has removed these files.
+    """Return a script that waits until the client has removed ``paths``, and then replies.
 
-    The cleanup runs about five seconds after the client's start.
+    The client's cleanup runs about five seconds after the client's start.
     """
 
     def reply(_: Request) -> None:
@@ -103,9 +103,9 @@ def reply_after_removal(*paths: Path) -> Callable[[Request], None]:
 
 
 def remove_module(plugin: Path) -> Path:
-    """Remove the module from a plugin and return the plugin.
+    """Remove the module from a plugin, and return the plugin's folder.
 
-    A client then runs it like an older client, or like one with modules off.
+    Clients then run the plugin as clients without modules do.
     """
     path = plugin / "hooks" / "hooks.json"
     document = json.loads(path.read_text(encoding="utf-8"))

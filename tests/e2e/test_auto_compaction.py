@@ -1,4 +1,4 @@
-"""A full session with `compaction` set: no model is asked, and the turn continues."""
+"""A full session with the setting ``compaction`` is compacted without a model, and continues."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from tests.e2e.test_in_place import (
     request_contents,
     send_next_prompt,
 )
-from tests.e2e.test_inside import AS_ALWAYS, engine_environment, open_real_session
+from tests.e2e.test_inside import RUN_NORMALLY, engine_environment, open_real_session
 from tests.needs import one_in
 
 FULL, LOW = Usage(input_tokens=100_000), Usage(input_tokens=60_000)
 FACTS = "Facts about this session from before it was compacted:"
 TOO_LONG = Refusal(400, "prompt is too long: 205000 tokens > 200000 maximum")
 THOUGHT = {"thinking": "Let me read.", "signature": "c2lnbmVk" * 40}
-HELD = (
+READ_COMMAND = (
     "import json\nraw = sys.stdin.buffer.read()\nheld = os.memfd_create('x')\nos.write(held, raw)\n"
     "os.lseek(held, 0, 0)\nos.dup2(held, 0)\ncommand = json.loads(raw)['command']\n"
 )
-"""An engine that knows what the module asks."""
+"""The beginning of an engine that reads which command the module sends."""
 
-PICKY = HELD + f"if command != 'plan':\n    {AS_ALWAYS}\n"
-"""One that does as always, but for what the module asks when the client compacts."""
+NORMAL_UNLESS_PLAN = READ_COMMAND + f"if command != 'plan':\n    {RUN_NORMALLY}\n"
+"""The beginning of an engine that works normally, except for the module's command on compaction."""
 
-LATE = HELD + f"if command == 'band':\n    time.sleep(5)\n{AS_ALWAYS}"
-"""One that is slow to say how full the session is, as on a busy machine."""
+SLOW_BAND = READ_COMMAND + f"if command == 'band':\n    time.sleep(5)\n{RUN_NORMALLY}"
+"""An engine that takes five seconds to report how full the session is, as on a busy machine."""
 
 
 def summary_requests(tui: Tui) -> list[Request]:
-    """Return the requests for the client's own summary."""
+    """Return the requests in which the client asks for a summary of its own."""
     return [
         request
         for request in tui.api.requests
@@ -50,9 +50,9 @@ def summary_requests(tui: Tui) -> list[Request]:
 
 
 class FillingModel:
-    """The replies to one prompt.
+    """A model whose first reply fills the context.
 
-    The first is a call that fills the context, a refusal, or the end of the turn.
+    The first reply is a tool call, a refusal, or a final answer, depending on ``when``.
     """
 
     def __init__(self, tui: Tui, when: str) -> None:
@@ -63,7 +63,7 @@ class FillingModel:
         self.reply = {**replies, "after a refusal": TOO_LONG}.get(when)
 
     def __call__(self, request: Request) -> Reply | None:
-        """Return the reply to a main request."""
+        """Return the reply to a main request, and set the usage for it."""
         del request
         first, self.first = self.first, False
         self.api.usage = FULL if first and isinstance(self.reply, list) else LOW
@@ -82,7 +82,11 @@ class FillingModel:
 def test_the_turn_continues_without_a_summary(
     tui: Tui, plugin: Path, parent: Path, when: str, chosen: str
 ) -> None:
-    """The prompt stays, facts precede it, and every client reads the running client's context."""
+    """The client compacts without a summary, and the current prompt is still answered.
+
+    The request has the prompt and one list of facts about the session. Every client that resumes
+    the session sends the same context as the running client.
+    """
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000 if when == "before a turn" else 130_000})
     open_real_session(tui, plugin, {"RESUME_HOOKS_COMPACTION": chosen})
@@ -118,16 +122,17 @@ def test_the_turn_continues_without_a_summary(
 def test_the_client_compacts_if_the_engine_fails(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
 ) -> None:
-    """A trim that the user requested is reported as failed and changes nothing.
+    """If the engine fails, ``/trim here`` reports the failure and changes nothing.
 
-    The client compacts the session itself when it wants to.
+    When the session is full, the client compacts it with a summary of its own.
     """
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000})
     open_real_session(
         tui,
         plugin,
-        engine_environment(tmp_path, PICKY + broken) | {"RESUME_HOOKS_COMPACTION": "trim"},
+        engine_environment(tmp_path, NORMAL_UNLESS_PLAN + broken)
+        | {"RESUME_HOOKS_COMPACTION": "trim"},
     )
     tui.submit("/trim here")
     tui.wait_for("Not compacted · .*(ill|timed out|timeout|15)")
@@ -154,14 +159,15 @@ def test_the_client_compacts_if_the_engine_fails(
         ),
     ],
 )
-def test_the_alternatives_appear_once(
+def test_the_compaction_hint_appears_once(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, env: dict[str, str], used: Usage
 ) -> None:
-    """They appear at the end of a turn and take no key: a prompt that is typed then is sent whole.
+    """After a turn, a hint about the setting ``compaction`` appears once.
 
-    The engine is asked at the start, but answers after that turn.
+    The hint takes no key: a prompt that is typed while it is shown is sent completely. The engine
+    is asked at the session's start, but answers after the turn.
     """
-    open_real_session(tui, plugin, engine_environment(tmp_path, LATE) | env)
+    open_real_session(tui, plugin, engine_environment(tmp_path, SLOW_BAND) | env)
     tui.api.usage = used
     tui.submit("hello")
     tui.wait_for("Mock reply 1")

@@ -1,4 +1,4 @@
-"""A session that the API refuses: one key opens a repaired copy, and the next prompt is answered."""
+"""If the API refuses a session, one key opens a repaired copy, in which prompts are answered again."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ UNSIGNED = CASE["thinking-unsigned"].content
 OVERLOADED = "Overloaded"
 QUESTION = "2. Open the repaired copy"
 HELP = r"/handoff\s+opens a fresh session"
-ONCE = QUIET | {"RESUME_HOOKS_VAULT": "off", "CLAUDE_CODE_MAX_RETRIES": "0"}
-"""No word of ours but the one that is tested, and no wait of the client's for an API that is overloaded."""
+QUIET_WITHOUT_RETRIES = QUIET | {"RESUME_HOOKS_VAULT": "off", "CLAUDE_CODE_MAX_RETRIES": "0"}
+"""Settings that avoid our other messages, and the client's retries if the API is overloaded."""
 
 
 def broken_rule(request: Request) -> str:
-    """Return the API's error for a request's messages, ``""`` if they are valid."""
+    """Return the API's error for a request with invalid messages, or "" if they are valid."""
     waiting: list[str] = []
     for at, message in enumerate(each for each in request["messages"] if each["role"] != "system"):
         content = message["content"]
@@ -64,18 +64,20 @@ def broken_rule(request: Request) -> str:
 def open_refused_session(
     tui: Tui, plugin: Path, content: bytes, message: str, env: dict[str, str] | None = None
 ) -> Path:
-    """Open a damaged session whose requests the API answers with this error, and send a prompt."""
+    """Open a damaged session, send a prompt, and have the API answer with the error ``message``."""
     parent = tui.home.install_session(content, PARENT, set_cwd=True)
     status = 529 if message == OVERLOADED else 400
     tui.api.script = lambda _: Refusal(status, message)
-    tui.start(ASK_FIRST, resume=PARENT, plugin_dir=plugin, extra_env=ONCE | (env or {}))
+    tui.start(
+        ASK_FIRST, resume=PARENT, plugin_dir=plugin, extra_env=QUIET_WITHOUT_RETRIES | (env or {})
+    )
     tui.submit("hello ALPHA")
     tui.wait_for("API Error")
     return parent
 
 
 def check_no_question_appears(tui: Tui) -> None:
-    """Check that there is no question and no copy, and that the next prompt is answered."""
+    """Check that no question appears, no copy is written, and the next prompt is answered."""
     tui.wait_idle(2)
     assert QUESTION not in tui.text()
     assert "The API refuses this session" not in tui.text()
@@ -87,10 +89,10 @@ def check_no_question_appears(tui: Tui) -> None:
 
 @pytest.mark.parametrize("code", one_in(2, REFUSED))
 def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str) -> None:
-    """The copy is written without a request.
+    """The user's answer to the question writes and opens a repaired copy, without a request.
 
-    Its next request keeps the API's rules and contains the whole conversation. An overloaded
-    API is no sign of a damaged session, so no question appears before.
+    The next request is valid for the API and contains the whole conversation. While the API is only
+    overloaded, no question appears.
     """
     parent = open_refused_session(modern_tui, plugin, CASE[code].content, OVERLOADED)
     check_no_question_appears(modern_tui)
@@ -124,7 +126,10 @@ def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str)
 
 @pytest.mark.wide
 def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
-    """Its thinking lost its signatures: the copy sends every call by the API's rules."""
+    """A real session whose thinking lost its signatures is repaired.
+
+    The copy's request is valid for the API and contains every call and result.
+    """
     source = re.sub(rb'"signature":"[^"]+"', b'"signature":""', (corpus() / SOURCE).read_bytes())
     parent = open_refused_session(tui, plugin, source, UNCHANGED)
     tui.wait_for(QUESTION)
@@ -149,9 +154,9 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
 
 @pytest.mark.wide
 def test_a_refused_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plugin: Path) -> None:
-    """A line names a later remedy and never reaches the model.
+    """If the user declines the repair, the session stays unchanged, and a line reports that.
 
-    The same error again asks nothing.
+    The line is not sent to the model. After the same error, the question does not appear again.
     """
     parent = open_refused_session(tui, plugin, UNSIGNED, UNCHANGED)
     tui.wait_for(QUESTION)
@@ -171,7 +176,10 @@ def test_a_refused_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plu
 
 @pytest.mark.wide
 def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) -> None:
-    """The file is sound, so only the client's memory contains the refused content."""
+    """If the session's file is not damaged, a line suggests ``/handoff`` once.
+
+    Only the client's memory contains the content that the API refuses.
+    """
     open_refused_session(tui, plugin, BYTES, UNCHANGED)
     tui.wait_for(HELP)
     tui.submit("hello again DELTA")
@@ -183,7 +191,7 @@ def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) 
 
 @pytest.mark.wide
 def test_other_errors_offer_no_repair(tui: Tui, plugin: Path) -> None:
-    """The session is damaged, but the error has another cause."""
+    """An error with another cause offers no repair, even in a damaged session."""
     open_refused_session(tui, plugin, UNSIGNED, "max_tokens: 99999 > 64000")
     check_no_question_appears(tui)
 
@@ -192,7 +200,7 @@ def test_other_errors_offer_no_repair(tui: Tui, plugin: Path) -> None:
 def test_a_failing_engine_leaves_the_session_unchanged(
     tui: Tui, plugin: Path, tmp_path: Path
 ) -> None:
-    """The user requested nothing, so there is no message."""
+    """If the engine fails, no question and no error message appears, and the session continues."""
     open_refused_session(
         tui,
         plugin,
@@ -207,10 +215,18 @@ def test_a_failing_engine_leaves_the_session_unchanged(
 def test_print_mode_offers_no_repair(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """There is no user to answer."""
+    """``claude -p`` reports the API's error and offers no repair, because no user could answer."""
     parent = home.install_session(UNSIGNED, PARENT, set_cwd=True)
     api.script = lambda _: Refusal(400, UNCHANGED)
-    done = run_print(client, home, api, "hello", resume=PARENT, plugin_dir=plugin, extra_env=ONCE)
+    done = run_print(
+        client,
+        home,
+        api,
+        "hello",
+        resume=PARENT,
+        plugin_dir=plugin,
+        extra_env=QUIET_WITHOUT_RETRIES,
+    )
     assert "cannot be modified" in done.text
     assert "The API refuses this session" not in done.text
     assert children_of_session(home, parent) == []

@@ -1,4 +1,4 @@
-"""A bundle made on one machine and imported on another, where the client sends the same contents."""
+"""A session is exported as a bundle and imported on another machine, where the client continues it."""
 
 from __future__ import annotations
 
@@ -38,17 +38,18 @@ SAMPLE = (
 )
 INTRODUCTION = "The conversation below took place elsewhere and was imported from "
 ADDED = (INTRODUCTION, "<task-notification>")
-"""What the newest client puts into a reminder, and what an import says first."""
+"""Beginnings of texts that are left out of comparisons: the import's remark, the client's reminder.
+"""
 
 _REMINDER = re.compile(r"[<\u2039]system-reminder>.*?[<\u2039]/system-reminder>", re.DOTALL)
-"""What a client adds, in results too; of one that was imported the tags are plain words."""
+"""A reminder that the client adds, also in results. An import replaces the brackets of its tags."""
 
 
 def request_blocks(request: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return (role, JSON) of each block of a request's conversation.
+    """Return the role and the JSON of each block of a request's conversation.
 
-    The client's own additions and the import's remark are left out. So is thinking: client
-    2.1.329 sends it only to the model that wrote it, and an import names no model.
+    The client's additions and the import's remark are left out. Thinking is left out too: client
+    2.1.329 sends thinking only to the model that wrote it, and an import names no model.
     """
     return [
         (m["role"], json.dumps(block))
@@ -88,7 +89,7 @@ def _without_reminders(value: Any) -> Any:
 
 
 def pack_sessions(sessions: list[Path], home: ClientHome) -> bytes:
-    """Return sessions as a redacted bundle."""
+    """Return the sessions as a redacted bundle."""
     files = [locate.session_file(str(session)) for session in sessions]
     return b"".join(export_bundle(files, home.where, BundleRedactor(Redactor())))
 
@@ -113,7 +114,7 @@ def import_bundle(
 def test_a_bundle_continues_on_another_machine(
     name: str, client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
-    """A session and its fork keep their ids, requests and lineage."""
+    """After an import, a session and its fork have the same ids, requests and lineage as before."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
     child = write_child(fork.plan_fork(locate.session_file(str(root)), home.where), home.where)
     bundle = pack_sessions([root, Path(child.file)], home)
@@ -133,7 +134,7 @@ def test_a_bundle_continues_on_another_machine(
 def test_an_imported_conversation_is_sent_with_a_remark(
     every_client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
-    """The remark states that nobody verified the messages."""
+    """The request of an imported session has one remark on its origin and the same conversation."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
     bundle = pack_sessions([root], home)
     before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
@@ -146,7 +147,7 @@ def test_an_imported_conversation_is_sent_with_a_remark(
 def test_the_client_lists_an_imported_session(
     client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
-    """The user can continue it from the client's own list in the new folder."""
+    """The client resumes an imported session by its id on the other machine."""
     root = home.install_session(corpus() / SAMPLE[1], str(uuid.uuid4()), set_cwd=True)
     (came,) = import_bundle(pack_sessions([root], home), other_machine, whole=True)
     with Tui(client, other_machine, api) as tui:

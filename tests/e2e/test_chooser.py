@@ -1,4 +1,4 @@
-"""The chooser with the real client: a session is found and chosen, and the client continues it."""
+"""In the chooser, the user finds and chooses a session, which the real client then continues."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READY = f"^─{{20,}}.*\n{PROMPT_SIGN}"
 
 @pytest.fixture
 def project_with_sessions(home: ClientHome, client: ClientVersion) -> Path:
-    """Write a project with two sessions, and a folder with the client as ``claude``."""
+    """Write a project with two sessions and a program ``claude`` that starts the client."""
     for number, title in ((1, "Fix the parser"), (2, "Write the docs")):
         rows = [
             *conversation(2, session_id=session_id(number), prefix=f"s{number}-"),
@@ -50,14 +50,14 @@ def project_with_sessions(home: ClientHome, client: ClientVersion) -> Path:
 def start_screen(
     home: ClientHome, api: MockApi, *words: str, cwd: Path | None = None, **size: int
 ) -> Screen:
-    """Return a terminal on which ``resume-hooks`` runs with these words, in the home of the client."""
+    """Run ``resume-hooks`` with these words in the client's home, and return its screen."""
     path = f"{home.root}/bin:{os.environ.get('PATH', os.defpath)}"
     environ = home.env(api.client_env() | {"PATH": path, "PYTHON": sys.executable})
     return Screen(words, folder=cwd or home.cwd, environ=environ, notes=home.root / "notes", **size)
 
 
 def last_request_conversation(api: MockApi) -> list[tuple[str, str]]:
-    """Return the client's request of the last turn."""
+    """Return the conversation in the client's last main request."""
     return conversation_of_request(api.main_requests()[-1])
 
 
@@ -65,9 +65,9 @@ def last_request_conversation(api: MockApi) -> list[tuple[str, str]]:
 def test_the_client_continues_the_chosen_session(
     home: ClientHome, api: MockApi, project_with_sessions: Path, size: tuple[int, int]
 ) -> None:
-    """The client starts in the session's own folder and sends its messages.
+    """The client starts in the chosen session's folder and sends the session's messages.
 
-    The session is chosen from another folder, among the sessions of all projects.
+    The user chooses it in another folder, in the list of all projects.
     """
     elsewhere = home.root / "elsewhere"
     elsewhere.mkdir()
@@ -96,7 +96,7 @@ def test_the_client_continues_the_chosen_session(
 def test_the_client_continues_in_a_fork(
     home: ClientHome, api: MockApi, project_with_sessions: Path
 ) -> None:
-    """The forked session does not change."""
+    """``resume --fork`` continues in a new session and does not change the forked one."""
     before = {path: path.read_bytes() for path in home.sessions()}
     with start_screen(home, api, "resume", "Fix the parser", "--fork") as screen:
         screen.wait_for(READY, 60)
@@ -117,9 +117,9 @@ def test_the_client_continues_in_a_fork(
 def test_the_chooser_undoes_a_compaction(
     home: ClientHome, api: MockApi, project_with_sessions: Path
 ) -> None:
-    """The client continues with the messages before it.
+    """Ctrl+B continues with the messages from before the last compaction, in a new session.
 
-    Without a compaction, Ctrl+B reports that and does nothing.
+    In a session without a compaction, Ctrl+B only reports that there is none.
     """
     own = session_id(3)
     rows = [
@@ -165,7 +165,7 @@ def test_the_chooser_undoes_a_compaction(
 def test_a_session_of_a_missing_folder_is_rehomed(
     home: ClientHome, api: MockApi, project_with_sessions: Path
 ) -> None:
-    """The conversation continues in the current folder."""
+    """A session whose folder is missing continues in the current folder."""
     gone = home.root / "gone"
     rows = [{**row, "cwd": str(gone)} for row in conversation(2, session_id=session_id(9))]
     folder = (
@@ -188,7 +188,7 @@ def test_a_session_of_a_missing_folder_is_rehomed(
 
 
 def wait_for_sent_turn(api: MockApi, screen: Screen) -> None:
-    """Wait until the client has sent a turn that ends in the typed text."""
+    """Wait until the client has sent a turn that contains the prompt "and now"."""
     deadline = time.monotonic() + 40
     while time.monotonic() < deadline:
         screen.text()

@@ -1,4 +1,4 @@
-"""``compaction trim@150k``: after a turn above this threshold the session is made smaller."""
+"""``compaction trim@150k`` compacts a session after a turn that ends above this number of tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.e2e.harness.mock_api import MockApi, Refusal, Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import message_texts_of_request
-from tests.e2e.test_auto_compaction import FULL, PICKY, summary_requests
+from tests.e2e.test_auto_compaction import FULL, NORMAL_UNLESS_PLAN, summary_requests
 from tests.e2e.test_in_place import (
     assert_clients_resume_alike,
     assert_request_is_valid,
@@ -37,13 +37,13 @@ TRIM = {"RESUME_HOOKS_COMPACTION": "trim@60k"}
 
 @pytest.fixture
 def small_tui(home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """Return the newest client on a terminal of 80 x 24."""
+    """Return the newest client on a terminal of 80 columns and 24 rows."""
     with Tui(find_client(NEWEST), home, api, columns=80, rows=24) as terminal:
         yield terminal
 
 
 def prompts_before_compactions(session: Path) -> list[int]:
-    """Return the turns that were typed before each compaction."""
+    """Return, for each compaction, the number of prompts that the user typed before it."""
     found, turns = [], 0
     for node in scan_transcript(str(session)).nodes:
         turns += node.prompt and not node.copied
@@ -54,9 +54,9 @@ def prompts_before_compactions(session: Path) -> list[int]:
 def check_references_print_outputs(
     home: ClientHome, server: ForkServer, session: Path, request: Request, originals: dict[str, str]
 ) -> int:
-    """Check that each reference in a request prints a record that contains the whole output.
+    """Check that ``read`` prints the whole output for each reference in a request.
 
-    Returns their number.
+    Returns the number of references that replace a result.
     """
     outputs_of = {
         named[1]: originals[call]
@@ -85,9 +85,10 @@ def check_references_print_outputs(
 def test_the_session_is_made_smaller_after_the_turn(
     small_tui: Tui, plugin: Path, parent: Path, fork_server: ForkServer, chosen: str
 ) -> None:
-    """One line reports it, and no request is sent for it.
+    """After a turn above the threshold, the session is compacted without a request.
 
-    Every client that resumes the session sends the running client's context.
+    One line reports the compaction. Every client that resumes the session sends the same context as
+    the running client.
     """
     before, originals = parent.read_bytes(), outputs_by_call(parent)
     open_real_session(small_tui, plugin, {"RESUME_HOOKS_COMPACTION": f"{chosen}@60k"})
@@ -112,13 +113,13 @@ def test_the_session_is_made_smaller_after_the_turn(
 
 
 class GrowingModel:
-    """Turns of one call each; the API counts the usage of the content that it received."""
+    """A model that makes one call in each turn, and whose usage grows with the request."""
 
     def __init__(self, api: MockApi) -> None:
         self.api, self.count = api, 0
 
     def __call__(self, request: Request) -> Reply:
-        """Return a call for the first request of a turn, and the turn's end for the second."""
+        """Return a call for the first request of a turn, and a final answer for the second one."""
         self.api.usage = Usage(
             100, cache_read_input_tokens=50_000 + len(json.dumps(request["messages"])) // 4
         )
@@ -132,9 +133,9 @@ class GrowingModel:
 def test_sixty_turns_above_the_threshold_compact_rarely(
     tui: Tui, plugin: Path, fork_server: ForkServer
 ) -> None:
-    """A compaction never follows another within five turns, and never if it saves less than a fifth.
+    """In sixty turns above the threshold, at least five turns are between two compactions.
 
-    Outputs can be read back whole.
+    ``read`` still prints the original outputs completely.
     """
     tui.api.script = GrowingModel(tui.api)
     tui.start(
@@ -162,9 +163,9 @@ def test_sixty_turns_above_the_threshold_compact_rarely(
 
 
 def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, parent: Path) -> None:
-    """It does not disturb a draft, or a refused or interrupted turn.
+    """A session is not compacted after a turn that was refused or interrupted, or while a draft is typed.
 
-    The compaction follows the next turn that ends with an empty box.
+    It is compacted after the next turn that ends with an empty input box.
     """
     open_real_session(tui, plugin, TRIM)
     tui.api.usage = FULL
@@ -197,8 +198,11 @@ def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, paren
 def test_a_failure_leaves_the_session_unchanged(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
 ) -> None:
-    """It is reported once, no model is asked, and the next prompts are answered."""
-    open_real_session(tui, plugin, engine_environment(tmp_path, PICKY + broken) | TRIM)
+    """If the engine fails, the failure is reported once, and the session is not compacted.
+
+    No model is asked for a summary, and the next prompt is answered.
+    """
+    open_real_session(tui, plugin, engine_environment(tmp_path, NORMAL_UNLESS_PLAN + broken) | TRIM)
     tui.api.usage = FULL
     tui.submit("first")
     tui.wait_for("Not compacted · .*(ill|timed out|timeout|15)")

@@ -1,4 +1,4 @@
-"""``>rollover`` in the real client, which is also the headless client that asks the model."""
+"""``>rollover`` in the real client. A headless run of the same client asks the model."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ SECRET = "WORDS-OF-A-FILE"
 
 
 def is_headless(request: Request) -> bool:
-    """Check whether a request belongs to the run that writes the summary."""
+    """Check whether a request comes from the headless run that writes the summary."""
     return any(tool["name"] == FORM for tool in request.get("tools", []))
 
 
 def model_that_summarises(request: Request) -> Reply | None:
-    """Return a model that fills in a requested schema, and otherwise answers that it is done."""
+    """Return the summary to a headless run, in the form of the requested schema, and then "Done.".
+
+    Returns None for any other request.
+    """
     if not is_headless(request):
         return None
     answered = any(message["role"] == "assistant" for message in request["messages"])
@@ -41,7 +44,7 @@ def model_that_summarises(request: Request) -> Reply | None:
 
 
 def environment_with_client_on_path(client: ClientVersion, folder: Path) -> dict[str, str]:
-    """Return the environment in which ``claude`` is that client."""
+    """Create a program ``claude`` for this client, and return an environment with it on PATH."""
     folder.mkdir()
     program = folder / "claude"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(client.command)} "$@"\n')
@@ -52,11 +55,11 @@ def environment_with_client_on_path(client: ClientVersion, folder: Path) -> dict
 def test_print_mode_rollover_contains_the_summary(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, tmp_path: Path
 ) -> None:
-    """The summary is in the child and in its request.
+    """In ``claude -p``, ``>rollover`` writes a child with a summary, which a resume sends.
 
-    The run that wrote it received only the material. No request was sent for the prompt itself,
-    and no tool, hook, memory, mentioned file or session was used. Without a client on PATH the
-    calling client is asked; the oldest client does not report that it runs.
+    The run that writes the summary gets only the material: no tools, hooks, memory files, mentioned
+    files or other sessions. The prompt itself causes no request. If there is no client on PATH, the
+    calling client is used, except on the oldest client, which needs one on PATH.
     """
     env = (
         environment_with_client_on_path(every_client, tmp_path / "bin")
@@ -124,9 +127,9 @@ def test_print_mode_rollover_contains_the_summary(
 def test_esc_keeps_the_digest_child(
     tui: Tui, plugin: Path, xserver: XServer, tmp_path: Path
 ) -> None:
-    """Esc while the model reads leaves the digest child.
+    """Esc during ``>rollover`` leaves a child with a digest and without a summary.
 
-    After another request, the pasted child contains the summary.
+    A second ``>rollover`` adds the summary to the same child, which a pasted command opens.
     """
     tui.start(
         plugin_dir=plugin,

@@ -1,6 +1,6 @@
 """A child of every real session resumes in the real client.
 
-Its request has the lineage and no record of the parent.
+The child's request has the lineage and no record of the parent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STEP = "WRITE-THE-CHANGELOG"
 def check_child_resumes(
     source: Path, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Hand ``source`` off in a separate project, resume the child, and check its request."""
+    """Hand off the session ``source`` in a new project, resume the child, and check its request."""
     session_id = source.stem if is_session_id(source.stem) else str(uuid.uuid4())
     parent = home.install_session(source, session_id)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
@@ -66,7 +66,11 @@ def check_child_resumes(
 def test_five_children_resume_in_the_newest_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The parents have an image, a compaction, damage, or an unanswered call; one is the largest."""
+    """Children of five real sessions resume in the newest client.
+
+    The parents have an image, a compaction, damage or an unanswered call. One is the largest
+    session of the corpus.
+    """
     check_child_resumes(_corpus_path(name), client, home, api)
 
 
@@ -75,7 +79,7 @@ def test_five_children_resume_in_the_newest_client(
 def test_every_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """This covers the whole corpus."""
+    """A child of each session of the corpus resumes in each client."""
     check_child_resumes(_corpus_path(name), every_client, home, api)
 
 

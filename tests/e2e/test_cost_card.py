@@ -1,4 +1,4 @@
-"""The cost card and the notice of a full context in the real client."""
+"""The notice of a full context in the real client."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run
 from tests.e2e.harness.mock_api import MockApi, Usage
 from tests.e2e.plugin import ENGINE, remove_module
 
-BELOW = Usage(input_tokens=10, cache_read_input_tokens=130_000)
-ABOVE = Usage(input_tokens=10, cache_read_input_tokens=161_990)
-"""90 per cent of what the client fills.
+BELOW_LIMIT = Usage(input_tokens=10, cache_read_input_tokens=130_000)
+ABOVE_LIMIT = Usage(input_tokens=10, cache_read_input_tokens=161_990)
+"""90 percent of the context that the client uses.
 
-Older clients compact by themselves from 167,000 tokens on.
+Older clients compact by themselves above 167,000 tokens.
 """
 
-OF_200K = ("--model", "claude-haiku-4-5")
-"""What has a client take a model with that window."""
+MODEL_OF_200K = ("--model", "claude-haiku-4-5")
+"""Options for a model with a context window of 200,000 tokens."""
 
 SAID = "90 % of the context is used; a handoff fits best: /resume-hooks:handoff"
 
 
 def send_numbered_prompts(tui: Tui, *numbers: int) -> int:
-    """Send a prompt for each number. Return how often the notice is on the screen afterwards."""
+    """Send one prompt for each number. Return how often the notice is on the screen afterwards."""
     for number in numbers:
         tui.submit(f"prompt number {number}")
         tui.wait_for(rf"Mock reply {number}\.")
@@ -37,21 +37,21 @@ def send_numbered_prompts(tui: Tui, *numbers: int) -> int:
 def test_the_notice_of_a_full_context_appears_once(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """It appears at the end of the first turn that reads a level above the limit in the transcript.
+    """The notice appears once, after the first turn whose recorded usage is above the limit.
 
-    No model reads it. On the newest client, whose transcript keeps the line, the session is
-    resumed once more after that.
+    The notice is not sent to the model. If a new client resumes the session, the notice does not
+    appear again.
     """
-    remove_module(plugin)  # which shows a band instead
+    remove_module(plugin)  # Without its module, the plugin shows this notice instead of a band.
     records = conversation(1, session_id=SESSION)
-    records[-1]["message"]["usage"] = BELOW.as_dict()
+    records[-1]["message"]["usage"] = BELOW_LIMIT.as_dict()
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
-    api.usage = ABOVE
+    api.usage = ABOVE_LIMIT
     with Tui(every_client, home, api) as tui:
         tui.start(plugin_dir=plugin, extra_env=ENGINE, resume=SESSION)
         send_numbered_prompts(
             tui, 1
-        )  # its own answer is mostly not in the file yet when the hook starts
+        )  # When the hook starts, the client has often not written this answer to the file yet.
         assert tui.text().count("Stop says") == tui.text().count(SAID)
         assert send_numbered_prompts(tui, 2) == 1
         assert send_numbered_prompts(tui, 3) == 1
@@ -66,8 +66,11 @@ def test_the_notice_of_a_full_context_appears_once(
 def test_print_mode_shows_no_notice(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """There is no user; the line is kept for the next resume of the session."""
-    api.usage = ABOVE
+    """``claude -p`` shows no notice, because no user would see it.
+
+    The notice stays unread for a later session on the screen.
+    """
+    api.usage = ABOVE_LIMIT
     first = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
     again = run_print(
         client, home, api, "go on", resume=first.session_id, plugin_dir=plugin, extra_env=ENGINE

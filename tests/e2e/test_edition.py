@@ -1,4 +1,4 @@
-"""The edition without hooks on prompts in the real client, as ``make release`` builds it."""
+"""The edition without prompt hooks, built as by ``make release``, in the real client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools import release
 
 @pytest.fixture
 def edition(tmp_path: Path) -> Path:
-    """Build the edition, and return its folder."""
+    """Build the edition and return its folder."""
     release.assemble_edition(tmp_path / "edition")
     return tmp_path / "edition"
 
@@ -29,9 +29,10 @@ def edition(tmp_path: Path) -> Path:
 def test_the_edition_installs_by_the_line_of_its_readme(
     client: ClientVersion, home: ClientHome, api: MockApi, edition: Path
 ) -> None:
-    """It is valid by the directory's rules, and the client's copy is small.
+    """The edition is installed by the command in its README.
 
-    A trigger is sent as a plain prompt.
+    The edition passes the client's strict validation, and its installed copy is within the limits
+    on size and number of files. ``>handoff`` is sent to the model as an ordinary prompt.
     """
     assert "Validation passed" in run_client_command(
         client, home, api, "plugin", "validate", "--strict", "--profile", "directory", str(edition)
@@ -48,10 +49,10 @@ def test_the_edition_installs_by_the_line_of_its_readme(
 
 
 def test_the_commands_of_the_edition_answer(tui: Tui, edition: Path, parent: Path) -> None:
-    """``/trim`` asks, ``/search`` finds, and ``/handoff`` opens a child with its step in the box.
+    """In the edition, ``/trim`` asks, ``/search`` finds, and ``/handoff`` opens a child.
 
-    A search by the model needs the user's permission; then the model reads the answer. Without
-    a screen it is refused.
+    The next step is in the child's input box. A search by the model needs the user's permission.
+    ``claude -p`` refuses the search.
     """
     open_real_session(tui, edition)
     tui.submit("/trim")

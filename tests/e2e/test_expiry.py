@@ -1,4 +1,4 @@
-"""The client's own cleanup: we archive sessions before it deletes them, and can restore them."""
+"""We archive sessions before the client's own cleanup deletes them, and restore them afterwards."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ DAY = 86_400
 GONE, SOON = 40 * DAY, 25 * DAY
 BULKY = "the long output of a tool " * 400
 WORD = "zirconium"
-CHOSEN = ENGINE | {"RESUME_HOOKS_VAULT": "20G"}
-"""An engine that has nothing to ask of what it keeps."""
+VAULT_CHOSEN = ENGINE | {"RESUME_HOOKS_VAULT": "20G"}
+"""An environment in which the user has already chosen to archive sessions, so no question appears.
+"""
 
 
 def turn_with_long_output(
     home: ClientHome, own_id: str, prefix: str, word: str
 ) -> list[dict[str, Any]]:
-    """Return the records of a turn with a tool's long output."""
+    """Return the records of a turn with a long tool output."""
     place: dict[str, Any] = {"session_id": own_id, "cwd": str(home.cwd)}
     return [
         user(f"read the file about {word}", uuid=f"{prefix}1", parent=None, **place),
@@ -70,7 +71,7 @@ def turn_with_long_output(
 
 
 def write_sidecars(home: ClientHome, session: Path) -> list[Path]:
-    """Write the client's files of a session: a tool's output, a sub-agent, a backup of a file."""
+    """Write other files of a session: a tool's output, a sub-agent and a backup of a file."""
     own = session.with_suffix("")
     files = [
         own / "tool-results" / "out.txt",
@@ -84,18 +85,18 @@ def write_sidecars(home: ClientHome, session: Path) -> list[Path]:
 
 
 def set_file_age(seconds: float, *paths: Path) -> None:
-    """Make files, and the folders of backups, ``seconds`` old."""
+    """Set the age of files to ``seconds``. The folder of a file's backup gets the same age."""
     for path in paths:
         for each in [path, *([path.parent] if "file-history" in path.parts else [])]:
             os.utime(each, (time.time() - seconds,) * 2)
 
 
-def test_cleaned_up_sessions_are_archived(
+def test_sessions_are_archived_before_the_cleanup(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Lineage, search, read and untrim still work after the cleanup deleted the ancestors.
+    """``lineage``, ``search``, ``read`` and ``untrim`` work after the cleanup deleted ancestors.
 
-    A restored ancestor resumes, with all of its files.
+    ``restore`` writes an ancestor and its files back, and the client resumes it.
     """
     folder = home.project_folder
     root = Path(
@@ -165,9 +166,9 @@ def test_cleaned_up_sessions_are_archived(
 
 
 def test_a_start_announces_copies_of_expiring_sessions(tui: Tui, plugin: Path) -> None:
-    """The line counts the sessions that expire within seven days.
+    """The first start shows a line about the copies of sessions that will expire soon.
 
-    No question appears, a typed prompt is sent whole, and the next start is silent.
+    No question appears, the next prompt is sent completely, and a second start shows no line.
     """
     home, where = tui.home, tui.home.where
     soon = Path(
@@ -191,7 +192,7 @@ def test_a_start_announces_copies_of_expiring_sessions(tui: Tui, plugin: Path) -
 
 
 def test_a_start_reports_the_archived_sessions_once(tui: Tui, plugin: Path) -> None:
-    """Without modules a start archives sessions that expire within seven days, and reports that once."""
+    """Without the module, a start archives the sessions that expire soon, and reports them once."""
     remove_module(plugin)
     soon = Path(
         write_session(
@@ -213,9 +214,9 @@ def test_a_start_reports_the_archived_sessions_once(tui: Tui, plugin: Path) -> N
 def test_an_older_client_archives_expiring_sessions(
     home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Headless runs archive too.
+    """Headless runs of an older client archive sessions that expire soon.
 
-    The second run archives the sessions for which the first had no time.
+    The second run archives the sessions for which the first run had no time.
     """
     soon = Path(
         write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3)))
@@ -235,9 +236,9 @@ def test_an_older_client_archives_expiring_sessions(
 
 @pytest.mark.parametrize("folder_too", one_in(2, [True, False]))
 def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too: bool) -> None:
-    """The session is new and has an output; another one was open in the client.
+    """The next start archives sessions that were deleted before they could expire.
 
-    Both are deleted. The next start archives both.
+    One of them is new and has a tool output. The other one was open in the client.
     """
     home, where = tui.home, tui.home.where
     run_print(tui.version, home, tui.api, f"remember {WORD}", plugin_dir=plugin, extra_env=ENGINE)
@@ -245,7 +246,7 @@ def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too:
     output = early.with_suffix("") / "tool-results" / "out.txt"
     output.parent.mkdir(parents=True)
     output.write_text(BULKY)
-    tui.start(plugin_dir=plugin, extra_env=CHOSEN)
+    tui.start(plugin_dir=plugin, extra_env=VAULT_CHOSEN)
     held = Path(held_links.links_folder(where), early.parent.name)
     assert wait_until((held / early.name).exists)
     tui.submit("hello there")
@@ -260,7 +261,7 @@ def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too:
     if folder_too:
         shutil.rmtree(early.parent)
     with Tui(tui.version, home, tui.api) as other:
-        other.start(plugin_dir=plugin, extra_env=CHOSEN)
+        other.start(plugin_dir=plugin, extra_env=VAULT_CHOSEN)
         assert wait_until(lambda: {early.stem, own.stem} <= set(archived_ids(where)))
     for path in (early, own):
         data_of_verb(home, "restore", path.stem)

@@ -1,8 +1,8 @@
-"""Forks of real sessions in the real client send the same as their parents, whole or cut.
+"""A fork of a real session, whole or cut, sends the same messages as its parent.
 
-The reference is the request of the newest client that resumes the parent itself, with
-``--resume-session-at`` for a cut. A sample runs every time; ``make test-all`` runs thirty sessions
-on all clients.
+The reference is the request of the newest client when it resumes the parent, for a cut with
+``--resume-session-at``. Each run tests a few sessions; ``make test-all`` tests thirty sessions on
+all clients.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from tests.search.index.probe import uuid_of_text
 
 PROMPT = "go on now"
 CUTS = 2
-"""Random places at which each session is cut."""
+"""Number of random records after which each session is cut."""
 
 SAMPLE = (
     "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj/a282734a-4845-4796-9000-170faa81ba03.jsonl",
@@ -63,16 +63,18 @@ SAMPLE = (
     "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
     "obra__episodic-memory/large-conversation.jsonl",
 )
-"""Parallel calls, a compaction that kept messages, a call without an answer, no prompt at the start."""
+"""Sessions with parallel calls, a compaction that kept messages, an unanswered call, and no first
+prompt."""
 
-ON_THE_OLDEST = SAMPLE[2]
-"""What old clients read most in a way of their own is a call without an answer."""
+SESSION_FOR_OLDEST = SAMPLE[2]
+"""The session with an unanswered call, which old clients read differently."""
 
 ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
 THIRTY = sorted(ALL, key=lambda name: hashlib.sha256(name.encode()).digest())[:30]
 
 REMINDER = re.compile(r"<(system-reminder|task-notification)>.*?</\1>\s*", re.DOTALL)
-"""What the client adds of its own, at other places on other versions: date, tools, skills, the environment, reports."""
+"""A text that the client adds (date, tools, skills, environment, reports). Its location differs by
+version."""
 
 INSERTED = {
     "",
@@ -81,14 +83,16 @@ INSERTED = {
     "[Request interrupted by user]",
     MISSING_RESULT_TEXT,
 }
-LOST = (MISSING_RESULT_TEXT, "[Tool call interrupted:", "[Tool result missing")
-"""How a call without an answer is answered: by us, by the newest client, by older ones."""
+MISSING_RESULTS = (MISSING_RESULT_TEXT, "[Tool call interrupted:", "[Tool result missing")
+"""Beginnings of the results for unanswered calls: by resume-hooks, by the newest client, by older
+ones."""
 
 REFERENCES = "[Tool references removed"
-"""How a result begins that named tools which are not there; why differs by version."""
+"""The beginning of a result that named unavailable tools. The reason after it differs by version.
+"""
 
 CLEARED = ("<persisted-output>Tool result saved to", "[Old tool result content cleared]")
-"""What an old client makes of results where the context is too large for it, of the parent's as of the fork's."""
+"""Texts with which an old client replaces results if the context is too large for it."""
 
 Sent = list[tuple[str, str, str]]
 
@@ -106,18 +110,18 @@ def request_messages(request: dict[str, Any]) -> Sent:
             for row in block_content(message["role"], block)
         )
     while rows and rows[-1][:2] == ("text", "user"):
-        rows.pop()  # the prompt; or that of a compaction, where a context is too large for an old client
+        rows.pop()  # The prompt, or the summary request of an old client for which the context is too large.
     return rows
 
 
 def block_content(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Return the content of one block."""
+    """Return the kind, the role or id, and the text of a block's contents that tests compare."""
     if block["type"] == "text":
         text = REMINDER.sub("", block["text"]).strip()
         if text not in INSERTED:
             yield "text", role, text
     elif block["type"] == "tool_use":
-        # Clients complete what a plan's approval says by the plan's file as it is now.
+        # The client adds the plan file's current text to the input of this call.
         given = {} if block["name"] == "ExitPlanMode" else block["input"]
         yield "tool_use", block["id"], str(sorted(given.items()))
     elif block["type"] == "tool_result":
@@ -131,24 +135,28 @@ def block_content(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, 
         known = next(
             (
                 mark
-                for marks in (LOST, CLEARED, (REFERENCES,))
+                for marks in (MISSING_RESULTS, CLEARED, (REFERENCES,))
                 for mark in marks
                 if text.startswith(mark)
             ),
             text,
         )
-        yield "tool_result", block["tool_use_id"], LOST[0] if known in LOST else known
+        yield (
+            "tool_result",
+            block["tool_use_id"],
+            MISSING_RESULTS[0] if known in MISSING_RESULTS else known,
+        )
     elif block["type"] not in {
         "thinking",
         "redacted_thinking",
-    }:  # which thinking is sent depends on the model
+    }:  # The model decides which thinking the client sends.
         yield block["type"], role, str(block.get("source"))
 
 
 def resume_request(
     client: ClientVersion, home: ClientHome, api: MockApi, name: str, *extra: str
 ) -> Sent:
-    """Return the client's request when it resumes a session."""
+    """Resume a session with a prompt, and return the messages of the client's request."""
     api.clear()
     done = run_print(client, home, api, PROMPT, resume=name, extra_args=extra)
     assert done.returncode == 0, done.stderr
@@ -156,19 +164,19 @@ def resume_request(
 
 
 def client_environ(home: ClientHome) -> dict[str, str]:
-    """Return the environment of our own commands in a client's home."""
+    """Return the environment of our commands in a client's home."""
     return {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
 
 
 def fork_receipt(home: ClientHome, parent: Path, cut: CutSelector | None = None) -> Receipt:
-    """Return the receipt of a fork."""
+    """Fork a session, and return the receipt."""
     return write_child(
         fork.plan_fork(locate.session_file(str(parent)), home.where, cut=cut), home.where
     )
 
 
 def install_corpus_session(home: ClientHome, name: str) -> Path:
-    """Copy a session of the corpus into the client's home, and return its file."""
+    """Copy a session of the corpus into the client's home, and return the path of the copy."""
     source = corpus() / name
     return home.install_session(
         source, source.stem if is_session_id(source.stem) else str(uuid.uuid4())
@@ -176,12 +184,12 @@ def install_corpus_session(home: ClientHome, name: str) -> Path:
 
 
 def install_copy_of_session(home: ClientHome, parent: Path) -> str:
-    """Copy a session, because a client writes to a resumed session. Return the copy's id."""
+    """Copy a session and return the copy's id. The client would change the resumed session itself."""
     return home.install_session(parent.read_bytes(), str(uuid.uuid4())).stem
 
 
 def cuttable_nodes(transcript: Transcript) -> list[Node]:
-    """Return the messages after which a conversation can be cut without a change."""
+    """Return the messages after which the conversation can be cut without moving the cut."""
     row = linearize_chain(transcript.chain)
     begun = next(
         (place for place, node in enumerate(row.nodes) if node.prompt or node.summary),
@@ -195,17 +203,17 @@ def cuttable_nodes(transcript: Transcript) -> list[Node]:
 
 
 def without_lineage(rows: Sent) -> Sent:
-    """Return the rows without the lineage.
+    """Return the rows without the text that contains the lineage.
 
-    A fork of a conversation that begins with an answer needs a user's text before it.
+    A fork has this text if its conversation begins with an answer.
     """
     return [row for row in rows if not (row[0] == "text" and row[2].startswith(OPENING_MARKER))]
 
 
 def row_differences(found: Sent, wanted: Sent) -> list[Any]:
-    """Return the pairs of rows in which an older client's request differs from the newest one's.
+    """Return the pairs of different rows in an older client's request and the newest client's request.
 
-    A result whose text an old client cleared is not a difference.
+    Results that the old client cleared are not differences.
     """
     pairs = list(zip_longest(without_lineage(found), wanted))
     return [
@@ -214,17 +222,17 @@ def row_differences(found: Sent, wanted: Sent) -> list[Any]:
 
 
 def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
-    """Check whether an old client cleared a result's text."""
+    """Check whether ``one`` is the row ``other`` with a result that an old client cleared."""
     return one is not None and other is not None and one[:2] == other[:2] and one[2] in CLEARED
 
 
 def check_fork_requests(
     cut: Node | None, parent: Path, clients: Sequence[ClientVersion], home: ClientHome, api: MockApi
 ) -> None:
-    """Check that each client sends of a fork what the newest client sends of the parent.
+    """Check that each client sends the same messages for a fork as the newest client for its parent.
 
-    An older client reads some odd files differently. Its request must then equal its own
-    request of the parent, and have every call and result of the newest client's request.
+    Older clients read some files differently. Then the request must equal the same client's request
+    for the parent, and must have every call and result of the newest client's request.
     """
     at = ("--resume-session-at", cut.uuid) if cut else ()
     newest = resume_request(
@@ -241,14 +249,14 @@ def check_fork_requests(
 
 
 def calls_of_rows(rows: Sent) -> list[tuple[str, str]]:
-    """Return the kinds and ids of calls and results, sorted."""
+    """Return the sorted kinds and ids of calls and results."""
     return sorted(row[:2] for row in rows if row[0].startswith("tool_"))
 
 
 def check_forks_at_random_cuts(
     name: str, versions: Sequence[str], home: ClientHome, api: MockApi
 ) -> None:
-    """Fork a session whole and at random messages, and compare the requests with the parent's."""
+    """Fork a session whole and at random messages, and check the requests of each client."""
     parent = install_corpus_session(home, name)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     clients = [find_client(version) for version in versions]
@@ -264,9 +272,12 @@ def check_forks_at_random_cuts(
 
 @pytest.mark.parametrize("name", one_in(4, SAMPLE))
 def test_forks_of_a_sample_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
-    """Four sessions on the newest client, one on the oldest too, whole and at two random places each."""
+    """Forks of the sample, whole and at two random cuts each, send their parents' messages.
+
+    They run on the newest client. The session with an unanswered call also runs on the oldest one.
+    """
     check_forks_at_random_cuts(
-        name, (OLDEST, NEWEST) if name == ON_THE_OLDEST else (NEWEST,), home, api
+        name, (OLDEST, NEWEST) if name == SESSION_FOR_OLDEST else (NEWEST,), home, api
     )
 
 
@@ -275,7 +286,7 @@ def test_forks_of_a_sample_send_the_same(name: str, home: ClientHome, api: MockA
 def test_forks_of_thirty_sessions_send_the_same_on_every_client(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
-    """Thirty sessions of the corpus and the sample, whole and at two random places each."""
+    """Forks of thirty sessions and the sample, whole and cut, send their parents' messages."""
     check_forks_at_random_cuts(name, VERSIONS, home, api)
 
 
@@ -285,7 +296,7 @@ def test_forks_of_thirty_sessions_send_the_same_on_every_client(
 def test_a_fork_before_a_compaction_sends_the_old_messages(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
-    """The fork sends the same as the file without the lines of its last compaction."""
+    """A fork before the last compaction sends the same as the file cut before that compaction."""
     parent = install_corpus_session(home, name)
     before = parent.read_bytes()
     lines = before.splitlines(keepends=True)
@@ -306,7 +317,7 @@ def test_a_fork_before_a_compaction_sends_the_old_messages(
 
 
 def branched_session(name: str) -> bytes:
-    """Return a first turn with a call, an abandoned second one, and its replacement."""
+    """Return a session with a first turn, an abandoned second turn, and a replacement for it."""
     rows = [
         user("first", uuid=uuid_of_text(1), ts=1, session_id=name),
         tool_use(
@@ -330,7 +341,10 @@ def branched_session(name: str) -> bytes:
 def test_a_fork_can_resume_an_abandoned_branch(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client's own ``--resume-session-at`` knows only records that it loads."""
+    """A fork can end in a branch that the user abandoned.
+
+    The client's own ``--resume-session-at`` does not find the records of this branch.
+    """
     parent = home.install_session(branched_session(SESSION), SESSION)
     copy = home.install_session(branched_session(session_id(2)), session_id(2))
     done = run_print(
@@ -355,7 +369,10 @@ def test_a_fork_can_resume_an_abandoned_branch(
 def test_a_fork_after_a_call_keeps_its_result(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client separates a call from its result and adds a replacement."""
+    """A fork at a call also contains the result of the call.
+
+    The client's own ``--resume-session-at`` separates the call from its result.
+    """
     parent = home.install_session(branched_session(SESSION), SESSION)
     copy = home.install_session(branched_session(session_id(2)), session_id(2))
     theirs = resume_request(

@@ -1,4 +1,4 @@
-"""``/rollover`` in a client with a warm cache: its own model writes the summary."""
+"""``/rollover`` in a client with a warm prompt cache: the session's own model writes the summary."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from tests.needs import one_in
 ANSWER = json.dumps(SUMMARY)
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 SILENT = {"RESUME_HOOKS_CLIPBOARD": "none", "RESUME_HOOKS_VAULT": "off"}
-"""No word of ours but the tested ones, also where a start finds children, which it would ask to archive."""
+"""Settings that avoid our other messages, including the question about archived copies."""
 
 WARM = Usage(11, 7, 41_000, 1_300)
 CALL = {"name": "Bash", "input": {"command": "touch ran"}}
 
 
 def start_warm_session(tui: Tui, plugin: Path, folder: Path) -> Path:
-    """Start a session of one turn with a warm cache according to the API's count."""
+    """Start a session with one turn, after which the API reports a warm cache. Return its file."""
     tui.api.usage = WARM
     tui.start(
         plugin_dir=plugin,
@@ -54,7 +54,7 @@ def start_warm_session(tui: Tui, plugin: Path, folder: Path) -> Path:
 
 
 def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
-    """Return a session's model with these answers in turn, and a headless model with the summary."""
+    """Return a model that gives ``replies`` to the session and the summary to a headless run."""
     left = list(replies)
 
     def reply(request: Request) -> Reply | None:
@@ -70,9 +70,9 @@ def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
 
 
 def added_prompt(last: Request, again: Request) -> Any:
-    """Return the prompt that the request ``again`` adds to the ``last`` one.
+    """Return the prompt that the request ``again`` adds to the request ``last``.
 
-    Checks that it first repeats that request, and then its answer with the cache's mark.
+    Checks that ``again`` repeats ``last``, and has its answer with a cache mark before the prompt.
     """
     assert {name for name in again if again[name] != last.get(name)} == {"messages"}
     sent, kept = again["messages"], last["messages"]
@@ -89,7 +89,7 @@ def added_prompt(last: Request, again: Request) -> Any:
 
 
 def remove_cache_marks(value: Any) -> Any:
-    """Return a part of a request without cache marks, each content as a list of blocks."""
+    """Return a part of a request without cache marks, and with each content as a list of blocks."""
     if isinstance(value, list):
         return [remove_cache_marks(each) for each in value]
     if not isinstance(value, dict):
@@ -106,9 +106,10 @@ def remove_cache_marks(value: Any) -> Any:
 def test_a_rollover_extends_the_last_request(
     modern_tui: Tui, plugin: Path, tmp_path: Path, size: tuple[int, int] | None
 ) -> None:
-    """The last request is followed by its answer with the cache's mark, and by our prompt.
+    """The request for the summary is the last request, its answer with a cache mark, and our prompt.
 
-    Its usage is reported. There is no other request.
+    No other request is sent. The client shows the request's token usage, and the child has the
+    summary.
     """
     if size:
         modern_tui.columns, modern_tui.rows = size
@@ -149,7 +150,7 @@ def test_a_rollover_extends_the_last_request(
 
 
 def wait_for_open_child(tui: Tui, parent: Path) -> Path:
-    """Wait until the child of a rollover is open, and return its file."""
+    """Wait until the client has opened the child of a rollover, and return the child's file."""
     child = wait_for_child(tui.home, parent)
     assert wait_until(lambda: open_session_path(tui) == child)
     tui.wait_idle()
@@ -157,7 +158,7 @@ def wait_for_open_child(tui: Tui, parent: Path) -> Path:
 
 
 def run_turn(tui: Tui, usage: Usage = WARM) -> None:
-    """Send a prompt for whose answer the API counts this usage, and forget its requests."""
+    """Run a turn for which the API reports ``usage``, and forget its requests."""
     tui.api.usage = usage
     tui.api.clear()
     tui.submit("once more")
@@ -183,10 +184,10 @@ def run_turn(tui: Tui, usage: Usage = WARM) -> None:
 def test_a_rollover_without_an_answer_asks_the_headless_model(
     tui: Tui, plugin: Path, tmp_path: Path, rounds: dict[str, list[Reply]]
 ) -> None:
-    """The same child gets the summary, and the reason is reported; no tool runs.
+    """If the session's model returns no summary, a headless run adds the summary to the same child.
 
-    A resumed session has no last request to fork: its cache may be warm, but the client has not
-    kept the request.
+    The reason is reported, and no tool of the model's reply runs. After a resume, the client has no
+    last request that could be extended, so the headless run writes the summary.
     """
     session = start_warm_session(tui, plugin, tmp_path)
     for shown, replies in rounds.items():
@@ -213,9 +214,10 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
 def test_a_rollover_asks_another_model_if_it_costs_less(
     tui: Tui, plugin: Path, tmp_path: Path
 ) -> None:
-    """The session's model has no cache if it was switched, or if the API keeps none.
+    """``/rollover`` asks another model if the session's model has no warm cache.
 
-    A model that the user names in the settings is asked even if the cache is warm.
+    There is none after the user switched the model, or if the API reports no cached tokens. A model
+    that the user chose in the settings is asked even if the cache is warm.
     """
     session = start_warm_session(tui, plugin, tmp_path)
     for why in ("switched", "cold", "named"):
@@ -239,9 +241,10 @@ def test_a_rollover_asks_another_model_if_it_costs_less(
 
 
 def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """The child has the digest until then, and a late answer is in no child.
+    """Esc during ``/rollover`` leaves a child with a digest, and a second ``/rollover`` adds the summary.
 
-    The summary is bounded and has no secret, whatever the model writes or quotes.
+    A reply that arrives after Esc is in no child. A summary from the model is shortened if it is
+    too long, and secrets are removed from it.
     """
     parent = start_warm_session(tui, plugin, tmp_path)
     tui.api.script = model_that_replies([120.0, ANSWER.replace("BETA", "LATE")])

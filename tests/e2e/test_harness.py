@@ -1,4 +1,4 @@
-"""The harness itself: requests at the mock, text on the screen, and processes after a test."""
+"""The harness itself: the mock's requests, the text on the screen, and processes after a test."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tests.e2e.harness.mock_api import MockApi, Request, conversation_of_request
 from tests.e2e.harness.processes import pids_with_setting, wait_until
 from tests.needs import REPO, corpus
 
-# Small sessions of two client generations; both resume on every supported client.
+# Small sessions of two client versions. Both resume in every supported client.
 SMALL_SESSIONS = (
     "_cli_generated/2.1.42/-home-user-gen-2-1-42-proj/5fb568bb-707c-40ff-b599-80e185a4234f.jsonl",
     "entireio__cli/0790ea37-90df-4d30-8fdf-0bfe301b8f3e.jsonl",
 )
 TITLE_CALL: Request = {"model": "haiku", "messages": [{"role": "user", "content": "hi"}]}
 TURN: Request = TITLE_CALL | {"tools": [{"name": "Bash"}]}
-LONG = 30.0  # seconds; a wait that no test sits out
+LONG = 30.0  # Seconds of a reply's delay, which is longer than the test may take.
 
 
 def last_assistant_words(session: Path) -> str:
-    """Return the beginning of the transcript's last assistant text, for comparison with a request."""
+    """Return the first 40 characters of the session's last assistant text."""
     records = [json.loads(line) for line in session.read_bytes().split(b"\n") if line]
     said = [record["message"]["content"] for record in records if record.get("type") == "assistant"]
     texts = [block["text"] for blocks in said for block in blocks if block["type"] == "text"]
@@ -41,7 +41,7 @@ def last_assistant_words(session: Path) -> str:
 def test_a_client_gets_only_path_from_the_environment(
     home: ClientHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client uses nothing from the real home."""
+    """A client's environment contains PATH and none of the other inherited variables."""
     monkeypatch.setenv("CLAUDE_CODE_CHILD_SESSION", "1")
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setenv("HOME", "/real/home")
@@ -53,7 +53,7 @@ def test_a_client_gets_only_path_from_the_environment(
 
 
 def test_the_mock_refuses_connections_to_other_hosts(home: ClientHome, api: MockApi) -> None:
-    """The mock is the client's proxy and allows connections only to the API."""
+    """The mock, as the client's proxy, refuses and logs connections to other hosts."""
     command = [
         sys.executable,
         "-c",
@@ -85,7 +85,7 @@ def test_resume_sends_the_history(
 def test_a_closed_tui_leaves_no_process(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """No process of that home runs after the `with` block, failed or not."""
+    """After the ``with`` block of a terminal, no process of its home runs, even if the block failed."""
     with (
         pytest.raises(AssertionError, match="never on the screen"),
         Tui(client, home, api).start() as screen,
@@ -95,10 +95,10 @@ def test_a_closed_tui_leaves_no_process(
     assert pids_with_setting(f"HOME={home.root}") == []
 
 
-def test_the_mock_answers_other_requests(api: MockApi) -> None:
-    """It answers HEAD, a token count and a whole (unstreamed) message.
+def test_the_mock_answers_requests_that_are_no_turns(api: MockApi) -> None:
+    """The mock answers HEAD requests, token counts and requests without streaming.
 
-    Requests that are no turns use no reply of the script.
+    Requests that are not turns use no reply of the script.
     """
     api.script = ["for the turn"]
     assert send_request(api, "HEAD", "/") == b""
@@ -116,7 +116,7 @@ def test_the_mock_answers_other_requests(api: MockApi) -> None:
 
 
 def test_closing_the_mock_ends_a_delayed_reply() -> None:
-    """A delayed reply does not delay the end of the test."""
+    """The end of the mock's ``with`` block does not wait for a delayed reply."""
     began = time.monotonic()
     with MockApi([LONG]) as api:
         caller = threading.Thread(target=send_unanswered_request, args=(api,), daemon=True)
@@ -128,13 +128,13 @@ def test_closing_the_mock_ends_a_delayed_reply() -> None:
 
 
 def send_unanswered_request(api: MockApi) -> None:
-    """Make a call whose answer never comes; that the connection drops is expected."""
+    """Send a request that gets no answer, and ignore the closed connection."""
     with suppress(http.client.HTTPException, OSError):
         send_request(api, "POST", "/v1/messages", TURN)
 
 
 def send_request(api: MockApi, method: str, path: str, body: Request | None = None) -> bytes:
-    """Make one request to the mock; anything but 200 fails."""
+    """Send one request to the mock and return the response. Raises an exception if its status is not 200."""
     connection = http.client.HTTPConnection(api.base_url.removeprefix("http://"), timeout=LONG)
     with closing(connection):
         connection.request(method, path, body=json.dumps(body or {}))
@@ -145,7 +145,10 @@ def send_request(api: MockApi, method: str, path: str, body: Request | None = No
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_an_unreachable_registry_is_asked_once(tmp_path: Path, answers: bool) -> None:
-    """A line names the requested package; without an answer no other registry is tried."""
+    """If npm's registry does not answer, ``tools/clients`` asks only once and installs no client.
+
+    Otherwise it installs five packages. Its first line says that it fetches the clients.
+    """
     npm = tmp_path / "bin" / "npm"
     npm.parent.mkdir()
     npm.write_text(f'#!/bin/sh\necho "$1" >>{tmp_path}/asked\nexit {int(not answers)}\n')

@@ -1,4 +1,4 @@
-"""A trim in place: the running client and every later client continue with the smaller context."""
+"""After a trim in place, the running client and all later clients send the smaller context."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_clien
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import PARENT
-from tests.e2e.test_cost_card import BELOW
+from tests.e2e.test_cost_card import BELOW_LIMIT
 from tests.e2e.test_inside import ASK_FIRST, QUIET, open_real_session
 from tests.e2e.test_trim_corpus import ALL
 from tests.e2e.test_trim_trigger import outputs_by_call
@@ -42,13 +42,13 @@ INSERTED = (
     "Continue from where you left off.",
     "<task-notification>",
 )
-"""How texts begin that a client puts in, each its own way: 2.1.112 tells of tasks anew, trimmed or not."""
+"""Beginnings of texts that clients insert. They differ by version and do not depend on a trim."""
 
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
 def request_contents(request: Request) -> list[tuple[str, str, Any]]:
-    """Return a request's contents in any message: texts, calls and results."""
+    """Return the texts, calls and results in a request's messages."""
     rows: list[tuple[str, str, Any]] = []
     for message in request["messages"]:
         content = message["content"]
@@ -57,9 +57,7 @@ def request_contents(request: Request) -> list[tuple[str, str, Any]]:
         )
         for block in blocks:
             if block["type"] == "tool_use":
-                given = block[
-                    "input"
-                ]  # the text of a plan stands there in some clients and not in others
+                given = block["input"]  # Only some clients include the plan's text here.
                 rows.append(
                     (
                         "call",
@@ -89,14 +87,14 @@ def request_contents(request: Request) -> list[tuple[str, str, Any]]:
 
 
 def remove_reminders(text: str) -> str:
-    """Return a tool's output without the client's additions."""
+    """Return a tool's output without the reminders that the client adds."""
     return REMINDER.sub("", text).strip()
 
 
 def assert_request_is_valid(request: Request) -> None:
-    """Check that the API would accept it.
+    """Check that the API would accept the request.
 
-    No two answers follow each other, and the results of calls come in the next message.
+    No two assistant messages are adjacent, and the message after a call has its result.
     """
     messages = [message for message in request["messages"] if message["role"] != "system"]
     for before, after in zip(
@@ -112,7 +110,7 @@ def assert_request_is_valid(request: Request) -> None:
 
 
 def block_ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
-    """Return the ids of a message's calls or results, sorted."""
+    """Return the sorted ids of a message's calls or results."""
     content = message["content"] if isinstance(message["content"], list) else []
     return sorted(block[key] for block in content if block["type"] == kind)
 
@@ -120,9 +118,10 @@ def block_ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
 def assert_clients_resume_alike(
     home: ClientHome, api: MockApi, session: Path, before: bytes, live: Request
 ) -> None:
-    """Check that each client that resumes the session sends the same as the client that trimmed it.
+    """Check that each client that resumes the session sends the same as ``live``.
 
-    No uuid of an appended record occurs twice.
+    ``live`` is the request of the client that trimmed the session. The check also fails if the uuid
+    of an appended record occurs twice.
     """
     raw = session.read_bytes()
     assert raw.startswith(before)
@@ -144,7 +143,7 @@ def assert_clients_resume_alike(
 
 
 def contents_before_last_prompt(request: Request) -> list[tuple[str, str, Any]]:
-    """Return a request's conversation from before the last prompt."""
+    """Return a request's contents without the last prompt and the mock's replies."""
     return [
         row
         for row in request_contents(request)
@@ -153,7 +152,7 @@ def contents_before_last_prompt(request: Request) -> list[tuple[str, str, Any]]:
 
 
 def send_next_prompt(tui: Tui) -> Request:
-    """Return the request of the next prompt."""
+    """Send the next prompt, end the client, and return its request."""
     tui.api.clear()
     tui.submit(GO_ON)
     assert wait_until(lambda: bool(tui.api.main_requests()))
@@ -165,10 +164,10 @@ def send_next_prompt(tui: Tui) -> Request:
 
 
 def test_a_trim_in_place_needs_no_request(modern_tui: Tui, plugin: Path, parent: Path) -> None:
-    """The user chooses it in the dialog.
+    """A trim in place that the user chooses in the dialog sends no request.
 
-    The file keeps its earlier content byte for byte. Results are equal to those of a trimmed
-    copy, prompts are unchanged, and every client resumes the same.
+    The file keeps its earlier bytes. The next request has the results of a trimmed copy. Every
+    client that resumes the session sends the same, and an untrim restores the original results.
     """
     before = parent.read_bytes()
     where = modern_tui.home.where
@@ -221,7 +220,7 @@ def test_a_trim_in_place_needs_no_request(modern_tui: Tui, plugin: Path, parent:
 
 
 def run_steps(tui: Tui, *steps: int) -> None:
-    """Run turns of one call each, whose output is worth a trim."""
+    """Run one turn for each step. Its call has an output that is long enough for a trim."""
     for step in steps:
         tui.api.script = [
             {"name": "Bash", "input": {"command": f"seq {step}0000 {step}3500"}},
@@ -233,8 +232,11 @@ def run_steps(tui: Tui, *steps: int) -> None:
 
 
 def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path) -> None:
-    """Summaries stay, each typed turn counts once, and an untrim restores all trimmed contents."""
-    tui.api.usage = BELOW
+    """After two trims in place, the summary is still sent, and each typed turn counts once.
+
+    An untrim restores the whole outputs.
+    """
+    tui.api.usage = BELOW_LIMIT
     tui.start((*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET)
     run_steps(tui, 1)
     tui.api.script = ["<summary>The first step went well.</summary>"]
@@ -271,7 +273,7 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
 
 
 def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
-    """Check that a repeated record is not a separate turn, hit or request."""
+    """Check that the copies of records that a trim appends are not counted as turns, hits or errors."""
     turns = make_outline(locate.session_file(str(session))).turns
     twin = session.with_name(f"{PARENT[:-1]}2.jsonl")
     twin.write_bytes(before)
@@ -291,7 +293,10 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
 def test_real_sessions_are_trimmed_in_place_or_refused(tui: Tui, plugin: Path, name: str) -> None:
-    """A refusal gives a reason, and writes or sends nothing."""
+    """Each real session is either trimmed in place or refused with a reason.
+
+    A refusal sends no request and compacts nothing. After a trim, all clients send the same.
+    """
     session = tui.home.install_session(corpus() / name, PARENT, set_cwd=True)
     open_real_session(tui, plugin)
     before = session.read_bytes()

@@ -1,6 +1,7 @@
-"""Our commands inside the client: a handoff needs one typed line, a trim one answered question.
+"""The plugin's commands inside the client.
 
-Neither needs a request or a paste.
+A handoff needs one typed line, and a trim needs one answered question. Neither needs a request or a
+paste.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from tests.e2e.test_trim_trigger import assert_trimmed
 from tests.needs import one_in
 
 QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
-NOBODY = "99999999-9999-4999-8999-999999999999"
-AS_ALWAYS = "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+UNKNOWN_ID = "99999999-9999-4999-8999-999999999999"
+RUN_NORMALLY = "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 BY_HAND = "typed by hand ZULU"
 ASK_FIRST = ("--permission-mode", "default")
 
-HEARD = [
+EVENTS = [
     "session.start", "command.run{command=?}", "command.run{command=?}",
     "command.run{command=resume-hooks:recover-context}", "ui.render{component=Pane} (default matcher key: plugin)",
     "ui.render{component=AbovePrompt} (default matcher key: plugin)",
@@ -52,19 +53,22 @@ HEARD = [
     "classic.SessionStart", "tool.call{tool=mcp__resume-hooks__handoff}", "turn.complete",
     "classic.Stop", "classic.StopFailure",
 ]  # fmt: skip
-GATING = (
+NOT_GATING = (
     "session.start", "ui.render", "prompt.edit", "prompt.change", "turn.start", "session.measure",
     "turn.complete", "tool.call",
 )  # fmt: skip
-"""What no answer of ours holds up, and the tool, whose failure is the answer to the call."""
+"""Events that do not wait for an answer of the module, and the tool call.
 
-CALLED = [
+If the tool fails, its failure is the answer to the call.
+"""
+
+CALLS = [
     "$.clock.after", "$.clock.sleep", "$.command.register", "$.command.run", "$.model.fork", "$.process.hookEnv",
     "$.process.run", "$.prompt.fill", "$.prompt.read", "$.prompt.submit", "$.session.id", "$.session.info",
     "$.session.model", "$.session.surfaces", "$.session.usage", "$.tool.register", "$.turn.abort", "$.ui.ask",
     "$.ui.close", "$.ui.invalidate", "$.ui.log", "$.ui.open", "$.ui.panes", "$.ui.resolve", "$.ui.status",
 ]  # fmt: skip
-"""All that the module hears and asks of the client, as the client itself reads it."""
+"""All calls of the client that the module makes, as the client lists them."""
 
 
 def model_that_summarises_slowly(request: Request) -> Reply | None:
@@ -74,16 +78,19 @@ def model_that_summarises_slowly(request: Request) -> Reply | None:
 
 
 def open_real_session(tui: Tui, plugin: Path, env: dict[str, str] | None = None) -> None:
-    """Open the real session with the plugin."""
+    """Open the real session in a client with the plugin."""
     tui.start(ASK_FIRST, resume=PARENT, plugin_dir=plugin, extra_env=QUIET | (env or {}))
 
 
 def engine_environment(tmp_path: Path, module: str) -> dict[str, str]:
-    """Return a normal engine whose answers to the module come from this line of Python."""
+    """Return an environment whose engine runs this line of Python when the module calls it.
+
+    All other calls of the engine work normally.
+    """
     path = tmp_path / "python"
     path.write_text(
         f"#!{sys.executable}\nimport os, sys, time\n"
-        f"if not any(word.endswith('start_module.py') for word in sys.argv):\n    {AS_ALWAYS}\n"
+        f"if not any(word.endswith('start_module.py') for word in sys.argv):\n    {RUN_NORMALLY}\n"
         f"{module}\n"
     )
     path.chmod(0o755)
@@ -91,12 +98,12 @@ def engine_environment(tmp_path: Path, module: str) -> dict[str, str]:
 
 
 def test_a_handoff_needs_one_line(modern_tui: Tui, plugin: Path, parent: Path) -> None:
-    """The child is on the screen, and the next step is in the box, unsent and without its size.
+    """``/handoff`` opens the child without a request, with the next step in the input box.
 
-    The next request contains both. One of our commands typed after the step is not sent to the
-    model. The prefixed command hands off once: the classic hook is not asked. With
-    ``--new-task`` the request has the files of the work, but neither its goal nor its last
-    words.
+    The size in front of the step is not in the box. If ``/lineage`` is typed after the step, a line
+    reports it, and nothing is sent. The next request has the lineage and the step. The command with
+    the prefix ``resume-hooks:`` also hands off once. With ``--new-task``, the request has the files
+    of the work, but not the goal and the last words.
     """
     before = parent.read_bytes()
     open_real_session(modern_tui, plugin)
@@ -106,7 +113,7 @@ def test_a_handoff_needs_one_line(modern_tui: Tui, plugin: Path, parent: Path) -
     child = wait_for_child(modern_tui.home, parent)
     assert b'"opening_tokens":4000' in child.read_bytes()
     assert modern_tui.input_text() == "fix the flaky test"
-    modern_tui.submit("/lineage")  # behind the step, as the box is not empty
+    modern_tui.submit("/lineage")  # The box is not empty, so the command is typed after the step.
     modern_tui.wait_for("a command runs only alone in the box")
     modern_tui.wait_idle()
     for _ in "/lineage":
@@ -153,12 +160,12 @@ def test_a_handoff_needs_one_line(modern_tui: Tui, plugin: Path, parent: Path) -
 def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """The draft is in the box again, after the next step.
+    """``/handoff`` keeps a draft in the input box, and waits while the model answers.
 
-    A handoff that is typed while the model works runs at the turn's end: the answer is complete
-    and in the digest. Text that was typed after the command is not sent to the old session.
+    The draft follows the next step in the box. The digest has the complete answer. Text that was
+    typed after the command is not sent to the old session.
     """
-    open_real_session(tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
+    open_real_session(tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_NORMALLY}"))
     tui.submit("/handoff step one")
     tui.type("a draft of mine")
     tui.wait_for("Handed off from")
@@ -188,9 +195,10 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
 def test_trim_untrim_and_reading_commands_answer_directly(
     modern_tui: Tui, plugin: Path, parent: Path
 ) -> None:
-    """Texts are shown immediately and never reach the model; "not now" changes nothing.
+    """``/lineage``, ``/trim`` and ``/untrim`` answer immediately and send nothing to the model.
 
-    The first answer makes the copy and opens it, and so does an untrim of that.
+    Esc or the answer "not now" to ``/trim`` changes nothing. The first answer opens a trimmed copy,
+    and ``/untrim`` opens a copy with the whole contents.
     """
     open_real_session(modern_tui, plugin)
     for typed, shown in {
@@ -213,7 +221,7 @@ def test_trim_untrim_and_reading_commands_answer_directly(
         modern_tui.wait_idle()
         assert children_of_session(modern_tui.home, parent) == []
     modern_tui.submit("/trim")
-    modern_tui.submit("now go on BETA")  # waits in the client's queue
+    modern_tui.submit("now go on BETA")  # The client queues this prompt.
     modern_tui.wait_for("1. Open the trimmed copy")
     modern_tui.wait_idle(2)
     modern_tui.key("1")
@@ -243,10 +251,10 @@ def test_trim_untrim_and_reading_commands_answer_directly(
 
 
 def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, parent: Path) -> None:
-    """Esc opens nothing, and ends the run of the model.
+    """Esc during ``/rollover`` stops the model and leaves a child, which the next ``/rollover`` completes.
 
-    The same command asks again: a line reports the wait, and then the same child has the
-    summary. No client is on PATH, so the calling client is started.
+    The second ``/rollover`` adds the summary to the same child and opens it. There is no client on
+    PATH, so the engine starts the client that called it.
     """
     open_real_session(tui, plugin, {"PATH": "/usr/bin:/bin"})
     tui.api.script = [Refusal(400, "no")] * 3
@@ -280,7 +288,7 @@ def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, par
 def test_a_rollover_whose_summary_fails_is_marked(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """The child with the digest is opened anyway, and the parent's rollover can be repeated."""
+    """If the model fails, ``/rollover`` reports it, and opens one child without a summary."""
     open_real_session(tui, plugin, environment_with_client_on_path(tui.version, tmp_path / "bin"))
     tui.api.script = [Refusal(400, "no")] * 3
     tui.submit("/rollover")
@@ -289,12 +297,14 @@ def test_a_rollover_whose_summary_fails_is_marked(
     assert len(children_of_session(tui.home, parent)) == 1
 
 
-def test_a_rewind_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Path) -> None:
-    """The child opens immediately.
+def test_back_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Path) -> None:
+    """``/back`` opens a child with the report and without the turns after the mark.
 
-    A goal with Markdown signs stays whole, although the client shows Markdown.
+    A goal with characters of Markdown is shown as it was typed.
     """
-    archives = {"RESUME_HOOKS_VAULT": "20G"}  # so that no question about archived copies appears
+    archives = {
+        "RESUME_HOOKS_VAULT": "20G"
+    }  # With this setting, no question about archived copies appears.
     open_real_session(tui, plugin, archives)
     tui.submit("/mark try *.py and `*.txt`")
     tui.wait_for(r"goal: try \*\.py and `\*\.txt`$")
@@ -323,7 +333,7 @@ def test_a_rewind_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent
     [
         {
             "sys.exit('the engine is ill')": "the engine is ill",
-            f'print(\'{{"open": "{NOBODY}", "by_hand": "{BY_HAND}", "fill": "x"}}\')': BY_HAND,
+            f'print(\'{{"open": "{UNKNOWN_ID}", "by_hand": "{BY_HAND}", "fill": "x"}}\')': BY_HAND,
         },
         pytest.param({"print('no json')": "JSON"}, marks=pytest.mark.wide),
         pytest.param(
@@ -335,9 +345,10 @@ def test_a_rewind_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent
 def test_a_failure_is_reported_and_the_session_continues(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, failures: dict[str, str]
 ) -> None:
-    """The model never reads the line that reports it, and the next prompt is sent as usual.
+    """If the engine fails, ``/handoff`` reports it, and the next prompt is answered.
 
-    The classic hook answers a prefixed command if the module gets no answer.
+    The report is not sent to the model. If the module gets no answer from the engine, the hook
+    answers the prefixed command.
     """
     does = tmp_path / "does.py"
     open_real_session(
@@ -366,7 +377,7 @@ def test_a_failure_is_reported_and_the_session_continues(
 
 @pytest.mark.wide
 def test_the_user_s_command_keeps_its_name(tui: Tui, plugin: Path, parent: Path) -> None:
-    """Our prefixed command and all other commands exist anyway."""
+    """If the user has a command ``/handoff``, it runs. ``/resume-hooks:handoff`` hands off."""
     own = tui.home.config / "commands"
     own.mkdir()
     (own / "handoff.md").write_text("Say MINE to $ARGUMENTS")
@@ -380,10 +391,13 @@ def test_the_user_s_command_keeps_its_name(tui: Tui, plugin: Path, parent: Path)
     assert len(children_of_session(tui.home, parent)) == 1
 
 
-def test_the_engine_refuses_the_model_s_shell(
+def test_the_engine_refuses_calls_from_the_model_s_shell(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """It makes nothing for the calls that a transcript could teach, with all its variables set."""
+    """The engine refuses all calls that the model's shell makes in the name of the module.
+
+    This holds for several ways in which a transcript could teach the model to imitate the client.
+    """
     event = json.dumps({"command": "handoff", "args": "x", "screen": True, "session_id": PARENT})
     ask = f"sh '{plugin}/hooks/engine' --module"
     listed = '{"pid": %s, "procStart": "%s"}'
@@ -410,7 +424,10 @@ def test_the_engine_refuses_the_model_s_shell(
 def test_print_mode_makes_the_child_without_a_question(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """There is no user to ask; the answer has the child and the line that opens it."""
+    """In ``claude -p``, ``/handoff`` makes a child without a question and prints the command to open it.
+
+    ``/trim`` makes no child, and prints the command that would make one.
+    """
     done = run_print(
         client, home, api, "/handoff 4k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET
     )
@@ -431,7 +448,7 @@ def test_print_mode_makes_the_child_without_a_question(
 def test_disabled_hooks_run_none_of_our_code(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, off: str
 ) -> None:
-    """The prompt is sent, and its answer is unchanged."""
+    """With hooks off, a prompt is answered as usual, and no child is made."""
     if off == "disableAllHooks":
         home.write_settings({"disableAllHooks": True})
     args = [off] if off.startswith("-") else []
@@ -445,7 +462,10 @@ def test_disabled_hooks_run_none_of_our_code(
 def test_the_client_s_own_plugin_tests_pass(
     client: ClientVersion, home: ClientHome, plugin: Path
 ) -> None:
-    """``claude plugin test`` runs the module without a session, with a stand-in engine's answers."""
+    """``claude plugin test`` runs the module's tests without a session, and all of them pass.
+
+    Prepared answers replace the engine.
+    """
     shutil.copytree(Path(__file__).parent / "module", plugin / "tests")
     done = subprocess.run(
         [*client.command, "plugin", "test", str(plugin)],
@@ -458,7 +478,10 @@ def test_the_client_s_own_plugin_tests_pass(
 def test_the_module_uses_only_the_pinned_events_and_calls(
     client: ClientVersion, home: ClientHome, plugin: Path
 ) -> None:
-    """They are valid by the directory's rules: no network, files or prompts."""
+    """The client's validation lists exactly the module's expected events and calls.
+
+    The plugin passes the strict rules of the plugin directory.
+    """
     done = subprocess.run(
         [*client.command, "plugin", "validate", "--strict", "--profile", "directory", str(plugin)],
         env=home.env(), capture_output=True, encoding="utf-8", check=False, timeout=60,
@@ -467,9 +490,9 @@ def test_the_module_uses_only_the_pinned_events_and_calls(
     assert "Validation passed" in done.stdout
     (hooks,) = re.findall(r"register\.mjs hooks: (.*)", done.stdout)
     calls = ", ".join(re.findall(r"register\.mjs calls: (.*)", done.stdout))
-    assert hooks.split(", ") == HEARD
-    assert re.findall(r"\$\.[\w.]+", calls) == CALLED
+    assert hooks.split(", ") == EVENTS
+    assert re.findall(r"\$\.[\w.]+", calls) == CALLS
     assert done.stdout.count("gating hook with .catch") == sum(
-        not heard.startswith(GATING) for heard in HEARD
+        not heard.startswith(NOT_GATING) for heard in EVENTS
     )
     assert done.stdout.count("gating hook without .catch") == 1, "the tool's"

@@ -1,4 +1,4 @@
-"""The module's calls of the client, checked against the newest client's own declarations."""
+"""The module's calls of the client fit the type declarations of the newest client."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.e2e.harness.versions import clients_folder
 from tests.e2e.plugin import ENGINE
 from tests.needs import need
 
-TAKES = re.compile(r"(function \w+\(|= (?:async )?\(|= async )\$(?=[,)]| =>)")
-"""Where a function takes the client's own interface.
+CLIENT_PARAMETER = re.compile(r"(function \w+\(|= (?:async )?\(|= async )\$(?=[,)]| =>)")
+"""Functions of the module with a parameter for the client's interface.
 
-Its type is written in here, so that the module has none.
+The test adds the type to the parameter, because the module itself has no types.
 """
 
 TYPED = "/** @type {import('claude-code').EngineInterface} */ $"
@@ -29,7 +29,7 @@ SETTINGS = {
 
 
 def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
-    """The called functions of the client exist, and accept the arguments."""
+    """Every function of the client that the module calls exists and accepts the arguments."""
     compiler = clients_folder() / "typescript" / "node_modules" / "typescript" / "bin" / "tsc"
     need("TypeScript", compiler.is_file(), "sh tools/clients (it needs npm)")
     need("node", shutil.which("node"), "install Node.js")
@@ -38,7 +38,7 @@ def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
     assert wait_until(lambda: len(list(types.glob("*/index.d.ts"))) == 3)
     tui.close()
     for path in (plugin / "hooks").glob("*.mjs"):
-        typed, count = TAKES.subn(
+        typed, count = CLIENT_PARAMETER.subn(
             rf"\1{TYPED}", re.sub(r"async \$ =>", "async ($) =>", path.read_text())
         )
         assert count or path.name in {"commands.mjs", "shared_values.mjs"}, (

@@ -1,7 +1,4 @@
-"""Actions on a session in any order count each typed turn once.
-
-An untrim restores all trimmed contents.
-"""
+"""Random sequences of actions count each typed turn once, and an untrim restores all contents."""
 
 from __future__ import annotations
 
@@ -24,24 +21,24 @@ from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client, run_p
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import build_plugin, open_session_path
-from tests.e2e.test_cost_card import BELOW
+from tests.e2e.test_cost_card import BELOW_LIMIT
 from tests.e2e.test_in_place import assert_request_is_valid, request_contents
 from tests.e2e.test_inside import ASK_FIRST, QUIET
 from tests.needs import one_in
 
 STEPS = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff", "resume")
 LONGEST = 6
-BEFORE = 3
-"""Steps of a sequence, and prompts before it: a trim leaves the newest turns alone."""
+PROMPTS_BEFORE = 3
+"""Number of prompts before each sequence. They are needed because a trim skips the newest turns."""
 
 SEEDS = (3, *range(3), *range(4, 10))
-"""Of the sequences that are tried; the first one undoes, rewinds, compacts and trims twice."""
+"""Seeds of the sequences. The first sequence untrims, rewinds, compacts and trims twice."""
 
 SUPPRESSED = "suppressed - "
 
 
 def steps_of_seed(seed: int) -> list[str]:
-    """Return a sequence with at least one trim, and no two steps of a kind in a row."""
+    """Return a random sequence with at least one trim, in which no step follows a step of its kind."""
     chance = random.Random(seed)
     steps = ["prompt"]
     while len(steps) < LONGEST:
@@ -52,16 +49,16 @@ def steps_of_seed(seed: int) -> list[str]:
 
 
 class PlayedSession:
-    """A session that is played step by step at the client, with the prompts that were typed."""
+    """Plays the steps of a sequence in a client, and records the typed prompts."""
 
     def __init__(self, home: ClientHome, api: MockApi, plugin: Path) -> None:
         self.home, self.api, self.plugin = home, api, plugin
         self.typed: list[str] = []
-        api.usage = BELOW
+        api.usage = BELOW_LIMIT
         self.tui = self.start_client()
 
     def start_client(self, resume: str | None = None) -> Tui:
-        """Return a client, on a session if one is named."""
+        """Start a client and return it. ``resume`` is the id of the session to resume."""
         tui = Tui(find_client(NEWEST), self.home, self.api, columns=120, rows=200)
         tui.start(
             (*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"),
@@ -73,16 +70,16 @@ class PlayedSession:
 
     @property
     def session(self) -> Path:
-        """The open session."""
+        """The file of the open session."""
         return open_session_path(self.tui)
 
     def play(self, step: str) -> None:
-        """Do a step, to its end."""
+        """Do a step and wait until it has ended."""
         getattr(self, step.replace(" ", "_"))()
         self.tui.wait_idle()
 
     def ask(self, typed: str, *answers: str) -> None:
-        """Type a command, and wait until one of its answers is there that did not before."""
+        """Type a command, and wait until the number of ``answers`` on the screen has changed."""
         pattern = re.compile("|".join(answers))
         before = len(pattern.findall(self.tui.text()))
         self.tui.submit(typed)
@@ -90,7 +87,7 @@ class PlayedSession:
         self.tui.wait_idle()
 
     def prompt(self) -> None:
-        """Run a turn with a call whose output is worth a trim."""
+        """Run a turn with a call whose output is long enough for a trim."""
         number = len(self.typed) + 1
         self.api.script = [
             {"name": "Bash", "input": {"command": f"seq {number}0000 {number}3500"}}, f"Step {number} is done.",
@@ -99,25 +96,25 @@ class PlayedSession:
         self.ask(self.typed[-1], f"Step {number} is done")
 
     def compact(self) -> None:
-        """Compact the session by the client's own command, with a summary."""
+        """Compact the session with the client's own command."""
         self.api.script = [f"<summary>So far {len(self.typed)} steps.</summary>"]
         self.ask("/compact", "Compacted", "Not enough messages")
         self.api.script = []
 
     def trim_here(self) -> None:
-        """Trim in place, or get a reason."""
+        """Trim in place, or wait for the reason of a refusal."""
         self.ask("/trim here", "tokens before, about", "othing")
 
     def trim(self) -> None:
-        """Trim to a copy, which is opened, or get a reason."""
+        """Trim and open the copy, or wait for the reason of a refusal."""
         self.ask("/trim", "1. Open the trimmed copy", "othing")
         if "1. Open the trimmed copy" in self.tui.text():
-            self.tui.wait_idle(2)  # a key that comes at once was meant for the box
+            self.tui.wait_idle(2)  # The dialog ignores a key that is pressed too early.
             self.tui.key("Enter")
             self.tui.wait_gone("1. Open the trimmed copy")
 
     def rewind(self) -> None:
-        """Rewind to before the last prompt, if there is one, by the client's own command."""
+        """Rewind to the last prompt with the client's own command. Do nothing if there is no prompt."""
         self.ask("/rewind", "Restore the code", "othing to rewind")
         if "(current)" not in self.tui.text():
             return
@@ -132,16 +129,16 @@ class PlayedSession:
         self.tui.key("C-u")
 
     def untrim(self) -> None:
-        """Restore everything in a copy, or get the message that nothing is trimmed."""
+        """Untrim and open the copy, or wait for the message that nothing is trimmed."""
         self.ask("/untrim", "This is the new session", "Nothing in this session is trimmed")
 
     def handoff(self) -> None:
-        """Open a fresh session that knows this one."""
+        """Hand off and open the child."""
         self.ask("/handoff go on", "Handed off from", "othing")
         self.tui.key("C-u")
 
     def resume(self) -> None:
-        """End the client, and continue in another."""
+        """End the client, and resume the session in a new one."""
         session = self.session
         self.tui.close()
         self.tui = self.start_client(session.stem)
@@ -149,13 +146,14 @@ class PlayedSession:
 
 @pytest.mark.parametrize("seed", one_in(len(SEEDS), SEEDS))
 def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, seed: int) -> None:
-    """Outline, search and digest count it, over all sessions derived from the first.
+    """After a random sequence of actions, outline, search and digest contain each typed turn once.
 
-    An untrim leaves no placeholder.
+    This holds for all sessions that the sequence made. After an untrim, the request has no
+    placeholder.
     """
     steps = steps_of_seed(seed)
     played = PlayedSession(home, api, build_plugin(tmp_path / "plugin"))
-    for step in ["prompt"] * BEFORE + steps:
+    for step in ["prompt"] * PROMPTS_BEFORE + steps:
         played.play(step)
     session, typed = played.session, played.typed
     played.tui.close()

@@ -1,4 +1,4 @@
-"""The plugin as a package: it is valid, installable and cheap, and works with hooks switched off."""
+"""The plugin as a package: it is valid, can be installed, costs few tokens, and works without hooks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_TOKENS = 480
 def run_client_command(
     client: ClientVersion, home: ClientHome, api: MockApi, *arguments: str
 ) -> str:
-    """Run a command of the client, and return its output. Raises AssertionError if it fails."""
+    """Run a command of the client and return its output. Raises AssertionError if the command fails."""
     done = subprocess.run(
         [*client.command, *arguments],
         cwd=home.cwd,
@@ -39,7 +39,7 @@ def run_client_command(
 
 
 def install_plugin_from_clone(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Install the plugin from a clone by the README, or by the page for older clients."""
+    """Install the plugin from a clone, by the README or by the documentation for older clients."""
     lines = code_block_of_page(
         "README.md" if client.version in RECENT else "docs/older-clients.md", "claude plugin"
     )
@@ -53,19 +53,19 @@ def install_plugin_from_clone(client: ClientVersion, home: ClientHome, api: Mock
 
 
 def test_each_agent_finds_its_manifest() -> None:
-    """Claude Code reads only its own folder.
+    """The manifests for Claude Code and Codex are equal, and the one at the top level is no link.
 
-    Codex reads the top level, if that is not a link, before its folder.
+    Codex prefers the manifest at the top level, but ignores it if it is a link.
     """
     top, theirs = (REPO / path / "plugin.json" for path in ("", ".codex-plugin"))
     assert not top.is_symlink()
     assert top.read_bytes() == theirs.read_bytes()
 
 
-def test_it_installs_by_the_lines_of_readme_and_answers(
+def test_the_commands_of_the_readme_install_the_plugin(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """From a clone; then a trigger, with no ``--plugin-dir``: on every client."""
+    """The plugin is installed by the commands of the README, and answers ``>handoff`` in each client."""
     install_plugin_from_clone(every_client, home, api)
     run_print(
         every_client, home, api, "hello", extra_args=["--session-id", PARENT], extra_env=ENGINE
@@ -79,10 +79,7 @@ def test_it_installs_by_the_lines_of_readme_and_answers(
 def test_options_can_be_set_at_installation(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """They are given by ``--config`` of the client's own command.
-
-    Both the hooks and the user's shell use the stored values.
-    """
+    """Options that are set by ``--config`` at the installation are the plugin's settings."""
     given = {"vault": "3G", "handoff_sends": "true", "notice_percent": "65", "compaction": "trim"}
     chosen = [f"--config {name}={value}" for name, value in given.items()]
     line = " ".join([code_block_of_page("README.md", "claude plugin install").strip(), *chosen])
@@ -106,10 +103,10 @@ def test_options_can_be_set_at_installation(
 
 
 def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path) -> None:
-    """It goes through the first minute of the README, on a session with some work in it.
+    """The installed plugin works on the screen and costs few tokens.
 
-    The client projects its constant cost. If it is removed while the client is open, it reports
-    that and makes nothing.
+    The test follows the README's first minute. If the plugin is removed while a client runs,
+    ``>handoff`` reports that and writes no file.
     """
     home = tui.home
     install_plugin_from_clone(tui.version, home, tui.api)
@@ -147,9 +144,9 @@ def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path)
 def test_a_slash_command_calls_the_engine_without_hooks(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """With ``disableAllHooks`` the command's text asks the model to run the engine.
+    """With hooks off, ``/resume-hooks:handoff`` asks the model to run the engine.
 
-    The model's Bash call needs no permission.
+    The model's Bash call needs no permission, and makes the child.
     """
     run_print(client, home, api, "hello", extra_args=["--session-id", PARENT])
     home.write_settings({"disableAllHooks": True})
@@ -179,9 +176,9 @@ def test_a_slash_command_calls_the_engine_without_hooks(
 def test_resume_hooks_install_registers_the_plugin(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``resume-hooks install`` enables it in the settings of the client on PATH.
+    """``resume-hooks install`` enables the plugin in the settings of the client on PATH.
 
-    ``--remove`` removes it.
+    ``install --remove --purge`` removes the plugin and its data.
     """
     tools = home.root / "bin"
     tools.mkdir()
@@ -226,9 +223,9 @@ def test_resume_hooks_install_registers_the_plugin(
 
 
 def test_the_id_is_copied_while_the_engine_installs_itself(tui: Tui, plugin: Path) -> None:
-    """Without an engine the session's id comes from the standard library.
+    """While the engine is not installed yet, ``/resume-hooks:session`` shows the session's id.
 
-    A handoff reports that it needs the engine.
+    ``/resume-hooks:handoff`` reports that it needs the engine.
     """
     tui.start(
         plugin_dir=plugin,

@@ -1,4 +1,4 @@
-"""An organization's policy makes the client compact by itself, so we promise nothing else."""
+"""Under policies of an organization the client would compact by itself, so a trim in place is refused."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 
 def run_under_policy(client: ClientVersion, policy: dict[str, Any], scratch: Path) -> ClientVersion:
-    """Return the client as it runs on a machine with that policy.
+    """Return a client that runs on a machine with this policy.
 
-    The policy is in a layer over ``/etc`` that ends with the client's process.
+    The policy is in an overlay of ``/etc``, which is gone after the client has ended.
     """
     upper, work, file = scratch / "upper", scratch / "work", scratch / "policy.json"
     upper.mkdir()
@@ -57,7 +57,7 @@ def run_under_policy(client: ClientVersion, policy: dict[str, Any], scratch: Pat
         *(pytest.param(name, marks=pytest.mark.wide) for name in ("modules", "marketplaces")),
     ],
 )
-def test_a_trim_in_place_is_refused(
+def test_a_policy_forbids_a_trim_in_place(
     client: ClientVersion,
     home: ClientHome,
     api: MockApi,
@@ -66,9 +66,10 @@ def test_a_trim_in_place_is_refused(
     tmp_path_factory: Any,
     name: str,
 ) -> None:
-    """The message has the reason and another way; without modules the command is unknown.
+    """Under a policy, ``/trim here`` reports the reason and suggests a trimmed copy.
 
-    No request is sent, and nothing is compacted.
+    With a policy that forbids modules, the command is unknown. No request is sent, and the session
+    is not compacted.
     """
     scratch = Path(tmp_path_factory.mktemp("policy"))
     with Tui(run_under_policy(client, POLICIES[name], scratch), home, api) as tui:

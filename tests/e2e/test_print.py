@@ -1,4 +1,4 @@
-"""The plugin in ``claude -p``: prompts pass, triggers get their card, children resume."""
+"""The plugin in ``claude -p``: prompts pass, triggers show their card, and children resume."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET = "PARENT-ONLY-WORDS"
 
 @pytest.fixture
 def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
-    """Return a session that the client wrote in one turn without the plugin."""
+    """Return a session with one turn, which the client wrote without the plugin."""
     done = run_print(
         every_client, home, api, f"remember {SECRET}", extra_args=["--session-id", PARENT]
     )
@@ -30,10 +30,9 @@ def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
 def test_a_prompt_without_a_trigger_passes_unchanged(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Text that only looks like a trigger reaches the model as it was typed.
+    """A prompt that contains a trigger inside JSON is sent to the model unchanged.
 
-    The tests of the guard (tests/hook_scripts/test_guard.py) and of the prompt (tests/hooks)
-    define such text.
+    More such prompts are in tests/hook_scripts/test_guard.py and tests/hooks.
     """
     prompt = '{"prompt":">resume"}'
     done = run_print(every_client, home, api, prompt, plugin_dir=plugin, extra_env=ENGINE)
@@ -49,16 +48,19 @@ def test_triggers_are_blocked_in_both_forms(
     parent: Path,
     xserver: XServer,
 ) -> None:
-    """``>resume`` costs no request, shows the card, and puts the session's id on the X clipboard.
+    """``>resume`` and ``/resume-hooks:handoff`` are answered without a request.
 
-    ``/resume-hooks:handoff text`` is answered by the same hook without a model turn.
+    ``>resume`` shows its card and copies the session's id to the X clipboard. The handoff makes a
+    child with the next step.
     """
     env = ENGINE | {"DISPLAY": xserver.display}
     done = run_print(
         every_client, home, api, ">resume", resume=PARENT, plugin_dir=plugin, extra_env=env
     )
     assert not api.main_requests()
-    if every_client.version in RECENT:  # older clients print nothing for a blocked prompt in -p
+    if (
+        every_client.version in RECENT
+    ):  # Older clients print nothing for a blocked prompt in ``-p``.
         assert f"session {PARENT} copied (xclip)" in done.text + str(done.events)
     assert xserver.clipboard() == PARENT
     typed = "/resume-hooks:handoff fix the tests"
@@ -71,7 +73,10 @@ def test_triggers_are_blocked_in_both_forms(
 def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """``--resume`` of the child of ``>handoff`` in ``-p`` sends the block, the digest and the step."""
+    """The child of ``>handoff`` resumes in ``claude -p`` and sends lineage, digest and next step.
+
+    The parent's file is only appended to.
+    """
     before = parent.read_bytes()
     run_print(
         every_client,
@@ -102,7 +107,7 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     assert PARENT in said
     assert "fix the tests" in said
     assert "No response requested" not in said
-    # The parent's title is its first prompt: the words stand in the block, in its card, and quoted
+    # The first prompt is also the parent's title, so its words are in the lineage, on the card and
     # in the digest.
     assert said.count(SECRET) == said.count(f"remember {SECRET}") <= 5
     assert said.count("Mock reply 1") == 1, (
@@ -114,7 +119,7 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
 def test_prompts_pass_after_the_plugin_folder_vanished(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """An update may remove the plugin's files under the running client."""
+    """If the plugin's hooks are deleted while it is in use, a prompt is sent unchanged."""
     for name in ("guard", "session-start", "session-end", "engine"):
         (plugin / "hooks" / name).unlink()
     done = run_print(every_client, home, api, ">resume", plugin_dir=plugin, extra_env=ENGINE)

@@ -1,4 +1,4 @@
-"""Titles, deletions and restores in the real client: in its picker, its /resume and its requests."""
+"""Renamed, deleted and restored sessions in the real client's picker, /resume and requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAY_AGO = time.time() - 24 * 60 * 60
 
 
 def trash_entries(locator: str, home: ClientHome) -> ArchivedSession:
-    """Return the entries of the trash."""
+    """Return the entry of the trash for a session."""
     where = home.where
     return locate_archived.find_archived(locator, where, trash.list_deleted(where))
 
@@ -29,7 +29,7 @@ def trash_entries(locator: str, home: ClientHome) -> ArchivedSession:
 def write_session_with_word(
     home: ClientHome, number: str, word: str, version: ClientVersion
 ) -> locate.SessionFile:
-    """Write a session of this project with a word in a message of yesterday."""
+    """Write a session of this project, whose messages of yesterday contain ``word``."""
     extra: dict[str, Any] = {"session_id": number, "cwd": str(home.cwd), "version": version.version}
     records = [user(f"remember {word}", uuid=f"{number[:8]}-u", **extra)]
     records += [
@@ -41,11 +41,11 @@ def write_session_with_word(
 
 
 def picker_text(tui: Tui) -> str:
-    """Return the text of the client's picker."""
+    """Open the client's picker, and return the text on the screen."""
     tui.type("/resume")
     tui.wait_for(
         "/resume .*Resume"
-    )  # the menu of commands: before it stands, Enter may be a part of what was typed
+    )  # While the menu of commands is not shown, the client may treat Enter as part of the typed text.
     tui.wait_idle()
     tui.key("Enter")
     tui.wait_for("Resume [Ss]ession")
@@ -59,7 +59,7 @@ def picker_text(tui: Tui) -> str:
 def resumed_messages(
     version: ClientVersion, home: ClientHome, api: MockApi, number: str
 ) -> list[Any]:
-    """Return the messages of a resumed session's request. The session is unchanged."""
+    """Resume a session, restore its file, and return the messages of the request."""
     path = home.project_folder / f"{number}.jsonl"
     before = path.read_bytes()
     api.clear()
@@ -69,10 +69,10 @@ def resumed_messages(
     return list(api.main_requests()[-1]["messages"])
 
 
-def test_the_picker_and_resume_know_a_new_title(
+def test_the_picker_and_resume_find_a_new_title(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A running client's picker shows the title, and ``/resume <title>`` switches to that session."""
+    """A running client's picker shows a new title, and ``/resume <title>`` opens that session."""
     renamed, other = (
         write_session_with_word(home, number, word, every_client)
         for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
@@ -99,7 +99,7 @@ def test_the_picker_and_resume_know_a_new_title(
 def test_the_screen_shows_the_new_name(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """/rename named the session before: with the title alone its old name would stay on the screen."""
+    """The screen shows the second name of a session that was renamed twice, and not the first."""
     session = write_session_with_word(home, ONE, "ALPHA", client)
     rename.write_label(rename.plan_title(session, "first name", home.where))
     rename.write_label(rename.plan_title(session, "second name", home.where))
@@ -112,7 +112,7 @@ def test_the_screen_shows_the_new_name(
 def test_names_do_not_change_requests(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A title, a name and a tag are metadata."""
+    """A title and a tag do not change the request of a resumed session."""
     session = write_session_with_word(home, ONE, "ALPHA", every_client)
     before = resumed_messages(every_client, home, api, ONE)
     rename.write_label(rename.plan_title(session, "a title", home.where))
@@ -125,7 +125,7 @@ def test_names_do_not_change_requests(
 def test_a_rename_writes_the_records_of_the_client(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``/rename`` of the client writes the same two records, byte for byte."""
+    """``rename`` appends the same two records, byte for byte, as the client's ``/rename``."""
     with Tui(client, home, api) as tui:
         tui.start()
         tui.submit("remember ALPHA")
@@ -150,7 +150,10 @@ def test_a_rename_writes_the_records_of_the_client(
 def test_a_deleted_session_can_be_restored_to_the_picker(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """It is not listed or resumed until it is restored; then it sends the same request as before."""
+    """The client does not list or resume a deleted session until it is restored.
+
+    The restored session's file and request are the same as before.
+    """
     session, _ = (
         write_session_with_word(home, number, word, every_client)
         for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
@@ -183,9 +186,9 @@ def test_a_deleted_session_can_be_restored_to_the_picker(
 def test_a_restored_old_session_survives_the_client_s_cleanup(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A session that would have expired long ago is given a week.
+    """A restored session is not deleted by the client's next cleanup, although it is old.
 
-    The cleanup deletes another old session that nobody restored.
+    The cleanup deletes another session of the same age.
     """
     session, expired = (
         write_session_with_word(home, number, word, client)
@@ -204,7 +207,7 @@ def test_a_restored_old_session_survives_the_client_s_cleanup(
 
 
 def _texts_of_messages(messages: list[Any]) -> list[Any]:
-    """Return the messages without the client's additions at each start."""
+    """Return the messages without the texts that the client adds at each start."""
     said = []
     for message in messages:
         content = message["content"]

@@ -1,6 +1,6 @@
-"""``>search`` in the real client shows the best hits, and needs no model.
+"""``>search`` in the real client shows the best hits without a request.
 
-It works in ``-p`` and on the screen, idle and while the model works.
+It works in ``-p`` and on the screen.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WORDS = "cursor agent support interface"
 def test_print_mode_shows_hits_and_asks_no_model(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """``-p '>search words'`` in another session of the project shows hits with their commands."""
+    """``claude -p '>search words'`` shows the hits in another session, and sends no request."""
     raw = parent.read_bytes()
     shown = run_print(client, home, api, f">search {WORDS}", plugin_dir=plugin, extra_env=ENGINE)
     assert f"/resume {PARENT}" in shown.text
@@ -36,12 +36,14 @@ def test_print_mode_shows_hits_and_asks_no_model(
 def test_a_search_in_the_client_shows_indexed_hits(
     tui: Tui, plugin: Path, parent: Path, sign: str
 ) -> None:
-    """A start indexes new sessions silently, by the hook that the client does not wait for.
+    """The start of a client indexes new sessions without a message, in a hook that runs in the background.
 
-    Both forms of the search show the hits or report that there are none, and the session
-    continues.
+    ``>search`` and ``/resume-hooks:search`` show the hits, or report that there are none. Then the
+    session continues.
     """
-    os.utime(parent, (time.time() - 3_600,) * 2)  # nobody finishes its last line any more
+    os.utime(
+        parent, (time.time() - 3_600,) * 2
+    )  # The session is old, so its last line is complete.
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
     where = tui.home.where
     assert wait_until(Path(where.state, "pending", "indexed.json").exists)

@@ -1,4 +1,4 @@
-"""The start of a session in the real client: after ``/clear``, after a compaction, in parallel."""
+"""The hooks at a session's start in the real client: after ``/clear``, a compaction and a handoff."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.</summa
 
 @pytest.fixture
 def plugin(plugin: Path) -> Path:
-    """Return the plugin without its module, so that a handoff waits for ``/clear``."""
+    """Return the plugin without its module. Its handoffs wait until the user types ``/clear``."""
     return remove_module(plugin)
 
 
 def wait_for_hook(told: Callable[[], bool]) -> None:
-    """Wait until a hook has done something. Raises AssertionError after 20 seconds."""
+    """Wait until ``told`` is true after a hook has run. Raises AssertionError after 20 seconds."""
     end = time.monotonic() + 20
     while not told():
         assert time.monotonic() < end, "it never came"
@@ -34,19 +34,19 @@ def wait_for_hook(told: Callable[[], bool]) -> None:
 
 
 def waiting_handoffs(home: ClientHome) -> list[str]:
-    """Return the names of the handoffs that wait."""
+    """Return the file names of the waiting handoffs."""
     return sorted(
         path.name for path in (home.config / "resume-hooks" / "pending").glob("handoff-*")
     )
 
 
 def link_kinds(home: ClientHome) -> list[str]:
-    """Return the kinds of all links, oldest first."""
+    """Return the kinds of all recorded links between sessions, oldest first."""
     return [link.kind for link in read_links(home.where)]
 
 
 def start_session(tui: Tui, plugin: Path) -> Path:
-    """Start a session with the plugin, send one prompt, and return its file."""
+    """Start a session with the plugin, send one prompt, and return the session's file."""
     tui.start(plugin_dir=plugin, extra_env=QUIET)
     request_of_prompt(tui, "remember the word ALPHA")
     (session,) = tui.home.sessions()
@@ -63,9 +63,10 @@ def hand_off(tui: Tui, parent: Path) -> Path:
 
 
 def clear_session(tui: Tui) -> None:
-    """Send ``/clear``, and wait for its link.
+    """Send ``/clear``, and wait until its link is recorded.
 
-    On a busy machine the menu of an old client takes the first Enter.
+    On a busy machine, the menu of an old client takes the first Enter, so Enter may be pressed
+    twice.
     """
     before = len(link_kinds(tui.home))
     tui.submit("/clear")
@@ -78,7 +79,7 @@ def clear_session(tui: Tui) -> None:
 
 
 def request_of_prompt(tui: Tui, prompt: str) -> str:
-    """Send a prompt, wait for its answer, and return its request."""
+    """Send a prompt, wait for its answer, and return the text of its request."""
     tui.api.clear()
     tui.submit(prompt)
     wait_for_hook(lambda: bool(tui.api.main_requests()))
@@ -87,7 +88,7 @@ def request_of_prompt(tui: Tui, prompt: str) -> str:
 
 
 def compact_session(tui: Tui) -> None:
-    """Send ``/compact``, with a summary that keeps nothing."""
+    """Send ``/compact``. Its summary contains nothing of the session."""
     tui.api.script = [SUMMARY]
     tui.type("/compact")
     wait_for_hook(lambda: tui.input_text().strip().endswith("/compact"))
@@ -99,7 +100,10 @@ def compact_session(tui: Tui) -> None:
 def test_the_start_of_a_session_adds_each_text_once(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """``/clear`` opens with the handoff, linked, and a compaction restores the lineage."""
+    """After ``/clear``, the request has the handoff's opening once.
+
+    After a compaction, the request has the lineage once. So has a later resume.
+    """
     with Tui(every_client, home, api) as tui:
         parent = start_session(tui, plugin)
         child = hand_off(tui, parent)
@@ -138,9 +142,9 @@ def test_the_start_of_a_session_adds_each_text_once(
 
 @pytest.mark.wide
 def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
-    """After ``>handoff`` and the child's command, the child's opening is sent only once.
+    """If the child of ``>handoff`` is opened by its command, its opening is sent once.
 
-    A later ``/clear`` adds nothing.
+    A later ``/clear`` adds nothing, because the handoff no longer waits.
     """
     parent = start_session(tui, plugin)
     tui.submit(">handoff fix the tests")
@@ -163,9 +167,9 @@ def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
 def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(
     tui: Tui, plugin: Path
 ) -> None:
-    """The next client of the folder mentions it, and a later one does not.
+    """The next client of the folder mentions a waiting handoff once, and a later client does not.
 
-    After ``/clear`` consumed it, its child still resumes.
+    After ``/clear`` has used the handoff, its child still resumes.
     """
     parent = start_session(tui, plugin)
     child = hand_off(tui, parent)

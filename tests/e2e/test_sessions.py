@@ -1,4 +1,4 @@
-"""The listings and folders of real clients, which ours follow."""
+"""Our titles and folders of sessions agree with those of the real clients."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ SUMMARY = {"type": "summary", "summary": "SUMMED", "leafUuid": "leaf"}
 
 
 def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> str:
-    """Install a session with the first prompt ``FIRST n`` and these records.
-
-    Returns the title that we show for it.
-    """
+    """Write a session with the prompt ``FIRST n`` and ``more`` records, and return our title for it."""
     own = session_id(number)
     talk = conversation(2, session_id=own, prefix=f"s{number}-")
     talk[0]["message"]["content"] = f"FIRST {number}"
@@ -54,17 +51,17 @@ def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> 
         ([], "LAST 1"),
     ],
 )
-def test_titles_have_the_order_of_the_client(
+def test_titles_follow_the_order_of_the_client(
     every_client: ClientVersion,
     home: ClientHome,
     api: MockApi,
     records: Sequence[Record],
     shown: str,
 ) -> None:
-    """The client's picker prefers the custom title, then the generated one, then the summary.
+    """Our title of a session is also the title in the client's picker.
 
-    Without any of these it shows the last prompt: ours shows the first, because a title should
-    not change with each prompt.
+    Both prefer the custom title, then the generated title, then the summary. If there is none, the
+    client shows the last prompt, but our title is the first prompt, which does not change.
     """
     ours = title_of_installed_session(home, 1, *records)
     with Tui(every_client, home, api) as terminal:
@@ -77,12 +74,12 @@ def test_titles_have_the_order_of_the_client(
 
 @pytest.mark.wide
 @pytest.mark.parametrize("name", ["Mine_1", "a/b", "nul", "x" * 65, "", "x" * 64, "."])
-def test_the_newest_client_writes_to_the_folder_of_the_variable(
+def test_each_client_writes_to_the_expected_folder(
     every_client: ClientVersion, home: ClientHome, api: MockApi, name: str
 ) -> None:
-    """It must be a plain name.
+    """The newest client writes its sessions to the folder that the variable names.
 
-    Older clients do not know the variable.
+    The variable must be a plain name. Older clients ignore it.
     """
     environ = {PROJECT_FOLDER_VARIABLE: name}
     run_print(every_client, home, api, "hello", extra_env=environ)
@@ -94,7 +91,7 @@ def test_the_newest_client_writes_to_the_folder_of_the_variable(
 def test_the_variable_needs_a_config_folder(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """It counts only together with ``CLAUDE_CONFIG_DIR``."""
+    """Without ``CLAUDE_CONFIG_DIR``, the client ignores the variable."""
     without = ClientVersion(client.version, ("env", "-u", "CLAUDE_CONFIG_DIR", *client.command))
     run_print(without, home, api, "hello", extra_env={PROJECT_FOLDER_VARIABLE: "Mine"})
     (written,) = (home.config / "projects").iterdir()
@@ -103,10 +100,13 @@ def test_the_variable_needs_a_config_folder(
     )
 
 
-def test_sessions_older_than_the_variable_are_found(
+def test_sessions_from_before_the_variable_are_found(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The newest client still finds them in the folder of the path, as our locators do."""
+    """Sessions from before the variable was set are still found in the folder of the project's path.
+
+    This holds for the newest client and for our locators.
+    """
     title_of_installed_session(home, 1)
     done = run_print(
         client,

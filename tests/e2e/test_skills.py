@@ -1,6 +1,6 @@
 """The skills and the agent in the real client.
 
-Only the engine's answers reach the model without a question.
+The model may read with the engine without asking the user, and nothing else.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ HOSTILE = (
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    """Return the plugin in a folder whose name needs quotes."""
+    """Return the plugin in a folder whose name contains a space."""
     return build_plugin(tmp_path / "plug in")
 
 
 @pytest.fixture
 def child(home: ClientHome) -> Path:
-    """Return a handoff of a session with the reason, which also needs a trim."""
+    """Return a handoff of a session. The session contains the answer and a long, hostile tool output."""
     records = [
         user("Why is the retry queue gone?", uuid="u1", session_id=PARENT, cwd=str(home.cwd)),
         tool_use(
@@ -74,7 +74,7 @@ def bash_call(command: str) -> dict[str, Any]:
 
 
 def reading_calls(plugin: Path, session: str) -> list[dict[str, Any]]:
-    """Return the calls that the skills teach, with a model's arguments."""
+    """Return the calls that the skills teach, with arguments that a model would choose."""
     engine = f'"{plugin}/hooks/engine"'
     words = (
         f"search 'retry queue gone' --or 'why no backoff' --or 'it gave up' --lineage {session} --max-chars 3000",
@@ -100,7 +100,7 @@ def check_answers(said: list[str]) -> None:
 
 
 def tool_results(requests: list[Request]) -> list[str]:
-    """Return the results of the client's tools, each once, in order."""
+    """Return the tool results in the requests, each once, in order."""
     found: dict[str, str] = {}
     for message in (message for request in requests for message in request["messages"]):
         for block in message["content"] if isinstance(message["content"], list) else []:
@@ -112,12 +112,12 @@ def tool_results(requests: list[Request]) -> list[str]:
 
 
 def denied_calls(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the tool calls that the client refused in a ``-p`` run."""
+    """Return the tool calls that the client denied in a ``-p`` run."""
     return [denial for event in events for denial in event.get("permission_denials") or []]
 
 
 def hashes_of_other_sessions(home: ClientHome, *but: Path) -> dict[Path, bytes]:
-    """Return the hash of every session file of the project except those in ``but``."""
+    """Return the hash of every session file of the project except the files ``but``."""
     return {
         path: hashlib.sha256(path.read_bytes()).digest()
         for path in home.sessions()
@@ -128,9 +128,9 @@ def hashes_of_other_sessions(home: ClientHome, *but: Path) -> dict[Path, bytes]:
 def test_the_skill_reads_without_permission(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """In ``-p`` on every client the skill loads by itself, and its four calls succeed.
+    """In ``claude -p``, the skill loads, and its four calls run without permission.
 
-    Its text names the engine and the session.
+    The text of the skill names the path of the engine and the session.
     """
     api.script = [skill_call("session-search"), *reading_calls(plugin, child.stem), "done"]
     done = run_print(
@@ -150,7 +150,7 @@ def test_the_skill_reads_without_permission(
 def test_the_skill_reads_in_the_tui_without_a_question(
     tui: Tui, plugin: Path, child: Path, mode: str
 ) -> None:
-    """The calls of recover-context run until the answer, and no dialog appears."""
+    """On the screen, the calls of the skill recover-context run without a dialog."""
     tui.api.script = [
         skill_call("recover-context"),
         *reading_calls(plugin, child.stem),
@@ -166,7 +166,7 @@ def test_the_skill_reads_in_the_tui_without_a_question(
 def model_that_starts_the_agent(
     agent: list[Reply], *, background: bool
 ) -> Callable[[Request], Reply]:
-    """Return a model that starts the agent and waits; the agent follows ``agent``."""
+    """Return a model that starts the agent and waits for it. The agent's replies are ``agent``."""
     steps = iter(agent)
     call = {
         "subagent_type": "resume-hooks:session-searcher",
@@ -192,9 +192,9 @@ def test_the_agent_reads_without_permission(
     child: Path,
     background: bool,
 ) -> None:
-    """The agent has only Bash, knows the skill from the start, and gets answers.
+    """The agent's calls that read run without permission, and its ``trim`` is refused.
 
-    Its write verb is not run.
+    The agent has only the Bash tool. Its first request already contains the skill.
     """
     trim = bash_call(f'"{plugin}/hooks/engine" trim {PARENT}')
     api.script = model_that_starts_the_agent(
@@ -220,7 +220,7 @@ def test_the_agent_reads_without_permission(
 
 @pytest.mark.wide
 def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, child: Path) -> None:
-    """On screen, in the background: the agent's calls succeed, and the user is not asked."""
+    """On the screen, the calls of an agent in the background run without a dialog."""
     tui.api.script = model_that_starts_the_agent(
         [*reading_calls(plugin, child.stem), "AGENT-DONE"], background=True
     )
@@ -240,7 +240,7 @@ def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, c
 
 
 def commands_of_an_obeying_model(plugin: Path) -> list[dict[str, Any]]:
-    """Return commands that a model might run if it obeyed the transcript."""
+    """Return the commands that a model might run if it obeyed the hostile transcript."""
     engine = f'"{plugin}/hooks/engine"'
     return [
         bash_call(f"{engine} trim --in-place {PARENT}"),
@@ -254,18 +254,22 @@ def commands_of_an_obeying_model(plugin: Path) -> list[dict[str, Any]]:
 
 
 COMMAND = re.compile(r"resume-hooks ((?:read|outline|search|lineage) [^`;)\n]+)")
-"""A command of ours in what a model reads."""
+"""Matches a command of ours in the text that a model reads."""
 
 NAMED = re.compile(r"original: (\w{8}:\d+)")
 PATH = {"PATH": "/usr/bin:/bin"}
-"""No ``resume-hooks`` there, as for whoever installed the plugin alone."""
+"""A PATH without ``resume-hooks``, as for a user who installed only the plugin."""
 
 
 @pytest.mark.parametrize("kind", ["handoff", pytest.param("trim", marks=pytest.mark.wide)])
 def test_printed_commands_run_unchanged(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, kind: str
 ) -> None:
-    """They are in the digest, legend, placeholders and answers of a real session."""
+    """The commands that the plugin prints for the model run unchanged and without permission.
+
+    They are in the digest, the legend and the placeholders of a real session's child, and in the
+    engine's answers.
+    """
     source = home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
     made = data_of_verb(home, kind, source.stem)["session_id"]
     api.script = [bash_call(f"resume-hooks outline {PARENT[:8]} --max-chars 900"), "done"]
@@ -292,9 +296,10 @@ def test_printed_commands_run_unchanged(
 def test_a_hostile_transcript_changes_nothing(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """The client asks first if the model obeys it: nothing runs, and no file changes.
+    """Commands that a hostile transcript suggests are denied, and no session file changes.
 
-    The hook gives no other rights: calls that needed approval without the plugin still need it.
+    The plugin allows no other commands: a command that needs permission without the plugin still
+    needs it.
     """
     others = [
         bash_call(f"touch '{home.root}/made'"),
@@ -319,7 +324,10 @@ def test_a_hostile_transcript_changes_nothing(
 def test_the_launcher_refuses_write_verbs_with_permissions_off(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """With permissions off, the launcher itself refuses the model's write verbs."""
+    """With ``--dangerously-skip-permissions``, the engine itself refuses verbs that write sessions.
+
+    Verbs that only read still run.
+    """
     before, engine = hashes_of_other_sessions(home, child), f'"{plugin}/hooks/engine"'
     verbs = (
         f"trim --in-place {PARENT}",
@@ -346,7 +354,7 @@ def test_the_launcher_refuses_write_verbs_with_permissions_off(
 def test_a_user_s_deny_rule_overrides_the_hook(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """A deny rule in the settings blocks every call of the engine by a model."""
+    """If a rule in the user's settings denies the engine, no call of the engine by the model runs."""
     home.write_settings({"permissions": {"deny": ["Bash(*hooks/engine*)"]}})
     api.script = [
         *reading_calls(plugin, child.stem),

@@ -1,4 +1,4 @@
-"""Each slash command of the plugin is in the client's menu, and answers without a model turn."""
+"""The client's menu lists each slash command of the plugin, and answers it without a request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.needs import REPO
 QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
 
 SKILL = "recover-context"
-"""A skill by the same name is what the menu offers."""
+"""A command with the same name as a skill. The menu shows the skill."""
 
 ANSWERS = {
     "session": "ot copied: the id is above",
@@ -29,15 +29,16 @@ ANSWERS = {
     "handoff go on": "handed off",
     "help": "In a shell: resume-hooks --help",
 }
-"""What is typed after ``/resume-hooks:``, and a part of the card that answers it, in the order of typing."""
+"""The text that is typed after ``/resume-hooks:`` and a part of its answer, in the order of typing.
+"""
 
 
 def test_every_command_is_offered_and_answered(
     client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
 ) -> None:
-    """The menu finds each command by the start of its name.
+    """The client's menu finds each command by the first letters of its name.
 
-    A typed command shows its card and asks the API nothing.
+    Each typed command shows its answer and sends no request.
     """
     named = {path.stem for path in (REPO / "commands").glob("*.md")} | {SKILL}
     assert named == {words.split()[0] for words in ANSWERS} | {"rollover"}
@@ -50,7 +51,7 @@ def test_every_command_is_offered_and_answered(
         for name in sorted(named):
             tui.type(
                 "/resume-hooks:res" if name == "resume" else f"/{name[:6]}"
-            )  # the client has its own /resume
+            )  # The client has its own /resume.
             tui.wait_for(SKILL if name == SKILL else f"/resume-hooks:{name}")
             assert "session-search" not in tui.text(), (
                 "Enter would take the model's skill, and cost a turn"

@@ -1,4 +1,4 @@
-"""``archive --slim`` of a session with large outputs, and a client that resumes the slim copy."""
+"""``archive --slim`` writes a copy of a session with large outputs, which a client then resumes."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 """
-"""Runs a command, and prints the most memory that it had, in KB.
+"""A program that runs a command and prints the command's peak memory in KB.
 
-A process as large as this one can't tell.
+A separate small process is needed because a child starts with the memory size of its parent.
 """
 
 OUTPUT = "".join(f"line {number} of the zebra report\n" for number in range(30_000))
 MEMORY = 200_000
-"""KB that a slim copy of 200 MB may take: no more than a line of it is held at once.
+"""Maximum KB for a slim copy of a session of 200 MB. It needed 51,000 KB.
 
-It took 51,000.
+One line at a time is in memory.
 """
 
 
 def turns_with_large_outputs(count: int, home: ClientHome) -> list[Record]:
-    """Return this number of turns, each with an output of 1 MB."""
+    """Return ``count`` turns, each with an output of 1 MB."""
     rows: list[Record] = []
     for number in range(count):
         before = f"d{number - 1}" if number else None
@@ -61,9 +61,9 @@ def turns_with_large_outputs(count: int, home: ClientHome) -> list[Record]:
 def test_the_client_continues_a_slim_copy(
     client: ClientVersion, home: ClientHome, api: MockApi, count: int
 ) -> None:
-    """It sends the whole conversation, and for each output its description and location.
+    """The client resumes a slim copy, and sends a description instead of each large output.
 
-    The original does not change.
+    ``archive --slim`` needs little memory and does not change the original.
     """
     giant = Path(
         home.install_session(session_bytes(turns_with_large_outputs(count, home)), SESSION)
@@ -92,5 +92,7 @@ def test_the_client_continues_a_slim_copy(
     said = message_texts_of_request(request)
     assert all(f"what does report {number} say?" in said for number in range(count))
     assert "line 29999 of the zebra report" not in said
-    assert said.count("[Results from Read tool suppressed - ") > count  # and the legend
+    assert (
+        said.count("[Results from Read tool suppressed - ") > count
+    )  # The legend contains the words once more.
     assert (giant.stat().st_size, giant.read_bytes()[-1_000:]) == before

@@ -1,4 +1,4 @@
-"""A long text at a session's start arrives whole in the client, each line once and in order."""
+"""A long text at a session's start reaches the model completely, each line once and in order."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.e2e.test_session_start import (
     waiting_handoffs,
 )
 
-LENGTH = 36_000  # characters of a long opening
+LENGTH = 36_000  # Number of characters in a long opening.
 
 
 def long_lines(name: str) -> list[str]:
-    """Return different lines with this number of characters together."""
+    """Return different lines with at least ``LENGTH`` characters together."""
     line = "{} line {:04} of what was said before, «with quotes \\ and more» ..."
     lines: list[str] = []
     while sum(map(len, lines)) < LENGTH:
@@ -39,16 +39,18 @@ def long_lines(name: str) -> list[str]:
 
 
 RAN = "parts-that-ran"
-"""A file of the home in which each hook of a part writes its number."""
+"""Name of a file in the home to which each hook that sends a part of a text appends its number."""
 
-CARRIED, GIVEN_BACK = long_lines("carried"), long_lines("given")
+OPENING_LINES, COMPACTION_LINES = long_lines("carried"), long_lines("given")
 
 
 @pytest.fixture
 def plugin(plugin: Path) -> Path:
-    """Return the plugin in a client without modules, with much text to restore after a compaction."""
+    """Return the plugin without its module, with a long text to send after a compaction."""
     module = plugin / "src" / "resume_hooks" / "hooks" / "after_compaction.py"
-    text = "\n".join(["Facts about this session from before it was compacted:", "", *GIVEN_BACK])
+    text = "\n".join(
+        ["Facts about this session from before it was compacted:", "", *COMPACTION_LINES]
+    )
     module.write_text(
         f"{module.read_text()}\n\ndef describe_lost_facts(*_given: object) -> str:\n    return {text!r}\n"
     )
@@ -58,22 +60,24 @@ def plugin(plugin: Path) -> Path:
 
 
 def lengthen_handoff(home: ClientHome) -> None:
-    """Add many lines before the next step in the waiting handoff's opening."""
+    """Add many lines to the opening of the waiting handoff, before the next step."""
     (name,) = waiting_handoffs(home)
     path = home.config / "resume-hooks" / "pending" / name
     note = json.loads(path.read_text())
     before, step, after = note["opening"].rpartition(f"\n\n{NEXT_STEP_HEADING}")
-    path.write_text(json.dumps({**note, "opening": "\n".join([before, *CARRIED]) + step + after}))
+    path.write_text(
+        json.dumps({**note, "opening": "\n".join([before, *OPENING_LINES]) + step + after})
+    )
 
 
 def has_every_line(said: str, lines: list[str]) -> bool:
-    """Check whether every line was delivered once, in order."""
+    """Check whether ``said`` contains every line once and in order."""
     places = [said.find(line) for line in lines]
     return [said.count(line) for line in lines] == [1] * len(lines) and places == sorted(places)
 
 
 def count_openings(file: Path) -> int:
-    """Return how many texts from a session's start a file contains."""
+    """Return the number of texts that hooks added at a session's start, according to the file."""
     rows = file.read_bytes().splitlines()
     return sum(len(hook_texts_of_record(json.loads(row))) for row in rows if row)
 
@@ -81,10 +85,9 @@ def count_openings(file: Path) -> int:
 def test_a_long_opening_is_sent_whole(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """All 36,000 characters are sent after ``/clear``, after a compaction, and by a later resume.
+    """A text of 36,000 characters is sent completely after ``/clear``, a compaction and a resume.
 
-    Our readers see the client's copy as one text; the session still has the title of its
-    handoff.
+    Our readers see the parts as one text, and the session has the title of its handoff.
     """
     with Tui(every_client, home, api) as tui:
         parent = start_session(tui, plugin)
@@ -95,7 +98,7 @@ def test_a_long_opening_is_sent_whole(
         clear_session(tui)
         assert sorted(ran.read_text().split()) == ["1", "2", "3"]
         said = request_of_prompt(tui, "go on BETA")
-        assert has_every_line(said, CARRIED)
+        assert has_every_line(said, OPENING_LINES)
         assert (
             said.count("started by /clear"),
             said.count(NEXT_STEP_HEADING),
@@ -108,16 +111,16 @@ def test_a_long_opening_is_sent_whole(
             for row in fresh.read_bytes().splitlines()
             for text in hook_texts_of_record(json.loads(row))
         ]
-        assert has_every_line(told, CARRIED)
+        assert has_every_line(told, OPENING_LINES)
         assert "fix the tests" in HeadTail(str(fresh)).title
         compact_session(tui)
         said = request_of_prompt(tui, "go on GAMMA")
-        assert has_every_line(said, GIVEN_BACK)
+        assert has_every_line(said, COMPACTION_LINES)
         assert said.count(LATER_PART_BEGINNING) == 3
         compact_session(tui)
         assert wait_until(lambda: count_openings(fresh) == 3), "the screen shows the first one, too"
         tui.wait_idle()
-        assert has_every_line(request_of_prompt(tui, "go on DELTA"), GIVEN_BACK), (
+        assert has_every_line(request_of_prompt(tui, "go on DELTA"), COMPACTION_LINES), (
             "what an earlier compaction left is not in the way"
         )
         assert list((home.config / "resume-hooks" / "pending").glob("parts-*-[123]")) == []
@@ -132,4 +135,4 @@ def test_a_long_opening_is_sent_whole(
         extra_env=QUIET,
     )
     assert done.returncode == 0, done.stderr
-    assert has_every_line(message_texts_of_request(api.main_requests()[-1]), GIVEN_BACK)
+    assert has_every_line(message_texts_of_request(api.main_requests()[-1]), COMPACTION_LINES)

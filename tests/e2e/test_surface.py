@@ -1,4 +1,4 @@
-"""The module's pane, band, tool for the model and next step in the real client."""
+"""The module in the real client: its pane and band, its tool for the model, and the next step."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tests.e2e.harness.mock_api import MockApi, Usage, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.e2e.plugin import LINEAGE, children_of_session, message_texts_of_request, wait_for_child
-from tests.e2e.test_cost_card import ABOVE, BELOW, OF_200K, send_numbered_prompts
-from tests.e2e.test_inside import AS_ALWAYS, QUIET, engine_environment, open_real_session
+from tests.e2e.test_cost_card import ABOVE_LIMIT, BELOW_LIMIT, MODEL_OF_200K, send_numbered_prompts
+from tests.e2e.test_inside import QUIET, RUN_NORMALLY, engine_environment, open_real_session
 from tests.needs import corpus
 
 SMALL, MIDDLE, BESIDE, LARGE = (80, 24), (100, 40), (110, 36), (200, 50)
@@ -48,14 +48,14 @@ TOOL = "mcp__resume-hooks__handoff"
     ]
 )
 def sized_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """Return a client that runs modules, on a small terminal and on a large one."""
+    """Return a client that runs the module, on a small or a large terminal."""
     version, (columns, rows) = request.param
     with Tui(find_client(version), home, api, columns=columns, rows=rows) as terminal:
         yield terminal
 
 
 def titled_session(number: int, title: str) -> bytes:
-    """Return the content of a session of two turns with a title."""
+    """Return the content of a session with two turns and a title."""
     return session_bytes(
         [*conversation(2, session_id=session_id(number)), custom_title(title, session_id(number))]
     )
@@ -63,9 +63,9 @@ def titled_session(number: int, title: str) -> bytes:
 
 @pytest.fixture
 def other_session(home: ClientHome, parent: Path) -> Path:
-    """Write four other sessions: three of the project and one of another.
+    """Write three other sessions of the project and one of another project.
 
-    Returns the file of "Write the docs".
+    Returns the file of the session "Write the docs".
     """
     home.install_session(titled_session(2, "Mend the pool"), session_id(2), set_cwd=True)
     own = session_id(4)
@@ -91,7 +91,10 @@ def other_session(home: ClientHome, parent: Path) -> Path:
 
 
 def type_command(tui: Tui, command: str) -> None:
-    """Type a command when it exists; before, Enter would choose our skill with the same name."""
+    """Type a command, and press Enter when the client's menu shows it.
+
+    Before that, Enter would choose the skill with the same name.
+    """
     tui.type(command)
     for _ in range(TRIES * (" " not in command)):
         if wait_until(lambda: re.search(MENU, tui.text(), re.MULTILINE) is not None, 3):
@@ -104,7 +107,7 @@ def type_command(tui: Tui, command: str) -> None:
 
 
 def open_marked_list(tui: Tui, command: str, words: str, row: str, *, idle: bool = True) -> None:
-    """Open the pane, type words, and wait until a session is marked."""
+    """Open the pane with a command, type ``words``, and wait until the session ``row`` is marked."""
     type_command(tui, command)
     tui.wait_for("newest first")
     tui.wait_for("look into it")
@@ -115,7 +118,7 @@ def open_marked_list(tui: Tui, command: str, words: str, row: str, *, idle: bool
 
 
 def choose_action(tui: Tui, name: str, steps: int) -> None:
-    """Select the action with that name, this number of rows down the list, for the open session."""
+    """Press Down ``steps`` times, wait for the action ``name``, and press Enter."""
     for _ in range(steps):
         tui.key("Down")
     tui.wait_for(name)
@@ -134,9 +137,10 @@ def open_page_of_session(tui: Tui, row: str) -> None:
 def test_a_pane_lists_finds_opens_forks_and_hands_off(
     sized_tui: Tui, plugin: Path, other_session: Path
 ) -> None:
-    """None of it sends a request; the next prompt continues the opened session.
+    """The pane lists, finds, opens and forks sessions, undoes a compaction, and hands off.
 
-    Letters go to the search even on the page of a session, and the list appears again.
+    None of these actions sends a request. The next prompt continues the opened session. Letters
+    that are typed on a session's page search again, and the list returns.
     """
     tui = sized_tui
     open_real_session(tui, plugin)
@@ -186,7 +190,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
 
 
 def visible_line_numbers(tui: Tui) -> list[int]:
-    """Return the numbers of the long answer's lines that are on the screen."""
+    """Return the numbers of the lines "line NNN" on the screen."""
     return [int(number) for number in re.findall(r"^\W*line (\d{3})", tui.text(), re.MULTILINE)]
 
 
@@ -199,9 +203,9 @@ def test_a_hit_opens_at_its_line_and_scrolls(
     tmp_path: Path,
     size: tuple[int, int],
 ) -> None:
-    """Scrolling omits no line and returns to the hit.
+    """In the pane, a session opens at the line of the hit, and scrolling omits no line.
 
-    Words that are typed while the pane opens arrive whole and in order.
+    Words that are typed while the pane opens are all in its search field, in order.
     """
     own, words = session_id(5), "fauh huaf in the far hall of a hub"
     lines = [f"line {number:03}{f' {words}' if number == 60 else ''}" for number in range(1, 121)]
@@ -213,7 +217,7 @@ def test_a_hit_opens_at_its_line_and_scrolls(
     home.install_session(session_bytes(rows), own, set_cwd=True)
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
         open_real_session(
-            tui, plugin, engine_environment(tmp_path, f"time.sleep(0.7); {AS_ALWAYS}")
+            tui, plugin, engine_environment(tmp_path, f"time.sleep(0.7); {RUN_NORMALLY}")
         )
         before = set(home.sessions())
         type_command(tui, "/search")
@@ -244,7 +248,9 @@ def test_a_hit_opens_at_its_line_and_scrolls(
         type_command(tui, "/search")
         tui.type("hall")
         time.sleep(0.2)
-        tui.key("Enter")  # before the list is there: it was not meant for the model
+        tui.key(
+            "Enter"
+        )  # Enter is pressed before the list is shown, and must not be sent to the model.
         tui.wait_for("> Paint the hall")
         tui.wait_for("the model")
         assert re.search(r"\s+hall\s+⏎ look into it", tui.text()), tui.text()
@@ -254,7 +260,7 @@ def test_a_hit_opens_at_its_line_and_scrolls(
 @pytest.mark.parametrize(
     ("size", "count"), [(SMALL, 6), pytest.param(MIDDLE, 11, marks=pytest.mark.wide)]
 )
-def test_a_low_pane_shows_a_session_on_each_line(
+def test_a_small_pane_shows_one_session_on_each_line(
     home: ClientHome,
     api: MockApi,
     plugin: Path,
@@ -262,9 +268,9 @@ def test_a_low_pane_shows_a_session_on_each_line(
     size: tuple[int, int],
     count: int,
 ) -> None:
-    """The client gives a pane a third of the screen.
+    """The pane fills its third of the screen with one session on each line, with and without words.
 
-    The field and the marked hit's text are next to the list. A card that was open closes.
+    An open card is closed first.
     """
     for number in range(1, 15):
         home.install_session(
@@ -284,11 +290,11 @@ def test_a_low_pane_shows_a_session_on_each_line(
         assert len(re.findall(r"│ [> ] Task \d", tui.text())) == count, tui.text()
 
 
-SAID_LATE = (
+SLOW_SEARCH = (
     "raw = sys.stdin.buffer.read(); time.sleep(8 * (b'\"said\"' in raw)); "
-    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {AS_ALWAYS}"
+    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_NORMALLY}"
 )
-"""An engine that lists names at once, and looks long for what was said."""
+"""An engine that lists titles immediately, but takes eight seconds to search the messages."""
 
 
 @pytest.mark.parametrize(
@@ -307,14 +313,14 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
     tmp_path: Path,
     size: tuple[int, int],
 ) -> None:
-    """This also works at the width of a narrow screen.
+    """The pane names the actions for a session, and reports sessions that cannot be opened here.
 
-    The pane takes over text that was typed before it had the keys. A session of another folder
-    is named with the command that opens it there, and a session that vanished since is reported
-    as missing. Enter opens the session that is marked when it is pressed, even during a search.
+    Text that is typed before the pane has opened is in its search field. For a session of another
+    folder the pane copies the command that opens it there. For a missing session it reports that
+    the session no longer exists. Enter opens the marked session even while a search runs.
     """
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
-        open_real_session(tui, plugin, engine_environment(tmp_path, SAID_LATE))
+        open_real_session(tui, plugin, engine_environment(tmp_path, SLOW_SEARCH))
         type_command(tui, "/sessions")
         for letter in "docs":
             tui.type(letter)
@@ -352,15 +358,15 @@ def forks_of_session(tui: Tui, session: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("size", "engine_line"),
     [
-        (SMALL, f"time.sleep(0.7); {AS_ALWAYS}"),
+        (SMALL, f"time.sleep(0.7); {RUN_NORMALLY}"),
         pytest.param(SMALL, "", marks=pytest.mark.wide),
         pytest.param(MIDDLE, "", marks=pytest.mark.wide),
         pytest.param(LARGE, "", marks=pytest.mark.wide),
-        pytest.param(LARGE, f"time.sleep(0.7); {AS_ALWAYS}", marks=pytest.mark.wide),
+        pytest.param(LARGE, f"time.sleep(0.7); {RUN_NORMALLY}", marks=pytest.mark.wide),
     ],
     ids=["small-slow", "small", "middle", "large", "large-slow"],
 )
-def test_fast_keys_stay_in_the_list(
+def test_fast_keys_do_not_leave_the_list(
     home: ClientHome,
     api: MockApi,
     plugin: Path,
@@ -369,9 +375,9 @@ def test_fast_keys_stay_in_the_list(
     size: tuple[int, int],
     engine_line: str,
 ) -> None:
-    """Each Down is one row, to the last one and no further.
+    """Fast keys move the mark by one row each and never beyond the list's ends.
 
-    Enter opens the marked session, and makes no session.
+    Enter opens the marked session, and no new session is made.
     """
     for number in range(1, 31):
         own = session_id(100 + number)
@@ -411,7 +417,7 @@ def test_fast_keys_stay_in_the_list(
             tui.key(key)
             time.sleep(0.03)
         tui.wait_idle(3)
-        if "read on" not in tui.text():  # on a busy machine the client may drop the press
+        if "read on" not in tui.text():  # On a busy machine, the client may ignore the pressed key.
             assert marked_session(tui) == "Talk 04"
             tui.key("Enter")
         choose_action(tui, "continues this session", 0)
@@ -425,14 +431,14 @@ def test_fast_keys_stay_in_the_list(
 
 
 def marked_session(tui: Tui) -> str:
-    """Return the session that is marked in the list."""
+    """Return the title of the marked session in the list."""
     found = re.findall(r"> (Talk \d\d)", tui.text())
     assert len(found) == 1, tui.text()
     return str(found[0])
 
 
 def visible_actions(tui: Tui) -> set[str]:
-    """Return the actions and the sizes whose rows are on the screen, with all figures."""
+    """Return the actions and sizes whose rows on the screen show all numbers."""
     figures = r" +[\d.]+[kM]? +[\d.]+[kM]? +[\d.]+[kM]?  \w"
     return {
         row.strip()
@@ -441,16 +447,18 @@ def visible_actions(tui: Tui) -> set[str]:
 
 
 def test_a_key_shows_the_card_s_table(sized_tui: Tui, plugin: Path) -> None:
-    """The table has all rows of ``--table``, and a key returns to the card.
+    """Enter shows the table of the ``/full`` card and returns to the card.
 
-    Esc closes it, and so does the end of a turn after it. The prefixed command answers in one
-    line; its table has a line for each action and each size.
+    The table has the same rows as ``/resume-hooks:resume --table``. Esc closes the card. The end of
+    the next turn closes it too.
     """
     tui = sized_tui
     tui.api.usage = Usage(input_tokens=10, cache_read_input_tokens=30_000)
-    tui.start(OF_200K, plugin_dir=plugin, extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"})
+    tui.start(
+        MODEL_OF_200K, plugin_dir=plugin, extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"}
+    )
     send_numbered_prompts(tui, 1)
-    tui.api.usage = ABOVE
+    tui.api.usage = ABOVE_LIMIT
     send_numbered_prompts(tui, 2)
     type_command(tui, "/full")
     tui.wait_for(r"90 % of 180,000\. /handoff leaves [\d,]+ tokens; /handoff fits best:")
@@ -501,9 +509,9 @@ def test_a_key_shows_the_card_s_table(sized_tui: Tui, plugin: Path) -> None:
 def test_a_pane_and_a_card_open_while_the_model_works(
     tui: Tui, plugin: Path, other_session: Path
 ) -> None:
-    """The pane lists and finds, and Esc closes it without ending the turn.
+    """The pane and the card open while the model works, and Esc closes the pane without an interruption.
 
-    A card that was opened after the prompt stays when the answer arrives.
+    A card that was opened during a turn stays open at its end.
     """
     open_real_session(tui, plugin)
     tui.api.script = [(120.0, "Slow reply done.")]
@@ -535,7 +543,7 @@ def test_a_pane_and_a_card_open_while_the_model_works(
 def test_a_pane_reports_a_failing_engine(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str, shown: str
 ) -> None:
-    """It opens anyway, Esc closes it, and the next prompt is sent."""
+    """If the engine fails, the pane reports it, Esc closes the pane, and the next prompt is answered."""
     first = json.dumps({"pane": pane.open_pane("")})
     open_real_session(
         tui,
@@ -555,16 +563,15 @@ def test_a_pane_reports_a_failing_engine(
     tui.wait_for("Mock reply 1")
 
 
-def test_a_band_states_the_context_s_fill_level(
-    home: ClientHome, api: MockApi, plugin: Path
-) -> None:
-    """It appears at the turn that passes the level, and immediately in a full session.
+def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """The band shows how full the context is, after the turn that exceeds the limit.
 
-    There is no Stop line. A session that is opened long after its last turn first reports the
-    cost of a cold cache once, as the client counts it.
+    In a session that is already full, the band is shown at the start. The Stop hook prints nothing.
+    In a session that is opened long after its last turn, one line first reports that the prompt
+    cache expired.
     """
     records = conversation(1, session_id=SESSION)
-    records[-1]["message"]["usage"] = BELOW.as_dict()
+    records[-1]["message"]["usage"] = BELOW_LIMIT.as_dict()
     full = home.install_session(session_bytes(records), SESSION, set_cwd=True)
     columns, rows = SMALL
     for number, shown in ((1, False), (2, True)):
@@ -583,10 +590,10 @@ def test_a_band_states_the_context_s_fill_level(
                 )
                 assert tui.text().count("your next prompt") == 1
             assert ("of 180,000" in tui.text()) is shown
-            api.usage = ABOVE
+            api.usage = ABOVE_LIMIT
             send_numbered_prompts(tui, 2 * number - 1)
             tui.wait_for(r"90 % of 180,000 · /handoff")
-            tui.wait_for("90% context used")  # which is the client's own count
+            tui.wait_for("90% context used")  # The client shows this number itself.
             send_numbered_prompts(tui, 2 * number)
             assert tui.text().count("of 180,000") == 1
             assert "Stop says" not in tui.text()
@@ -603,9 +610,10 @@ def test_a_band_states_the_context_s_fill_level(
 
 
 def test_the_module_reports_a_cold_cache(home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """The client does not show our hook's output when it resumes such a session.
+    """The module reports an expired prompt cache once for each session that is opened.
 
-    The row is about that session, not the one that the user left.
+    The client does not show our hook's output when it resumes a session. The report belongs to the
+    opened session, not to the one that the user left.
     """
     source = corpus() / "gmeligio__flutter-docker-image/12910ac6-acd5-45da-be15-84a7817db5d4.jsonl"
     cold = home.install_session(source, source.stem, set_cwd=True)
@@ -627,9 +635,9 @@ def test_the_module_reports_a_cold_cache(home: ClientHome, api: MockApi, plugin:
 
 
 def offer_tool(tui: Tui) -> None:
-    """Send prompts until the model has the tool.
+    """Send prompts until a request contains the handoff tool.
 
-    A prompt can be faster than the questions of a start.
+    The first prompt may be sent before the module has registered the tool.
     """
 
     def is_offered() -> bool:
@@ -642,10 +650,11 @@ def offer_tool(tui: Tui) -> None:
     assert wait_until(is_offered)
 
 
-def test_the_model_may_ask_if_the_user_allowed_it(tui: Tui, plugin: Path, parent: Path) -> None:
-    """A refusal is reported to the model and makes nothing; an agreement switches at the turn's end.
+def test_the_model_may_ask_for_a_handoff_if_allowed(tui: Tui, plugin: Path, parent: Path) -> None:
+    """With the setting ``handoff_tool``, the model may ask the user for a handoff.
 
-    The tool's words are never sent.
+    If the user says no, the model is told and no child is made. If the user agrees, the child opens
+    at the turn's end. Its next step is in the box and is not sent.
     """
     store_settings(tui.home.config, handoff_sends="on")
     open_real_session(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on"})
@@ -672,13 +681,13 @@ def test_the_model_may_ask_if_the_user_allowed_it(tui: Tui, plugin: Path, parent
 def test_a_next_step_is_sent_if_the_user_chose_it(
     modern_tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """It is sent as the person's own prompt, word for word, and the draft waits.
+    """With the setting ``handoff_sends``, ``/handoff`` sends the next step as the user's prompt.
 
-    The model has no tool if the user did not switch it on.
+    A draft stays in the input box. The request does not offer the handoff tool to the model.
     """
     store_settings(modern_tui.home.config, handoff_sends="on")
     open_real_session(
-        modern_tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {AS_ALWAYS}")
+        modern_tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_NORMALLY}")
     )
     modern_tui.submit(f"/handoff {STEP}")
     modern_tui.type("a draft of mine")

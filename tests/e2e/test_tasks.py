@@ -1,4 +1,4 @@
-"""A session's task list and plan in the real client, and in the sessions that continue its work."""
+"""A session's task list and plan in the real client, and in its children."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.e2e.test_session_start import QUIET, clear_session, hand_off
 from tests.needs import one_in
 
 PARENT = "77777777-aaaa-4bbb-8ccc-000000000001"
-OFFERED = {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1"}
-"""Client 2.1.330 gives its newest models the tools of the list only with this."""
+TASK_TOOLS = {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1"}
+"""Without this variable, client 2.1.330 does not offer the task tools to its newest models."""
 
 LIST: Reply = {"name": "TaskList", "input": {}}
 FILE = re.compile(r'/[^" ]*?/plans/[a-z0-9-]+\.md')
@@ -36,7 +36,7 @@ def task_update_call(number: str, status: str) -> Reply:
 
 
 def make_child(home: ClientHome, verb: str) -> Path:
-    """Make a child of the parent by one of our verbs."""
+    """Make a child of the parent with a verb, and return its file."""
     command = [sys.executable, "-m", "resume_hooks", verb, PARENT]
     done = subprocess.run(
         command,
@@ -56,9 +56,9 @@ def make_child(home: ClientHome, verb: str) -> Path:
 def test_a_child_continues_the_task_list(
     client: ClientVersion, home: ClientHome, api: MockApi, verb: str
 ) -> None:
-    """Its client lists the same tasks and continues their numbers.
+    """A child's client lists the parent's tasks, and continues their numbers.
 
-    The parent's list stays unchanged.
+    The parent's own list does not change.
     """
     api.script = [
         *(task_creation_call(subject) for subject in ("parse it", "test it", "drop it")),
@@ -67,7 +67,7 @@ def test_a_child_continues_the_task_list(
         "begun",
     ]
     done = run_print(
-        client, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED
+        client, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=TASK_TOOLS
     )
     assert done.returncode == 0, done.stderr
     own = home.config / "tasks" / PARENT
@@ -82,7 +82,7 @@ def test_a_child_continues_the_task_list(
         LIST,
         "done",
     ]
-    done = run_print(client, home, api, "go on", resume=child.stem, extra_env=OFFERED)
+    done = run_print(client, home, api, "go on", resume=child.stem, extra_env=TASK_TOOLS)
     assert done.returncode == 0, done.stderr
     answers = [last_user_text(request) for request in api.main_requests()]
     assert "#1 [completed] parse it\n#2 [pending] test it" in answers[1]
@@ -91,7 +91,7 @@ def test_a_child_continues_the_task_list(
 
 
 def write_plan(request: Request) -> Reply | None:
-    """Write the plan into the file that the client names."""
+    """Return a call that writes the plan to the file that the request names, and then an answer."""
     named = FILE.search(json.dumps(request))
     answered = any(message["role"] == "assistant" for message in request["messages"])
     if answered or named is None:
@@ -105,7 +105,7 @@ def write_plan(request: Request) -> Reply | None:
 def test_a_handoff_names_the_parent_s_plan(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A fork's client keeps the same plan file by itself."""
+    """A handoff names the file of the parent's plan once, and a fork uses the same file."""
     api.script = write_plan
     plan_mode = ["--permission-mode", "plan"]
     done = run_print(client, home, api, "plan it", extra_args=["--session-id", PARENT, *plan_mode])
@@ -125,14 +125,17 @@ def test_a_handoff_names_the_parent_s_plan(
 
 
 def test_the_session_after_clear_gets_the_task_list(tui: Tui, plugin: Path) -> None:
-    """``/clear`` starts a session for a handoff with the list; the parent keeps its own."""
+    """The session after ``/clear`` has the task list of the handoff's parent.
+
+    The parent and the child keep equal lists of their own.
+    """
     home, api = tui.home, tui.api
     api.script = [task_creation_call("parse it"), "begun"]
     done = run_print(
-        tui.version, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED
+        tui.version, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=TASK_TOOLS
     )
     assert done.returncode == 0, done.stderr
-    tui.start(resume=PARENT, plugin_dir=remove_module(plugin), extra_env=QUIET | OFFERED)
+    tui.start(resume=PARENT, plugin_dir=remove_module(plugin), extra_env=QUIET | TASK_TOOLS)
     child = hand_off(tui, home.project_folder / f"{PARENT}.jsonl")
     clear_session(tui)
     api.script = [LIST, "done"]

@@ -1,7 +1,7 @@
-"""A trimmed child of every real session resumes in the real client: every call keeps its answer.
+"""A trimmed child of every real session resumes in the real client, and every call has its result.
 
-The request of the parent on the newest client is the reference for its children on every client. A
-sample runs every time; ``make test-all`` runs all sessions on all clients.
+The children's requests are compared with the parent's request on the newest client. Each run tests
+a sample; ``make test-all`` tests all sessions on all clients.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def compare_trimmed_children(
     api: MockApi,
     settings: Sequence[str] = tuple(SETTINGS),
 ) -> None:
-    """Trim a session with each setting, and compare the children's requests with the parent's."""
+    """Trim a session with each of the ``settings``, and compare the children's requests with its own."""
     source = corpus() / name
     parent = home.install_session(
         source, source.stem if is_session_id(source.stem) else str(uuid.uuid4())
@@ -70,7 +70,9 @@ def compare_trimmed_children(
     except NothingToTrim:
         assert not any(node.is_message for node in scan_transcript(str(parent)).chain)
         return
-    twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
+    twin = home.install_session(
+        source, str(uuid.uuid4())
+    )  # The client would change the session that it resumes.
     whole = resume_request(find_client(NEWEST), home, api, twin.stem)
     known = signed_thinking(
         [
@@ -96,7 +98,7 @@ def compare_trimmed_children(
 def resume_request(
     client: ClientVersion, home: ClientHome, api: MockApi, session_id: str
 ) -> dict[str, Any]:
-    """Return the client's request when it resumes a session."""
+    """Resume a session with a prompt, and return the client's request."""
     api.clear()
     done = run_print(client, home, api, "go on now", resume=session_id)
     assert done.returncode == 0, done.stderr
@@ -104,7 +106,7 @@ def resume_request(
 
 
 def block_values(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
-    """Return the values of a key over all blocks of a kind."""
+    """Return the values of ``key`` in all blocks of a kind."""
     contents = [m["content"] for m in request["messages"] if isinstance(m["content"], list)]
     return Counter(
         block.get(key) for content in contents for block in content if block.get("type") == kind
@@ -112,9 +114,9 @@ def block_values(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
 
 
 def signed_thinking(contents: list[Any]) -> Counter[tuple[str, str]]:
-    """Return the thinking that has a signature.
+    """Return the thinking blocks with a signature.
 
-    A client sends some of it, depending on its model: the file is the measure.
+    The client sends some of them, depending on the model, so the file is compared.
     """
     rows = [block for content in contents if isinstance(content, list) for block in content]
     return Counter(
@@ -123,7 +125,7 @@ def signed_thinking(contents: list[Any]) -> Counter[tuple[str, str]]:
 
 
 def check_dropped_texts_are_not_sent(decided: TrimPlan, request: dict[str, Any]) -> None:
-    """Check that no dropped text is sent, unless it is also elsewhere in the conversation."""
+    """Check that the request contains no dropped text, except a text that is also elsewhere."""
     said = json.dumps(request["messages"], ensure_ascii=False)
     kept = Path(decided.draft.path).read_text(encoding="utf-8", errors="replace")
     assert any(choice.placeholder in said for choice in decided.choices)
@@ -150,9 +152,10 @@ def dropped_texts(decided: TrimPlan) -> Iterator[str]:
 def test_ten_trimmed_children_resume_in_the_newest_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """They have compactions, images, parallel calls, damage, old clients and the largest size.
+    """Ten trimmed sessions resume in the newest client.
 
-    All of them run with the setting that removes most, and two with each other setting;
+    The sessions have compactions, images, parallel calls, damage and old clients; one is the
+    largest. Each runs with the setting that trims most, and two run with every other setting.
     tests/derive/trim/test_corpus.py checks the files of every session and setting.
     """
     compare_trimmed_children(
@@ -165,5 +168,5 @@ def test_ten_trimmed_children_resume_in_the_newest_client(
 def test_every_trimmed_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """This covers the whole corpus."""
+    """A trimmed child of each session of the corpus resumes in each client."""
     compare_trimmed_children(name, every_client, home, api)

@@ -1,6 +1,6 @@
-"""A trimmed child in the real client rewinds and edits the user's files.
+"""In a trimmed child, the real client rewinds and edits the user's files.
 
-This also works after its parent was removed.
+This also works after the parent was removed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EVERYTHING = Options(threshold=100, keep_recent=0, min_savings=0)
 
 @pytest.fixture
 def session_with_edits(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
-    """Return a session in which the client wrote a file, and edited it in the second turn."""
+    """Return a session in which the client wrote a file and edited it in a second turn."""
     return edit_twice(client, home, api)
 
 
@@ -57,7 +57,7 @@ def send_prompt(
     script: list[Any],
     resume: str | None = None,
 ) -> str:
-    """Send one prompt with scripted replies, and return the session's id."""
+    """Send one prompt, answer it with ``script``, and return the session's id."""
     api.clear()
     api.script = script
     done = run_print(
@@ -78,7 +78,7 @@ def rewind_files(
 ) -> bool:
     """Run the client's own ``--rewind-files``.
 
-    Returns False if the client ended before it wrote a snapshot at this prompt.
+    Returns False if the client has no snapshot for this prompt, because it ended too early.
     """
     done = subprocess.run(
         [*client.command, "-p", "--resume", session_id, "--rewind-files", prompt],
@@ -96,7 +96,7 @@ def rewind_files(
 
 
 def trim_everything(parent: Path, home: ClientHome) -> str:
-    """Trim every possible content of the session. Return the child's id."""
+    """Trim all contents of the session that can be trimmed, and return the child's id."""
     decided = plan.plan_trim(
         plan.scan_session(locate.session_file(str(parent))), home.where, EVERYTHING
     )
@@ -105,7 +105,7 @@ def trim_everything(parent: Path, home: ClientHome) -> str:
 
 
 def check_files_rewind(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:
-    """Rewind a child's files to both prompts, without the parent."""
+    """Check that a child's files can be rewound to both prompts after the parent was deleted."""
     child = trim_everything(parent, home)
     transcript = scan_transcript(str(parent))
     prompts = [
@@ -123,7 +123,10 @@ def check_files_rewind(client: ClientVersion, home: ClientHome, api: MockApi, pa
 def test_the_client_rewinds_files_of_a_trimmed_child(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client's own --rewind-files works without the parent, for every form of snapshot."""
+    """The client's ``--rewind-files`` restores both earlier contents of a file in a trimmed child.
+
+    The parent and its snapshots are deleted before.
+    """
     check_files_rewind(every_client, home, api, edit_twice(every_client, home, api))
 
 
@@ -131,7 +134,10 @@ def test_the_client_rewinds_files_of_a_trimmed_child(
 def test_a_child_can_edit_a_trimmed_file(
     client: ClientVersion, home: ClientHome, api: MockApi, session_with_edits: Path
 ) -> None:
-    """A placeholder replaces the file's read text, but never gets into the file."""
+    """The model can edit a file in a child whose reading and writing of that file were trimmed.
+
+    The file contains no placeholder afterwards.
+    """
     child = trim_everything(session_with_edits, home)
     file = home.cwd / "a.txt"
     third = {
@@ -142,10 +148,13 @@ def test_a_child_can_edit_a_trimmed_file(
     assert file.read_text() == f"THIRD\n{LONG}"
 
 
-def test_a_write_of_a_file_changed_later_is_kept(
+def test_the_written_content_of_a_changed_file_is_kept(
     client: ClientVersion, home: ClientHome, api: MockApi, session_with_edits: Path
 ) -> None:
-    """With a placeholder instead of the Write, the client would send the whole file as changed."""
+    """If a file changed after the model wrote it, the child keeps the written content.
+
+    With a placeholder there, the client would send the whole file as a change.
+    """
     file = home.cwd / "b.txt"
     write = {"name": "Write", "input": {"file_path": str(file), "content": LONG}}
     send_prompt(client, home, api, "write another", [write, "done"], session_with_edits.stem)

@@ -1,4 +1,4 @@
-"""``>trim`` as a user meets it: preview, yes, paste.
+"""``>trim`` as a user meets it: a preview, ``yes``, and a pasted command.
 
 The same client continues with the smaller context.
 """
@@ -25,7 +25,7 @@ from tests.needs import one_in
 
 
 def outputs_by_call(session: Path) -> dict[str, str]:
-    """Return the plain-text tool outputs on the live chain by call."""
+    """Return the live chain's plain-text tool outputs by the id of their call."""
     transcript = scan_transcript(str(session))
     blocks = [
         block
@@ -41,13 +41,10 @@ def outputs_by_call(session: Path) -> dict[str, str]:
 
 
 def assert_trimmed(said: str, parent: Path, child: Path) -> None:
-    """Check that the request has every placeholder and none of the replaced outputs.
-
-    The request also has the outputs that were kept.
-    """
+    """Check that the request has every placeholder, every kept output, and no replaced output."""
     before, after = outputs_by_call(parent), outputs_by_call(child)
     gone = {call: text for call, text in before.items() if after[call] != text}
-    # A repeated output stays where it stands last.
+    # A trim keeps the last copy of a repeated output.
     once = [text for text in gone.values() if text not in after.values()]
     assert len(once) > 5
     assert [after[call] for call in gone if after[call] not in said] == []
@@ -60,9 +57,9 @@ def assert_trimmed(said: str, parent: Path, child: Path) -> None:
 def test_print_mode_previews_and_makes_the_child(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """``-p '>trim'`` shows the numbers and writes no session.
+    """``claude -p '>trim'`` shows numbers and writes no session.
 
-    ``-p '>trim yes'`` makes the child, which resumes.
+    ``claude -p '>trim yes'`` makes a child, which then resumes.
     """
     raw = parent.read_bytes()
     shown = run_print(
@@ -90,10 +87,10 @@ def test_print_mode_previews_and_makes_the_child(
 def test_previewing_confirming_and_pasting_opens_the_child(
     tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str
 ) -> None:
-    """The next request of the same client is the child's.
+    """After ``>trim`` and ``yes``, the pasted command opens the trimmed child in the same client.
 
-    ``>`` needs Ctrl+C before the paste. The blocked ``>trim`` returns to the box: adding
-    ``yes`` to it counts, and a second Enter makes no other child.
+    The client restores the blocked prompt ``>trim`` to its input box, so ``yes`` can be added
+    there. Enter on the restored prompt makes no second child.
     """
     tui.start(
         resume=PARENT,

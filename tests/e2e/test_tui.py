@@ -1,4 +1,4 @@
-"""The plugin on the client's own screen, with typed prompts."""
+"""The plugin on the client's screen, with typed prompts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.e2e.plugin import (
 
 
 def start_session(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
-    """Start a session with the plugin, send one prompt, and return its file."""
+    """Start a session with the plugin, send one prompt, and return the session's file."""
     tui.start(plugin_dir=plugin, extra_env=ENGINE | env)
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
@@ -40,7 +40,7 @@ def start_session(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path
 
 
 def continue_in_child(tui: Tui | TmuxTui, command: str, card: str = "Handed off from") -> str:
-    """Paste the copied command, wait for the child's card, send a prompt, and return its request."""
+    """Paste a command that opens a child, send a prompt, and return the text of its request."""
     tui.submit_paste(command)
     tui.wait_for(card)
     tui.wait_idle()
@@ -53,7 +53,7 @@ def continue_in_child(tui: Tui | TmuxTui, command: str, card: str = "Handed off 
 def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
     """Check that a request has the lineage, the digest, the step and the new prompt.
 
-    It has nothing of the conversation but the last words, which the digest quotes.
+    Of the parent's conversation it has only the last words, which the digest quotes.
     """
     assert LINEAGE in said
     assert parent.stem in said
@@ -65,10 +65,7 @@ def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
 
 
 def assert_linked_by_clear(tui: Tui, session: Path) -> None:
-    """Check that ``/clear`` starts a session that is linked to the one before.
-
-    The terminal got the id of the one before by OSC 52.
-    """
+    """Check that ``>session`` copies the id by OSC 52, and that ``/clear`` links the next session to it."""
     data_of_verb(tui.home, "config", "clipboard", "osc52")
     tui.wait_idle()
     tui.submit(">session")
@@ -85,12 +82,14 @@ def assert_linked_by_clear(tui: Tui, session: Path) -> None:
     assert (link.kind, link.parent_id) == ("clear", session.stem)
 
 
-def test_resume_and_handoff_tolerate_other_keys(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """``>resume`` shows the card and copies the id; ``>handoff fix the tests`` makes one child.
+def test_resume_and_handoff_work_despite_other_keys(
+    tui: Tui, plugin: Path, xserver: XServer
+) -> None:
+    """``>resume`` shows its card and copies the id, and ``>handoff`` makes a child and copies its command.
 
-    The blocked prompt returns to the box: Enter on it shows the same child again, a paste over
-    it is recognised, and after Ctrl+C the paste opens the child, which answers, linked, without
-    the parent's words.
+    The client restores the blocked ``>handoff`` to its input box. Enter on it shows the same child
+    again. A command that is pasted after it is not run. After Ctrl+C, the pasted command opens the
+    child.
     """
     parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
     before = parent.read_bytes()
@@ -125,7 +124,7 @@ def test_resume_and_handoff_tolerate_other_keys(tui: Tui, plugin: Path, xserver:
 def test_a_paste_after_slash_handoff_opens_the_child(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
-    """``/resume-hooks:handoff`` leaves the box empty, so no other key is needed."""
+    """After ``/resume-hooks:handoff``, the input box is empty, and a pasted command opens the child."""
     parent = start_session(tui, remove_module(plugin), {"DISPLAY": xserver.display})
     tui.submit("/resume-hooks:handoff fix the tests")
     tui.wait_for("handed off")
@@ -138,7 +137,10 @@ def test_a_paste_after_slash_handoff_opens_the_child(
 def test_a_queued_slash_handoff_is_answered_after_the_turn(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
-    """Its answer is complete, although it was typed while the model worked."""
+    """``/resume-hooks:handoff`` that is typed while the model works is answered after the turn.
+
+    It makes one child and copies the command that opens the child.
+    """
     parent = start_session(tui, remove_module(plugin), {"DISPLAY": xserver.display})
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
@@ -155,9 +157,9 @@ def test_a_queued_slash_handoff_is_answered_after_the_turn(
 def test_a_busy_client_shows_the_last_line_of_an_answer(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
-    """``>handoff`` runs immediately.
+    """``>handoff`` that is typed while the model works runs immediately and does not end the turn.
 
-    The only line that a busy client shows is the useful one, and it ends no turn.
+    The client shows only the last line of the answer, which says when to paste the command.
     """
     parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
     tui.api.script = [(120.0, "Slow reply done.")]
@@ -173,7 +175,7 @@ def test_a_busy_client_shows_the_last_line_of_an_answer(
 
 
 def test_the_tmux_buffer_contains_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
-    """It gets the id from tmux itself and by OSC 52."""
+    """Inside tmux, ``/resume-hooks:session`` copies the id to tmux's buffer, directly or by OSC 52."""
     parent = start_session(tmux_tui, plugin, {})
     tmux_tui.submit("/resume-hooks:session")
     tmux_tui.wait_for(r"copied \(only in tmux")
@@ -188,7 +190,7 @@ def test_the_tmux_buffer_contains_the_id(tmux_tui: TmuxTui, plugin: Path) -> Non
 def test_every_client_shows_the_child_s_card(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``claude --resume <child>`` shows only the card.
+    """``claude --resume <child>`` shows the child's card and not its lineage.
 
     The next request contains the lineage and the step.
     """
@@ -217,7 +219,7 @@ def test_every_client_shows_the_child_s_card(
 def test_the_picker_shows_the_child_s_title(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``claude --resume`` without an id lists the child by its own title."""
+    """The client's picker lists a child by the child's own title."""
     run_print(client, home, api, "remember the word ALPHA")
     (parent,) = home.sessions()
     child = write_child(
@@ -232,7 +234,7 @@ def test_the_picker_shows_the_child_s_title(
 def test_a_paste_opens_the_child_in_client_2_1_112(
     home: ClientHome, api: MockApi, plugin: Path, xserver: XServer
 ) -> None:
-    """After ``>handoff``, the older client leaves the box empty."""
+    """In client 2.1.112, the box is empty after ``>handoff``, and a pasted command opens the child."""
     with Tui(find_client("2.1.112"), home, api) as tui:
         parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
         tui.submit(">handoff fix the tests")

@@ -1,4 +1,4 @@
-"""Two clients on one session: each continues in its own child, and no prompt is lost."""
+"""Two clients with the same session open: each continues in a child of its own."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ STEP = "fix the flaky test"
 
 @pytest.fixture
 def two_tuis(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[tuple[Tui, Tui]]:
-    """Return two clients of one home."""
+    """Return two clients with the same home."""
     with Tui(client, home, api) as first, Tui(client, home, api) as second:
         yield first, second
 
 
 def check_clients_continue_in_own_children(two_tuis: tuple[Tui, Tui], parent: Path) -> None:
-    """Check that each client continues in its own child, with only its prompt."""
+    """Check that each client continues in a child of its own, which contains only its own prompt."""
     home, api = two_tuis[0].home, two_tuis[0].api
     for number, tui in enumerate(two_tuis):
         tui.wait_idle()
@@ -53,9 +53,9 @@ def check_clients_continue_in_own_children(two_tuis: tuple[Tui, Tui], parent: Pa
 def test_two_clients_each_hand_off_and_trim(
     two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool
 ) -> None:
-    """The same words make a child in each client; a repetition in one leads back to its own child.
+    """Two clients with the same session open each make and open their own handoff and trimmed copy.
 
-    Both request and confirm a trim of the parent, and each opens its own copy.
+    If a client repeats its handoff with the same words, it opens its own child again.
     """
     for tui in two_tuis:
         open_real_session(tui, plugin)
@@ -103,7 +103,7 @@ def test_two_clients_each_hand_off_and_trim(
 def test_two_clients_each_get_a_rollover(
     two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """Each client gets its own summary."""
+    """Two clients with the same session open each open a rollover of their own."""
     path = environment_with_client_on_path(two_tuis[0].version, tmp_path / "bin")
     two_tuis[0].api.script = model_that_summarises
     for tui in two_tuis:
@@ -117,7 +117,7 @@ def test_two_clients_each_get_a_rollover(
 
 @pytest.mark.wide
 def test_two_clients_each_untrim(two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """Each client makes an untrimmed copy."""
+    """Two clients with the same trimmed session open each open an untrimmed copy of their own."""
     first, second = two_tuis
     open_real_session(first, plugin)
     first.submit("/trim")
@@ -142,7 +142,10 @@ def test_two_clients_each_untrim(two_tuis: tuple[Tui, Tui], plugin: Path, parent
 def test_only_one_of_two_clients_can_use_a_mark(
     two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path
 ) -> None:
-    """The second client gets a message with its words and stays in its session."""
+    """After one client has used a mark with ``/back``, the other client's ``/back`` finds no mark.
+
+    The message in the other client repeats the words that its user typed. It stays in its session.
+    """
     first, second = two_tuis
     for tui in two_tuis:
         open_real_session(tui, plugin)
@@ -165,7 +168,7 @@ def test_only_one_of_two_clients_can_use_a_mark(
 def test_two_trims_in_place_do_not_overwrite_each_other(
     two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path
 ) -> None:
-    """The file's content stays, and each client continues."""
+    """Two clients can trim the same session in place: the file stays valid and keeps all prompts."""
     before = parent.read_bytes()
     for tui in two_tuis:
         open_real_session(tui, plugin)

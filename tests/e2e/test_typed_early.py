@@ -1,6 +1,6 @@
-"""Words that are typed directly after a command that opens another session.
+"""Text that is typed directly after a command that opens another session.
 
-The client empties the box in the middle of a word when it opens the session.
+The client empties the input box when it opens the session, even in the middle of a word.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ OPENING = [
     ("/back it is slower", 0.15, 0.1),
     ("/handoff", 0.35, 0.07),
 ]
-"""Commands, with the seconds from Enter to the first key, and from key to key."""
+"""Commands, with the seconds from Enter to the next key, and the seconds between keys."""
 
 
 def type_after_command(tui: Tui, command: str, delay: float, pace: float, words: str) -> None:
-    """Press Enter after the command, continue typing, and press Enter again."""
+    """Type a command and Enter, wait ``delay`` seconds, then type ``words`` and Enter."""
     tui.submit(command)
     time.sleep(delay)
     for letter in words:
@@ -37,7 +37,7 @@ def type_after_command(tui: Tui, command: str, delay: float, pace: float, words:
 
 
 def sent_prompts(tui: Tui) -> list[str]:
-    """Return the prompts that were sent, without the client's tags before them."""
+    """Return the prompts that the client sent, without the tags that it adds before them."""
     prompts = [last_user_text(request) for request in tui.api.main_requests()]
     return [prompt.rpartition(">")[2].strip() for prompt in prompts]
 
@@ -46,7 +46,7 @@ def sent_prompts(tui: Tui) -> list[str]:
 def test_words_typed_after_a_command_arrive_whole(
     tui: Tui, plugin: Path, parent: Path, count: int
 ) -> None:
-    """They are sent to the new session after the step, or wait whole in its box."""
+    """Words that are typed after a command are sent to the new session, or stay complete in its box."""
     open_real_session(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})
     for command, delay, pace in OPENING[:count]:
         tui.api.clear()
@@ -61,7 +61,10 @@ def test_words_typed_after_a_command_arrive_whole(
 
 
 def test_a_second_handoff_waits_for_the_first(tui: Tui, plugin: Path, parent: Path) -> None:
-    """The first child is open, and the second step is sent from its box."""
+    """A second ``/handoff`` that is typed during the first one runs in the child of the first.
+
+    The second child opens with its step in the box.
+    """
     open_real_session(tui, plugin)
     tui.submit("/handoff write the docs")
     tui.submit("/handoff fix the parser")

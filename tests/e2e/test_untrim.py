@@ -1,4 +1,4 @@
-"""In the real client an untrimmed child sends exactly the original's contents."""
+"""An untrimmed child sends exactly the original's contents in the real client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ SAMPLE = (
 def test_an_untrimmed_child_sends_the_original_contents(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """They are results, inputs, images, texts and thinking; the middle generation may be deleted."""
+    """An untrimmed child sends the same blocks as the original session.
+
+    The trimmed session between them is deleted before.
+    """
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
     decided = plan.plan_trim(

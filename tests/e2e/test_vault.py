@@ -28,7 +28,10 @@ from tests.sessions.archived.removed_sessions import archive_and_remove
 def test_a_restored_session_resumes(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """It keeps its own id if that is free; otherwise it gets a new one next to its replacement."""
+    """A restored session has its id, its files and its request again.
+
+    If another session has this id now, the restored session gets a new id.
+    """
     session = write_session_with_word(home, ONE, "ALPHA", every_client)
     output = Path(session.path.removesuffix(".jsonl")) / "tool-results" / "toolu_1.txt"
     output.parent.mkdir(parents=True)
@@ -60,13 +63,13 @@ SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
     "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
 )
-"""One with large outputs and sub-agents, one with a call that got no answer."""
+"""A session with large outputs and sub-agents, and a session with an unanswered call."""
 
 
 def messages_of_resumed_child(
     client: ClientVersion, home: ClientHome, api: MockApi, made: Receipt
 ) -> str:
-    """Return the request that resumes a child, without names of that child."""
+    """Resume a child, and return the request's messages, with the child's id replaced."""
     api.clear()
     done = run_print(client, home, api, PROMPT, resume=made.session_id)
     assert done.returncode == 0, done.stderr
@@ -79,7 +82,7 @@ def messages_of_resumed_child(
 def test_forks_of_a_session_and_its_archived_copy_send_the_same(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
-    """The requests are equal byte for byte."""
+    """A fork of an archived session sends the same bytes as a fork of the original session."""
     client = find_client(NEWEST)
     parent = install_corpus_session(home, name)
     before = write_child(fork.plan_fork(locate.session_file(str(parent)), home.where), home.where)

@@ -10,11 +10,11 @@ from tests.builders import SESSION, session_bytes
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Usage
 from tests.e2e.plugin import data_of_verb
-from tests.e2e.test_cost_card import OF_200K
-from tests.e2e.test_inside import AS_ALWAYS, QUIET, engine_environment
+from tests.e2e.test_cost_card import MODEL_OF_200K
+from tests.e2e.test_inside import QUIET, RUN_NORMALLY, engine_environment
 from tests.hooks.test_trim import turns_with_large_files
 
-LARGE, SMALL = "claude-opus-5-5", OF_200K[1]
+LARGE, SMALL = "claude-opus-5-5", MODEL_OF_200K[1]
 ENV = QUIET | {
     "RESUME_HOOKS_NOTICE_PERCENT": "10",
     "RESUME_HOOKS_COMPACTION": "client",
@@ -22,15 +22,16 @@ ENV = QUIET | {
 }
 WITHOUT_BAND = (
     "raw = sys.stdin.buffer.read(); b'\"band\"' in raw and sys.exit(1); "
-    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {AS_ALWAYS}"
+    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_NORMALLY}"
 )
-"""An engine that answers all but the band, so that the classic hook speaks."""
+"""An engine that refuses to answer for the band, so that the hook prints its line instead."""
 
 
 @pytest.mark.parametrize(
     ("before", "used", "now", "room", "by_hook"),
     [
-        pytest.param(LARGE, 300_000, SMALL, 180_000, False, id="smaller"),  # which takes no prompt
+        # This context exceeds the window, so no prompt is sent.
+        pytest.param(LARGE, 300_000, SMALL, 180_000, False, id="smaller"),
         pytest.param(SMALL, 150_000, LARGE, 980_000, False, id="larger", marks=pytest.mark.wide),
         pytest.param(
             LARGE, 150_000, SMALL, 180_000, True, id="smaller-by-the-hook", marks=pytest.mark.wide
@@ -49,14 +50,14 @@ def test_all_reports_use_one_context_window(
     room: int,
     by_hook: bool,
 ) -> None:
-    """The band, the hook's line, both cards, a trim's question and the shell agree on the share."""
+    """The band, the hook's line, both cards, the trim's question and the shell show one percentage."""
     api.usage = Usage(input_tokens=10, cache_read_input_tokens=used - 10 - Usage().output_tokens)
     records = turns_with_large_files()
     for row in records:
         if row["type"] == "assistant":
             row["message"] |= {"model": before, "usage": api.usage.as_dict()}
     if before == LARGE:
-        records[0]["context_window"] = 1_000_000  # as a child of ours says
+        records[0]["context_window"] = 1_000_000  # Our children record the window in this way.
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
     percent = round(100 * used / room)
     share = f"{percent} % of"
@@ -77,7 +78,7 @@ def test_all_reports_use_one_context_window(
         tui.wait_idle()
         tui.submit("/trim")
         tui.wait_for(rf"{share} {room:,}\)", 20)
-        tui.wait_idle(2)  # a key right behind a question's opening is no answer
+        tui.wait_idle(2)  # The dialog ignores a key that is pressed too early.
         tui.key("Escape")
         tui.wait_idle()
         tui.submit(">resume")

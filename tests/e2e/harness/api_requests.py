@@ -1,4 +1,4 @@
-"""Owns the reading of the client's API requests: their messages, and whether they are turns."""
+"""Reads the client's API requests: their messages, and whether a request is a turn."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Any
 
 Request = dict[str, Any]
 
-# Opens the last message of the client's prompt-suggestion call, which looks like a turn, tools and
+# The client's prompt-suggestion request looks like a turn and also has tools. This is the beginning
+# of its last message.
 # all.
 _SUGGESTION = "[SUGGESTION MODE:"
 
 
 def message_text(message: Request) -> str:
-    """Return the text of one message of a request, blocks joined by newlines, including tool results."""
+    """Return the text of a request's message, its blocks joined by newlines. Tool results are included."""
     content = message.get("content", "")
     return (
         content if isinstance(content, str) else "\n".join(_block_text(block) for block in content)
@@ -26,9 +27,9 @@ def _block_text(block: dict[str, Any]) -> str:
 
 
 def conversation_of_request(request: Request) -> list[tuple[str, str]]:
-    """Return (role, text) of each user and model message.
+    """Return the role and text of each user and assistant message of a request.
 
-    Client 2.1.329 puts `system` messages among them.
+    Client 2.1.329 puts ``system`` messages between them, which are left out.
     """
     messages = [
         message for message in request.get("messages", []) if message.get("role") != "system"
@@ -46,8 +47,8 @@ def last_user_text(request: Request) -> str:
 def is_turn_request(request: Request) -> bool:
     """Check whether a request is a turn of the conversation.
 
-    Seen on 2.1.112: the client asks for titles and topics without tools, a turn always has them
-    (unless the client was started with `--tools ""`); a prompt suggestion carries a marker in
-    its last message.
+    Client 2.1.112 sends requests for titles and topics without tools. A turn always has tools,
+    except in a client started with ``--tools ""``. The last message of a request for a prompt
+    suggestion begins with ``[SUGGESTION MODE:``.
     """
     return bool(request.get("tools")) and _SUGGESTION not in last_user_text(request)

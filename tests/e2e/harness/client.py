@@ -1,4 +1,4 @@
-"""Owns the harness's front: the names that tests about the real client import."""
+"""Collects the names that tests import from the modules of the harness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Owns the picture of a terminal: bytes in, lines out; what pyte cannot parse is cut before it."""
+"""Emulates a terminal: it turns the client's output into the lines of a screen.
+
+pyte is the emulator. Sequences that pyte cannot parse are removed first.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from collections.abc import Callable
 
 import pyte
 
-# pyte prints the tail of these as text: private CSI other than "?" (XTVERSION, kitty keys), queries
-# with an intermediate byte, and string sequences (DCS, APC, OSC).
+# pyte prints the ends of these sequences as text: private control sequences without "?" (XTVERSION,
+# kitty keys), queries with an intermediate byte, and strings (DCS, APC, OSC).
 _STRING = rb"\x1b[P_^X\]][^\x07\x1b]*(?:\x07|\x1b\\)"
 _UNPARSED = re.compile(
     rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b\[\??[0-9;:]*[ -/]+[@-~]|\x1b\[\?[0-9;]*[mu]|" + _STRING
@@ -19,7 +22,7 @@ _OSC_52 = re.compile(rb"\x1b\]52;[a-z0-9]*;([A-Za-z0-9+/=]*)(?:\x07|\x1b\\)")
 
 
 class _Screen(pyte.Screen):
-    """A screen that answers the client's questions about the terminal."""
+    """A screen that answers the client's queries about the terminal."""
 
     def __init__(self, columns: int, rows: int, answer: Callable[[bytes], None]) -> None:
         super().__init__(columns, rows)
@@ -30,10 +33,10 @@ class _Screen(pyte.Screen):
 
 
 class Emulator:
-    """Feeds pyte; `answer` gets the bytes that the terminal says back. Not thread safe."""
+    """A terminal screen on pyte, which calls ``answer`` with its replies to the client. Not thread-safe."""
 
     def __init__(self, columns: int, rows: int, answer: Callable[[bytes], None]) -> None:
-        """Start with an empty screen of that size."""
+        """Create an empty screen with ``columns`` and ``rows``."""
         self._screen = _Screen(columns, rows, answer)
         self._stream = pyte.ByteStream(self._screen)
         self._pending = b""
@@ -41,7 +44,10 @@ class Emulator:
         self.raw = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take output of the client; a sequence cut off at the end waits for its rest."""
+        """Show the client's output on the screen.
+
+        A sequence that is incomplete at the end of ``data`` is kept for the next call.
+        """
         self.raw += data
         data = _UNPARSED.sub(b"", self._pending + data)
         cut = _UNFINISHED.search(data)
@@ -53,17 +59,17 @@ class Emulator:
     def lines(self) -> list[str]:
         """Return the lines of the screen without trailing blanks.
 
-        They are built once for each change, however often a wait reads them.
+        The lines are cached until the screen changes, because a waiting test reads them often.
         """
         if self._lines is None:
             self._lines = [line.rstrip() for line in self._screen.display]
         return self._lines.copy()
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the size; the content stays until the client redraws."""
+        """Change the size of the screen. Its content stays until the client redraws it."""
         self._screen.resize(rows, columns)
         self._lines = None
 
     def clipboard_writes(self) -> list[str]:
-        """Return the texts that OSC 52 put on the terminal's clipboard, oldest first."""
+        """Return the texts that the client copied to the clipboard by OSC 52 sequences, oldest first."""
         return [b64decode(found).decode() for found in _OSC_52.findall(bytes(self.raw))]

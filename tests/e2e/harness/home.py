@@ -22,16 +22,17 @@ _MODE = 0o600
 
 
 class ClientHome:
-    """A temporary HOME with its CLAUDE_CONFIG_DIR and one trusted project folder.
+    """A temporary HOME with a CLAUDE_CONFIG_DIR and one trusted project folder.
 
-    `root` contains everything, `config` is the config folder, `cwd` the project, `tmp` the
-    TMPDIR.
+    ``root`` is the HOME, which contains the other folders. ``config`` is the client's configuration
+    folder, ``cwd`` is the project, and ``tmp`` is the TMPDIR.
     """
 
     def __init__(self, root: Path, project: str = "project") -> None:
-        """Make the folders under `root`.
+        """Create the folders under ``root``.
 
-        A seeded `.claude.json` keeps dialogs away from the prompt.
+        The constructor also writes a ``.claude.json``, so that the client shows its prompt without
+        setup dialogs.
         """
         self.root = root.resolve()
         self.config = self.root / ".claude"
@@ -52,11 +53,12 @@ class ClientHome:
 
     @property
     def project_folder(self) -> Path:
-        """Where the client keeps the project's sessions.
+        """The folder in which the client keeps the project's sessions.
 
-        Made by the client or by `install_session`.
+        The folder does not exist until the client or ``install_session`` creates it.
 
-        Raises ValueError over 200 characters, where the client's key is no longer the plain one.
+        Raises ValueError if its name has more than 200 characters, because the client shortens
+        these names.
         """
         key = re.sub(r"[^A-Za-z0-9]", "-", str(self.cwd))
         if len(key) > _KEY_LIMIT:
@@ -66,11 +68,11 @@ class ClientHome:
 
     @property
     def where(self) -> Where:
-        """The paths of the client's files for our functions."""
+        """The paths of the client's files, for calls of the package's functions."""
         return Where(self.env())
 
     def sessions(self) -> list[Path]:
-        """Return the project's session files (`<uuid>.jsonl`, not empty), oldest change first."""
+        """Return the project's session files (``<uuid>.jsonl``, not empty), least recently changed first."""
         named = (
             path
             for path in self.project_folder.glob("*.jsonl")
@@ -84,11 +86,11 @@ class ClientHome:
     def install_session(
         self, source: Path | bytes, session_id: str, *, set_cwd: bool = False
     ) -> Path:
-        """Lay a transcript in the project folder as `<session_id>.jsonl` and return its path.
+        """Copy a transcript into the project folder as ``<session_id>.jsonl``, and return its path.
 
-        The bytes are kept as they are; with `set_cwd` every record that has a `cwd` is given this
-        project's, which is what lets pickers and `--continue` list the session. A session's own
-        folder comes along.
+        With ``set_cwd``, every ``cwd`` in its records is replaced by this project's folder;
+        otherwise the client's picker and ``--continue`` do not list the session. If the session has
+        a folder of its own, for example for sub-agents, the folder is copied too.
         """
         content = source if isinstance(source, bytes) else source.read_bytes()
         target = self.project_folder / f"{session_id}.jsonl"
@@ -115,14 +117,14 @@ class ClientHome:
         return json.dumps(record, separators=(",", ":")).encode()
 
     def write_settings(self, settings: Mapping[str, object]) -> None:
-        """Make `settings` the user's settings.json."""
+        """Write ``settings`` as the user's settings.json."""
         (self.config / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
 
     def env(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the whole environment of a client: only PATH and `extra` come from outside.
+        """Return the complete environment of a client: only PATH and ``extra`` come from outside.
 
-        An inherited CLAUDE_CODE_CHILD_SESSION, for example, would hide the session from
-        --resume.
+        Other inherited variables could change the result. For example, CLAUDE_CODE_CHILD_SESSION
+        would hide the session from ``--resume``.
         """
         base = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -135,14 +137,14 @@ class ClientHome:
             "ANTHROPIC_API_KEY": API_KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
-            # A suggestion is drawn in the input box, where a test looks for what was typed.
+            # The client would draw a suggestion in the input box, whose text the tests read.
             "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",
             "DISABLE_TELEMETRY": "1",
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_INSTALLATION_CHECKS": "1",
             "IS_SANDBOX": "1",
-            # In a client that ends within seconds, to optimize code and to collect garbage is a
-            # third of its time.
+            # Most clients end within seconds. Code optimization and garbage collection would take a
+            # third of that time.
             "BUN_JSC_useDFGJIT": "0",
             "BUN_JSC_useGC": "0",
         }

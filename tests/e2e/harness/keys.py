@@ -1,6 +1,6 @@
-"""Owns what a terminal sends for a named key.
+"""Translates the names of keys into the bytes that a terminal sends.
 
-Names are tmux's, so that both kinds of terminal share them.
+The names are those of tmux, so that tests can use the same names for both kinds of terminal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CONTROL_MASK = 0x1F
 def bytes_of_key(name: str) -> bytes:
     """Return the bytes of one key: a name above, C-<letter>, M-<character> or a single character.
 
-    Raises KeyError for other names.
+    Raises KeyError for any other name.
     """
     name = ALIASES.get(name, name)
     prefix, _, rest = name.partition("-")

@@ -1,6 +1,6 @@
-"""Owns the mock of the Messages API on loopback.
+"""Mocks the Messages API on 127.0.0.1.
 
-It keeps every request body, and nothing leaves the machine.
+The mock keeps the body of every request, and sends nothing to other hosts.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ Script = Iterable[Reply] | Callable[[Request], Reply | None]
 
 
 class MockApi:
-    """A Messages API on 127.0.0.1 for the length of a `with` block.
+    """A mock of the Messages API on 127.0.0.1, which runs inside a ``with`` block.
 
-    `script` gives the replies to main requests, one each; past its end and for None the reply is
-    "Mock reply N.". A callable gets the request body. `usage` may be set at any time.
+    ``script`` contains one reply for each main request, or is a function that gets the request's
+    body and returns the reply. For None, and after the last reply, the mock answers "Mock reply
+    N.". ``usage`` is the token usage in the next replies, and can be changed at any time.
     """
 
     def __init__(self, script: Script = (), usage: Usage | None = None) -> None:
-        """Prepare the API; the port is bound when the `with` block starts."""
+        """Prepare the API. It gets its port at the beginning of the ``with`` block."""
         self.usage = usage or Usage()
         self.released = threading.Event()
         self.closed = False
@@ -56,7 +57,7 @@ class MockApi:
 
     @property
     def script(self) -> Script:
-        """The replies, as set."""
+        """The scripted replies."""
         return self._script
 
     @script.setter
@@ -75,10 +76,10 @@ class MockApi:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def client_env(self) -> dict[str, str]:
-        """Return the environment that sends a client to the mock and to no other host.
+        """Return the environment with which a client connects only to the mock.
 
-        Old clients ask the real API's host whether they are online, whatever ANTHROPIC_BASE_URL
-        says. The mock is therefore also the proxy, and refuses these connections.
+        Old clients ask the host of the real API whether they are online, even if ANTHROPIC_BASE_URL
+        is set. The mock is therefore also the client's proxy, and refuses these connections.
         """
         direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
         proxied = dict.fromkeys(
@@ -88,18 +89,18 @@ class MockApi:
 
     @property
     def refused_targets(self) -> list[str]:
-        """Each "host:port" that was refused by the proxy, oldest first."""
+        """The targets ("host:port") of the connections that the proxy refused, oldest first."""
         with self._lock:
             return list(self._refused)
 
     def log_refused_target(self, target: str) -> None:
-        """Log a requested connection."""
+        """Add the target of a refused connection to ``refused_targets``."""
         with self._lock:
             self._refused.append(target)
 
     @property
     def requests(self) -> list[Request]:
-        """Bodies of all POST /v1/messages so far, oldest first (a copy)."""
+        """Bodies of all requests to POST /v1/messages so far, oldest first. The list is a copy."""
         with self._lock:
             return list(self._requests)
 
@@ -108,18 +109,18 @@ class MockApi:
         return [request for request in self.requests if is_turn_request(request)]
 
     def clear(self) -> None:
-        """Forget the requests so far; the script and the numbering continue."""
+        """Forget the requests so far. The script and the numbers of the replies continue."""
         with self._lock:
             self._requests.clear()
 
     def release(self) -> None:
-        """Let go the replies that are waiting out their delay, until another script is set."""
+        """Send the delayed replies immediately. This lasts until the next script is set."""
         self.released.set()
 
     def answer(self, request: Request) -> Message | Refusal:
-        """Log a request and compose its reply, or give the scripted refusal.
+        """Log a request, and return its reply or the refusal from the script.
 
-        Only main requests use up the script.
+        Only main requests use replies of the script.
         """
         model = str(request.get("model", "mock"))
         with self._lock:
@@ -134,13 +135,13 @@ class MockApi:
         return compose(reply, number=number, model=model, usage=self.usage)
 
     def __enter__(self) -> Self:
-        """Bind a free port and serve from a thread."""
+        """Bind a free port and serve requests in a thread."""
         self.closed = False
         self._server = LoopbackServer(self, _Handler, "mock-api")
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop; a reply that is still waiting out its delay is let go."""
+        """Stop the server. A delayed reply stops waiting."""
         self.closed = True
         self.release()
         if self._server is not None:

@@ -1,4 +1,4 @@
-"""Owns `claude -p` runs: one prompt in, the parsed event stream out, with a time limit."""
+"""Runs ``claude -p`` with one prompt and a time limit, and parses the stream of events."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from tests.e2e.harness.home import ClientHome
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.versions import ClientVersion
 
-# Linux refuses a single argument of 128 KiB; a longer prompt goes in by stdin, which the client
-# takes too.
+# Linux refuses arguments of 128 KiB or more, so a longer prompt is sent through stdin.
 _LONGEST_ARGUMENT = 100_000
 
 
 @dataclass(frozen=True)
 class PrintResult:
-    """The result of a `-p` run: exit code, stream-json events, the final text, stderr."""
+    """The result of a ``claude -p`` run: exit code, stream-json events, final text and stderr."""
 
     returncode: int
     events: list[dict[str, Any]]
@@ -32,7 +31,7 @@ class PrintResult:
 
     @property
     def session_id(self) -> str:
-        """The id of the client's session, "" if it was not reported."""
+        """The id of the client's session, or "" if the client did not report it."""
         return next(
             (str(event["session_id"]) for event in self.events if "session_id" in event), ""
         )
@@ -41,7 +40,10 @@ class PrintResult:
 def client_arguments(
     resume: str | None, plugin_dir: Path | None, extra: Sequence[str]
 ) -> list[str]:
-    """Options that both ways of running the client share, in an order that every version parses."""
+    """Return the options for a client, in an order that every version parses.
+
+    ``run_print`` and the terminals use them.
+    """
     plugin = ["--plugin-dir", str(plugin_dir)] if plugin_dir else []
     return [*plugin, *(["--resume", resume] if resume else []), *extra]
 
@@ -58,9 +60,9 @@ def run_print(
     extra_env: Mapping[str, str] | None = None,
     timeout: float = 60,
 ) -> PrintResult:
-    """Run one prompt through `claude -p` in the home's project.
+    """Run one prompt through ``claude -p`` in the home's project.
 
-    AssertionError past `timeout` seconds.
+    Raises AssertionError if the client does not end within ``timeout`` seconds.
     """
     by_stdin = len(prompt.encode()) > _LONGEST_ARGUMENT
     command = [*version.command, "-p", *([] if by_stdin else [prompt])]

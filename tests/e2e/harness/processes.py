@@ -1,6 +1,7 @@
-"""Owns the end of processes that a test started.
+"""Ends processes that a test started.
 
-It ends only processes that are provably ours, by process id, with a polite signal first.
+It ends a process by its id, and only if it certainly belongs to the test. It sends SIGTERM before
+SIGKILL.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from pathlib import Path
 
 GRACE = 3.0
 PATIENCE = 90.0
-"""Seconds after which a wait for what should come gives up: long, since a busy machine is no failure."""
+"""Seconds after which a wait fails. The limit is high, because a slow machine is not a failure."""
 _POLL = 0.02
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-    """Poll `condition` until it is true. Return False after `seconds`."""
+    """Poll ``condition`` until it is true, and return True. Return False after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -34,16 +35,16 @@ def is_process_running(pid: int) -> bool:
 
 
 def is_process_asleep(pid: int) -> bool:
-    """Check whether the process neither works nor waits for a core or a child."""
+    """Check whether the process is idle: it does not compute, and has no child processes."""
     try:
         children = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    except OSError:  # a thread ended
+    except OSError:  # A thread ended while its files were read.
         return False
     return not any(children) and _process_state(pid) == "S"
 
 
 def _process_state(pid: int) -> str:
-    """Return the process's state letter in Linux; X for a missing process."""
+    """Return the letter of the process's state in Linux, or "X" if there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -52,7 +53,7 @@ def _process_state(pid: int) -> str:
 
 
 def end_process(pid: int) -> None:
-    """Terminate one process, and kill it if it does not end. A missing process is fine."""
+    """Send SIGTERM to a process, then SIGKILL if it still runs. Ignore a missing process."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.kill(pid, sign)
@@ -61,13 +62,16 @@ def end_process(pid: int) -> None:
 
 
 def end_processes_with_setting(setting: str) -> None:
-    """End every other process of this user with `setting` ("NAME=value") in its environment."""
+    """End this user's processes, except this one, whose environment contains ``setting`` ("NAME=value")."""
     for pid in pids_with_setting(setting):
         end_process(pid)
 
 
 def pids_with_setting(setting: str) -> list[int]:
-    """Return ids of running processes that were started with `setting` in their environment (Linux)."""
+    """Return the ids of running processes that were started with ``setting`` in their environment.
+
+    This works only on Linux.
+    """
     wanted = setting.encode()
     numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
     return [

@@ -1,4 +1,4 @@
-"""Owns the form of a scripted reply and its encoding by the Messages API, streamed or whole."""
+"""Encodes a scripted reply as a response of the Messages API, streamed or not."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Spoken = Part | Sequence[Part]
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error of the API instead of a message."""
+    """An error response of the API."""
 
     status: int
     message: str
     kind: str = "invalid_request_error"
 
     def as_json(self) -> bytes:
-        """Return the body of the answer, streamed or not."""
+        """Return the body of the error response, which is the same with and without streaming."""
         error = {"type": self.kind, "message": self.message}
         return json.dumps({"type": "error", "error": error, "request_id": "req_mock"}).encode()
 
@@ -30,7 +30,7 @@ Reply = Spoken | Refusal
 
 @dataclass(frozen=True)
 class Usage:
-    """Token counts that the mock reports with each reply."""
+    """Token counts that the mock reports in a reply."""
 
     input_tokens: int = 10
     output_tokens: int = 5
@@ -38,13 +38,13 @@ class Usage:
     cache_creation_input_tokens: int = 0
 
     def as_dict(self) -> dict[str, int]:
-        """Return the API's `usage` object."""
+        """Return the ``usage`` object of a response."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class Message:
-    """One assistant message: its blocks, its usage, and the seconds to wait before the first byte."""
+    """An assistant message. ``delay`` is the number of seconds to wait before its first byte is sent."""
 
     id: str
     model: str
@@ -60,7 +60,7 @@ class Message:
         )
 
     def envelope(self) -> dict[str, Any]:
-        """Return the message without content, as `message_start` carries it."""
+        """Return the message without its content, as the ``message_start`` event has it."""
         return {
             "id": self.id,
             "type": "message",
@@ -73,12 +73,12 @@ class Message:
         }
 
     def as_json(self) -> bytes:
-        """Return the answer to a request that did not ask for a stream."""
+        """Return the body of a response without streaming."""
         whole = self.envelope() | {"content": self.blocks, "stop_reason": self.stop_reason}
         return json.dumps(whole).encode()
 
     def as_stream(self) -> bytes:
-        """Return the answer as server-sent events, in the API's order."""
+        """Return the body of a streamed response: server-sent events in the API's order."""
         events: list[dict[str, Any]] = [{"type": "message_start", "message": self.envelope()}]
         for index, block in enumerate(self.blocks):
             events += _block_events(index, block)
@@ -94,11 +94,12 @@ class Message:
 
 
 def compose(reply: Spoken | None, *, number: int, model: str, usage: Usage) -> Message:
-    """Turn a scripted reply into the `number`th message.
+    """Turn a scripted reply into the message with this number.
 
-    A string is a text block, a mapping {"name", "input"} a tool call, one of {"thinking",
-    "signature"} a thought, a number the seconds to wait; a sequence holds any of them. With no
-    block (None, or only a delay) the text is "Mock reply <number>.".
+    A string becomes a text block, a mapping with "name" and "input" a tool call, a mapping with
+    "thinking" and "signature" a thinking block. A number is a delay in seconds. A sequence contains
+    any of these. A reply without a block (None, or only a delay) gets the text "Mock reply
+    <number>.".
     """
     parts: Sequence[Part]
     if reply is None:
@@ -135,9 +136,9 @@ def _block(part: Part, tool_id: str) -> dict[str, Any]:
 
 
 def _block_events(index: int, block: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the events of one block: start, one delta with everything, stop.
+    """Return the events of one block: start, one delta with the whole content, stop.
 
-    The client assembles a tool's input from the JSON delta.
+    The input of a tool call is sent as a JSON delta, which the client assembles.
     """
     if block["type"] == "tool_use":
         opening = block | {"input": {}}

@@ -1,6 +1,6 @@
-"""Owns the actions of a test on a client's screen, for either kind of terminal.
+"""Owns what a test does on a client's screen, with either kind of terminal.
 
-Waits poll the screen and never use a fixed sleep.
+All waits poll the screen. None is a fixed sleep.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tests.e2e.harness.versions import ClientVersion
 
 COLUMNS, ROWS = 120, 50
 PROMPT_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
-# The input box: a rule, then the prompt sign at the line's start.
+# The input box: a horizontal rule, and the prompt sign at the start of the next line.
 _READY = rf"^─{{20,}}.*\n{PROMPT_SIGN}"
 _BOX = rf"^─{{20,}}.*\n{PROMPT_SIGN}(.*(?:\n.*)*?)\n─{{20,}}"
 _QUIET = 0.8
 _ASLEEP = 0.25
-"""Seconds of a still screen at which a client rests, whatever it does, and where it does nothing."""
+"""Seconds without a change of the screen after which a sleeping client is idle."""
 
 _RESTORED = 5.0
-"""Seconds after which a text that a client has not put back into its box does not come back."""
+"""Seconds within which a client restores a blocked prompt to its input box."""
 
 
 class Terminal(ABC):
-    """The client's TUI on a screen of 120 x 50; a context manager that ends the client."""
+    """The client on a screen of 120 columns and 50 rows. As a context manager, it ends the client."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Terminal(ABC):
         columns: int = COLUMNS,
         rows: int = ROWS,
     ) -> None:
-        """Prepare the terminal; the client runs from `start` on."""
+        """Prepare the terminal. ``start`` starts the client."""
         self.version, self.home, self.api = version, home, api
         self.columns, self.rows = columns, rows
 
@@ -57,7 +57,7 @@ class Terminal(ABC):
         extra_env: Mapping[str, str] | None = None,
         ready: bool = True,
     ) -> Self:
-        """Start the client with `args` and, unless `ready` is False, wait for its input box."""
+        """Start the client with ``args``, and wait for its input box if ``ready`` is True."""
         command = [*self.version.command, *client_arguments(resume, plugin_dir, args)]
         env = self.home.env(self.api.client_env() | dict(extra_env or {}))
         self._launch(command, env)
@@ -67,32 +67,32 @@ class Terminal(ABC):
 
     @abstractmethod
     def _launch(self, command: list[str], env: dict[str, str]) -> None:
-        """Run the command on a new screen."""
+        """Run ``command`` on a new screen."""
 
     @abstractmethod
     def type(self, text: str) -> None:
-        """Send characters as if typed; no Enter is added."""
+        """Type ``text`` without Enter at its end."""
 
     @abstractmethod
     def key(self, name: str) -> None:
-        """Press one key, in tmux's names: Enter, Escape (or Esc), Tab, Up, BSpace, C-c, C-u, M-x..."""
+        """Press the key that tmux calls ``name``: Enter, Escape (or Esc), Tab, Up, BSpace, C-c, C-u, M-x..."""
 
     @abstractmethod
     def paste(self, text: str) -> None:
-        """Send text as a bracketed paste."""
+        """Paste ``text`` as a bracketed paste."""
 
     @abstractmethod
     def screen(self) -> list[str]:
-        """Return the visible lines, top to bottom, without trailing blanks."""
+        """Return the visible lines from top to bottom, without trailing blanks."""
 
     @abstractmethod
     def resize(self, columns: int, rows: int) -> None:
-        """Change the window's size; the client redraws."""
+        """Change the window's size. The client then redraws the screen."""
 
     @property
     @abstractmethod
     def pid(self) -> int:
-        """The client's process."""
+        """The id of the client's process."""
 
     @abstractmethod
     def is_running(self) -> bool:
@@ -100,16 +100,17 @@ class Terminal(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End the client and its screen; safe to call twice, or before `start`."""
+        """End the client and its screen. Do nothing if neither runs."""
 
     def text(self) -> str:
         """Return the screen as one string."""
         return "\n".join(self.screen())
 
     def submit(self, text: str) -> None:
-        """Type a line, wait until the box shows its end, press Enter.
+        """Type a line, wait until the input box shows the end of the line, and press Enter.
 
-        Enter that arrives in the same read as the characters would be taken as part of a paste.
+        The client would treat the Enter as part of a paste if it read the line and the Enter
+        together.
         """
         self.type(text)
         self.wait_for(re.escape(text[-20:].strip()))
@@ -124,10 +125,10 @@ class Terminal(ABC):
         self.key("Enter")
 
     def empty_box(self) -> None:
-        """Press Ctrl+C, once, as soon as the box contains what the client restored there.
+        """Wait until the client has restored the blocked prompt to the input box, and press Ctrl+C once.
 
-        A second one would quit for 0.8 s, even if the box was full again. The module of a new client
-        may have emptied the box before this sees its text.
+        For 0.8 s after that, a second Ctrl+C would quit the client. With the module of a new
+        client, the box may already be empty. Then no key is pressed.
         """
         wait_until(lambda: bool(self.input_text()), _RESTORED)
         self.wait_idle()
@@ -137,9 +138,10 @@ class Terminal(ABC):
             self.wait_idle(1)
 
     def wait_for(self, pattern: str, timeout: float = PATIENCE) -> re.Match[str]:
-        """Wait for `pattern` (MULTILINE) on the screen.
+        """Wait until the regular expression ``pattern`` matches on the screen, and return the match.
 
-        AssertionError with the screen after `timeout` s.
+        Raises AssertionError with the screen's text after ``timeout`` seconds. ``^`` and ``$``
+        match at the ends of each line.
         """
         found: list[re.Match[str]] = []
 
@@ -151,7 +153,7 @@ class Terminal(ABC):
         return found[0]
 
     def wait_gone(self, pattern: str, timeout: float = PATIENCE) -> None:
-        """Wait until `pattern` has disappeared from the screen. Raises like `wait_for`."""
+        """Wait until the screen no longer matches ``pattern``. Raises AssertionError like ``wait_for``."""
         gone = wait_until(lambda: not re.search(pattern, self.text(), re.MULTILINE), timeout)
         self._expect(gone, f"{pattern!r} still there after {timeout} s")
 
@@ -161,10 +163,10 @@ class Terminal(ABC):
         self.wait_idle()
 
     def wait_idle(self, quiet: float = _QUIET, timeout: float = PATIENCE) -> None:
-        """Wait until the screen was still for `quiet` seconds.
+        """Wait until the screen has not changed for ``quiet`` seconds.
 
-        A working client's spinner keeps moving. With the default `quiet` a client that also
-        does nothing meanwhile is believed sooner.
+        The spinner of a working client changes the screen all the time. With the default ``quiet``,
+        the wait ends sooner if the client's process sleeps as well.
         """
         last, since = self.text(), time.monotonic()
         worked = since if quiet == _QUIET else math.inf
@@ -181,7 +183,7 @@ class Terminal(ABC):
         self._expect(wait_until(is_still, timeout), f"the screen never rested for {quiet} s")
 
     def input_text(self) -> str:
-        """Return the text in the input box, its lines joined by newlines, or "" if it is empty."""
+        """Return the text in the input box, lines joined by newlines, or "" if the box is empty."""
         boxes = re.findall(_BOX, self.text(), re.MULTILINE)
         return "\n".join(line.strip() for line in boxes[-1].split("\n")).strip() if boxes else ""
 
@@ -192,9 +194,9 @@ class Terminal(ABC):
             raise AssertionError(msg)
 
     def __enter__(self) -> Self:
-        """Give the terminal; it need not be started yet."""
+        """Return this terminal. The test starts the client."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the client, also after a failure."""
+        """End the client, also if the test failed."""
         self.close()

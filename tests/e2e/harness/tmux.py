@@ -1,6 +1,6 @@
-"""Owns the client inside a private tmux server.
+"""Runs the client in a private tmux server.
 
-The user's own tmux and its socket are never touched.
+The user's own tmux server and its socket stay untouched.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ _PASTE_BUFFER = "typed-by-test"
 
 
 class TmuxTui(Terminal):
-    """The client's TUI in tmux with `set-clipboard on`, where OSC 52 fills tmux's paste buffer."""
+    """The client in tmux with ``set-clipboard on``: tmux puts the text of OSC 52 into its paste buffer."""
 
     _folder: Path | None = None
     _server_pid = 0
     _client_pid = 0
 
     def _launch(self, command: list[str], env: dict[str, str]) -> None:
-        # A short folder of its own: a socket path may have 107 bytes, which a test's folder easily
+        # The path of a socket may have at most 107 bytes. The path of a test's folder is often
+        # longer, so the socket gets a folder with a short path.
         # passes.
         self._folder = Path(tempfile.mkdtemp(prefix="rh-tmux-"))
         self._name = f"rh-{uuid.uuid4().hex[:8]}"
@@ -67,44 +68,44 @@ class TmuxTui(Terminal):
         return done.stdout
 
     def type(self, text: str) -> None:
-        """Send characters as if typed; no Enter is added."""
+        """Type ``text`` without Enter at its end."""
         self._tmux("send-keys", "-l", "--", text)
 
     def key(self, name: str) -> None:
-        """Press one key, in tmux's names."""
+        """Press the key that tmux calls ``name``."""
         self._tmux("send-keys", ALIASES.get(name, name))
 
     def paste(self, text: str) -> None:
-        """Send text as a bracketed paste, and delete its buffer."""
+        """Paste ``text`` as a bracketed paste through a tmux buffer, and delete the buffer."""
         self._tmux("load-buffer", "-b", _PASTE_BUFFER, "-", stdin=text)
         self._tmux("paste-buffer", "-d", "-p", "-r", "-b", _PASTE_BUFFER)
 
     def screen(self) -> list[str]:
-        """Return the visible lines, top to bottom, without trailing blanks."""
+        """Return the visible lines from top to bottom, without trailing blanks."""
         return [line.rstrip() for line in self._tmux("capture-pane", "-p").split("\n")[: self.rows]]
 
     def paste_buffer(self) -> str:
-        """Return the newest paste buffer of tmux, or "" if there is none."""
+        """Return tmux's newest paste buffer, or "" if there is none."""
         if not self._tmux("list-buffers"):
             return ""
         return self._tmux("show-buffer")
 
     def delete_buffer(self) -> None:
-        """Delete the newest paste buffer of tmux."""
+        """Delete tmux's newest paste buffer."""
         self._tmux("delete-buffer")
 
     def tty(self) -> Path:
-        """The terminal device that the client runs on."""
+        """The path of the client's terminal device."""
         return Path(self._tmux("display-message", "-p", "#{pane_tty}").strip())
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the window's size; the client redraws."""
+        """Change the window's size. The client then redraws the screen."""
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
         self.columns, self.rows = columns, rows
 
     @property
     def pid(self) -> int:
-        """The client's process."""
+        """The id of the client's process."""
         return self._client_pid
 
     def is_running(self) -> bool:
@@ -112,7 +113,7 @@ class TmuxTui(Terminal):
         return bool(self._client_pid) and is_process_running(self._client_pid)
 
     def close(self) -> None:
-        """End the client, then the tmux server; safe to call twice, or before `start`."""
+        """End the client and then the tmux server. Do nothing if neither runs."""
         if self._folder is None:
             return
         for pid in (self._client_pid, self._server_pid):

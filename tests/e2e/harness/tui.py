@@ -1,6 +1,6 @@
-"""Owns the client on a pseudo terminal.
+"""Runs the client on a pseudo-terminal.
 
-A thread drains it, so that the client never waits for a reader.
+A thread always reads the client's output, so that the client never waits for a reader.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POLL = 0.1
 
 
 class Tui(Terminal):
-    """The client's TUI under pexpect and pyte."""
+    """The client on a pseudo-terminal of pexpect, with a screen of pyte."""
 
     _child: pexpect.spawn[bytes] | None = None
     _emulator: Emulator | None = None
@@ -42,7 +42,7 @@ class Tui(Terminal):
         self._reader.start()
 
     def _drain(self) -> None:
-        """Read until the client's end of the terminal is closed."""
+        """Read the client's output until the client closes its end of the terminal."""
         child, emulator = self._running()
         while True:
             try:
@@ -64,31 +64,31 @@ class Tui(Terminal):
         self._running()[0].send(data)
 
     def type(self, text: str) -> None:
-        """Send characters as if typed; no Enter is added."""
+        """Type ``text`` without Enter at its end."""
         self._send(text.encode())
 
     def key(self, name: str) -> None:
-        """Press one key, in tmux's names."""
+        """Press the key that tmux calls ``name``."""
         self._send(bytes_of_key(name))
 
     def paste(self, text: str) -> None:
-        """Send text as a bracketed paste."""
+        """Paste ``text`` as a bracketed paste."""
         self._send(PASTE_START + text.encode() + PASTE_END)
 
     def screen(self) -> list[str]:
-        """Return the visible lines, top to bottom, without trailing blanks."""
+        """Return the visible lines from top to bottom, without trailing blanks."""
         emulator = self._running()[1]
         with self._lock:
             return emulator.lines()
 
     def clipboard_writes(self) -> list[str]:
-        """Return the texts that OSC 52 put on this terminal's clipboard, oldest first."""
+        """Return the texts that the client copied to the clipboard by OSC 52 sequences, oldest first."""
         emulator = self._running()[1]
         with self._lock:
             return emulator.clipboard_writes()
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the window's size; the client redraws."""
+        """Change the window's size. The client then redraws the screen."""
         child, emulator = self._running()
         with self._lock:
             emulator.resize(columns, rows)
@@ -97,7 +97,7 @@ class Tui(Terminal):
 
     @property
     def pid(self) -> int:
-        """The client's process."""
+        """The id of the client's process."""
         return self._running()[0].pid or 0
 
     def is_running(self) -> bool:
@@ -105,7 +105,7 @@ class Tui(Terminal):
         return self._child is not None and bool(self._child.isalive())
 
     def close(self) -> None:
-        """End the client and its terminal; safe to call twice, or before `start`."""
+        """End the client and its terminal. Do nothing if neither runs."""
         if self._child is None:
             return
         if self._child.pid is not None:

@@ -1,6 +1,6 @@
-"""Owns the location of the real client: pinned old versions in a folder, the newest in a package.
+"""Finds the real clients: old versions in a folder, the newest one in a Python package.
 
-It never uses PATH.
+PATH is never searched.
 """
 
 from __future__ import annotations
@@ -14,43 +14,44 @@ from pathlib import Path
 from tests.needs import REPO, need
 
 OLDEST = "2.1.112"
-"""The oldest that is supported: a script for node, without modules, so without a command like ``/handoff``."""
+"""The oldest supported client. It runs on node, and has no modules, so it has no ``/handoff``."""
 
 PREVIOUS = "2.1.329"
-"""A recent one with modules, which wrote the chains, calls and titles that tests have as measured."""
+"""A recent client with modules. It wrote the sessions whose records some tests compare with."""
 
 NEWEST = "2.1.332"
-"""The client that the wheel of ``claude-agent-sdk``, which pyproject.toml pins, brings along."""
+"""The client in the wheel of ``claude-agent-sdk``, whose version pyproject.toml pins."""
 
 VERSIONS = (OLDEST, PREVIOUS, NEWEST)
 RECENT = frozenset({PREVIOUS, NEWEST})
-"""The versions that do what no older one does, such as printing why a hook blocked a prompt of ``-p``."""
+"""Clients with abilities that older ones lack: they print why a hook blocked a prompt of ``-p``."""
 
 
 @dataclass(frozen=True)
 class ClientVersion:
-    """One installed client: its version and the start of its command line."""
+    """One installed client: its version, and the command that starts it."""
 
     version: str
     command: tuple[str, ...]
 
     def __str__(self) -> str:
-        """The version, as pytest shows it in a test's id."""
+        """Return the version, which pytest shows in the test's id."""
         return self.version
 
 
 def clients_folder() -> Path:
-    """Return the folder that contains ``<version>/node_modules/...`` of each pinned client.
+    """Return the folder with the old clients, each in ``<version>/node_modules``.
 
-    It is RESUME_HOOKS_CLIENTS, or ``.clients`` in the repository.
+    The variable RESUME_HOOKS_CLIENTS names the folder. Its default is ``.clients`` in the
+    repository.
     """
     return Path(os.environ.get("RESUME_HOOKS_CLIENTS") or REPO / ".clients")
 
 
 def find_client(version: str) -> ClientVersion:
-    """Return the client of that version.
+    """Return the client of a version.
 
-    Skips or fails the test if the client or its node is missing.
+    If the client or its node is missing, the test is skipped or fails.
     """
     if version == NEWEST:
         found = bundled_client()
@@ -74,7 +75,7 @@ def find_client(version: str) -> ClientVersion:
 
 
 def bundled_client() -> Path | None:
-    """Return the client in the SDK's wheel, or None if the wheel of this platform has none."""
+    """Return the client in the SDK's package, or None if the package for this platform has none."""
     spec = find_spec("claude_agent_sdk")
     path = Path(spec.origin or "").parent / "_bundled" / "claude" if spec else Path()
     return path if path.is_file() else None

@@ -1,6 +1,6 @@
-"""Owns a private X server and the reading of its clipboard.
+"""Runs a private X server and reads its clipboard.
 
-No call waits for a selection owner that is stuck.
+No call waits forever if the program that owns the clipboard hangs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _START_TIMEOUT = 15.0
 
 
 class XServer:
-    """Runs Xvfb on a free display for the length of a `with` block."""
+    """An Xvfb server on a free display, which runs inside a ``with`` block."""
 
     display: str
 
     def __enter__(self) -> Self:
-        """Start the server, which chooses a display and prints it when it accepts connections."""
+        """Start the server, and wait until it accepts connections and prints its display."""
         reader, writer = os.pipe()
         command = [
             "Xvfb",
@@ -54,7 +54,7 @@ class XServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the server, and with it every client that owned a selection on it."""
+        """End the server, which also ends every program that owns its clipboard."""
         self._stop()
 
     def _stop(self) -> None:
@@ -63,7 +63,7 @@ class XServer:
 
     @contextmanager
     def owner(self, text: str) -> Iterator[None]:
-        """Have another program own the clipboard with `text` for the length of a `with` block."""
+        """Run another program that owns the clipboard, with ``text`` in it, inside a ``with`` block."""
         command = ["xclip", "-selection", "clipboard", "-i", "-quiet"]
         with subprocess.Popen(
             command, env=self._env(), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -80,9 +80,9 @@ class XServer:
         return {"PATH": os.environ.get("PATH", os.defpath), "DISPLAY": self.display}
 
     def clipboard(self, timeout: float = 5) -> str:
-        """Return the clipboard's text, or "" if nobody owns it.
+        """Return the clipboard's text, or "" if no program owns the clipboard.
 
-        Raises subprocess.TimeoutExpired if the owner hangs.
+        Raises subprocess.TimeoutExpired if the program that owns it hangs.
         """
         done = subprocess.run(
             ["xclip", "-selection", "clipboard", "-o"],
