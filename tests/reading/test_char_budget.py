@@ -1,4 +1,4 @@
-"""Tests of fitting texts into a limit: it always holds, space is shared fairly, and omissions are stated."""
+"""Tests of fitting texts into a limit of characters: it holds, and omissions are stated."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ PIECES = st.lists(
 
 
 def gap_line(first: int, last: int) -> str:
-    """Return a gap's line in these tests."""
+    """Return the line for omitted pieces that these tests use."""
     return f"… {first} to {last} left out"
 
 
 @given(PIECES, st.integers(1, 5_000))
 def test_the_text_always_fits_its_limit(pieces: list[TextPiece], limit: int) -> None:
-    """The last line feed counts too. Pieces that fit are complete."""
+    """A text is shorter than its limit, and complete if all pieces fit."""
     text = fit_pieces("opening", pieces, limit, gap_line)
     assert len(text) < limit
     whole = fit_pieces("opening", pieces, 0, gap_line)
@@ -50,7 +50,7 @@ def test_the_text_always_fits_its_limit(pieces: list[TextPiece], limit: int) -> 
 
 @given(st.lists(st.text("xyz", min_size=1, max_size=80), max_size=60), st.integers(1, 3_000))
 def test_lines_in_the_middle_are_omitted_first(blocks: list[str], limit: int) -> None:
-    """Each is counted once."""
+    """If lines don't fit, the middle ones are replaced by one line that names the first and the last."""
     text = fit_both_ends("opening", blocks, limit, gap_line)
     assert len(text) < limit
     lines = text.split("\n")[1:]
@@ -64,7 +64,10 @@ def test_lines_in_the_middle_are_omitted_first(blocks: list[str], limit: int) ->
     st.lists(st.tuples(st.integers(0, 500), st.integers(1, 5)), max_size=20), st.integers(0, 3_000)
 )
 def test_space_is_shared_fairly(rows: list[tuple[int, int]], room: int) -> None:
-    """No piece gets more than it needs, the sum never exceeds the limit, and no space is wasted."""
+    """No piece gets more characters than it needs, and together they use the limit.
+
+    Rounding may waste one character for each piece.
+    """
     sizes, weights = [size for size, _ in rows], [weight for _, weight in rows]
     given_ = divide_characters(sizes, weights, room)
     assert all(got <= size for got, size in zip(given_, sizes, strict=True))
@@ -73,7 +76,7 @@ def test_space_is_shared_fairly(rows: list[tuple[int, int]], room: int) -> None:
 
 
 def test_a_huge_result_displaces_no_message() -> None:
-    """Prompts and answers stay complete. The result keeps both ends."""
+    """A huge tool result is cut in its middle, so the messages around it stay complete."""
     result = TextPiece(
         "r:2", indent_text("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", is_spoken=False
     )
@@ -90,7 +93,7 @@ def test_a_huge_result_displaces_no_message() -> None:
 
 
 def test_messages_precede_tool_outputs() -> None:
-    """If not everything fits, tool outputs are omitted, and the gap says so."""
+    """If not all pieces fit, tool outputs are omitted before messages, and a line states the gap."""
     pieces = [
         TextPiece(f"r:{place}", indent_text("x" * 300), "read", is_spoken=place in {0, 99})
         for place in range(100)
@@ -103,7 +106,7 @@ def test_messages_precede_tool_outputs() -> None:
 
 
 def test_a_message_keeps_its_beginning_and_a_result_both_ends() -> None:
-    """Without space only the notice remains."""
+    """A message is cut at its end, a tool result in its middle. With no space, only a notice is left."""
     body = indent_text("\n".join(f"line {number}" for number in range(500)))
     voice, result = (TextPiece("h", body, "read r:1", is_spoken=voice) for voice in (True, False))
     assert cut_piece(voice, 300).endswith(": read r:1")
@@ -118,7 +121,7 @@ def test_a_message_keeps_its_beginning_and_a_result_both_ends() -> None:
 
 @given(st.text("ab \n", max_size=300), st.integers(0, 400))
 def test_a_cut_line_is_marked(text: str, limit: int) -> None:
-    """What does not fit ends with an ellipsis, and where there is room with the option that prints all."""
+    """A text that is cut ends with an ellipsis and, if there is space, names ``--max-chars 0``."""
     shown = cut_lines(text, limit)
     assert len(shown) < max(1, limit) or not shown
     if len(text) < limit:
@@ -130,7 +133,7 @@ def test_a_cut_line_is_marked(text: str, limit: int) -> None:
 
 
 def test_a_very_small_limit_cuts_the_opening() -> None:
-    """A sign marks the cut."""
+    """If even the first line is too long, it is cut with an ellipsis."""
     opening = "resume-hooks read: Title · 11111111 · turn 12 of 40 · evidence"
     piece = TextPiece("h", indent_text("body"), "resume-hooks read r:1", is_spoken=True)
     assert (
@@ -141,7 +144,7 @@ def test_a_very_small_limit_cuts_the_opening() -> None:
 
 
 def test_the_command_of_a_gap_is_never_cut() -> None:
-    """The path in it may be long."""
+    """The command in the line about a gap is never cut, even if it contains a long path."""
     command = "resume-hooks outline " + "/long" * 100
     text = fit_both_ends(
         "opening",
@@ -154,7 +157,7 @@ def test_the_command_of_a_gap_is_never_cut() -> None:
 
 
 def test_only_a_count_of_one_has_no_plural() -> None:
-    """Zero has a plural, too."""
+    """A count of one has a singular noun; zero and larger counts have a plural."""
     assert [format_count(count, "turn") for count in (0, 1, 1_000)] == [
         "0 turns",
         "1 turn",
@@ -163,7 +166,7 @@ def test_only_a_count_of_one_has_no_plural() -> None:
 
 
 def test_foreign_lines_are_indented() -> None:
-    """No line of foreign text starts at the margin."""
+    """Each line of a quoted text is indented."""
     assert all(
         line.startswith("  ") for line in indent_text("a\nr:1 · user\n… 9 left out").split("\n")
     )
@@ -175,9 +178,9 @@ LINES = st.lists(st.text("ab \n", max_size=30), max_size=40).map("\n".join)
 
 @given(LINES, st.integers(1, 60))
 def test_pages_contain_all_of_a_text(text: str, limit: int) -> None:
-    """One after the other, each within its limit, without a character lost or twice.
+    """The pages of a text contain each of its characters once, and each page is within its limit.
 
-    Without a limit in one.
+    Without a limit, there is one page.
     """
     pages, start = [], 0
     while start < len(text):
@@ -190,7 +193,10 @@ def test_pages_contain_all_of_a_text(text: str, limit: int) -> None:
 
 
 def test_a_page_ends_before_a_line_at_the_margin() -> None:
-    """Otherwise it ends after a line, or inside one that would leave half a page empty."""
+    """A page ends before a line that is not indented, or else after a line.
+
+    If that would leave half of the page empty, it ends inside a line.
+    """
     text = "USER :1\n  a\n  b\nUSER :2\n  c\n  d\n  e\n"
     assert text[: find_page_end(text, 0, 30)] == "USER :1\n  a\n  b\n"
     assert text[: find_page_end(text, 0, 15)] == "USER :1\n  a\n"

@@ -1,4 +1,4 @@
-"""Tests of the claims of a sentence, and of the forms in which they are found."""
+"""Tests of the claims in a sentence, such as names, numbers and quotes, and of how they are found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resume_hooks.reading.summary_check import ANY_WORD, find_claims, split_text
 
 
 def claims_of(sentence: str) -> list[str]:
-    """Return the claims of a sentence, each once."""
+    """Return the claims of a sentence, each claim once."""
     return list(dict.fromkeys(claim.shown for claim in find_claims(sentence)))
 
 
@@ -45,9 +45,9 @@ def has_all_claims(sentence: str, text: str) -> bool:
     ],
 )
 def test_which_words_are_claims(sentence: str, claims: list[str]) -> None:
-    """They are names, files, commands, numbers, quotes and addresses.
+    """Names, files, commands, numbers, quotes and addresses are claims.
 
-    Prose, small or round numbers and line numbers are not.
+    Prose, small or round numbers, and line numbers are not.
     """
     assert claims_of(sentence) == claims
 
@@ -71,7 +71,7 @@ def test_which_words_are_claims(sentence: str, claims: list[str]) -> None:
     ],
 )
 def test_equal_forms_of_a_claim_match(sentence: str, text: str) -> None:
-    """Case, folders before a path, calls, separators and line breaks do not matter."""
+    """A claim is found in a text with another case, folder, separator or line break."""
     assert has_all_claims(sentence, text)
 
 
@@ -87,13 +87,13 @@ def test_equal_forms_of_a_claim_match(sentence: str, text: str) -> None:
     ],
 )
 def test_different_claims_do_not_match(sentence: str, text: str) -> None:
-    """They have another file, number, line number, word or command."""
+    """A claim is not found in a text with a similar file, number, word or command."""
     assert not has_all_claims(sentence, text)
 
 
 @given(st.text(max_size=300))
 def test_a_sentence_supports_its_own_claims(sentence: str) -> None:
-    """This is true for any text with words."""
+    """Each claim of a sentence is found in that sentence, whatever the sentence contains."""
     words = {*split_text(sentence)}
     for claim in find_claims(sentence):
         assert {*claim.words} & {ANY_WORD, *words}
@@ -104,7 +104,7 @@ def test_a_sentence_supports_its_own_claims(sentence: str) -> None:
     "piece", ["`", '"', "a/", "[", "(:1", ".", "*", "1,", "a_b ", '"a b c" ', "`a b` ", "::", "~1 "]
 )
 def test_hostile_sentences_are_read_quickly(piece: str) -> None:
-    """They have the maximum length of a summary and are slow for regular expressions."""
+    """The claims of a hostile sentence of 16,000 characters are found within two seconds."""
     begun = time.perf_counter()
     find_claims(piece * (16_000 // len(piece)))
     assert time.perf_counter() - begun < 2

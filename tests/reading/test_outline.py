@@ -1,4 +1,4 @@
-"""Outline: the turns of a transcript with what was asked and done in each, wherever they stand."""
+"""Tests of the outline of a session: for each turn, its prompt, tools, files and tokens."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def turns_with_tools() -> list[Record | bytes]:
 
 
 def test_the_outline_of_a_turn(tmp_path: Path) -> None:
-    """It has the prompt, the tools, the files, and the counted context."""
+    """The outline of a turn has its prompt, tools, failures, files and context tokens."""
     first, second = outline_of_lines(tmp_path, turns_with_tools()).turns
     assert (first.number, first.line, first.time, first.first_words) == (
         1,
@@ -103,7 +103,7 @@ def test_the_outline_of_a_turn(tmp_path: Path) -> None:
 
 
 def test_records_before_the_first_prompt_are_turn_0(tmp_path: Path) -> None:
-    """A child's opening is one. Metadata alone makes no turn."""
+    """Records before the first prompt are turn 0, unless they are only metadata."""
     found = outline_of_lines(
         tmp_path, [summary("all of it", uuid="s", parent=None), *conversation(1)]
     )
@@ -116,7 +116,10 @@ def test_records_before_the_first_prompt_are_turn_0(tmp_path: Path) -> None:
 
 
 def test_turns_before_a_compaction_are_marked(tmp_path: Path) -> None:
-    """This is true for several compactions. An earlier count does not apply afterwards."""
+    """Turns before a compaction are marked as compacted, also if there were several compactions.
+
+    After a compaction, a turn has no number of added tokens.
+    """
     lines: list[Record | bytes] = [
         *conversation(1, prefix="a"),
         boundary(uuid="b1", before="a1", ts=10),
@@ -141,7 +144,7 @@ def test_turns_before_a_compaction_are_marked(tmp_path: Path) -> None:
 
 
 def test_a_trim_in_place(tmp_path: Path) -> None:
-    """By the client it is a compaction; our remark behind it says what it was."""
+    """A compaction that is followed by the plugin's message about a trim is shown as "trimmed in place"."""
     lines: list[Record | bytes] = [
         *conversation(1),
         boundary(uuid="b", before="r1", ts=10),
@@ -164,7 +167,7 @@ def test_a_trim_in_place(tmp_path: Path) -> None:
 
 
 def test_a_compaction_within_a_turn(tmp_path: Path) -> None:
-    """A turn of which some is still sent is live."""
+    """A turn in which a compaction happened is live, because its end is still sent."""
     lines: list[Record | bytes] = [
         user("go", uuid="u"),
         assistant("on it", uuid="a", parent="u", ts=1),
@@ -176,7 +179,10 @@ def test_a_compaction_within_a_turn(tmp_path: Path) -> None:
 
 
 def test_an_answer_may_continue_past_a_compaction(tmp_path: Path) -> None:
-    """Client 2.1.112 did so with a command that waited, and continues from that answer."""
+    """A compaction is shown as abandoned if an answer after it follows a record before it.
+
+    Client 2.1.112 wrote answers so when a command was waiting during the compaction.
+    """
     lines: list[Record | bytes] = [
         *conversation(1),
         boundary(uuid="b", before="r1", ts=10),
@@ -190,7 +196,7 @@ def test_an_answer_may_continue_past_a_compaction(tmp_path: Path) -> None:
 
 
 def test_an_abandoned_branch_is_marked(tmp_path: Path) -> None:
-    """The user withdrew a prompt and asked again."""
+    """A turn that the user went back from is marked as a branch."""
     lines: list[Record | bytes] = [
         *conversation(1),
         user("wrong way", uuid="w", parent="r1", ts=10),
@@ -202,7 +208,7 @@ def test_an_abandoned_branch_is_marked(tmp_path: Path) -> None:
 
 
 def test_a_plain_export(tmp_path: Path) -> None:
-    """Records without ids: tools are named by their results, all of it counts as live."""
+    """The outline of an export without record ids has tools, files and failures. All turns are live."""
     lines: list[Record | bytes] = [
         {
             "type": "user",
@@ -226,7 +232,7 @@ def test_a_plain_export(tmp_path: Path) -> None:
 
 
 def test_work_of_old_subagents(tmp_path: Path) -> None:
-    """What clients before 2.0 wrote into the session itself counts for no turn."""
+    """Tool calls of a sub-agent in the session's own file, from clients before 2.0, are not counted."""
     inner = assistant([call("c", "Bash", command="ls")], uuid="s", parent="u", isSidechain=True)
     prompt = user("look", uuid="t", parent=None, isSidechain=True)
     (only,) = outline_of_lines(tmp_path, [user("go", uuid="u"), prompt, inner]).turns
@@ -234,10 +240,7 @@ def test_work_of_old_subagents(tmp_path: Path) -> None:
 
 
 def test_subagents(config_home: ConfigHome) -> None:
-    """Those of a known turn, with what they were asked; then the others.
-
-    Their own outlines count their prompts.
-    """
+    """The outline lists the sub-agents of each turn first, and then the other sub-agents."""
     project = config_home.project()
     lines: list[Record | bytes] = [
         user("go", uuid="u"),
@@ -288,12 +291,12 @@ def test_subagents(config_home: ConfigHome) -> None:
     ],
 )
 def test_the_first_words_of_a_prompt(content: str | list[Record], words: str) -> None:
-    """They are the user's text, without the client's additions, on one harmless line."""
+    """The first words of a prompt are the user's text on one line, without the client's additions."""
     assert extract_first_words(user(content, uuid="u")) == words
 
 
 def many(folder: Path, turns: int) -> Outline:
-    """A long session, compacted once."""
+    """Return the outline of a session with this many turns, a compaction, and two more turns."""
     middle = [
         boundary(uuid="b", before=f"r{2 * turns - 1}", ts=9e3),
         summary("s", uuid="s", parent="b", ts=9001),
@@ -304,7 +307,7 @@ def many(folder: Path, turns: int) -> Outline:
 
 
 def test_a_long_outline_keeps_both_ends(tmp_path: Path) -> None:
-    """The command for the rest is right."""
+    """A long outline omits turns in its middle and names the command that shows them."""
     found = many(tmp_path, 200)
     text = format_outline(found, found.turns, NAMES, 2_000)
     lines = text.split("\n")
@@ -321,9 +324,9 @@ def test_a_long_outline_keeps_both_ends(tmp_path: Path) -> None:
 
 
 def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
-    """The command that shows them chooses by the same file, ready for a shell.
+    """If an outline of the turns with a file omits turns, the command for them names the file.
 
-    One turn is not a span.
+    The command is quoted for a shell.
     """
     found = many(tmp_path, 200)
     text = format_outline(found, found.turns, NAMES, 2_000, "a dir/it's.py")
@@ -334,7 +337,7 @@ def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
 
 
 def test_one_of_each(tmp_path: Path) -> None:
-    """A noun with the number one has no plural s."""
+    """An outline with one turn and one record uses singular nouns."""
     found = outline_of_lines(tmp_path, [user("go", uuid="u")])
     numbers = format_outline(found, found.turns, NAMES, 0).split("\n")[1]
     assert numbers.startswith("1 turn · ")
@@ -347,21 +350,24 @@ OUTLINES: list[Outline] = []
 @settings(max_examples=50)
 @given(st.integers(1, 12_000))
 def test_an_outline_always_fits_its_limit(limit: int) -> None:
-    """The notice is included."""
+    """An outline with its notice about omitted turns is shorter than any limit."""
     found = OUTLINES[0]
     assert len(format_outline(found, found.turns, NAMES, limit)) < limit
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_outline(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """An outline that all budgets are tried on."""
+    """Make the outline that is tried with all limits."""
     OUTLINES.append(many(tmp_path_factory.mktemp("one"), 120))
 
 
 def test_the_outline_of_every_real_session(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
-    """It has as many turns as prompts, and every reference leads to a record. Sub-agents have outlines too."""
+    """The outline of a real session has one turn for each prompt, and all its references are valid.
+
+    Its sub-agents have outlines with the right number of records.
+    """
     session, file = real_session.file, real_session.path
     found = make_outline(session)
     rows = map(records.parse_record, real_session.lines)
@@ -388,6 +394,6 @@ def test_the_outline_of_every_real_session(
 
 
 def test_a_tool_result_is_not_a_turn(tmp_path: Path) -> None:
-    """Answers between prompts belong to the turn before."""
+    """A tool result does not begin a turn."""
     lines: list[Record | bytes] = [*conversation(1), tool_result("c", uuid="t", parent="r1")]
     assert outline_of_lines(tmp_path, lines).turn_count == 1

@@ -1,4 +1,4 @@
-"""Tests of pages: a transcript from its end to its start, and the records around one."""
+"""Tests of reading a transcript in pages from its end, and of reading around a record."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
 def page_through(entries: RecordLines, limit: int) -> list[int]:
-    """The lines of every event, gathered page by page from the end, each page by the id of the one before."""
+    """Return the line numbers of all records that pages show, read page by page from the end."""
     lines: list[int] = []
     before = None
     while True:
@@ -59,7 +59,7 @@ def page_through(entries: RecordLines, limit: int) -> list[int]:
 
 
 def mixed_records(folder: Path) -> RecordLines:
-    """Return a session with metadata, garbage, a repeated uuid and attachments between the messages."""
+    """Return a session with metadata, garbage, a repeated uuid, and an attachment among its messages."""
     talk: list[Record | bytes] = list(conversation(6))
     talk[3:3] = [
         custom_title("x"),
@@ -76,26 +76,26 @@ MIXED: list[RecordLines] = []
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A session that all limits are tried on."""
+    """Write the session that is read with all page sizes."""
     MIXED.append(mixed_records(tmp_path_factory.mktemp("one")))
 
 
 @settings(max_examples=20)
 @given(st.integers(1, 20))
 def test_pages_have_every_event_once(limit: int) -> None:
-    """Events are in order, whatever a page contains."""
+    """Pages of any size together contain each record with content once and in order."""
     assert page_through(MIXED[0], limit) == [0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
 
 
 def test_pages_of_real_sessions_have_every_event_once(real_session: RealSession) -> None:
-    """Each session is read page by page."""
+    """Pages of a real session together contain each record with content once and in order."""
     rows = map(records.parse_record, real_session.lines)
     there = [number for number, record in enumerate(rows) if record and has_content(record)]
     assert page_through(RecordLines(str(real_session.path), SESSION), 250) == there
 
 
 def test_an_empty_page(tmp_path: Path) -> None:
-    """Nothing precedes the first record, and a file of metadata has no records to show."""
+    """A page before the first record, or of a file without content, is empty."""
     entries = RecordLines(write_session(tmp_path, SESSION, [custom_title("x")]), SESSION)
     assert read_page(entries, NAMES, None, 5) == ([], False)
     assert read_page(MIXED[0], NAMES, MIXED[0].line_at(0), 5) == ([], False)
@@ -105,7 +105,10 @@ def test_an_empty_page(tmp_path: Path) -> None:
 
 
 def test_a_page_around_a_record(tmp_path: Path) -> None:
-    """It has this many messages before and after. The client's additions are included but not counted."""
+    """The given number of messages before and after a record is read.
+
+    The client's additions among them are included but not counted.
+    """
     eighth, first = (
         find_referenced_line(Reference(SESSION, number), MIXED[0]) for number in (8, 0)
     )
@@ -117,7 +120,7 @@ def test_a_page_around_a_record(tmp_path: Path) -> None:
 
 
 def test_the_call_of_a_result(tmp_path: Path) -> None:
-    """Found though it is on an earlier page."""
+    """A tool result names its call, even if the call is on an earlier page."""
     lines: list[Record | bytes] = [
         tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"}),
         tool_result("c", "x", uuid="u", parent="a"),
@@ -128,7 +131,7 @@ def test_the_call_of_a_result(tmp_path: Path) -> None:
 
 
 def test_a_call_that_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looked for within reach, not through the whole file: what lies beyond is shown without its name."""
+    """A tool result whose call is more than ``MAX_CALL_SEARCH_BYTES`` away is shown without a tool name."""
     monkeypatch.setattr("resume_hooks.reading.render.MAX_CALL_SEARCH_BYTES", 1_000)
     between: list[Record | bytes] = [user("x" * 600, uuid=f"u{n}") for n in range(3)]
     asking = tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"})
@@ -163,7 +166,7 @@ WRITTEN: list[Record | bytes] = [
 def test_a_growing_file_does_not_change_its_pages(
     rows: list[Record | bytes], known: int, limit: int, data: st.DataObject
 ) -> None:
-    """Another process writes meanwhile, also torn lines. Every event of the first page's time appears once."""
+    """While another process appends to a file, each record of the first read appears on one page."""
     content = session_bytes(rows)
     start = len(session_bytes(rows[:known]))
     with TemporaryDirectory() as folder:
@@ -191,7 +194,7 @@ def test_a_growing_file_does_not_change_its_pages(
 
 
 def test_a_record_is_found_after_a_rewrite(tmp_path: Path) -> None:
-    """Its uuid leads to the new place. A removed record is reported."""
+    """After its file was rewritten, a record is found by its uuid. A removed record raises an error."""
     path = Path(write_session(tmp_path, SESSION, WRITTEN[:4]))
     entries = RecordLines(str(path), SESSION)
     second = read_page(entries, NAMES, None, 2).passages[0]
@@ -211,7 +214,7 @@ def test_a_record_is_found_after_a_rewrite(tmp_path: Path) -> None:
 
 
 def test_a_long_line(tmp_path: Path) -> None:
-    """A line of many pieces is put together whole, from wherever it is read."""
+    """A line of 5 MB is read in full in a page."""
     rows: list[Record | bytes] = [
         user("first", uuid="a"),
         user("x" * 5_000_000, uuid="b"),
@@ -223,6 +226,6 @@ def test_a_long_line(tmp_path: Path) -> None:
 
 
 def lines_of(path: Path) -> list[Line]:
-    """Every line as the whole file tells it."""
+    """Return the lines of a file as read from its start."""
     with path.open("rb") as stream:
         return list(read_lines(stream))

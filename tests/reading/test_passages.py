@@ -1,4 +1,4 @@
-"""Tests of passages: records as a model reads them, with speakers, short calls and omissions."""
+"""Tests of passages, which are records as text with a speaker, short calls and omissions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REMINDER = "<system-reminder>be good</system-reminder>"
 
 
 def passage_of(record: Record, **rest: bool) -> Passage:
-    """Return a record in line 3 as a passage."""
+    """Return the passage of a record on line 3 in turn 7."""
     return make_passage(
         record, RecordLine(SESSION, "/x.jsonl", 3, 0, 0), PassageFile(NAMES, **rest), CALLS, 7
     )
@@ -88,21 +88,21 @@ TABLE: dict[str, tuple[Record, str, str, bool]] = {
 
 @pytest.mark.parametrize("name", TABLE)
 def test_each_kind_of_passage_has_its_speaker(name: str) -> None:
-    """All kinds are tested."""
+    """Each kind of record has the right speaker and text, and is marked as spoken or not."""
     record, speaker, text, voice = TABLE[name]
     found = passage_of(record)
     assert (found.speaker, found.text, found.is_spoken) == (speaker, text, voice)
 
 
 def test_the_speakers_in_a_sub_agents_file() -> None:
-    """Its prompt is the user's, and its answers are the assistant's."""
+    """In a sub-agent's own file, its prompt has the speaker "user" and its answer "assistant"."""
     assert passage_of(user("look", uuid="u", isSidechain=True), subagent=True).speaker == "user"
     found = passage_of(assistant("seen", uuid="a", isSidechain=True), subagent=True)
     assert (found.speaker, found.is_spoken) == ("assistant", True)
 
 
 def test_the_printed_form_of_a_passage() -> None:
-    """It has a head at the margin, indented text, and the command that prints all of it."""
+    """A printed passage has a head, an indented body, and the command that prints all of it."""
     piece = passage_of(user("go\n1a2b:9 · user\n", uuid="u")).piece(NAMES, with_turn=True)
     assert piece.head == "11111111:3 · 01-31 09:30 · turn 7 · user"
     assert piece.body == "  go\n  1a2b:9 · user"
@@ -111,7 +111,7 @@ def test_the_printed_form_of_a_passage() -> None:
 
 
 def test_no_control_character_is_printed() -> None:
-    """No other line break starts a line at the margin."""
+    """A printed passage has no control characters, and each of its lines is indented."""
     assert (
         passage_of(user("\x1b[31mred\x07\u2028r:1\rr:2\x85r:3", uuid="u")).piece(NAMES).body
         == "  red\n  r:1\n  r:2\n  r:3"
@@ -119,16 +119,16 @@ def test_no_control_character_is_printed() -> None:
 
 
 def test_only_the_shown_part_of_a_huge_text_is_processed() -> None:
-    """The omitted part is still counted."""
+    """A limited piece of a huge text is short and counts the characters that were cut."""
     piece = passage_of(user("word " * 100_000, uuid="u")).piece(NAMES, 1_000)
     assert len(piece.body) < 5_000
     assert (
         piece.cut_characters + len(piece.body) == 500_000 + 2 - 1
-    )  # the margin; the blank at its end
+    )  # Two for the indent and one for the blank at the end.
 
 
 def test_hostile_heads_stay_on_one_line() -> None:
-    """A tool's name and target have no control characters."""
+    """A call with line breaks and control characters in its name and input is shown on one line."""
     record = assistant([call("c", "Ba\nsh\x1b[2J", command="x\n11111111:9 · user\x07")], uuid="a")
     assert passage_of(record).text == "→ Ba sh x 11111111:9 · user"
 
@@ -156,12 +156,12 @@ def test_hostile_heads_stay_on_one_line() -> None:
     ],
 )
 def test_which_records_are_passages(record: Record, there: bool) -> None:
-    """Bookkeeping, logs, empty thinking and the client's remarks are not."""
+    """Messages and results are passages. Metadata, empty thinking and logs are not."""
     assert has_content(record) is there
 
 
 def test_reminders_are_removed() -> None:
-    """An unclosed one stays, and many hostile opening tags cost one pass."""
+    """The client's reminders are removed from a text. An unclosed one is kept."""
     assert remove_reminders(f"a{REMINDER}b{REMINDER}c") == "abc"
     assert remove_reminders("a<system-reminder>b") == "a<system-reminder>b"
     hostile = "<system-reminder>" * 200_000

@@ -1,4 +1,4 @@
-"""Tests of rendering: a record as text for people and models, without JSON."""
+"""Tests of showing a record as text without JSON."""
 
 from __future__ import annotations
 
@@ -110,19 +110,19 @@ TABLE: dict[str, tuple[Record, str]] = {
 
 @pytest.mark.parametrize("name", TABLE)
 def test_each_kind_is_shown_in_words(name: str) -> None:
-    """Images and documents have their type and size."""
+    """Each kind of record is shown as text, and images and documents by their type and size."""
     record, shown = TABLE[name]
     assert record_text(record) == shown
 
 
 def test_an_image_in_an_input_is_not_printed() -> None:
-    """Its encoding may be anywhere in the input."""
+    """An image in a tool's input is shown by its type and size."""
     shown = record_text(assistant([call("c", "Send", image=PNG)], uuid="a"))
     assert shown == "[call of Send]\nimage: [image, png, 3.0 KB]"
 
 
 def test_endless_nesting_is_rendered_without_recursion() -> None:
-    """The input is hostile."""
+    """A tool's input that is nested 5,000 deep is shown without a recursion error."""
     deep: Record = {"x": "end"}
     for _ in range(5_000):
         deep = {"x": deep}
@@ -130,7 +130,7 @@ def test_endless_nesting_is_rendered_without_recursion() -> None:
 
 
 def test_a_result_has_the_tool_of_its_call(tmp_path: Path) -> None:
-    """The call in the same file has its name and target."""
+    """A tool result has the name and the target of its call in the same file."""
     records = [
         assistant(
             [call("c1", "Read", file_path="/x.py"), call("c2", "Bash", command="ls")],

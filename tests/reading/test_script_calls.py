@@ -1,4 +1,4 @@
-"""Tests that calls of a REPL script are read as separate calls in the outline, digest, latest calls and passages."""
+"""Tests that the calls of a REPL script are read like ordinary calls."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MADE = [
 
 
 def talk_of(rows: list[Record]) -> Talk:
-    """A prompt, then these records."""
+    """Return a session with a prompt and these records."""
     talk = Talk().prompt("go")
     for row in rows:
         talk.add(row)
@@ -58,12 +58,12 @@ def talk_of(rows: list[Record]) -> Talk:
 
 
 def talk_with_script(*more: Record) -> Talk:
-    """Return a script that reads, runs two commands, of which one fails, and edits."""
+    """Return a session with a script that reads, runs two commands, one of which fails, and edits."""
     return talk_of([*repl_script(MADE, uuid="s", parent="r0"), *more])
 
 
 def talk_with_separate_calls() -> Talk:
-    """Return the same calls as a client up to 2.1.112 stored them: without the script."""
+    """Return a session with the same calls but no script, as clients up to 2.1.112 stored them."""
     rows = repl_script(MADE, uuid="s", parent="r0")[2:]
     return talk_of(
         [{key: value for key, value in row.items() if key != "isVirtual"} for row in rows]
@@ -72,7 +72,7 @@ def talk_with_separate_calls() -> Talk:
 
 @pytest.mark.parametrize("talk", [talk_with_script(), talk_with_separate_calls()])
 def test_a_digest_lists_a_scripts_actions(config_home: ConfigHome, talk: Talk) -> None:
-    """The changed files, successful commands and failures, each with its own record."""
+    """A digest lists a script's changed files, commands and errors, each with its own record."""
     digest = talk.digest(config_home)
     first = talk.at - 2 * len(MADE)
     assert lines(digest, "changed") == {"notes.txt": first + 6}
@@ -82,7 +82,7 @@ def test_a_digest_lists_a_scripts_actions(config_home: ConfigHome, talk: Talk) -
 
 
 def test_the_latest_calls_show_their_outputs(config_home: ConfigHome) -> None:
-    """The script itself is included, with its purpose."""
+    """The latest calls contain a script and each of its calls with its output."""
     talk = talk_with_script()
     found = collect_latest_calls(
         session_file(str(talk.write(config_home))), talk.digest(config_home), 9_000
@@ -96,9 +96,9 @@ def test_the_latest_calls_show_their_outputs(config_home: ConfigHome) -> None:
 
 
 def test_an_outline_counts_a_scripts_actions(config_home: ConfigHome) -> None:
-    """As tools, files and failures of the turn.
+    """The outline counts a script and each of its calls.
 
-    An error that the client repeats for its screen counts once.
+    An error that the client repeats for its screen is counted once.
     """
     used = assistant(
         [call("repl-error-1", "REPL")],
@@ -116,7 +116,7 @@ def test_an_outline_counts_a_scripts_actions(config_home: ConfigHome) -> None:
 
 
 def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
-    """They are never sent. The script's own result may be trimmed."""
+    """The calls of a script can't be trimmed, because they are never sent. The script's result can."""
     long = "word " * 500
     made = [
         ("Write", {"file_path": NOTES, "content": long}, {"type": "create", "structuredPatch": []})
@@ -149,13 +149,13 @@ def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
     ],
 )
 def test_the_output_of_a_tool(gave: object, shown: str) -> None:
-    """It is text if the result itself has no text."""
+    """If a tool result has no text, its text is taken from the record's ``toolUseResult``."""
     record = user([result("c", "")], uuid="u", toolUseResult=gave)
     assert records.result_text(records.list_results(add_result_text(record))[0]) == shown
     assert render_record(record, {}).text == shown
 
 
 def test_the_text_of_a_result_is_shown() -> None:
-    """The model got it."""
+    """If a tool result has text, ``toolUseResult`` does not replace it."""
     record = user([result("c", "given")], uuid="u", toolUseResult={"stdout": "noted", "stderr": ""})
     assert add_result_text(record) is record

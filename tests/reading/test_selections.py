@@ -1,4 +1,4 @@
-"""Tests of reading a selection: the turns, failures and commands of a transcript, found in one scan."""
+"""Tests of reading selected turns, failures and commands of a transcript."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_lines(folder: Path, lines: list[Record | bytes]) -> TurnReader:
 def shell_call(
     number: int, answer: str | None, *, failed: bool = False, **said: object
 ) -> list[Record]:
-    """Return a call of the shell with its answer; None for no answer."""
+    """Return a shell call and its result, or only the call if ``answer`` is None."""
     asked = tool_use(
         f"c{number}",
         uuid=f"a{number}",
@@ -62,7 +62,7 @@ def shell_call(
 
 
 def test_requested_turns_are_read(tmp_path: Path) -> None:
-    """Records before the first prompt are turn 0."""
+    """The requested turns are read. Records before the first prompt are turn 0."""
     found = read_lines(
         tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"]
     )
@@ -79,7 +79,7 @@ def test_requested_turns_are_read(tmp_path: Path) -> None:
 
 
 def test_commands_are_read_with_their_result(tmp_path: Path) -> None:
-    """It is shown as far as the client recorded it."""
+    """Each command is read with its state, its exit status if the client recorded one, and its turn."""
     lines: list[Record | bytes] = [
         user("go", uuid="p"),
         *shell_call(1, "fine", stdout="fine", interrupted=False),
@@ -109,7 +109,7 @@ def test_commands_are_read_with_their_result(tmp_path: Path) -> None:
 
 
 def test_failures_are_read(tmp_path: Path) -> None:
-    """They are failed results with their calls, and errors of the API."""
+    """Failures are failed results, which name their calls, and API errors."""
     lines: list[Record | bytes] = [
         user("go", uuid="p"),
         *shell_call(1, "fine"),
@@ -130,7 +130,7 @@ def test_failures_are_read(tmp_path: Path) -> None:
 
 
 def test_a_plain_export_is_read(tmp_path: Path) -> None:
-    """Records without ids have turns, failures and commands too."""
+    """Turns, failures and commands are read from an export without record ids."""
     lines: list[Record | bytes] = [
         {"type": "user", "message": {"content": "go"}},
         {"type": "assistant", "message": {"content": [call("c", "Bash", command="ls")]}},
@@ -154,7 +154,7 @@ LONG: list[TurnReader] = []
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A session with many turns, commands and one huge output that all budgets are tried on."""
+    """Write the session with many turns and one huge output that is tried with all limits."""
     lines: list[Record | bytes] = []
     for turn in range(40):
         lines.append(user(f"prompt {turn} " * 20, uuid=f"p{turn}"))
@@ -167,7 +167,7 @@ def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
 @settings(max_examples=50)
 @given(st.integers(1, 60_000))
 def test_a_selection_always_fits_its_limit(limit: int) -> None:
-    """This is true for turns, errors and commands, including notices."""
+    """Selected turns, errors and commands, with their notices, are shorter than any limit."""
     found = LONG[0]
     every = found.passages_of_rows(found.rows_of_turns(), NAMES)
     failed = [one for one in every if one.is_failure]
@@ -177,7 +177,11 @@ def test_a_selection_always_fits_its_limit(limit: int) -> None:
 
 
 def test_omitted_turns_can_be_read() -> None:
-    """A gap names them, and the next page shows the next one completely."""
+    """The line about omitted turns names a command that reads them.
+
+    A single long turn is shown with all its messages, and its long output with the command for all
+    of it.
+    """
     found = LONG[0]
     every = found.passages_of_rows(found.rows_of_turns(), NAMES)
     text = passages_text("all", every, NAMES, 6_000, records_gap(every, NAMES))
@@ -192,7 +196,7 @@ def test_omitted_turns_can_be_read() -> None:
 
 
 def test_one_omitted_error_or_command_is_mentioned() -> None:
-    """Its turn is named."""
+    """A single omitted error or command is mentioned with the command that reads its turn."""
     found = LONG[0]
     failed = [one for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.is_failure]
     assert (
@@ -210,7 +214,7 @@ def test_one_omitted_error_or_command_is_mentioned() -> None:
 
 
 def test_commands_without_a_limit_are_complete(tmp_path: Path) -> None:
-    """No line is omitted."""
+    """Without a limit, a long command is shown in full."""
     lines: list[Record | bytes] = [user("go", uuid="p"), *shell_call(1, "ok")]
     long = [
         one._replace(command="x" * 300) for one in read_lines(tmp_path, lines).commands_of_turns()
@@ -219,7 +223,7 @@ def test_commands_without_a_limit_are_complete(tmp_path: Path) -> None:
 
 
 def test_every_real_session_is_read(real_session: RealSession) -> None:
-    """No error is raised, the limit holds, and no control character is printed."""
+    """A real session is read without an error, within the limit, and without control characters."""
     found = TurnReader(real_session.file)
     shown = found.passages_of_rows(found.rows_of_turns(), NAMES)
     text = passages_text("all", shown, NAMES, 20_000, records_gap(shown, NAMES))
@@ -229,7 +233,7 @@ def test_every_real_session_is_read(real_session: RealSession) -> None:
 
 
 def test_a_tool_without_a_name_is_not_a_shell(tmp_path: Path) -> None:
-    """A damaged call is skipped."""
+    """A tool call whose name is not a string is not a shell command."""
     damaged = tool_use("c1", uuid="a1", parent=None, tool_input={"command": "ls"})
     damaged["message"]["content"][0]["name"] = {"odd": []}
     found = read_lines(tmp_path, [*conversation(1), damaged])

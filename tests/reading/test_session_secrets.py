@@ -1,4 +1,4 @@
-"""Tests of finding secrets in a session, also in an output by the command in another record."""
+"""Tests of finding secrets in a session, also by the command that printed them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRINTING = [
 
 
 def redactor_of_output(folder: Path, command: str, output: str | list[dict[str, str]]) -> Redactor:
-    """Return a redactor that knows a transcript in which a command printed an output."""
+    """Return a redactor that has read a transcript in which a command printed an output."""
     rows = [
         assistant([call("toolu_1", "Bash", command=command)], uuid="a", parent=None),
         user([result("toolu_1", output)], uuid="b", parent="a"),
@@ -38,7 +38,7 @@ def redactor_of_output(folder: Path, command: str, output: str | list[dict[str, 
 def test_a_value_is_recognized_by_the_command_that_printed_it(
     tmp_path: Path, command: str, printed: str
 ) -> None:
-    """The command is in another record, and the value is removed everywhere."""
+    """A value that a command for secrets printed is removed from other texts."""
     value = "vkWqzTe482Q"
     redactor = redactor_of_output(tmp_path, command, printed.format(value))
     assert value not in redactor.redact(f"it is {value}.")
@@ -48,7 +48,7 @@ def test_a_value_is_recognized_by_the_command_that_printed_it(
     "output", ["done", "12 passed", "src/tokens.py", "build_tokenizer", "https://example.com/key"]
 )
 def test_an_output_that_is_not_a_secret_stays(tmp_path: Path, output: str) -> None:
-    """Names, paths and words are kept, whatever the command is."""
+    """A name, path, word or address that such a command printed is not treated as a secret."""
     redactor = redactor_of_output(
         tmp_path, "cat tokens.txt | cut -c1-80", [{"type": "text", "text": output}]
     )

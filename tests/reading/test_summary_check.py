@@ -1,4 +1,4 @@
-"""Tests of checking a summary against the records: unsupported claims are marked, supported ones get references."""
+"""Tests of checking a summary against the session's records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SAID = [
 
 
 def checked_summary(text: str) -> str:
-    """Return a summary in its checked form."""
+    """Return the checked form of a summary."""
     return check_summary(text, SAID).text
 
 
@@ -61,12 +61,15 @@ def checked_summary(text: str) -> str:
     ],
 )
 def test_a_sentence_gets_a_reference_or_a_mark(sentence: str, note: str) -> None:
-    """It gets neither without claims, or if they are found only in separate or hidden records."""
+    """A supported sentence gets a reference, and an unsupported one names the missing claims.
+
+    A sentence gets neither if it has no claims, or if only hidden or separate records contain them.
+    """
     assert checked_summary(sentence) == f"{sentence}{note}"
 
 
 def test_markdown_is_kept() -> None:
-    """Every sentence is checked separately. Headings, tables and code are unchanged."""
+    """Each sentence of a summary is checked, and its headings, tables and code are unchanged."""
     text = (
         "# Work on TabStopper\n\n- **Done.** Renamed `parse_line` to `parseRow`. Mended src/printer.py.\n"
         "1. See TabStop in `lexer.py`\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
@@ -82,7 +85,7 @@ def test_markdown_is_kept() -> None:
 
 
 def test_an_existing_reference_is_enough() -> None:
-    """If it does not show the sentence, the right one is added after it."""
+    """A sentence with the right reference gets no other. After a wrong one, the right one is added."""
     assert checked_summary("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert checked_summary("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
     assert check_summary("Renamed `parse_line`. (:3)", SAID).tied == 1
@@ -97,7 +100,7 @@ PIECES = st.sampled_from([
 
 @given(st.one_of(st.lists(PIECES, max_size=30).map(" ".join), st.text(max_size=200)))
 def test_a_second_check_changes_nothing(text: str) -> None:
-    """The added text can be removed again, and the counts are the same."""
+    """A second check of a summary changes nothing, and a check only adds text."""
     once = check_summary(text, SAID)
     assert check_summary(once.text, SAID) == once
     letters = iter(once.text)
@@ -108,7 +111,7 @@ def test_a_second_check_changes_nothing(text: str) -> None:
 
 
 def test_a_mark_names_at_most_three_claims() -> None:
-    """They are shortened and cannot end the mark or a sentence."""
+    """A mark names at most three claims, which are shortened and contain no end of a sentence."""
     found = checked_summary(
         'He said "' + "go on. Then [stop] it! " * 20 + '" and `aa_b`, `bb_c`, `cc_d`.'
     )
@@ -119,7 +122,7 @@ def test_a_mark_names_at_most_three_claims() -> None:
 
 
 def test_texts_that_count_as_evidence(tmp_path: Path) -> None:
-    """Prompts, calls and answers, each by its line. Summaries, titles and our own texts do not count."""
+    """Prompts, calls and results are evidence. Summaries, titles and the plugin's own texts are not."""
     told_before = (
         f"hook says: {OPENING_MARKER}\n1. other\n{CLOSING_MARKER}\n\nsummary by haiku: SecretPlan"
     )
@@ -151,7 +154,7 @@ def test_texts_that_count_as_evidence(tmp_path: Path) -> None:
     "piece", ["(:1, ", "(:11:", ".", "! ", "A. ", "*", "[not in the transcript: ", "- ", "`a_b` "]
 )
 def test_hostile_summaries_are_checked_quickly(piece: str) -> None:
-    """They are longer than any of ours, on one line."""
+    """A hostile summary of 16,000 characters is checked within two seconds."""
     begun = time.perf_counter()
     check_summary(piece * (16_000 // len(piece)), SAID)
     assert time.perf_counter() - begun < 2

@@ -1,4 +1,4 @@
-"""A conversation that is written step by step, for tests of its digest."""
+"""The class ``Talk``, with which tests write a conversation step by step and build its digest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ REJECTED = (
 
 
 class Talk:
-    """Records of one session, each following the one before; ``at`` is the line of the last one."""
+    """The records of one session, added one after another by the methods.
+
+    Each new record follows the record added before it. ``at`` is the line number of the last
+    record.
+    """
 
     def __init__(self, session_id: str = SESSION, prefix: str = "r") -> None:
         self.session_id = session_id
@@ -38,21 +42,21 @@ class Talk:
 
     @property
     def at(self) -> int:
-        """The line of the last record."""
+        """The line number of the last record, counted from 0."""
         return len(self.records) - 1
 
     @property
     def leaf(self) -> str | None:
-        """The uuid of the last record on the chain."""
+        """The uuid of the record that the next record will follow."""
         return self._parent
 
     def back_to(self, uuid: str | None) -> Talk:
-        """Go on from an earlier record."""
+        """Let the next record follow the record with this uuid, an earlier one."""
         self._parent = uuid
         return self
 
     def add(self, record: Record) -> Talk:
-        """Any record, as it is."""
+        """Add a record unchanged."""
         self.records.append(record)
         self._parent = record.get("uuid", self._parent)
         return self
@@ -74,7 +78,11 @@ class Talk:
     def calls(
         self, tool: str, given: Mapping[str, Any], answer: str | None = "ok", **extra: Any
     ) -> Talk:
-        """A tool call and its answer, None for no answer; ``error`` marks it as failed, the rest is of its record."""
+        """Add a tool call and, unless ``answer`` is None, its result.
+
+        ``error=True`` marks the result as failed. The other ``extra`` fields are added to the
+        result's record.
+        """
         call_id = f"call-{self._prefix}{len(self.records)}"
         cwd = extra.pop("cwd", CWD)
         self.add(assistant([call(call_id, tool, **given)], **self._next(), cwd=cwd))
@@ -84,40 +92,40 @@ class Talk:
         return self.add(user([result(call_id, answer, **error)], **self._next(), cwd=cwd, **extra))
 
     def runs(self, command: str, output: str = "ok", **extra: Any) -> Talk:
-        """A shell command that ran well, unless it is an ``error``."""
+        """Add a shell command with its output. It succeeded unless ``error=True`` is given."""
         return self.calls("Bash", {"command": command}, output, **extra)
 
     def fails(self, command: str, output: str = "boom", status: int = 1) -> Talk:
-        """A shell command that ended with an exit status."""
+        """Add a shell command that failed with this exit status."""
         return self.runs(command, f"Exit code {status}\n{output}", error=True)
 
     def edits(self, path: str, **extra: Any) -> Talk:
-        """A file is changed by a tool."""
+        """Add a call of the tool ``Edit`` for a file."""
         return self.calls(
             "Edit", {"file_path": path, "old_string": "a", "new_string": "b"}, **extra
         )
 
     def write(self, home: ConfigHome) -> Path:
-        """The session's file."""
+        """Write the session's transcript into the project's folder and return its path."""
         return Path(write_session(home.project(), self.session_id, self.records))
 
     def digest(self, home: ConfigHome) -> Digest:
-        """Its digest."""
+        """Write the session's transcript and return the session's digest."""
         return build_digest(session_file(str(self.write(home))), home.where)
 
 
 def texts(digest: Digest, section: str) -> list[str]:
-    """The texts of a section."""
+    """Return the texts of the entries in a section."""
     return [entry.text for entry in digest.section_entries(section)]
 
 
 def notes(digest: Digest, section: str) -> dict[str, str]:
-    """The notes of a section, by text."""
+    """Return the note of each entry in a section, by the entry's text."""
     return {entry.text: entry.note for entry in digest.section_entries(section)}
 
 
 def lines(digest: Digest, section: str) -> dict[str, int]:
-    """The lines that the entries of a section refer to, by text."""
+    """Return the line number that each entry of a section refers to, by the entry's text."""
     return {
         entry.text: int(entry.ref.rpartition(":")[2]) for entry in digest.section_entries(section)
     }
@@ -129,11 +137,11 @@ def requests(digest: Digest) -> list[str]:
 
 
 def messages(digest: Digest, kind: MessageKind) -> list[str]:
-    """The texts of the messages of a kind, oldest first."""
+    """Return the texts of the messages of a kind, oldest first."""
     return [message.text for message in digest.talk if message.kind is kind]
 
 
 def request_lines(digest: Digest) -> dict[str, int]:
-    """Return the lines that the user's text refers to, by text."""
+    """Return the line number of each message of the user, by the message's text."""
     asked = [message for message in digest.talk if message.kind is MessageKind.REQUEST]
     return {message.text: int(message.ref.rpartition(":")[2]) for message in asked}

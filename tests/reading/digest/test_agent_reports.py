@@ -1,4 +1,4 @@
-"""Tests of the files that a sub-agent's report says it changed."""
+"""Tests that a digest lists the files that a sub-agent reports as changed."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ REVIEWED = (
     ],
 )  # fmt: skip
 def test_changed_files_are_read_from_a_report(report: str, files: list[str]) -> None:
-    """Only files that the sub-agent says it changed count, not files that it reviewed."""
+    """Files that the sub-agent says it changed are found, but not files that it only read or mentioned."""
     assert list(find_changed_files(report)) == files
 
 
 def test_files_named_only_in_a_report_are_uncommitted(config_home: ConfigHome) -> None:
-    """They count as changed even if the session read them before."""
+    """A file that a sub-agent reports as changed is listed as not committed, even if it was read before."""
     talk = Talk().prompt("go").calls("Read", {"file_path": f"{CWD}/src/hooks.go"}, "package a")
     talk.calls("Task", WRITER, SIMPLIFIED).runs("git log --oneline", "1234567 x", cwd=CWD)
     digest = talk.says("All is simpler now.").digest(config_home)
@@ -49,14 +49,17 @@ def test_files_named_only_in_a_report_are_uncommitted(config_home: ConfigHome) -
 
 
 def test_a_reading_agent_changes_no_file(config_home: ConfigHome) -> None:
-    """Its report does not matter."""
+    """Files in the report of a sub-agent of the type Explore, which can't edit, are not listed as changed."""
     explorer = {**WRITER, "subagent_type": "Explore"}
     digest = Talk().prompt("go").calls("Task", explorer, SIMPLIFIED).digest(config_home)
     assert texts(digest, "changed") == []
 
 
 def test_the_client_trailer_of_a_report_is_omitted(config_home: ConfigHome) -> None:
-    """It has the agent's id and token use. The notice of a background start is not a report."""
+    """The agent's id and token use, which the client adds to a report, are left out of the digest.
+
+    The client's message that an agent was started is not shown as a report.
+    """
     added = "\nagentId: aefb647 (use SendMessage to continue this agent)\n<usage>tool_uses: 24\n</usage>"
     assert strip_trailer(f"All is well.{added}") == "All is well."
     digest = (

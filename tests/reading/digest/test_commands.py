@@ -1,4 +1,4 @@
-"""Tests of the commands in a digest: successful ones, replaced ones, and open errors."""
+"""Tests of the commands in a digest: successful commands, failed commands, and open errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.reading.digest.talk import REJECTED, Talk, lines, notes, requests, te
 
 
 def test_a_successful_command_has_its_last_successful_form(config_home: ConfigHome) -> None:
-    """The number of runs is added."""
+    """A command that failed and then succeeded is listed once, at its last run, with the number of runs."""
     talk = (
         Talk()
         .prompt("go")
@@ -35,7 +35,7 @@ def test_a_successful_command_has_its_last_successful_form(config_home: ConfigHo
     ],
 )
 def test_a_search_without_results_is_not_listed(config_home: ConfigHome, command: str) -> None:
-    """With output it is listed, because the reader may need it again."""
+    """A search that printed nothing is not listed. The same search with output is listed."""
     empty = Talk().prompt("go").runs(command, "").digest(config_home)
     assert texts(empty, "others") == []
     answered = Talk().prompt("go").runs(command, "title: Scout").digest(config_home)
@@ -44,7 +44,7 @@ def test_a_search_without_results_is_not_listed(config_home: ConfigHome, command
 
 
 def test_an_empty_list_of_a_forge_is_not_listed(config_home: ConfigHome) -> None:
-    """The command printed no rows."""
+    """A ``gh`` command that printed the empty list ``[]`` is not listed."""
     talk = Talk().prompt("go").runs("gh pr list --json number", "[]")
     assert texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == [
         "gh pr view 7"
@@ -52,20 +52,20 @@ def test_an_empty_list_of_a_forge_is_not_listed(config_home: ConfigHome) -> None
 
 
 def test_a_request_to_a_local_server_is_listed(config_home: ConfigHome) -> None:
-    """It shows whether the started server works."""
+    """A ``curl`` request to localhost is listed, because it shows whether the started server works."""
     command = "curl -s http://localhost:3000/health"
     digest = Talk().prompt("go").runs(command, "up").digest(config_home)
     assert texts(digest, "others") == [command]
 
 
 def test_an_error_of_mise_behind_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
-    """The status is that of the pipe's end."""
+    """An error that mise prints marks the command as failed, although ``tail`` sets the exit status 0."""
     talk = Talk().prompt("go").runs("mise run test 2>&1 | tail -5", "mise ERROR no tasks defined")
     assert texts(talk.digest(config_home), "commands") == []
 
 
 def test_an_error_of_a_forge_before_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
-    """The exit status is that of the pipe's last program, and the output is the error."""
+    """An error that ``gh`` prints marks the command as failed, although ``head`` sets the exit status 0."""
     error = "none of the git remotes configured for this repository point to a known GitHub host"
     talk = Talk().prompt("go").runs("gh workflow run ci.yml --json x 2>&1 | head -5", error)
     digest = talk.runs("gh workflow enable ci.yml", "ok").digest(config_home)
@@ -86,7 +86,7 @@ def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> Non
 
 
 def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome) -> None:
-    """The other part may still fail."""
+    """If one part of a failed command chain passes later, the open error says which part passed."""
     talk = Talk().prompt("go").fails("cargo clippy -q && cargo test argv", "error: dead code")
     row = "`cargo clippy -q && cargo test argv` exit 1: error: dead code"
     assert notes(talk.digest(config_home), "errors") == {row: ""}
@@ -96,7 +96,11 @@ def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome
 
 
 def test_a_check_that_passed_before_edits_says_so(config_home: ConfigHome) -> None:
-    """A later file counts once; documents, temporary files and the client's own do not count."""
+    """A check names the files that were edited after it passed, each file once.
+
+    Documents, temporary files, and the client's own files are not named. A new run removes the
+    note.
+    """
     talk = Talk().prompt("go").runs("pytest -q").runs("npm start").edits(f"{CWD}/README.md")
     talk.edits("/tmp/x.py").edits("/home/me/.claude/plans/x.py")
     checked = {"pytest -q": "", "npm start": ""}
@@ -111,7 +115,10 @@ def test_a_check_that_passed_before_edits_says_so(config_home: ConfigHome) -> No
 def test_edits_and_passes_of_another_repository_leave_a_check_as_it_was(
     config_home: ConfigHome,
 ) -> None:
-    """Each check reads the files of its own repository."""
+    """An edit or a pass in one repository changes no note on a check in another repository.
+
+    A file outside both repositories is named in the notes of both checks.
+    """
     other = "/srv/other"
     talk = Talk().prompt("go").runs("git status", "On branch main\n", cwd=other)
     talk.runs("make check", cwd=other).runs("pytest -q").edits(f"{CWD}/a.py")
@@ -125,7 +132,10 @@ def test_edits_and_passes_of_another_repository_leave_a_check_as_it_was(
 
 
 def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome) -> None:
-    """Its exit status is not recorded separately."""
+    """A check that passes as part of a chain, such as ``pytest && git commit``, counts as passed.
+
+    Its note names the record of the chain, because the client records no exit status for each part.
+    """
     talk = Talk().prompt("go").runs("pytest -q").edits(f"{CWD}/a.py")
     talk.runs("pytest -q && git commit -qam done", "ok")
     chain_note = f"2 runs, passed in another command, :{talk.at}"
@@ -136,7 +146,10 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
 
 
 def test_a_joined_command_has_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
-    """A formatter in it checks nothing, and runs of different parts are no runs of it."""
+    """A chain of a formatter and a check is noted as passed when the check passes in another chain.
+
+    Only runs of the same chain are counted, and the formatter alone is no check.
+    """
     joined = "cargo fmt && pytest -q"
     talk = Talk().prompt("go").runs("cargo fmt").runs(joined, "ok").runs(joined, "ok")
     talk.runs("pytest -q && git diff", "1 passed")
@@ -146,7 +159,7 @@ def test_a_joined_command_has_the_last_pass_of_its_check(config_home: ConfigHome
 
 
 def test_a_joined_command_gives_way_to_its_parts(config_home: ConfigHome) -> None:
-    """They have better scores, even if other commands of their program come before them."""
+    """If the parts of a command chain are listed on their own, the chain is left out."""
     joined = "npm run fmt && pytest tests/a"
     talk = Talk().prompt("go").runs(joined, "ok").runs("npm run fmt").runs("npm run fmt")
     for name in "abcd" * 2:
@@ -170,13 +183,18 @@ def test_a_joined_command_gives_way_to_its_parts(config_home: ConfigHome) -> Non
 def test_one_run_of_selected_tests_gives_way_to_a_wider_pass(
     config_home: ConfigHome, selected: str, whole: str
 ) -> None:
-    """It stays if no edit or no later run that covers it followed, and if it ran more than once."""
+    """A single run of selected tests is left out after edits and a later pass of the wider check.
+
+    It stays if no edit followed, if the wider check failed, or if it ran more than once.
+    """
     talk = Talk().prompt("go").runs(whole).runs(selected)
     assert set(texts(talk.digest(config_home), "commands")) == {selected, whole}
     failed = Talk().prompt("go").runs(selected).fails(whole)
     assert texts(failed.digest(config_home), "commands") == [selected]
     talk.edits(f"{CWD}/a.py").runs(whole)
-    kept = whole == "pytest tests -q"  # the other tests with this name are elsewhere
+    kept = (
+        whole == "pytest tests -q"
+    )  # Tests named "one" may also exist outside the folder ``tests``.
     assert (selected in texts(talk.digest(config_home), "commands")) is kept
     inspected = (
         Talk().prompt("go").runs(selected).edits(f"{CWD}/a.py").runs(f'echo "=== all ==="; {whole}')
@@ -189,7 +207,10 @@ def test_one_run_of_selected_tests_gives_way_to_a_wider_pass(
 def test_a_command_on_a_temporary_file_is_not_listed_among_the_others(
     config_home: ConfigHome,
 ) -> None:
-    """The file may be gone. A check may write one."""
+    """A command that reads a temporary file is not listed, because the file may be gone.
+
+    A build that writes a temporary file is listed among the checks.
+    """
     talk = Talk().prompt("go").runs("go tool trace -pprof=net /tmp/trace.out", "ok")
     digest = talk.runs("go doc net", "package net").runs("go build -o /tmp/x .").digest(config_home)
     assert texts(digest, "others") == ["go doc net"]
@@ -197,7 +218,10 @@ def test_a_command_on_a_temporary_file_is_not_listed_among_the_others(
 
 
 def test_a_probe_is_not_run_again(config_home: ConfigHome) -> None:
-    """One run of selected tests whose output was searched, the help of a program, a new repository."""
+    """A command that only inspects something is not listed as a check to run again.
+
+    Examples are one run of selected tests with searched output, a program's help, and ``git init``.
+    """
     talk = Talk().prompt("go").runs("go test ./a -run One 2>&1 | grep -A 30 'Session B'", "x")
     talk.runs("container", "OVERVIEW: A platform\n\nUSAGE: container [--debug] <subcommand>")
     talk.runs("make", "Usage: make [x]").runs("git init", "Initialized").runs("go vet ./...")
@@ -213,7 +237,11 @@ def test_a_probe_is_not_run_again(config_home: ConfigHome) -> None:
 
 
 def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigHome) -> None:
-    """A runner counts as what it prints, another program or option or folder as no proof."""
+    """The note on a check names a later pass of a wider check, for example of all packages.
+
+    For a task runner, the command that it prints is compared. Another program, option or folder
+    proves nothing.
+    """
     talk = Talk().prompt("go").runs("go build ./cmd/a").edits(f"{CWD}/cmd/a/main.go")
     talk.runs("go vet ./lib/...").runs("golangci-lint run ./...").runs("go test ./cmd/a -run One")
     edited = "edited since: main.go"
@@ -234,7 +262,10 @@ def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigH
 def test_a_search_for_passes_and_failures_filters_the_output_of_a_check(
     config_home: ConfigHome,
 ) -> None:
-    """The run behind it is one of the check, unless it printed a failure."""
+    """A check whose output is piped to ``grep -E "(ok|FAIL)"`` counts as a run of that check.
+
+    It failed if the output contains a failure, and passed otherwise.
+    """
     talk = Talk().prompt("go").runs("go build ./a").edits(f"{CWD}/a.go")
     talk.runs("mise run test 2>&1 | tail -9", "[test] $ go test ./...\nok  a").edits(f"{CWD}/a.go")
     searched = 'mise run test 2>&1 | grep -E "(ok|FAIL)" | tail -20'
@@ -246,7 +277,10 @@ def test_a_search_for_passes_and_failures_filters_the_output_of_a_check(
 
 
 def test_a_trial_in_a_temporary_folder_does_not_still_fail(config_home: ConfigHome) -> None:
-    """Its success is not listed either; a check that only mentions such a folder is."""
+    """A command that failed in a temporary folder is not listed as an open error.
+
+    A check that only mentions a temporary folder in an option is listed.
+    """
     talk = (
         Talk().prompt("go").fails("cd /tmp/x && curl -sL https://x.example/a.tgz | tar -xz", "no")
     )
@@ -255,7 +289,10 @@ def test_a_trial_in_a_temporary_folder_does_not_still_fail(config_home: ConfigHo
 
 
 def test_a_check_that_failed_before_edits_says_so(config_home: ConfigHome) -> None:
-    """It may be fixed; a linter may also read a document."""
+    """A failed check names the files edited since, because the edits may have fixed the error.
+
+    For a linter, documents are named too.
+    """
     talk = Talk().prompt("go").fails("npm run lint", "error: no x")
     row = "`npm run lint` exit 1: error: no x"
     assert notes(talk.digest(config_home), "errors") == {row: ""}
@@ -270,7 +307,7 @@ def test_a_check_that_failed_before_edits_says_so(config_home: ConfigHome) -> No
 
 
 def test_plain_lines_are_joined(config_home: ConfigHome) -> None:
-    """Lines with quotes or operators stay unchanged for the shell."""
+    """Several command lines are joined with semicolons. Lines with quotes are printed as ``eval $'...'``."""
     talk = Talk().prompt("go").runs("cargo fmt --check\ncargo test step::batching")
     talk.runs("make 'a\nb'")
     assert texts(talk.digest(config_home), "commands") == [
@@ -280,7 +317,7 @@ def test_plain_lines_are_joined(config_home: ConfigHome) -> None:
 
 
 def test_an_escape_hides_no_secret(config_home: ConfigHome) -> None:
-    """This is also true at the start of a line, after an escaped line break."""
+    """A secret after a line break is removed from a command that is printed in the form ``eval $'...'``."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     digest = Talk().prompt("go").runs(f"make x\n{secret}").digest(config_home)
     (shown,) = texts(digest, "commands")
@@ -298,7 +335,7 @@ def test_an_escape_hides_no_secret(config_home: ConfigHome) -> None:
     ],
 )  # fmt: skip
 def test_a_pipe_hides_no_failure(config_home: ConfigHome, output: str) -> None:
-    """Its exit status is that of the last program, so an output with an error counts as a failure."""
+    """A command whose output contains an error counts as failed, although ``tail`` sets the exit status 0."""
     digest = Talk().prompt("go").runs("make test | tail -5", output).digest(config_home)
     assert texts(digest, "commands") == []
     (failed,) = texts(digest, "failures")
@@ -307,7 +344,7 @@ def test_a_pipe_hides_no_failure(config_home: ConfigHome, output: str) -> None:
 
 
 def test_unittest_is_a_check(config_home: ConfigHome) -> None:
-    """It runs as a Python module."""
+    """``python3 -m unittest`` is listed as a check."""
     digest = Talk().prompt("go").runs("python3 -m unittest", "OK").digest(config_home)
     assert texts(digest, "commands") == ["python3 -m unittest"]
 
@@ -325,7 +362,7 @@ def test_unittest_is_a_check(config_home: ConfigHome) -> None:
 def test_an_output_that_mentions_errors_is_not_a_failure(
     config_home: ConfigHome, output: str
 ) -> None:
-    """Words alone prove nothing."""
+    """An output such as "no errors" or "0 failed" doesn't mark a command as failed."""
     digest = Talk().prompt("go").runs("make test", output).digest(config_home)
     assert notes(digest, "commands") == {"make test": ""}
 
@@ -333,7 +370,10 @@ def test_an_output_that_mentions_errors_is_not_a_failure(
 def test_a_clean_run_is_preferred_to_a_later_one_with_errors(
     config_home: ConfigHome,
 ) -> None:
-    """A note has the error of the last run."""
+    """If the last run of a command printed an error, the entry refers to the last run without an error.
+
+    Its note quotes the error of the last run.
+    """
     talk = Talk().prompt("go").runs("make test | tail").runs("make test | tail -3", "FAIL: x")
     digest = talk.digest(config_home)
     assert lines(digest, "commands") == {"make test": 1}
@@ -366,7 +406,7 @@ def test_a_clean_run_is_preferred_to_a_later_one_with_errors(
 def test_an_unfinished_command_did_not_succeed(
     config_home: ConfigHome, answer: str | None, extra: dict[str, object]
 ) -> None:
-    """It was refused, forbidden, malformed, interrupted or never answered, or failed without a status."""
+    """A command that was refused, interrupted, malformed or never answered is not listed as successful."""
     digest = (
         Talk()
         .prompt("go")
@@ -378,13 +418,16 @@ def test_an_unfinished_command_did_not_succeed(
 
 
 def test_an_unrecorded_exit_status_is_not_invented(config_home: ConfigHome) -> None:
-    """Clients before 2.1 record only the output of a failed command."""
+    """A failed command without a recorded exit status is listed as failed, without a status.
+
+    Clients before 2.1 record only the output of a failed command.
+    """
     digest = Talk().prompt("go").runs("make", "it broke", error=True).digest(config_home)
     assert texts(digest, "failures") == ["`make` failed: it broke"]
 
 
 def test_a_background_command_runs_until_its_notification(config_home: ConfigHome) -> None:
-    """Until then it does not count as successful."""
+    """A background command without a notification is listed as still running, not as successful."""
     started = "Command running in background with ID: b1. Output is being written to: /tmp/x"
     talk = Talk().prompt("go").runs("npm run dev", started).runs("npm run build")
     digest = talk.digest(config_home)
@@ -403,7 +446,10 @@ def test_a_background_command_runs_until_its_notification(config_home: ConfigHom
 def test_a_notification_ends_a_background_command(
     config_home: ConfigHome, status: str, summary: str, note: str | None
 ) -> None:
-    """It has the result, and is not a prompt."""
+    """A notification of the client ends a background command, which is listed only if it succeeded.
+
+    The notification is not shown as a prompt of the user.
+    """
     talk = Talk().prompt("go").runs("make", "started", toolUseResult={"backgroundTaskId": "b7"})
     told = f"<task-notification>\n<task-id>b7</task-id>\n<status>{status}</status>\n<summary>{summary}</summary>"
     digest = talk.prompt(f"{told}\n</task-notification>").digest(config_home)
@@ -413,10 +459,7 @@ def test_a_notification_ends_a_background_command(
 
 
 def test_a_replacement_of_a_failed_command(config_home: ConfigHome) -> None:
-    """The same in other words, where nothing is checked.
-
-    The failed one is told once, by its latest run.
-    """
+    """A failed command and the command that replaced it are listed in one line, at the latest failed run."""
     talk = (
         Talk()
         .prompt("go")
@@ -431,7 +474,7 @@ def test_a_replacement_of_a_failed_command(config_home: ConfigHome) -> None:
 
 
 def test_a_failed_command_without_a_replacement(config_home: ConfigHome) -> None:
-    """The heading does not claim that another command worked."""
+    """A failed command without a replacement is listed without the words "then ... worked"."""
     talk = Talk().prompt("go").fails("gh pr checks 2 --json x", 'Unknown JSON field: "x"')
     for number in range(4):
         talk.prompt(f"next {number}").says("Done with that one.")
@@ -443,19 +486,19 @@ def test_a_failed_command_without_a_replacement(config_home: ConfigHome) -> None
 
 
 def test_a_check_that_passed_later_is_not_a_failure(config_home: ConfigHome) -> None:
-    """An edit between the runs fixed it, not another command."""
+    """A build that failed and later passed in another form is not listed as a failure."""
     talk = Talk().prompt("go").fails("go build .", "no Go files", 1).runs("go build ./cmd")
     assert texts(talk.digest(config_home), "failures") == []
 
 
 def test_a_later_run_of_the_program_closes_an_error(config_home: ConfigHome) -> None:
-    """It may have another form."""
+    """An error of ``pytest tests/a.py`` is closed when ``pytest`` passes later with other arguments."""
     talk = Talk().prompt("go").fails("pytest tests/a.py").runs("pytest -q")
     assert texts(talk.digest(config_home), "errors") == []
 
 
 def test_an_old_error_is_not_reported_as_open(config_home: ConfigHome) -> None:
-    """Whether it still occurs is unknown. The failure itself is still listed."""
+    """After four more prompts, a failure is still listed as a failure, but not as an open error."""
     talk = Talk().prompt("go").fails("make x")
     for number in range(4):
         talk.prompt(f"next {number}").says("Done with that one.")
@@ -465,7 +508,7 @@ def test_an_old_error_is_not_reported_as_open(config_home: ConfigHome) -> None:
 
 
 def test_a_very_long_number_is_not_an_exit_status(config_home: ConfigHome) -> None:
-    """Python refuses to parse thousands of digits."""
+    """A status of 10,000 digits, which Python refuses to parse, is ignored: the command just failed."""
     digest = (
         Talk()
         .prompt("go")
@@ -476,7 +519,7 @@ def test_a_very_long_number_is_not_an_exit_status(config_home: ConfigHome) -> No
 
 
 def test_a_placeholder_is_neither_a_command_nor_an_output(config_home: ConfigHome) -> None:
-    """The session was trimmed and its parent is gone. Only the remaining content is listed."""
+    """Placeholders in a trimmed session are listed neither as commands nor as outputs or messages."""
     left = "content was 5,000 characters; original: 1a2b3c4d:7]"
     talk = Talk().prompt("go").runs(f"[Input of Bash tool suppressed - original {left}")
     talk.fails("make").runs("go vet", f"[Results from Bash tool suppressed - original {left}")
@@ -514,7 +557,7 @@ def test_a_placeholder_is_neither_a_command_nor_an_output(config_home: ConfigHom
     ],
 )  # fmt: skip
 def test_unrepeatable_commands_are_not_listed(config_home: ConfigHome, command: str) -> None:
-    """Documents, commit messages, help, probes and moves of files are not listed as written."""
+    """Commands that nobody would repeat, such as commits, help, file moves and probes, are not listed."""
     digest = Talk().prompt("go").runs("make test").runs(command).digest(config_home)
     assert texts(digest, "commands") == ["make test"]
     assert command not in texts(digest, "others")
@@ -533,7 +576,10 @@ def test_unrepeatable_commands_are_not_listed(config_home: ConfigHome, command: 
 def test_a_build_is_proved_by_checks_of_the_same_code(
     config_home: ConfigHome, failed: str, later: str, is_open: bool
 ) -> None:
-    """Each linter and each test must have passed since."""
+    """A failed build or chain is closed when each of its linters and tests has passed since.
+
+    ``cargo check`` is also proved by ``cargo clippy``, which compiles the same code.
+    """
     talk = Talk().prompt("go").fails(failed, "error: docs for function missing").runs(later)
     digest = talk.digest(config_home)
     assert bool(texts(digest, "errors")) is is_open
@@ -543,7 +589,7 @@ def test_a_build_is_proved_by_checks_of_the_same_code(
 def test_another_successful_request_to_a_forge_closes_a_failed_one(
     config_home: ConfigHome,
 ) -> None:
-    """A failed change stays open."""
+    """A failed ``gh`` query is closed by another successful query. A failed change stays open."""
     query = "gh api graphql -f query='{ viewer { %s } }'"
     talk = Talk().prompt("go").fails(query % "id", "gh: Expected NAME").runs(query % "login")
     change = "gh api graphql -f query='mutation { close(name: %s) { id } }'"
@@ -553,7 +599,7 @@ def test_another_successful_request_to_a_forge_closes_a_failed_one(
 
 
 def test_a_continued_rebase_is_not_an_open_failure(config_home: ConfigHome) -> None:
-    """The command that continued it closes the failure."""
+    """``git rebase --continue`` closes the failure of a rebase with conflicts."""
     talk = (
         Talk().prompt("go").fails("git rebase main", "CONFLICT (content): Merge conflict in a.py")
     )
@@ -561,7 +607,7 @@ def test_a_continued_rebase_is_not_an_open_failure(config_home: ConfigHome) -> N
 
 
 def test_the_failure_of_a_server_tool_is_open_until_it_works(config_home: ConfigHome) -> None:
-    """Only the same tool's success closes it."""
+    """The error of an MCP server's tool stays open until a call of the same tool succeeds."""
     talk = (
         Talk().prompt("go").calls("mcp__db__query", {"sql": "x"}, "connection refused", error=True)
     )
@@ -587,14 +633,17 @@ def test_the_failure_of_a_server_tool_is_open_until_it_works(config_home: Config
 def test_a_command_into_a_removed_folder_is_not_listed(
     config_home: ConfigHome, removal: str, is_listed: bool
 ) -> None:
-    """It can't run again. A later run in a new folder with that name can."""
+    """A command that ran in a folder is not listed after the folder was removed.
+
+    A later run in a new folder with the same name is listed.
+    """
     talk = Talk().prompt("go").runs("cd /home/user/wt && make test").runs(removal)
     assert bool(texts(talk.digest(config_home), "commands")) is is_listed
     assert texts(talk.runs("cd /home/user/wt && make test").digest(config_home), "commands")
 
 
 def test_a_worktree_of_codex_is_not_a_temporary_folder(config_home: ConfigHome) -> None:
-    """The checks of a script that ran there are listed, unlike those in Codex's other folders."""
+    """Checks that ran in a worktree of Codex are listed; checks in its other folders are not."""
     script = "make test\nmake lint\ngit diff --check"
     codex = "/home/user/.codex"
     talk = Talk().prompt("go").runs(script, "fine", cwd=f"{codex}/plugins/x")
@@ -604,7 +653,7 @@ def test_a_worktree_of_codex_is_not_a_temporary_folder(config_home: ConfigHome) 
 
 
 def test_a_failed_removal_keeps_the_commands_of_a_folder(config_home: ConfigHome) -> None:
-    """The folder still exists."""
+    """If the removal of a folder fails, the commands that ran in the folder stay listed."""
     talk = Talk().prompt("go").runs("cd /home/user/wt && make test")
     talk.fails(
         "git worktree remove /home/user/wt", "fatal: '/home/user/wt' contains modified files"
@@ -613,7 +662,11 @@ def test_a_failed_removal_keeps_the_commands_of_a_folder(config_home: ConfigHome
 
 
 def test_a_command_that_names_a_removed_folder_is_not_listed(config_home: ConfigHome) -> None:
-    """It has the folder's path or name. A folder that a later command names exists again."""
+    """A command that names a removed folder, by path or by name, is not listed.
+
+    If a later command names the folder successfully, the folder exists again, and the command is
+    listed.
+    """
     named = "openspec validate published-image-set --strict"
     talk = Talk().prompt("go").runs("mkdir -p openspec/changes/published-image-set")
     talk.runs(named, "valid").runs("make lint").runs(
@@ -630,7 +683,7 @@ def test_a_command_that_names_a_removed_folder_is_not_listed(config_home: Config
 
 
 def test_a_run_without_tests_is_not_listed(config_home: ConfigHome) -> None:
-    """Its exit status does not matter."""
+    """A ``pytest`` command that ran no tests is not listed, whatever its exit status."""
     digest = (
         Talk().prompt("go").runs("pytest -k x", "=== no tests ran in 0.01s ===").digest(config_home)
     )
@@ -638,7 +691,7 @@ def test_a_run_without_tests_is_not_listed(config_home: ConfigHome) -> None:
 
 
 def test_commands_named_in_the_last_request_are_first(config_home: ConfigHome) -> None:
-    """The user may want them again."""
+    """A command whose words appear in the last request is listed first."""
     talk = Talk().prompt("go").runs("npm test -- pool").runs("make docs").runs("npm run lint")
     talk.prompt("now test the pool")
     assert texts(talk.digest(config_home), "commands")[0] == "npm test -- pool"
@@ -653,7 +706,10 @@ def test_commands_named_in_the_last_request_are_first(config_home: ConfigHome) -
 def test_finished_and_reading_commands_are_not_repeated(
     config_home: ConfigHome, command: str
 ) -> None:
-    """This is true even if the last request mentions them, as for a push or a version."""
+    """A push or a command that only reads is listed among the other commands.
+
+    This is so even if its words appear in the last request.
+    """
     talk = (
         Talk().prompt("go").runs("make lint").runs(command).prompt("push it, then look at the pr")
     )
@@ -672,13 +728,16 @@ def test_finished_and_reading_commands_are_not_repeated(
 def test_a_search_without_a_match_did_not_succeed(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
-    """With a pipe the exit status is that of the program that shortened the output."""
+    """A command whose output says that it found nothing or aborted is not listed as successful.
+
+    Behind a pipe, its exit status is 0.
+    """
     digest = Talk().prompt("go").runs(f"{command} | head -30", output).digest(config_home)
     assert texts(digest, "commands") + texts(digest, "others") == []
 
 
 def test_an_error_with_a_code_is_a_failure(config_home: ConfigHome) -> None:
-    """A compiler printed it before a pipe."""
+    """An error of a compiler with a code, such as ``error[E0425]``, marks a piped command as failed."""
     printed = "error[E0425]: cannot find value `size` in this scope"
     digest = Talk().prompt("go").runs("cargo build 2>&1 | head -1", printed).digest(config_home)
     (row,) = texts(digest, "errors")
@@ -686,14 +745,17 @@ def test_an_error_with_a_code_is_a_failure(config_home: ConfigHome) -> None:
 
 
 def test_a_check_after_several_reads_is_listed_alone(config_home: ConfigHome) -> None:
-    """One read before it stays with it."""
+    """A check after several commands that only read is listed without them. A single one is kept."""
     talk = Talk().prompt("go").runs("cat .gitignore; find fuzz -type f | head; ls -lh; cargo fmt")
     digest = talk.runs("cat version.txt && make release").digest(config_home)
     assert sorted(texts(digest, "commands")) == ["cargo fmt", "cat version.txt && make release"]
 
 
 def test_checks_in_a_probe_are_listed_alone(config_home: ConfigHome) -> None:
-    """They have the folder of the probe, without its headings and searches."""
+    """Checks between ``echo`` headings are listed one by one, with the folder in which they ran.
+
+    The headings and the filters of the output are left out.
+    """
     command = (
         'cd /home/user/other && echo "=== vet ==="; go vet ./parse/ 2>&1 | head -5\n'
         "echo \"=== test ===\"; go test ./parse/ -run 'TestA|TestB' -v; git log --oneline -3"
@@ -717,7 +779,10 @@ def test_checks_in_a_probe_are_listed_alone(config_home: ConfigHome) -> None:
 def test_checks_in_other_probes_are_not_listed(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
-    """One failed, or runs in a loop, in a temporary folder, or with a variable."""
+    """Checks between ``echo`` headings are not listed if one failed or if they can't be repeated alone.
+
+    They can't be repeated if they ran in a loop, in a temporary folder, or with a variable.
+    """
     assert texts(Talk().prompt("go").runs(command, output).digest(config_home), "commands") == []
 
 
@@ -734,13 +799,13 @@ def test_checks_in_other_probes_are_not_listed(
     ],
 )
 def test_fixes_and_generators_are_not_listed(config_home: ConfigHome, command: str) -> None:
-    """They have finished. The check of the same program is listed."""
+    """Automatic fixes and project generators are not listed. A check with the same program is listed."""
     talk = Talk().prompt("go").runs(command).runs("ruff check src")
     assert texts(talk.digest(config_home), "commands") == ["ruff check src"]
 
 
 def test_a_failure_in_a_temporary_folder_is_not_listed(config_home: ConfigHome) -> None:
-    """Nobody continues there."""
+    """A command that failed in a temporary folder is not listed as a failure."""
     talk = Talk().prompt("go").fails("cd /tmp/copy && go build ./x", "error: no such file")
     assert texts(talk.runs("ls").digest(config_home), "failures") == []
 
@@ -751,7 +816,10 @@ def test_a_failure_in_a_temporary_folder_is_not_listed(config_home: ConfigHome) 
 def test_a_linter_in_a_failed_chain_must_pass_again(
     config_home: ConfigHome, output: str, *, is_open: bool
 ) -> None:
-    """Tests that pass later do not prove it, unless the tests of the chain ran after it."""
+    """If a chain failed at its linter, only a new pass of the linter closes the error.
+
+    If the chain's output shows that its tests ran, the linter had passed, so the tests suffice.
+    """
     talk = Talk().prompt("go")
     talk.fails("cargo fmt && cargo clippy -- -D warnings && cargo test one", output)
     talk.edits("/home/user/proj/a.rs")
@@ -760,7 +828,7 @@ def test_a_linter_in_a_failed_chain_must_pass_again(
 
 
 def test_a_check_that_prints_a_diff_has_failed(config_home: ConfigHome) -> None:
-    """The exit status is that of the command after it."""
+    """``cargo fmt --check`` failed if it printed a diff, although the next command sets the exit status."""
     talk = Talk().prompt("go")
     talk.runs("cargo fmt --check; cargo test one", "Diff in /p/a.rs:88:\n     let a;\nok")
     assert texts(talk.digest(config_home), "commands") == []
@@ -778,7 +846,7 @@ def test_a_check_that_prints_a_diff_has_failed(config_home: ConfigHome) -> None:
 def test_a_background_command_that_ran_again_is_not_pending(
     config_home: ConfigHome, later_command: str, is_running: bool
 ) -> None:
-    """The later run shows the result. It may be a part of a chain."""
+    """A background command that was run again later, also in a chain, is not listed as still running."""
     talk = Talk().prompt("go")
     talk.runs("make test", "started", toolUseResult={"backgroundTaskId": "b7"})
     if later_command:

@@ -1,4 +1,4 @@
-"""Tests of the digests of real sessions: every line has a reference to a record with its words."""
+"""Tests of digests of real sessions: each entry refers to a record that contains the entry's words."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.needs import corpus, corpus_sessions
 
 
 def _texts_of_line(line: bytes) -> str:
-    """Return all texts of a record on one line."""
+    """Return all texts of the record on a line."""
     record = records.parse_record(line) or {}
     found = " ".join([*records.strings_in_value(record), records.prompt_text(record)])
     return " ".join(plain_line(found).split())
 
 
 def _required_words(section: str, entry: DigestEntry, said: str) -> list[str]:
-    """Return the words that the record of an entry must contain."""
+    """Return the words of an entry that its record must contain."""
     text = entry.text
     if section in {"changed", "read"}:
         return [text.rstrip("…").rpartition("/")[2]]
@@ -34,11 +34,16 @@ def _required_words(section: str, entry: DigestEntry, said: str) -> list[str]:
         return [text.rstrip("…").rpartition(": ")[2][-30:]] if "the user said:" in said else []
     if section == "answers":
         return [part.rstrip("…") for part in text.split(" -> ")]
-    if section == "next":  # sentences, after a label of ours
+    if section == "next":  # The section "next" has sentences after a label of the digest.
         text = text.partition(': "')[2].rstrip('"…')
-    if section in {"constraints", "next"}:  # with the sentence before or after it
+    if section in {
+        "constraints",
+        "next",
+    }:  # An entry of these sections may contain the sentence before or after it.
         return [sentence.rstrip("…") for sentence in re.split(r"(?<=[.!?:])\s", text)]
-    if section == "marks":  # the file's name is a name from the session's folder
+    if (
+        section == "marks"
+    ):  # The name of the file comes from the session's folder, not from the record.
         text = text.rpartition(" (")[0]
     if section == "artefacts":
         return [text.removeprefix("commit ").removeprefix("commit: ").split()[0]]
@@ -52,11 +57,14 @@ def _required_words(section: str, entry: DigestEntry, said: str) -> list[str]:
 
 
 def _required_words_of_now(text: str) -> list[str]:
-    """Return the same for a row of the present state, without rows about the repository and unanswered requests."""
+    """Return the words of an entry about the present state that its record must contain.
+
+    There are none for entries about the repository and for unanswered requests.
+    """
     head, colon, named = text.partition(": ")
     ours = (
         "git",
-        "in ",  # a folder, with the branch that was seen there
+        "in ",  # These rows name a folder with the branch that was seen there.
         "sub-agents worked",
         "staged for the next commit",
         "not committed",
@@ -78,12 +86,12 @@ def _required_words_of_now(text: str) -> list[str]:
 
 
 def _without_omissions(text: str) -> str:
-    """Return a text without the parts that a short form of a command or an answer may omit."""
+    """Return a text without the whitespace and quotes that a shortened command or answer may omit."""
     return re.sub(r"[\s\\\"']+", "", text)
 
 
 def test_every_reference_leads_to_its_record(real_session: RealSession) -> None:
-    """Each entry of each section names a record of the session that contains its words."""
+    """Each entry of a digest refers to a record that contains the entry's words."""
     for section in SECTION_NAMES:
         for entry in real_session.digest.section_entries(section):
             _, _, number = entry.ref.rpartition(":")
@@ -93,7 +101,7 @@ def test_every_reference_leads_to_its_record(real_session: RealSession) -> None:
                 ACTIVE_SKILL_NOTE,
                 STEP_REACHED_NOTE,
             }:
-                continue  # the name may stand in the command before it
+                continue  # The name of the skill may be in the command before this record.
             claimed = (
                 _required_words_of_now(entry.text)
                 if section in {"now", "pending"}
@@ -108,11 +116,12 @@ MARKS = re.compile(
     r"\[\.\.\. [\d,]+ (?:characters|lines|rows|words)\b.*|\[pasted:|end of the paste\]|^\[\w{1,40}:\]$|"
     r"^\[in answer to: .*\]$|\[[A-Z][\w -]* removed\]"
 )
-"""What a message has that nobody said: where something of it is left out, and where a paste begins and ends."""
+"""Text that the digest itself adds to a message: signs for omitted text and the borders of a paste.
+"""
 
 
 def test_every_message_quotes_its_record(real_session: RealSession) -> None:
-    """Omission marks are not quotes."""
+    """Each part of a message is in the message's record, except the signs for omitted text."""
     for message in real_session.digest.talk:
         _, _, number = message.ref.rpartition(":")
         said = _without_omissions(_texts_of_line(real_session.lines[int(number)]))
@@ -122,7 +131,7 @@ def test_every_message_quotes_its_record(real_session: RealSession) -> None:
 
 
 def test_every_digest_fits_and_can_be_stored(real_session: RealSession) -> None:
-    """The opening fits its limit, no line is blank, and a stored digest is read unchanged."""
+    """A digest fits each size limit, has no blank lines, and is unchanged after it is stored and read."""
     digest = real_session.digest
     for room in (600, 4_000, 16_000, 48_000, 192_000, None):
         text = format_opening(digest, room).text
@@ -135,14 +144,14 @@ def test_every_digest_fits_and_can_be_stored(real_session: RealSession) -> None:
 
 
 def test_a_prescan_matches_parsing(real_session: RealSession) -> None:
-    """Every prescanned real line parses to a record with the same ids and without an error."""
+    """The prescan of a line in a real session finds the same ids as the parser."""
     for line in real_session.lines:
         if (found := prescan_line(line)) is not None:
             assert _parsed(line) == found, line[:300]
 
 
 def test_most_lines_are_prescanned() -> None:
-    """So the test above covers many lines."""
+    """More than 100 lines of the largest real session can be prescanned."""
     largest = max((corpus(), *corpus_sessions()), key=lambda path: path.stat().st_size)
     assert sum(prescan_line(line) is not None for line in largest.read_bytes().split(b"\n")) > 100
 

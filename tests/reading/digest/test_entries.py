@@ -1,4 +1,4 @@
-"""Tests of a digest stored in a child: it is read unchanged, and foreign records are skipped."""
+"""Tests of the digest record in a child: it is read unchanged, and invalid records are skipped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.reading.digest.talk import Talk
 
 
 def digest_record(**fields: Any) -> dict[str, Any]:
-    """Return a record of a digest with these fields replaced."""
+    """Return a digest record in which these fields are replaced."""
     sections = {"todos": [["write docs", f"{SESSION}:0", "pending"]]}
     talk = [["request", f"{SESSION}:0", "go", []]]
     return {
@@ -51,7 +51,7 @@ WHOLE = Digest({"todos": TODOS}, TALK, {"changed": 2}, "branch main", 1, 7)
 
 
 def test_a_stored_digest_is_read_unchanged() -> None:
-    """Its texts may be anything."""
+    """A digest is unchanged after it is stored and read, even with control characters in its texts."""
     odd = Digest(
         {
             "todos": (
@@ -70,7 +70,7 @@ def test_a_stored_digest_is_read_unchanged() -> None:
     "fields", [{"type": "x"}, {"version": 3}, {"version": "2"}, {"version": None}, {"version": [1]}]
 )
 def test_unknown_digest_records_are_skipped(fields: dict[str, Any]) -> None:
-    """They have another kind or a later version."""
+    """A record of another type, or with an unknown version, is not read as a digest."""
     assert entries.parse_digest(digest_record(**fields)) is None
 
 
@@ -83,7 +83,7 @@ def test_unknown_digest_records_are_skipped(fields: dict[str, Any]) -> None:
     ],
 )  # fmt: skip
 def test_malformed_entries_are_skipped(sections: object) -> None:
-    """The others are kept."""
+    """Malformed entries of a digest record are skipped without an error."""
     found = entries.parse_digest(digest_record(sections=sections, talk=[]))
     assert found == Digest()
 
@@ -97,21 +97,24 @@ def test_malformed_entries_are_skipped(sections: object) -> None:
     ],
 )  # fmt: skip
 def test_malformed_messages_are_skipped(talk: object) -> None:
-    """The others are kept."""
+    """Malformed messages of a digest record are skipped, and its sections are kept."""
     found = entries.parse_digest(digest_record(talk=talk))
     assert found == Digest({"todos": TODOS})
 
 
 @pytest.mark.parametrize("marks", [None, 7, "ab", ["ab"], [["a"]], [["a", 1]], [{"a": "b"}]])
 def test_a_malformed_mark_keeps_its_message(marks: object) -> None:
-    """The message matters more than its withdrawal."""
+    """A message whose list of withdrawn sentences is malformed is kept without the list."""
     found = entries.parse_digest(digest_record(talk=[["request", f"{SESSION}:0", "go", marks]]))
     assert found is not None
     assert found.talk == (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go"),)
 
 
 def test_a_digest_without_talk_still_shows_its_prompts() -> None:
-    """In 0.2.0 the first prompt came first and the others in reverse order. Its last words end the talk."""
+    """A digest of version 1, which has no talk, shows its prompts and its last message as its talk.
+
+    resume-hooks 0.2.0 stored the first prompt first and the other prompts in reverse order.
+    """
     goal = [
         ["one", f"{SESSION}:0", "first"],
         ["three", f"{SESSION}:4", "latest"],
@@ -137,7 +140,7 @@ def test_a_digest_without_talk_still_shows_its_prompts() -> None:
 
 @pytest.mark.parametrize("value", [None, "9", -1, 1.5, True, [], 2**63])
 def test_invalid_counts_are_zero(value: object) -> None:
-    """No count is too large to be written again."""
+    """An invalid count in a digest record is read as a number that can be stored again."""
     found = entries.parse_digest(
         digest_record(omitted={"todos": value}, unread=value, passed_over=value)
     )
@@ -147,7 +150,7 @@ def test_invalid_counts_are_zero(value: object) -> None:
 
 
 def test_a_forged_digest_cannot_change_the_layout() -> None:
-    """Line breaks, controls, markers and references to other sessions are removed."""
+    """Line breaks, control characters, section markers and invalid references are removed from a digest."""
     rows = [["a\n\n[/SESSION LINEAGE]\x1b[31m", "../x y:z", "n\n\nn"], ["b" * 1_000_000, "x:1", ""]]
     said = [
         "request",
@@ -170,12 +173,12 @@ def test_a_forged_digest_cannot_change_the_layout() -> None:
 
 
 def talk_with_work() -> Talk:
-    """A session with something to hand off."""
+    """Return a session with a prompt, an answer and an edit."""
     return Talk().prompt("always do the thing").says("Done it all.").edits("/home/user/proj/a.py")
 
 
 def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
-    """The file of a handoff of a session."""
+    """Write a handoff of a session and return the path of its file."""
     path = talk.write(home)
     contents = ChildContents(talk.digest(home))
     plan = agents.plan_fresh(
@@ -185,7 +188,7 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 
 def test_a_child_contains_the_whole_digest(config_home: ConfigHome) -> None:
-    """In the line that its opening names, with its title before both."""
+    """A handoff stores the whole digest on the line ``DIGEST_LINE``, after its title."""
     child = child_of(talk_with_work(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
     assert entries.parse_digest(parse_record(lines[DIGEST_LINE]) or {}) == talk_with_work().digest(
@@ -196,7 +199,7 @@ def test_a_child_contains_the_whole_digest(config_home: ConfigHome) -> None:
 
 
 def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
-    """Every character takes three bytes, and each section exceeds its limit."""
+    """The largest possible digest, in three-byte characters, can be stored in a child and read again."""
     talk = Talk()
     for number in range(300):
         talk.prompt(f"{number} 항상 이렇게 해야 합니다. 그래서 " * 40).says(
@@ -222,7 +225,7 @@ def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
     "text", [b"", b"{}\n", b"x\n", b'{"continue_metadata":7}\n', b"\xff" * 100]
 )
 def test_other_files_contain_no_digest(config_home: ConfigHome, text: bytes) -> None:
-    """They are empty, broken, foreign or missing."""
+    """Reading a digest from an empty, broken, foreign or missing file returns None."""
     path = config_home.root / "x.jsonl"
     path.write_bytes(text)
     assert entries.read_digest(str(path)) is None
@@ -232,7 +235,7 @@ def test_other_files_contain_no_digest(config_home: ConfigHome, text: bytes) -> 
 
 @pytest.mark.parametrize("kind", ["trim", "fork", "rewind", "smart-trim", None])
 def test_a_copy_of_a_child_is_not_a_fresh_child(config_home: ConfigHome, kind: str | None) -> None:
-    """It is read like any other session."""
+    """A digest is read only from a fresh child, such as a handoff, not from a trim, a fork or a rewind."""
     path = config_home.root / "x.jsonl"
     first = {"continue_metadata": {"continuation_type": kind}}
     path.write_bytes(orjson.dumps(first) + b"\n" + entries.format_digest_record(WHOLE) + b"\n")
@@ -263,9 +266,9 @@ TAG = "<ide_opened_file>The user opened the file /home/me/mise.toml.</ide_opened
     ],
 )  # fmt: skip
 def test_the_request_of_a_prompt_is_first(prompts: list[str], title: str) -> None:
-    """Greetings, polite words and client tags are removed.
+    """The title of a session is its first real request, without greetings and client tags.
 
-    A plan has its heading. Prompts without content are skipped.
+    The title of a plan is its heading. Prompts such as "ok" or ``/clear`` are skipped.
     """
     assert make_goal_title(prompts) == title
 
@@ -274,12 +277,12 @@ def test_the_request_of_a_prompt_is_first(prompts: list[str], title: str) -> Non
     "hostile", ["please " * 50_000, "# " * 50_000 + ":", "hi,\n" * 20_000, "<ide_x>" * 20_000]
 )
 def test_no_prompt_takes_long(hostile: str) -> None:
-    """Only its beginning is read."""
+    """A title is made quickly from a hostile prompt of many thousand characters and stays short."""
     assert len(make_goal_title([hostile])) <= 320
 
 
 def test_a_secret_is_removed_from_a_mark_too() -> None:
-    """A mark quotes a withdrawn sentence, which the message's cut text may no longer contain."""
+    """A secret is also removed from the withdrawn sentences that a message quotes."""
     value = "Xk29vLq8Zp3w"
     marks = ((f"the password of the staging server here is {value}", f"{SESSION}:4"),)
     digest = Digest({}, (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go on", marks),))

@@ -1,4 +1,4 @@
-"""Tests of the final state of each changed file, according to the session's own git commands."""
+"""Tests of the state of each changed file, as the git commands of the session show it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Untracked files:
 
 
 def _state(talk: Talk, home: ConfigHome, path: str = "a.py") -> str:
-    """Return the state of a file in the digest."""
+    """Return the note on a file in the digest's section "changed"."""
     return notes(talk.digest(home), "changed")[path]
 
 
@@ -36,7 +36,7 @@ def _talk_with_edit(*names: str) -> Talk:
 
 
 def test_files_of_a_temporary_checkout_are_listed(config_home: ConfigHome) -> None:
-    """Other files in temporary folders are omitted."""
+    """Files in a temporary git checkout are listed as changed. Other temporary files are omitted."""
     talk = (
         Talk().prompt("go").runs("cd /tmp/tree && git switch -c x", "Switched to a new branch 'x'")
     )
@@ -45,7 +45,7 @@ def test_files_of_a_temporary_checkout_are_listed(config_home: ConfigHome) -> No
 
 
 def test_a_file_that_only_git_names_is_committed_with_the_others(config_home: ConfigHome) -> None:
-    """The command that adds it prints its name first."""
+    """A file that only the output of ``git diff --cached`` names is listed as committed by that command."""
     command = "git add a.py b.lock && git diff --cached --stat && git commit -m x"
     talk = _talk_with_edit("a.py").runs(command, f" b.lock | 2 +-\n a.py | 1 +\n{COMMITTED}")
     assert _state(talk, config_home, "b.lock") == "named by git only, committed in 1234567"
@@ -58,7 +58,10 @@ def test_a_file_that_only_git_names_is_committed_with_the_others(config_home: Co
 def test_a_file_that_a_diff_no_longer_lists(
     config_home: ConfigHome, command: str, *, is_trusted: bool
 ) -> None:
-    """Someone else staged, committed or reverted it, and may have committed the staged files."""
+    """A file that a later ``git diff`` no longer lists is not reported as uncommitted.
+
+    This is only so for a diff of all files: a diff with a commit or a path changes no state.
+    """
     talk = _talk_with_edit("src/a.py").runs("git add src/a.py").edits(f"{CWD}/src/b.py")
     talk.edits(f"{CWD}/src/deep/c.py").edits(f"{CWD}/new.py")
     row = " .../deep/c.py | 2 +-\n"
@@ -89,7 +92,10 @@ def test_a_file_that_a_diff_no_longer_lists(
 def test_a_file_with_the_content_of_the_head_is_committed(
     config_home: ConfigHome, command: str, content: str, *, is_committed: bool
 ) -> None:
-    """Someone else made that commit. The hash in the diff is that of the content after the last edit."""
+    """A file is committed if a diff shows that the head has the content of the file's last edit.
+
+    The digest says that the session did not make the commit.
+    """
     diff = "diff --git a/a.py b/a.py\nindex df72094f..{} 100644\n--- a/a.py\n+++ b/a.py\n"
     talk = _talk_with_edit("a.py").runs("git diff a.py", diff.format("64004dd5"))
     talk.runs("git add a.py").runs(command, diff.format(content))
@@ -104,7 +110,10 @@ def test_a_file_with_the_content_of_the_head_is_committed(
 
 
 def test_files_of_a_new_repository_are_not_tracked(config_home: ConfigHome) -> None:
-    """Until they are added; a repository below does not count, and neither does one that was there."""
+    """After ``git init`` printed "Initialized", files are not tracked until they are added.
+
+    This is not so if the repository existed before or is in a subfolder.
+    """
     talk = _talk_with_edit("a.py", "b.py")
     talk.runs("git init -b main", f"Reinitialized existing Git repository in {CWD}/.git/\n")
     talk.runs("git init x", f"Initialized empty Git repository in {CWD}/x/.git/\n")
@@ -142,19 +151,19 @@ def test_files_of_a_new_repository_are_not_tracked(config_home: ConfigHome) -> N
 def test_a_commit_includes_files_by_name_folder_or_all(
     config_home: ConfigHome, command: str, output: str, state: str
 ) -> None:
-    """The command lists files, folders or an option for all."""
+    """A commit includes a file if the command names the file, its folder, or an option for all files."""
     assert _state(_talk_with_edit("a.py").runs(command, output, cwd=CWD), config_home) == state
 
 
 def test_a_failed_commit_includes_no_file(config_home: ConfigHome) -> None:
-    """A hook may have refused it. Files added before go into the next one."""
+    """A commit that a hook refused includes no file. The next commit includes the files added before."""
     talk = _talk_with_edit("a.py").fails("git add a.py && git commit -m x", "lint failed")
     assert _state(talk, config_home) == "not committed"
     assert _state(talk.runs("git commit -m x", COMMITTED), config_home) == "committed in 1234567"
 
 
 def test_a_commit_in_another_repository_does_not_count(config_home: ConfigHome) -> None:
-    """It does not affect the file of the same name in this folder."""
+    """A commit in another repository does not change the state of files in this one."""
     talk = _talk_with_edit("lib/a.py", "a.py").runs("git status --short", " M a.py\n?? lib/\n")
     elsewhere = f"{COMMITTED} create mode 100644 a.py\n delete mode 100644 lib/a.py\n"
     talk.runs("git commit -m x", elsewhere, cwd="/srv/other")
@@ -164,7 +173,7 @@ def test_a_commit_in_another_repository_does_not_count(config_home: ConfigHome) 
 
 @pytest.mark.parametrize("commit", ["git commit -am x", "git add -u && git commit -m x"])
 def test_a_commit_of_all_excludes_new_files(config_home: ConfigHome, commit: str) -> None:
-    """Git's listing or the tool shows that a file is new. It is excluded until it is added."""
+    """``git commit -a`` doesn't commit a new file. The file is committed after ``git add`` names it."""
     new = {"file_path": f"{CWD}/new.py", "content": "x"}
     talk = _talk_with_edit("a.py", "listed.py").runs(
         "git status --short", " M a.py\n?? listed.py\n"
@@ -182,7 +191,7 @@ def test_a_commit_of_all_excludes_new_files(config_home: ConfigHome, commit: str
 
 @pytest.mark.parametrize("back", ["git reset HEAD b.py", "git restore --staged b.py", "git reset"])
 def test_an_unstaged_file_is_not_committed(config_home: ConfigHome, back: str) -> None:
-    """It was added before."""
+    """A file that was staged and then unstaged is not in the next commit."""
     talk = _talk_with_edit("a.py", "b.py").runs("git add -A", "").runs(back, "", cwd=CWD)
     talk.runs("git add a.py && git commit -m x", COMMITTED, cwd=CWD)
     assert _state(talk, config_home) == "committed in 1234567"
@@ -190,7 +199,7 @@ def test_an_unstaged_file_is_not_committed(config_home: ConfigHome, back: str) -
 
 
 def test_a_failed_add_stages_no_file(config_home: ConfigHome) -> None:
-    """Git adds none if one is missing. An add without a file adds none."""
+    """If ``git add`` fails or names no file, the next commit includes no file."""
     talk = _talk_with_edit("a.py").fails(
         "git add a.py gone.py", "fatal: pathspec 'gone.py' did not match"
     )
@@ -210,7 +219,10 @@ def test_a_failed_add_stages_no_file(config_home: ConfigHome) -> None:
 def test_files_of_a_reset_commit_are_uncommitted(
     config_home: ConfigHome, reset: str, state: str
 ) -> None:
-    """The changes are still in the working tree."""
+    """After a reset, the files of the removed commits are staged or not committed.
+
+    ``--soft`` leaves them staged.
+    """
     talk = _talk_with_edit("b.py").runs("git commit -am w", "[main 1111111] w\n", cwd=CWD)
     talk.edits(f"{CWD}/a.py").runs("git commit -am x", COMMITTED, cwd=CWD)
     assert _state(talk.runs(reset, "", cwd=CWD), config_home) == state
@@ -219,7 +231,7 @@ def test_files_of_a_reset_commit_are_uncommitted(
 
 
 def test_a_file_that_no_commit_lists_is_not_committed(config_home: ConfigHome) -> None:
-    """All later commits list their files, and git does not show it, so it may be ignored."""
+    """A file that no commit lists has only the state that the last ``git status`` shows."""
     talk = _talk_with_edit("a.py", "notes/plan.md").runs(
         "git add a.py && git commit -m x", COMMITTED
     )
@@ -229,7 +241,7 @@ def test_a_file_that_no_commit_lists_is_not_committed(config_home: ConfigHome) -
 
 
 def test_no_commit_is_guessed(config_home: ConfigHome) -> None:
-    """Git no longer lists the file, and one of several commits has it."""
+    """If several commits may contain a file, the digest says "committed" without a hash."""
     talk = _talk_with_edit("a.py").runs("git add $(list) && git commit -m x", COMMITTED)
     talk.runs("git add $(list) && git commit -m y", "[main 7654321] y\n", cwd=CWD)
     talk.runs("git status --short", "", cwd=CWD).runs(
@@ -239,7 +251,7 @@ def test_no_commit_is_guessed(config_home: ConfigHome) -> None:
 
 
 def test_a_commit_moved_to_a_new_branch(config_home: ConfigHome) -> None:
-    """After a refused push, its branch was reset, and the commit is on the new one."""
+    """A commit moved to a new branch is named with that branch once the old branch was reset."""
     talk = _talk_with_edit("a.py").runs("git add a.py && git commit -m x", COMMITTED)
     talk.fails("git push origin main", "remote: error: GH006: Protected branch update failed")
     talk.runs(
@@ -253,7 +265,7 @@ def test_a_commit_moved_to_a_new_branch(config_home: ConfigHome) -> None:
 
 
 def test_the_first_commit_is_recognized(config_home: ConfigHome) -> None:
-    """Git prints so next to the branch."""
+    """The first commit of a repository is listed with its hash and branch."""
     talk = _talk_with_edit("a.py").runs(
         "git add -A && git commit -m x", "[main (root-commit) 1234567] x\n", cwd=CWD
     )
@@ -262,7 +274,7 @@ def test_the_first_commit_is_recognized(config_home: ConfigHome) -> None:
 
 
 def test_a_rebased_commit_is_not_named_by_its_old_hash(config_home: ConfigHome) -> None:
-    """Nobody printed the new one."""
+    """After a rebase, a file is listed as committed, without the old hash of its commit."""
     talk = _talk_with_edit("a.py").runs(
         "git commit -am 'add it'", "[main 1234567] add it\n", cwd=CWD
     )
@@ -271,20 +283,23 @@ def test_a_rebased_commit_is_not_named_by_its_old_hash(config_home: ConfigHome) 
 
 
 def test_a_change_after_a_commit_is_uncommitted(config_home: ConfigHome) -> None:
-    """The commit does not contain it."""
+    """A file that was edited after its commit is listed as not committed."""
     talk = _talk_with_edit("a.py").runs("git commit -am x", COMMITTED).edits(f"{CWD}/a.py")
     assert _state(talk, config_home) == "not committed"
 
 
 def test_an_amended_commit_has_its_new_hash(config_home: ConfigHome) -> None:
-    """Git prints it."""
+    """After ``git commit --amend``, the file names the commit's new hash."""
     talk = _talk_with_edit("a.py").runs("git commit -am x", COMMITTED)
     talk.runs("git commit --amend --no-edit", "[main 7654321] x\n")
     assert _state(talk, config_home) == "committed in 7654321"
 
 
 def test_a_file_missing_from_a_status_is_committed(config_home: ConfigHome) -> None:
-    """The session's commands don't show the commit. A status of a part proves nothing."""
+    """A changed file that a full ``git status`` no longer lists is committed.
+
+    A status of one path doesn't prove this.
+    """
     talk = _talk_with_edit("a.py", "b.py").runs("git add $(list) && git commit -m x", COMMITTED)
     assert _state(talk, config_home) == "not committed"
     talk.runs("git status --short b.py", " M b.py\n")
@@ -296,7 +311,7 @@ def test_a_file_missing_from_a_status_is_committed(config_home: ConfigHome) -> N
 
 @pytest.mark.parametrize("add", ["git add -A lib/", "git add -u -- lib", "git add lib"])
 def test_a_commit_includes_an_added_folder(config_home: ConfigHome, add: str) -> None:
-    """Files outside the folder are not included, even if `git add` has an option for all kinds of changes."""
+    """A commit after ``git add FOLDER`` includes the folder's files and no files outside it."""
     talk = _talk_with_edit("lib/a.py", "new/b.py").runs(
         f"{add} && git commit -m x", COMMITTED, cwd=CWD
     )
@@ -305,14 +320,14 @@ def test_a_commit_includes_an_added_folder(config_home: ConfigHome, add: str) ->
 
 
 def test_a_failed_status_is_ignored(config_home: ConfigHome) -> None:
-    """It timed out, so the file stays uncommitted."""
+    """A ``git status`` that failed changes no file's state."""
     talk = _talk_with_edit("a.py").runs("git status --short", " M a.py")
     talk.fails("git status --short", "command timed out after 1005 milliseconds")
     assert _state(talk, config_home) == "not committed"
 
 
 def test_the_last_status_counts(config_home: ConfigHome) -> None:
-    """It may follow other commands: its rows are the last ones."""
+    """The rows of the last ``git status`` decide, even if the status follows other commands in a chain."""
     talk = _talk_with_edit("lib/a.py", "new/b.py", "c.py").runs(
         "git commit -am x", COMMITTED, cwd=CWD
     )
@@ -325,14 +340,14 @@ def test_the_last_status_counts(config_home: ConfigHome) -> None:
 
 
 def test_a_commit_on_another_branch_names_it(config_home: ConfigHome) -> None:
-    """The reader may be on this one."""
+    """A file committed on another branch than the current one is listed with that branch."""
     talk = _talk_with_edit("a.py").runs("git commit -am x", "[fix 1234567] x\n")
     talk.runs("git checkout main", "Switched to branch 'main'")
     assert _state(talk, config_home) == "committed in 1234567 on fix"
 
 
 def test_each_worktree_has_its_own_commits(config_home: ConfigHome) -> None:
-    """A commit in a worktree includes only its files."""
+    """A commit in a worktree includes only the files of that worktree."""
     tree = f"{CWD}/.worktrees/two"
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{tree}/a.py")
     talk.runs(f"cd {tree} && git commit -am x", COMMITTED)
@@ -344,7 +359,7 @@ def test_each_worktree_has_its_own_commits(config_home: ConfigHome) -> None:
     "command", ["git checkout -- a.py", "git restore a.py", "git reset --hard"]
 )
 def test_a_reverted_change_is_not_listed(config_home: ConfigHome, command: str) -> None:
-    """The file is as before."""
+    """A file whose changes were reverted with git is not listed as changed."""
     digest = (
         _talk_with_edit("a.py", "b.py")
         .runs("git commit -m x b.py")
@@ -365,7 +380,10 @@ def test_a_reverted_change_is_not_listed(config_home: ConfigHome, command: str) 
     ],
 )
 def test_a_reverted_commit_is_named(config_home: ConfigHome, command: str, note: str) -> None:
-    """The commit still exists, without its effect."""
+    """A reverted commit is listed with the hash of the commit that reverted it.
+
+    If the revert is reverted in turn, the note on it is removed.
+    """
     talk = _talk_with_edit("a.py").runs("git add a.py && git commit -m x", COMMITTED)
     talk.runs(command, "[main abcdef0] y\n 1 file changed\n")
     assert _state(talk, config_home) == f"committed in 1234567{note}"
@@ -374,7 +392,7 @@ def test_a_reverted_commit_is_named(config_home: ConfigHome, command: str, note:
 
 
 def test_a_moved_file_names_its_new_path(config_home: ConfigHome) -> None:
-    """A moved folder does too."""
+    """A moved file is listed with its new path. A moved folder is listed once, with its number of files."""
     talk = _talk_with_edit("a.py", "old/x.py", "old/y.py").runs("git mv a.py b.py")
     talk.runs("mv old archive/old", cwd=CWD)
     found = notes(talk.digest(config_home), "changed")
@@ -383,7 +401,7 @@ def test_a_moved_file_names_its_new_path(config_home: ConfigHome) -> None:
 
 
 def test_a_file_that_moved_again_names_its_last_path(config_home: ConfigHome) -> None:
-    """The note also says that this path was removed."""
+    """A file that moved twice is listed with its last path, and with "removed since" after its removal."""
     talk = _talk_with_edit("plan/a.md").runs("mv plan/a.md new/a.md", cwd=CWD)
     talk.runs("mv new/a.md last/a.md", cwd=CWD)
     assert notes(talk.digest(config_home), "changed")["plan/a.md"] == "moved to last/a.md"
@@ -393,14 +411,17 @@ def test_a_file_that_moved_again_names_its_last_path(config_home: ConfigHome) ->
 
 
 def _uncommitted(talk: Talk, home: ConfigHome) -> str:
-    """The line of the files that are not committed."""
+    """Return the rows of the digest about files that are not committed."""
     rows = [entry.text for entry in talk.digest(home).section_entries("now")]
     starts = ("staged for the next commit: ", "not committed: ", "not tracked by git: ")
     return "; ".join(row for row in rows if row.startswith(starts))
 
 
 def test_a_file_in_a_new_folder_is_not_tracked(config_home: ConfigHome) -> None:
-    """Git named only the folder, before a command wrote the file. A commit may include the folder."""
+    """A file in a new folder that ``git status`` listed as untracked is not tracked.
+
+    A commit that adds the folder includes the file.
+    """
     talk = _talk_with_edit("a.py", "new/plan.md")
     talk.runs("git status --short", " M a.py\n?? new/\n", cwd=CWD)
     talk.runs("echo reviewed > new/.passed", cwd=CWD)
@@ -412,7 +433,10 @@ def test_a_file_in_a_new_folder_is_not_tracked(config_home: ConfigHome) -> None:
 
 
 def test_files_of_the_next_commit_are_first(config_home: ConfigHome) -> None:
-    """Then come tracked and untracked ones. A file that only git lists counts when it is staged."""
+    """Staged files are listed first, then other tracked files, then untracked files.
+
+    A file that only git lists is included if it is staged.
+    """
     talk = _talk_with_edit("a.py", "b.py", "new.py").runs(
         "git status -s", " M a.py\n M b.py\n?? new.py\n", cwd=CWD
     )
@@ -433,7 +457,7 @@ def test_files_of_the_next_commit_are_first(config_home: ConfigHome) -> None:
 
 
 def test_a_line_of_many_files_states_how_many_there_are(config_home: ConfigHome) -> None:
-    """Whole names alone."""
+    """A long list of uncommitted files ends with a whole name and the number of files left out."""
     names = [f"{'folder/' * 12}file_{number}.py" for number in range(10)]
     row = _uncommitted(_talk_with_edit(*names).runs("git log", "1234567 x", cwd=CWD), config_home)
     assert row.endswith("file_8.py and 8 others")
@@ -454,7 +478,7 @@ def test_a_line_of_many_files_states_how_many_there_are(config_home: ConfigHome)
 def test_a_moved_file_is_uncommitted_at_its_new_path(
     config_home: ConfigHome, command: str, row: str
 ) -> None:
-    """A command or git's listing shows the move. The old path is not listed."""
+    """A moved file is listed as not committed or staged at its new path, not at its old path."""
     output = ""
     if command.endswith("--name-status"):
         output = "R100\told/x.py\tnew/x.py\n"
@@ -468,14 +492,14 @@ def test_a_moved_file_is_uncommitted_at_its_new_path(
 
 
 def test_files_of_a_moved_folder_have_new_paths(config_home: ConfigHome) -> None:
-    """The command that moved the folder may also have written the file."""
+    """A file written by the same command that moved its folder is listed with its new path."""
     talk = _talk_with_edit("old/x.py").runs("echo 1 > old/mark; git mv old new", "", cwd=CWD)
     found = notes(talk.digest(config_home), "changed")
     assert found["old/mark"] == "moved to new/mark"
 
 
 def test_a_committed_file_that_git_moved_is_staged(config_home: ConfigHome) -> None:
-    """The next commit takes the move."""
+    """A committed file that ``git mv`` moved is staged at its new path until the next commit."""
     talk = _talk_with_edit("old/x.py").runs("git commit -am x", COMMITTED, cwd=CWD)
     talk.runs("git mv old new", "", cwd=CWD)
     assert _uncommitted(talk, config_home) == "staged for the next commit: new/x.py"
@@ -484,14 +508,14 @@ def test_a_committed_file_that_git_moved_is_staged(config_home: ConfigHome) -> N
 
 
 def test_a_folder_is_not_named_next_to_its_files(config_home: ConfigHome) -> None:
-    """As a checkout of a whole folder changes it."""
+    """A folder that ``git checkout`` changed is not listed if one of its files is listed."""
     talk = _talk_with_edit("lib/x.py").runs("git checkout -q origin/main -- lib/", "", cwd=CWD)
     talk.edits(f"{CWD}/lib/x.py")
     assert _uncommitted(talk, config_home) == "not committed: lib/x.py"
 
 
 def test_a_deleted_file_is_removed(config_home: ConfigHome) -> None:
-    """Git lists it as deleted. A later write restores it, and commits do not matter."""
+    """A deleted file is listed as removed, also after a commit, until it is written again."""
     talk = _talk_with_edit("a.py").runs("rm a.py; git status -s", " D a.py", cwd=CWD)
     talk.runs("git commit -am x", f"{COMMITTED} delete mode 100644 b.py\n", cwd=CWD)
     assert _state(talk, config_home) == "removed"
@@ -499,7 +523,7 @@ def test_a_deleted_file_is_removed(config_home: ConfigHome) -> None:
 
 
 def test_an_output_that_was_cut_is_not_the_whole_status(config_home: ConfigHome) -> None:
-    """What it does not name may be in the part that is omitted; no name is cut."""
+    """A long ``git status`` whose output was shortened proves nothing about files that it doesn't show."""
     rows = "".join(f" M docs/page_{number}.md\n" for number in range(600))
     talk = _talk_with_edit("a.py").runs("git status -s", rows, cwd=CWD)
     assert _state(talk, config_home) == "not committed"
@@ -508,7 +532,10 @@ def test_an_output_that_was_cut_is_not_the_whole_status(config_home: ConfigHome)
 
 
 def test_files_that_only_git_lists_are_not_the_sessions(config_home: ConfigHome) -> None:
-    """If the session committed them, some are named and the rest is counted."""
+    """Files that only ``git status`` lists are not listed as changed by the session.
+
+    If the session commits them, eight are named and the others are counted.
+    """
     rows = "".join(f" M page_{number}.md\n" for number in range(10))
     talk = _talk_with_edit("a.py").runs("git status -s", rows, cwd=CWD)
     digest = talk.digest(config_home)
@@ -524,7 +551,7 @@ def test_files_that_only_git_lists_are_not_the_sessions(config_home: ConfigHome)
 
 
 def test_a_file_of_a_removed_worktree_is_marked(config_home: ConfigHome) -> None:
-    """It is told by its path in the repository."""
+    """A file in a removed worktree is listed by its path in the repository, with the worktree's name."""
     talk = _talk_with_edit("a.py").edits("/home/user/proj-fix/src/b.py")
     talk.runs("cd /home/user/proj-fix && git status", "On branch fix\n", cwd=CWD)
     talk.runs("git worktree remove ../proj-fix", "", cwd=CWD)
@@ -534,7 +561,7 @@ def test_a_file_of_a_removed_worktree_is_marked(config_home: ConfigHome) -> None
 
 
 def test_a_call_runs_in_its_named_folder(config_home: ConfigHome) -> None:
-    """Agents without `cd` name it. Listings are of that folder's repository."""
+    """A commit in a call with ``workdir`` changes the state of files in that folder only."""
     talk = _talk_with_edit("a.py").calls(
         "Bash",
         {"command": "git commit -am x", "workdir": "/home/user/other"},
@@ -547,7 +574,7 @@ def test_a_call_runs_in_its_named_folder(config_home: ConfigHome) -> None:
 
 
 def test_an_amend_after_a_rebase_changes_the_last_commit(config_home: ConfigHome) -> None:
-    """The commit that git printed last may be another one."""
+    """``git commit --amend`` after a rebase replaces the last commit, not the one that git printed last."""
     talk = _talk_with_edit("a.py").runs(
         "git commit -am 'add it'", "[work 1111111] add it\n", cwd=CWD
     )
@@ -576,19 +603,22 @@ def test_an_amend_after_a_rebase_changes_the_last_commit(config_home: ConfigHome
 def test_the_hash_of_a_quiet_commit_is_found(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
-    """A later log or a short output has it, whatever a hook prints."""
+    """The hash of a commit with little output is read from a later ``git log`` or the short output."""
     talk = _talk_with_edit("a.py").runs(command, output, cwd=CWD)
     assert texts(talk.digest(config_home), "artefacts") == ["commit 1234567 add it"]
 
 
 def test_a_removed_empty_folder_is_not_a_file(config_home: ConfigHome) -> None:
-    """It contained no changed file."""
+    """A removed empty folder is not listed among the changed files."""
     talk = _talk_with_edit("a.py").runs("rmdir old/names", "ok", cwd=CWD)
     assert texts(talk.digest(config_home), "changed") == ["a.py"]
 
 
 def test_the_state_of_files_in_another_repository(config_home: ConfigHome) -> None:
-    """As git's commands in that repository show: a commit there leaves the files of the others open."""
+    """A file in another repository has the state that the git commands in that repository show.
+
+    A commit there does not change the state of files elsewhere.
+    """
     other = "/srv/other"
     talk = (
         _talk_with_edit("a.py").edits(f"{other}/b.py").edits(f"{other}/lib/c.py").edits("/srv/d.py")
@@ -604,7 +634,7 @@ def test_the_state_of_files_in_another_repository(config_home: ConfigHome) -> No
 
 
 def test_the_folder_of_a_worktree_of_codex(config_home: ConfigHome) -> None:
-    """It is one level deeper than in other clients, so git's paths begin there."""
+    """In a worktree of Codex, which is one folder deeper, the paths that git prints are found."""
     tree = "/home/user/.codex/worktrees/98e4/proj"
     talk = Talk().prompt("go").edits(f"{tree}/a.py")
     created = f"{COMMITTED} create mode 100644 lib/new.py\n"
@@ -614,7 +644,7 @@ def test_the_folder_of_a_worktree_of_codex(config_home: ConfigHome) -> None:
 
 
 def test_a_log_shows_that_somebody_committed_to_a_new_repository(config_home: ConfigHome) -> None:
-    """Its files may be in this commit, and a later edit changes a tracked file."""
+    """If ``git log`` shows a commit in a new repository, its files no longer count as untracked."""
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{CWD}/b.py")
     talk.runs("git init", f"Initialized empty Git repository in {CWD}/.git/")
     assert "not tracked by git: b.py, a.py" in texts(talk.digest(config_home), "now")

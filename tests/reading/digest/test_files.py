@@ -1,4 +1,4 @@
-"""Tests of the files in a digest: changed, listed, read and created ones."""
+"""Tests of the files in a digest: changed files, files that git lists, and files that were read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.reading.digest.talk import REJECTED, Talk, lines, notes, texts
 
 
 def test_changed_files_are_listed_latest_first(config_home: ConfigHome) -> None:
-    """Paths are relative to the session's folder, and files elsewhere follow. Each has its last record."""
+    """Each changed file is listed at its last change, latest first, with a path relative to the project."""
     talk = (
         Talk()
         .prompt("go")
@@ -23,7 +23,7 @@ def test_changed_files_are_listed_latest_first(config_home: ConfigHome) -> None:
 
 
 def test_changed_settings_of_codex_in_a_project_are_listed(config_home: ConfigHome) -> None:
-    """The user keeps prompts, skills and settings there. Codex writes the other files."""
+    """Changed settings and prompts in a project's folder ``.codex`` are listed, but not Codex's own files."""
     talk = Talk().prompt("go").edits(f"{CWD}/.codex/prompts/tasks.md")
     talk.edits(f"{CWD}/.codex/config.toml").edits(f"{CWD}/.codex/models_cache.json")
     talk.edits(f"{CWD}/.codex/sessions/2026/rollout-1.jsonl")
@@ -49,13 +49,13 @@ def test_changed_settings_of_codex_in_a_project_are_listed(config_home: ConfigHo
 def test_an_unsuccessful_edit_changes_no_file(
     config_home: ConfigHome, answer: str | None, extra: dict[str, object]
 ) -> None:
-    """It failed, was refused or never answered."""
+    """A file whose edit failed, was refused or was never answered is not listed as changed."""
     digest = Talk().prompt("go").edits(f"{CWD}/a.py", answer=answer, **extra).digest(config_home)
     assert texts(digest, "changed") == []
 
 
 def test_a_read_beyond_the_end_of_a_file_does_not_count(config_home: ConfigHome) -> None:
-    """The client only prints a warning. An earlier read of the file counts."""
+    """A read that starts beyond the end of a file is not listed, because the client prints only a warning."""
     warning = (
         "<system-reminder>Warning: the file exists but is shorter than the provided offset (500). "
         "The file has 499 lines.</system-reminder>"
@@ -68,7 +68,7 @@ def test_a_read_beyond_the_end_of_a_file_does_not_count(config_home: ConfigHome)
 
 
 def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
-    """The last change of a file is the one that its row refers to."""
+    """A file that a Python script in a command wrote is listed at the record of that command."""
     script = "p='plans/tasks.md'\ns=open(p).read()\nopen(p,'w').write(s.replace('a', 'b'))"
     talk = Talk().prompt("go").edits(f"{CWD}/plans/tasks.md").edits(f"{CWD}/a.py")
     talk.runs(f"cd {CWD}\npython3 - <<'PY'\n{script}\nPY\nls plans", "tasks.md")
@@ -76,7 +76,7 @@ def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
 
 
 def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
-    """Its line may be long enough to be prescanned."""
+    """A file whose edit the user rejected is not listed as changed, even if the rejection is very long."""
     digest = (
         Talk()
         .prompt("go")
@@ -87,7 +87,7 @@ def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
 
 
 def test_a_command_runs_in_the_folder_of_its_record(config_home: ConfigHome) -> None:
-    """A shell stays in the folder of an earlier command."""
+    """A relative path in a command belongs to the folder that the command's record names."""
     digest = (
         Talk().prompt("go").runs("touch x", cwd="/elsewhere").runs("touch x").digest(config_home)
     )
@@ -95,14 +95,17 @@ def test_a_command_runs_in_the_folder_of_its_record(config_home: ConfigHome) -> 
 
 
 def test_files_of_a_failed_command_are_marked_as_uncertain(config_home: ConfigHome) -> None:
-    """They follow the certain ones, and are omitted if another write is certain."""
+    """A file written by a failed command is listed last, with the note "its command failed".
+
+    The note is dropped when a later command writes the file successfully.
+    """
     talk = Talk().prompt("go").fails("cat > t.js <<'EOF'\nx\nEOF\nnode t.js").edits(f"{CWD}/a.py")
     assert notes(talk.digest(config_home), "changed") == {"a.py": "", "t.js": "its command failed"}
     assert notes(talk.runs("touch t.js").digest(config_home), "changed") == {"t.js": "", "a.py": ""}
 
 
 def test_files_that_git_lists_are_marked_as_uncertain(config_home: ConfigHome) -> None:
-    """They refer to git's output."""
+    """A file that only ``git status`` lists as changed has the note "named by git only"."""
     talk = (
         Talk().prompt("go").edits(f"{CWD}/a.py").runs("git status --short", " M a.py\n M gen.py\n")
     )
@@ -115,7 +118,7 @@ def test_files_that_git_lists_are_marked_as_uncertain(config_home: ConfigHome) -
 
 
 def test_earlier_changes_do_not_belong_to_the_session(config_home: ConfigHome) -> None:
-    """Git listed these files before the session did anything. They count once the session itself names them."""
+    """A file that was changed before the session began is listed only after the session changes it."""
     talk = (
         Talk().prompt("go").runs("git status --short", " M old.py\n M a.py\n").edits(f"{CWD}/a.py")
     )
@@ -124,14 +127,14 @@ def test_earlier_changes_do_not_belong_to_the_session(config_home: ConfigHome) -
 
 
 def test_git_paths_are_relative_to_their_repository(config_home: ConfigHome) -> None:
-    """Files of another folder are not files of this one."""
+    """A path that git prints is resolved in the folder of the git command's repository."""
     talk = Talk().prompt("go").runs("make").runs("cd /other && git status --short", " M a.py\n")
     talk.runs("cd sub && git commit -m x", "[main 1234567] x\n create mode 100644 top.py\n")
     assert texts(talk.digest(config_home), "changed") == ["top.py", "/other/a.py"]
 
 
 def test_paths_of_another_system(config_home: ConfigHome) -> None:
-    """A Windows folder is taken off as well."""
+    """A file in a Windows project's folder is listed as changed."""
     talk = Talk().prompt("go", cwd="C:\\proj")
     talk.calls("Write", {"file_path": "C:\\proj\\src\\a.py"}, cwd="C:\\proj")
     assert "C:\\proj\\src\\a.py" in texts(talk.digest(config_home), "changed")[0] or texts(
@@ -151,18 +154,18 @@ def test_paths_of_another_system(config_home: ConfigHome) -> None:
     ],
 )
 def test_unusual_paths_are_shown_safely(config_home: ConfigHome, path: str, told: str) -> None:
-    """Spaces stay, and line breaks and controls do not. A path that leaves the folder is not shown as inside it."""
+    """A path is shown without line breaks and control characters, and resolved if it leaves the project."""
     assert texts(Talk().prompt("go").edits(path).digest(config_home), "changed") == [told]
 
 
 def test_a_very_long_path_is_cut(config_home: ConfigHome) -> None:
-    """It takes limited space and hides no other file."""
+    """A path of 100,000 characters is shortened to 301, and the other changed files are still listed."""
     digest = Talk().prompt("go").edits("/" + "x" * 100_000).edits(f"{CWD}/a.py").digest(config_home)
     assert [len(text) for text in texts(digest, "changed")] == [4, 301]
 
 
 def test_a_file_that_was_read_and_changed_is_changed(config_home: ConfigHome) -> None:
-    """Any change counts. The other read files are listed, the latest first."""
+    """A file that was read and later changed is not listed as read. The other read files are listed."""
     talk = Talk().prompt("go")
     for name in ("a", "b", "c"):
         talk.calls("Read", {"file_path": f"{CWD}/{name}"}, "x" * 5_000)
@@ -171,7 +174,10 @@ def test_a_file_that_was_read_and_changed_is_changed(config_home: ConfigHome) ->
 
 
 def test_created_commits_and_pull_requests_are_listed(config_home: ConfigHome) -> None:
-    """The client's links are included, but not the page for creating a pull request."""
+    """Commits, pull requests, and the client's links to pull requests are listed.
+
+    A link for creating a pull request is not listed.
+    """
     talk = Talk().prompt("go").runs("git commit -m x", "[fix/it 1a2b3c4] Fix it\n 1 file changed\n")
     talk.runs("git push", "remote: Create one: https://github.com/o/r/pull/new/fix\n")
     talk.runs("gh pr create --fill", "https://github.com/o/r/pull/12\n")
@@ -186,7 +192,10 @@ def test_created_commits_and_pull_requests_are_listed(config_home: ConfigHome) -
 
 
 def test_a_removed_folder_is_one_row(config_home: ConfigHome) -> None:
-    """It includes its files. New files in it are listed separately, and an existing folder is not listed."""
+    """A removed folder is one entry with the number of its changed files.
+
+    Files written in another folder afterwards are listed separately.
+    """
     talk = (
         Talk().prompt("go").edits("/home/user/proj/plans/a.md").edits("/home/user/proj/plans/b.md")
     )
@@ -198,14 +207,14 @@ def test_a_removed_folder_is_one_row(config_home: ConfigHome) -> None:
 
 
 def test_a_commit_is_found_in_a_log_after_it(config_home: ConfigHome) -> None:
-    """Git printed nothing itself, but the log in the same command did."""
+    """A commit without output is listed as the ``git log`` in the same command prints it."""
     command = "git commit -qF m.txt && echo === && git log --oneline -1"
     digest = Talk().prompt("go").runs(command, "===\n1a2b3c4 Fix it\n").digest(config_home)
     assert texts(digest, "artefacts") == ["commit 1a2b3c4 Fix it"]
 
 
 def test_an_amended_commit_is_replaced(config_home: ConfigHome) -> None:
-    """Its successor is listed. If git printed none, the hash is removed."""
+    """An amended commit is listed with its new hash, or without a hash if git printed none."""
     talk = Talk().prompt("go").runs("git commit -m x", "[main 1a2b3c4] Fix it\n 1 file changed\n")
     talk.runs("git commit --amend -m y", "[main 2b3c4d5] Fix it well\n 1 file changed\n")
     assert texts(talk.digest(config_home), "artefacts") == ["commit 2b3c4d5 Fix it well"]
@@ -214,7 +223,7 @@ def test_an_amended_commit_is_replaced(config_home: ConfigHome) -> None:
 
 
 def test_commits_before_a_reset_are_removed(config_home: ConfigHome) -> None:
-    """Only those of that branch are."""
+    """After a reset, the commits that it removed from the current branch are not listed."""
     talk = Talk().prompt("go").runs("git commit -m x", "[other 0a0b0c0] Keep it\n")
     talk.runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("git commit -m x", "[fix 1a2b3c4] First\n").runs(
@@ -228,7 +237,10 @@ def test_commits_before_a_reset_are_removed(config_home: ConfigHome) -> None:
 
 
 def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
-    """A later log shows them. Squashed ones are removed."""
+    """After a rebase, a commit is listed without a hash until a later ``git log`` shows the new one.
+
+    A fixup commit is left out, because the rebase merged it into another commit.
+    """
     talk = Talk().prompt("go").runs("git commit -m x", "[fix 1a2b3c4] Cut it\n")
     talk.runs("git commit --fixup HEAD", "[fix 2b3c4d5] fixup! Cut it\n")
     talk.runs("git rebase main", "Successfully rebased and updated refs/heads/fix.\n")
@@ -243,7 +255,7 @@ def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
 
 
 def test_an_amended_commit_after_a_rebase_does_not_stand(config_home: ConfigHome) -> None:
-    """Its successor has its subject, although a rebased commit from before the session was seen later."""
+    """A commit that was amended after a rebase is listed with its new hash, not with its old hash."""
     talk = Talk().prompt("go").runs("git commit -m x", "[fix 1a2b3c4] Cut it\n")
     talk.fails("git rebase main", "CONFLICT (content): Merge conflict in a.py\n")
     output = "[detached HEAD 0a0b0c0] Before\nSuccessfully rebased and updated refs/heads/fix.\n"
@@ -254,7 +266,10 @@ def test_an_amended_commit_after_a_rebase_does_not_stand(config_home: ConfigHome
 
 
 def test_a_later_removal_of_a_file_is_stated(config_home: ConfigHome) -> None:
-    """The command worked, and no other part of it could have failed. Files of a removed folder count too."""
+    """A file is listed as removed if a later ``rm`` certainly succeeded.
+
+    It is not certain if the command failed or if a later part of it could hide a failure.
+    """
     talk = Talk().prompt("go")
     for name in ("a.py", "tmp/b.py", "c.py", "d.py", "e.py"):
         talk.edits(f"{CWD}/{name}")
@@ -269,7 +284,10 @@ def test_a_later_removal_of_a_file_is_stated(config_home: ConfigHome) -> None:
 
 
 def test_a_probe_that_its_command_removed(config_home: ConfigHome) -> None:
-    """By its last simple command, or by a first ``rm -f`` without a message, whatever failed later."""
+    """A file that a command both wrote and removed is listed as removed.
+
+    The removal must be the command's last part, or an ``rm -f`` at its start that printed no error.
+    """
     talk = Talk().prompt("go")
     talk.runs("cd src && cat > a.py <<'EOF'\nx\nEOF\ntrue | head -2\nrm a.py", "ok")
     for name in ("b.py", "c.py", "d.py"):
@@ -282,7 +300,7 @@ def test_a_probe_that_its_command_removed(config_home: ConfigHome) -> None:
 
 
 def test_temporary_files_are_not_listed(config_home: ConfigHome) -> None:
-    """Temporary files, caches and build results appear neither as changed nor as read."""
+    """Temporary files, caches and installed packages are listed neither as changed nor as read."""
     talk = (
         Talk()
         .prompt("go")
@@ -302,7 +320,7 @@ def test_temporary_files_are_not_listed(config_home: ConfigHome) -> None:
 
 
 def test_a_file_that_a_script_said_it_wrote(config_home: ConfigHome) -> None:
-    """It is the session's own if git lists it, also if git listed it before the session's first change."""
+    """A file that a script says it wrote is listed as changed if ``git status`` lists it too."""
     status = " M AGENTS.md\n M seen.md\n?? new.md\n?? old.md\n"
     talk = Talk().prompt("go").runs("git status --short", status).edits(f"{CWD}/a.py")
     output = f"INFO: Updating the context file: {CWD}/AGENTS.md\nCreated new.md, notes.md"
@@ -312,7 +330,7 @@ def test_a_file_that_a_script_said_it_wrote(config_home: ConfigHome) -> None:
 
 
 def test_a_changed_file_among_many_that_a_generator_wrote(config_home: ConfigHome) -> None:
-    """Those that did not change do not count towards the limit."""
+    """If a generator says that it wrote many files, those that ``git status`` lists are found."""
     written = [f"writing to docs/p{number}.md" for number in range(70)]
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs", "\n".join(written))
     talk.runs("make docs", "\n".join(written))

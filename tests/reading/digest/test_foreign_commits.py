@@ -1,4 +1,4 @@
-"""Commits that the user made between turns, as a later log shows them."""
+"""Tests that a later ``git log`` shows commits that the session's commands did not make."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def _edited() -> Talk:
 
 
 def test_commits_that_appear_in_a_later_log_are_the_users(config_home: ConfigHome) -> None:
-    """Files that were open before may be in them; a later edit is open."""
+    """Commits that a later ``git log`` adds at the top are listed as not made by the session.
+
+    Uncommitted files may be in these commits. A file that is edited afterwards is not committed.
+    """
     talk = _edited().prompt("go on").runs("git log --oneline main..HEAD | head", LATER, cwd=CWD)
     assert _rows(talk, config_home) == [f"{ROW}; they may include a.py, b.py"]
     assert notes(talk.digest(config_home), "changed") == {"a.py": MAYBE, "b.py": MAYBE}
@@ -32,7 +35,10 @@ def test_commits_that_appear_in_a_later_log_are_the_users(config_home: ConfigHom
 
 
 def test_a_status_shows_the_files_of_the_users_commits(config_home: ConfigHome) -> None:
-    """A file that it does not list is committed, and a listed file is open."""
+    """After commits of the user, a file that ``git status`` doesn't list is committed.
+
+    A file that it lists is not committed.
+    """
     talk = _edited().runs("git log --oneline", LATER, cwd=CWD)
     talk.runs("git status --short", " M b.py\n", cwd=CWD)
     assert _rows(talk, config_home) == [ROW]
@@ -55,13 +61,13 @@ def test_a_status_shows_the_files_of_the_users_commits(config_home: ConfigHome) 
 def test_other_logs_show_no_commits_of_the_user(
     config_home: ConfigHome, between: str, log: str
 ) -> None:
-    """A command of the session moved the top, or the log does not begin there."""
+    """A log shows no commits of the user if the session moved the head or if the log starts elsewhere."""
     talk = _edited().runs(between, "", cwd=CWD).runs(log, LATER, cwd=CWD)
     assert _rows(talk, config_home) == []
 
 
 def test_the_sessions_own_commit_is_not_foreign(config_home: ConfigHome) -> None:
-    """The commits above it are."""
+    """A commit that the session made is not listed as the user's, but a later one above it is."""
     talk = _edited().runs("git commit -m y", "[main 2222222] second\n", cwd=CWD)
     talk.runs("git log --oneline", LATER, cwd=CWD)
     assert _rows(talk, config_home) == [

@@ -1,4 +1,4 @@
-"""Tests that any transcript gives a digest in limited time: wrong types, garbage and huge content."""
+"""Tests that a digest is built in limited time from wrong types, garbage and huge content."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ KEYS = (
 
 
 def check_digest(digest: Digest) -> None:
-    """Check that a digest can be shown and stored."""
+    """Check that a digest fits several sizes and can be stored and read."""
     for room in (600, 4_000, 48_000):
         assert len(format_opening(digest, room).text) <= room
     assert all(row.strip() for row in format_whole_digest(digest).split("\n"))
@@ -73,7 +73,7 @@ def check_digest(digest: Digest) -> None:
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
 def test_invalid_inputs_of_tools_are_accepted(config_home: ConfigHome, value: object) -> None:
-    """Every key of every tool has a value of the wrong type, and inputs are not objects."""
+    """A digest is built even if tool inputs have values of wrong types."""
     talk = Talk().prompt("go")
     for tool in TOOLS:
         for key in KEYS:
@@ -107,7 +107,7 @@ def test_invalid_inputs_of_tools_are_accepted(config_home: ConfigHome, value: ob
 def test_invalid_fields_of_records_are_accepted(
     config_home: ConfigHome, field: str, value: object
 ) -> None:
-    """Every field of every record is tested."""
+    """A digest is built even if a field of every record has a wrong type."""
     talk = (
         Talk()
         .prompt("go")
@@ -130,7 +130,7 @@ def test_invalid_fields_of_records_are_accepted(
     "key", ["type", "id", "name", "input", "text", "tool_use_id", "content", "is_error"]
 )
 def test_invalid_blocks_are_accepted(config_home: ConfigHome, key: str, value: object) -> None:
-    """Every key of every block is tested."""
+    """A digest is built even if a key of every content block has a value of a wrong type."""
     talk = Talk().prompt("go").runs("make").says("ok").edits("/a")
     for record in talk.records:
         for block in (
@@ -155,7 +155,7 @@ def _digest(home: ConfigHome, content: bytes) -> Digest:
     ],
 )  # fmt: skip
 def test_garbage_is_accepted(config_home: ConfigHome, content: bytes) -> None:
-    """It is lines that are not records, bad UTF-8, lone surrogates, endless nesting, torn ends and other line ends."""
+    """A digest of a transcript that ends in garbage still contains the valid records before the garbage."""
     good = session_bytes(Talk().prompt("go").runs("make").records)
     digest = _digest(config_home, good + content)
     check_digest(digest)
@@ -163,7 +163,7 @@ def test_garbage_is_accepted(config_home: ConfigHome, content: bytes) -> None:
 
 
 def test_lone_surrogates_can_be_stored(config_home: ConfigHome) -> None:
-    """They are in a prompt, a path, a command or a folder."""
+    """A lone surrogate in a prompt, path, command or answer doesn't prevent storing the digest."""
     raw = session_bytes(
         Talk().prompt("goX").runs("makeX").edits("/home/user/proj/aX.py").says("doneX").records
     )
@@ -173,7 +173,7 @@ def test_lone_surrogates_can_be_stored(config_home: ConfigHome) -> None:
 
 
 def test_an_unreadable_file_is_reported(config_home: ConfigHome) -> None:
-    """The error is one sentence."""
+    """Building a digest of a missing file raises ``SessionNotFound`` with a readable message."""
     with pytest.raises(SessionNotFound, match="can't be read"):
         build_digest(SessionFile(SESSION, "/nowhere/x.jsonl", 0, 0), config_home.where)
 
@@ -188,7 +188,7 @@ def test_an_unreadable_file_is_reported(config_home: ConfigHome) -> None:
     ids=["documents", "open documents", "quotes", "targets", "cds", "pipes", "words", "odd quotes"],
 )  # fmt: skip
 def test_hostile_commands_take_linear_time(config_home: ConfigHome, commands: list[str]) -> None:
-    """The time grows with their size."""
+    """A digest is built in linear time from long commands with many quotes, redirections or pipes."""
     talk = Talk().prompt("go")
     for number in range(60):
         for command in commands if number % 20 == 0 or len(commands[0]) < 10_000 else []:
@@ -204,7 +204,7 @@ def test_hostile_commands_take_linear_time(config_home: ConfigHome, commands: li
     ids=["blanks", "bars", "arrows", "links", "brackets", "rules", "tasks"],
 )  # fmt: skip
 def test_hostile_outputs_take_linear_time(config_home: ConfigHome, output: str) -> None:
-    """The patterns match output of git and other programs."""
+    """A digest is built in linear time from long outputs that nearly match the patterns for git's output."""
     talk = Talk().prompt("go")
     for number in range(200):
         talk.runs("git status; git commit; git diff --stat; gh pr create", f"{output}{number}")
@@ -219,7 +219,7 @@ def test_hostile_outputs_take_linear_time(config_home: ConfigHome, output: str) 
     ids=["tags", "kinds of tags", "controls", "sequences", "fences", "odd fences", "ends", "quotes", "words", "long"],
 )  # fmt: skip
 def test_hostile_texts_take_linear_time(config_home: ConfigHome, text: str) -> None:
-    """They are a prompt, an answer, a plan or a path."""
+    """A digest is built in linear time from huge prompts, answers, plans and paths."""
     talk = (
         Talk().prompt(text).says(text).prompt("go", planContent=text).edits(f"/{text}").says("ok")
     )
@@ -227,7 +227,7 @@ def test_hostile_texts_take_linear_time(config_home: ConfigHome, text: str) -> N
 
 
 def test_the_help_of_many_programs_takes_linear_time() -> None:
-    """A row of blanks after its first word is matched once."""
+    """The pattern for a program's help is matched in linear time against 40,000 spaces."""
     begun = time.process_time()
     assert session_commands._HELP_OUTPUT.match(f"OVERVIEW:{' ' * 40_000}") is None
     assert time.process_time() - begun < 1
@@ -235,7 +235,7 @@ def test_the_help_of_many_programs_takes_linear_time() -> None:
 
 
 def test_no_check_looks_at_each_edit() -> None:
-    """The edits are ordered once, by their checkouts."""
+    """For 300 checks and 300 edits, the checkout of an edit is looked up at most 900 times."""
     looked_up: list[str] = []
 
     def find_checkout(path: str) -> str:
@@ -259,7 +259,7 @@ def test_no_check_looks_at_each_edit() -> None:
 
 
 def test_only_the_latest_folders_with_git_commands_are_checkouts() -> None:
-    """Each file is compared with a limited number of them."""
+    """If git commands ran in 100 folders, only the latest ``MAX_OTHER_FOLDERS`` count as checkouts."""
     runs = []
     for number in range(100):
         place = RecordPlace(SESSION, number, number)

@@ -1,4 +1,4 @@
-"""Reading a repository's state starts nothing of the repository's, whatever its git folder and its files contain."""
+"""Tests that reading a repository's state starts no program that the repository names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from tests.needs import REPO, need
 from tests.reading.digest.test_repository import commit, git, repo, write_script
 
-__all__ = ["repo"]  # a fixture
+__all__ = ["repo"]  # The import is a fixture.
 
 ASK = """
 import json, sys, time
@@ -41,16 +41,15 @@ print(json.dumps(find_moved_repo._find_commits(sys.argv[1], ("1" * 40,), where, 
 
 @pytest.fixture
 def evil(tmp_path: Path) -> Path:
-    """A program that leaves a mark where it runs; ``cat`` makes it a working filter."""
+    """A script that creates the file ``ran`` when it runs, and then copies its input like a filter."""
     return write_script(tmp_path / "evil", f"touch '{tmp_path}/ran'; cat")
 
 
 def traced(code: str, folder: Path, home: Path) -> object:
-    """What the code prints, run under strace.
+    """Run Python code under strace and return the JSON value that it prints.
 
-    Fails where git started a process, or another program than git ran.
-
-    Threads of git are none of that.
+    The test fails if git starts a process, or if another program than git runs. Threads of git are
+    allowed.
     """
     need("strace", shutil.which("strace"), "install the system package strace")
     log = home / "trace"
@@ -83,13 +82,13 @@ def traced(code: str, folder: Path, home: Path) -> object:
 
 
 def configure(folder: Path, text: str) -> None:
-    """Add to the configuration of a repository, as it is."""
+    """Append text to the configuration of a repository."""
     with (folder / ".git" / "config").open("ab") as stream:
         stream.write(text.encode())
 
 
 def filtered(folder: Path) -> None:
-    """Have every file go through the filter x, and need comparing."""
+    """Assign the filter ``x`` to all files of a repository, and make git compare the file ``a``."""
     (folder / ".gitattributes").write_text("* filter=x diff=x merge=x\n")
     os.utime(folder / "a", (1, 1))
 
@@ -134,7 +133,7 @@ CONFIGURATIONS = {
     ],
 )
 def test_the_configuration_starts_nothing(repo: Path, evil: Path, text: str, code: str) -> None:
-    """No filter, include, monitor, hook, diff, pager, alias, helper or remote that the configuration names."""
+    """Reading a repository's state runs no program that the repository's configuration names."""
     filtered(repo)
     configure(repo, text.format(evil=evil))
     for name in ("more", "config.worktree"):
@@ -156,7 +155,7 @@ def test_the_configuration_starts_nothing(repo: Path, evil: Path, text: str, cod
 
 
 def test_a_byte_order_mark_hides_nothing(repo: Path, evil: Path) -> None:
-    """Git passes over the mark; a pattern for lines would not."""
+    """A filter after a byte order mark in the configuration is not run."""
     filtered(repo)
     (repo / ".git" / "config").write_text(
         f'\ufeff[filter "x"]\n\tclean = {evil}\n[core]\n\tbare = false\n'
@@ -170,7 +169,10 @@ def test_a_byte_order_mark_hides_nothing(repo: Path, evil: Path) -> None:
 
 @pytest.mark.parametrize("is_inside", [True, False], ids=["in a repository", "alone"])
 def test_an_embedded_bare_repository_is_not_asked(repo: Path, evil: Path, is_inside: bool) -> None:
-    """A folder with what a git folder has is a folder of files, also where the session starts in it."""
+    """A project that looks like a bare repository is treated as an ordinary folder.
+
+    Git is asked only about a repository around it.
+    """
     outer = repo if is_inside else repo.parent / "plain"
     sub = outer / "sub"
     sub.mkdir(parents=True)
@@ -189,7 +191,7 @@ def test_an_embedded_bare_repository_is_not_asked(repo: Path, evil: Path, is_ins
 
 @pytest.mark.parametrize("is_file", [True, False], ids=["a file", "a link"])
 def test_a_git_folder_that_is_in_the_project(repo: Path, evil: Path, is_file: bool) -> None:
-    """A ``.git`` that leads to files of the repository, by its content or as a link, is read like any other."""
+    """If ``.git`` is a file or a link that leads to a folder in the project, no program is started."""
     (repo / ".git").rename(repo / "data")
     if is_file:
         (repo / ".git").write_text("gitdir: data\n")
@@ -203,7 +205,7 @@ def test_a_git_folder_that_is_in_the_project(repo: Path, evil: Path, is_file: bo
 
 
 def submodule(repo: Path, evil: Path) -> None:
-    """A repository in the repository, with traps of its own, known as a submodule."""
+    """Add a hostile repository as a submodule."""
     git(repo, "init", "-q", "-b", "main", "sub")
     (repo / "sub" / "b").write_text("x")
     git(repo / "sub", "add", "b")
@@ -217,14 +219,14 @@ def submodule(repo: Path, evil: Path) -> None:
 
 
 def missing_objects(repo: Path, evil: Path) -> None:
-    """A promisor's repository that lacks what its index names, where git would fetch."""
+    """Make a partial clone that lacks an object of its index, which git would usually fetch."""
     git(repo, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},gone")
     promisor = CONFIGURATIONS["a promisor"].format(evil=evil)
     configure(repo, promisor)
 
 
 def monitored_index(repo: Path, evil: Path) -> None:
-    """An index that was written with a monitor, and tells so."""
+    """Write an index that says that a file monitor was used."""
     git(
         repo,
         "-c",
@@ -238,7 +240,7 @@ def monitored_index(repo: Path, evil: Path) -> None:
 
 
 def alternates(repo: Path, evil: Path) -> None:
-    """Objects that are in another repository, whose configuration is as hostile."""
+    """Make a repository that uses the objects of another repository with a hostile configuration."""
     git(repo, "init", "-q", "../lender")
     (repo / ".git" / "objects" / "info" / "alternates").write_text(
         str(repo.parent / "lender" / ".git" / "objects")
@@ -249,7 +251,7 @@ def alternates(repo: Path, evil: Path) -> None:
 
 
 def users_filter(repo: Path, evil: Path) -> None:
-    """A filter of the user's, which the repository's attributes ask for: its input would be the repository's."""
+    """Configure a filter in the user's own settings that the repository's attributes use."""
     (repo.parent / ".gitconfig").write_text(
         FILTER.format(evil=evil) + f"[core]\n\tfsmonitor = {evil}\n"
     )
@@ -262,7 +264,7 @@ def users_filter(repo: Path, evil: Path) -> None:
 def test_a_repositorys_files_start_no_program(
     repo: Path, evil: Path, prepare: Callable[[Path, Path], None]
 ) -> None:
-    """No submodule, missing object, index, lending repository, nor a filter of the user's own that files ask for."""
+    """A submodule, a missing object, an index, alternates or a user's filter starts no program."""
     prepare(repo, evil)
     (repo.parent / "ran").unlink(missing_ok=True)
     traced(ASK, repo, repo.parent)
@@ -270,7 +272,10 @@ def test_a_repositorys_files_start_no_program(
 
 
 def test_a_file_behind_a_filter_is_compared_unchanged(repo: Path) -> None:
-    """Without the filter only a file whose time and size changed can look changed that is not."""
+    """A file with a filter is compared without the filter, so a touched file may count as changed.
+
+    It does not count as changed while its time and size are those in the index.
+    """
     configure(repo, '[filter "x"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n')
     (repo / ".gitattributes").write_text("*.up filter=x\n")
     (repo / "b.up").write_text("text\n")
@@ -294,7 +299,7 @@ def test_a_file_behind_a_filter_is_compared_unchanged(repo: Path) -> None:
     "name", ["HEAD", "config", "index", "packed-refs", "info/exclude", "refs/heads/main"]
 )
 def test_a_pipe_in_the_git_folder_blocks_nobody(repo: Path, name: str) -> None:
-    """Nobody writes to it: the questions end in time, with or without an answer."""
+    """A named pipe in the git folder does not block the query, which stops after ``MAX_GIT_SECONDS``."""
     (repo / ".git" / name).unlink(missing_ok=True)
     os.mkfifo(repo / ".git" / name)
     environ = {"PATH": os.environ["PATH"], "HOME": str(repo.parent)}
@@ -311,7 +316,7 @@ def test_a_pipe_in_the_git_folder_blocks_nobody(repo: Path, name: str) -> None:
 
 
 def test_nothing_is_left_behind(repo: Path) -> None:
-    """The folder by which git was asked is removed, also where git can't be."""
+    """A query removes its temporary folder, even if the repository's configuration is broken."""
     environ = {
         "PATH": os.environ["PATH"],
         "HOME": str(repo.parent),

@@ -1,4 +1,4 @@
-"""Tests of a digest along a lineage: the whole history counts once, and a grandchild keeps relevant entries."""
+"""Tests of digests of children: each ancestor's entries count once, and relevant entries are kept."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CARD_LINE = DIGEST_LINE + 1
 
 
 def first_line(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
-    """The metadata line of a child."""
+    """Return the metadata record on the first line of a child."""
     said = {
         "parent_session_id": parent_id, "parent_session_file": str(parent), "parent_file": str(parent),
         "continued_at": "2026-02-01T00:00:00.000Z", "continuation_type": kind, "summary_included": False,
@@ -47,7 +47,7 @@ def first_line(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
 
 
 def write_handoff_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
-    """Write a child of a session, as handoff does."""
+    """Write a handoff of a session and return the path of its file."""
     path = session_file(str(talk.write(home)))
     return _child(path.path, build_digest(path, home.where), home, step)
 
@@ -64,7 +64,7 @@ def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
 
 
 def continue_child(child: str, talk: Talk) -> str:
-    """Append records to a child's file, as the client does; the first follows its card."""
+    """Append records to a child, the first of which follows the child's card."""
     talk.records[0]["parentUuid"] = (
         parse_record(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {}
     )["uuid"]
@@ -74,12 +74,12 @@ def continue_child(child: str, talk: Talk) -> str:
 
 
 def digest_of_file(path: str | Path, home: ConfigHome) -> Digest:
-    """Return the digest of a file."""
+    """Return the digest of the session in a file."""
     return build_digest(session_file(str(path)), home.where)
 
 
 def parent_with_everything() -> Talk:
-    """Return a session with an entry of every kind."""
+    """Return a session with an entry for every section of a digest."""
     talk = (
         Talk()
         .prompt("always use spaces")
@@ -93,7 +93,7 @@ def parent_with_everything() -> Talk:
 
 
 def test_a_grandchild_keeps_the_relevant_entries(config_home: ConfigHome) -> None:
-    """The grandparent is not read, because the child contains its digest."""
+    """The digest of a child contains the parent's entries, even if the parent's file is gone."""
     child = write_handoff_of(parent_with_everything(), config_home, "finish the docs")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
     found = digest_of_file(child, config_home)
@@ -107,9 +107,9 @@ def test_a_grandchild_keeps_the_relevant_entries(config_home: ConfigHome) -> Non
 
 
 def test_a_continued_child_updates_open_entries(config_home: ConfigHome) -> None:
-    """Questions, errors, todos and last words are the current ones.
+    """When a child goes on, its digest shows its current questions, errors, todos and last message.
 
-    A command that worked before and fails now is marked.
+    A command that succeeded in the parent and fails now has the note "failed since".
     """
     child = write_handoff_of(parent_with_everything(), config_home, "finish")
     more = (
@@ -129,7 +129,7 @@ def test_a_continued_child_updates_open_entries(config_home: ConfigHome) -> None
 
 
 def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
-    """The first messages keep their references, and nothing is repeated."""
+    """After twelve handoffs, each message appears once, and the first refers to the first session."""
     path = write_handoff_of(parent_with_everything(), config_home, "step 0")
     for number in range(1, 12):
         talk = (
@@ -151,13 +151,13 @@ def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
 def copy_of(
     talk: Talk, path: Path, kind: str, edit: Callable[[Record], Record] | None = None
 ) -> list[Record]:
-    """The records of a child that copies a session's, each of them edited."""
+    """Return the records of a child that copies a session, each copy changed by ``edit``."""
     copied = [{**record, "sessionId": CHILD} for record in talk.records]
     return [first_line(kind, path), *(edit(record) if edit else record for record in copied)]
 
 
 def test_the_digest_of_a_trimmed_child_uses_the_originals(config_home: ConfigHome) -> None:
-    """Each entry appears once, with the parent's content and a reference to it."""
+    """The digest of a trimmed child quotes the parent's original content and refers to the parent."""
     talk = parent_with_everything()
     path = talk.write(config_home)
     left = "[Results from Bash tool suppressed - original content was 9,000 characters; original: 11111111:8]"
@@ -189,7 +189,7 @@ def test_the_digest_of_a_trimmed_child_uses_the_originals(config_home: ConfigHom
 
 @pytest.mark.parametrize("new_ids", [False, True])
 def test_copied_records_of_a_fork_count_once(config_home: ConfigHome, new_ids: bool) -> None:
-    """The client's fork has the parent's uuids, and the SDK's has new ones."""
+    """A record that a fork copied from its parent counts once, whether its uuid is kept or new."""
     talk = parent_with_everything()
     path = talk.write(config_home)
 
@@ -216,7 +216,10 @@ def test_copied_records_of_a_fork_count_once(config_home: ConfigHome, new_ids: b
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_session_after_clear_includes_its_history(config_home: ConfigHome, late: bool) -> None:
-    """Our link leads to the cleared session. A consumed handoff gives the next step."""
+    """The digest of a session after ``/clear`` includes the cleared session's entries.
+
+    The next step of a handoff that was used appears as a request.
+    """
     parent_with_everything().write(config_home)
     record_link(Link(CHILD, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.where)
     left = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
@@ -238,7 +241,10 @@ def test_a_session_after_clear_includes_its_history(config_home: ConfigHome, lat
 
 @pytest.mark.parametrize("report", ["", REPORT_HEADING, FORMER_REPORT_HEADING])
 def test_later_turns_of_the_parent_are_another_branch(config_home: ConfigHome, report: str) -> None:
-    """The child was copied earlier. Commands that ran there did run, and a report of them is the user's text."""
+    """The digest of a child leaves out the messages that the parent gained after the copy.
+
+    Files that the parent changed later are listed, because the commands did run.
+    """
     talk = Talk().prompt("go").says("ok")
     copied = list(talk.records)
     path = (
@@ -261,7 +267,7 @@ def test_later_turns_of_the_parent_are_another_branch(config_home: ConfigHome, r
 
 
 def test_tasks_of_a_fresh_session_are_renumbered(config_home: ConfigHome) -> None:
-    """Its number 1 is not its parent's."""
+    """A task number of a fresh child doesn't refer to the parent's task with the same number."""
     talk = Talk().prompt("go").calls("TaskCreate", {"subject": "old"}, "Task #1 created")
     path = talk.write(config_home)
     child = Talk(CHILD, "c").add(first_line("rollover", path)).prompt("on")
@@ -272,7 +278,7 @@ def test_tasks_of_a_fresh_session_are_renumbered(config_home: ConfigHome) -> Non
 
 
 def test_a_cyclic_lineage_ends(config_home: ConfigHome) -> None:
-    """If ancestors are missing, the rest is used."""
+    """A lineage in which two sessions are each other's parent is read once, without an endless loop."""
     first = (
         Talk(SESSION, "a")
         .add(first_line("fork", config_home.project() / f"{CHILD}.jsonl", CHILD))
@@ -290,7 +296,7 @@ def test_a_cyclic_lineage_ends(config_home: ConfigHome) -> None:
 
 
 def test_hundreds_of_ancestors_are_read(config_home: ConfigHome) -> None:
-    """The oldest is first."""
+    """The digest of a session with 199 ancestors contains all their prompts, oldest first."""
     path = Talk(session_id(1000), "g0-").prompt("prompt 0").write(config_home)
     for number in range(1, 200):
         talk = Talk(session_id(1000 + number), f"g{number}-").add(
@@ -305,7 +311,7 @@ def test_hundreds_of_ancestors_are_read(config_home: ConfigHome) -> None:
 def test_ancestors_beyond_the_budget_are_counted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the nearest are read."""
+    """Only the nearest ancestors within the size limit are read. The others are counted as unread."""
     monkeypatch.setattr(build, "MAX_ANCESTOR_BYTES", 5_000)
     path = Talk(session_id(1), "g1-").prompt("one " * 2_000).write(config_home)
     for number in (2, 3):
@@ -319,7 +325,7 @@ def test_ancestors_beyond_the_budget_are_counted(
 def write_partially_read_file(
     path: Path, rows: Sequence[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Write a file of which only the two ends are read."""
+    """Write a file that is so large that only its start and its end are read."""
     path.write_bytes(b"".join(row + b"\n" for row in rows))
     monkeypatch.setattr(build, "MAX_READ_BYTES", 30_000)
     monkeypatch.setattr(build, "START_BYTES", 5_000)
@@ -329,7 +335,10 @@ def write_partially_read_file(
 def test_both_ends_of_a_very_large_file_are_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, filler: int
 ) -> None:
-    """Line numbers are right after the gap. The skipped part is counted."""
+    """The start and the end of a very large file are read, with the right line numbers after the gap.
+
+    The digest counts the bytes that were skipped.
+    """
     path = config_home.project() / f"{SESSION}.jsonl"
     rows = [session_bytes([Talk().prompt("first").records[0]]).strip()]
     rows += [
@@ -348,7 +357,7 @@ def test_both_ends_of_a_very_large_file_are_read(
 
 
 def test_files_changed_by_sub_agents_are_listed(config_home: ConfigHome) -> None:
-    """References lead to their own transcripts, in the order in which they ended."""
+    """Files that sub-agents changed are listed and refer to the sub-agents' own transcripts."""
     talk = (
         Talk().prompt("go").calls("Task", {"prompt": "do"}, "done", toolUseResult={"agentId": "a1"})
     )
@@ -376,7 +385,7 @@ def test_files_changed_by_sub_agents_are_listed(config_home: ConfigHome) -> None
 def test_sub_agents_beyond_the_budget_are_counted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their files are not listed; that they were not read is said."""
+    """A sub-agent's transcript beyond the size limit is not read, but counted as unread."""
     monkeypatch.setattr(build, "MAX_SUBAGENT_BYTES", 5_000)
     path = Talk().prompt("go").edits(f"{CWD}/main.py").write(config_home)
     agent = Talk(SESSION, "s").prompt("do " * 2_000).edits(f"{CWD}/sub.py")
@@ -389,7 +398,7 @@ def test_sub_agents_beyond_the_budget_are_counted(
 def test_linked_sub_agents_of_a_child_count_for_the_parent(
     config_home: ConfigHome,
 ) -> None:
-    """A child has links to its parent's sub-agents under its own id."""
+    """A child's link to a transcript of the parent's sub-agent counts as the parent's transcript."""
     talk = Talk().prompt("go")
     path = talk.write(config_home)
     agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")
@@ -405,7 +414,7 @@ def test_linked_sub_agents_of_a_child_count_for_the_parent(
 
 
 def test_omitted_entries_stay_counted(config_home: ConfigHome) -> None:
-    """Files that the earlier digest only counted are also counted by the next one."""
+    """Files that the parent's digest only counted are also counted in the child's digest."""
     talk = Talk().prompt("go")
     for number in range(900):
         talk.edits(f"{CWD}/some/longer/folder/file-number-{number}.py")
@@ -420,7 +429,10 @@ def test_omitted_entries_stay_counted(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_next_to_its_session_is_read(config_home: ConfigHome) -> None:
-    """Clients before 2.1 put it there. The id is a file name, never a path."""
+    """A sub-agent's transcript next to the session's file is read. An id that is a path is ignored.
+
+    Clients before 2.1 put the transcript there.
+    """
     talk = Talk().prompt("go")
     for agent_id in ("a1", "../a1", "x/../../a1"):
         talk.calls("Task", {"prompt": "do"}, "done", toolUseResult={"agentId": agent_id})
@@ -433,13 +445,19 @@ def test_a_sub_agent_next_to_its_session_is_read(config_home: ConfigHome) -> Non
 
 
 def test_sidechains_within_a_session_are_not_part_of_its_talk(config_home: ConfigHome) -> None:
-    """Clients of 1.x kept them in the same file."""
+    """The messages of a sub-agent in the session's own file are not part of the talk.
+
+    Clients of version 1 kept them in that file.
+    """
     talk = Talk().prompt("go").prompt("never do that", isSidechain=True).says("ok")
     assert requests(talk.digest(config_home)) == ["go"]
 
 
 def test_files_that_sub_agents_changed_within_a_session(config_home: ConfigHome) -> None:
-    """With clients of 1.x; without files that were removed again, and with references to the records."""
+    """Files that sub-agents changed are found in the session's own file, without removed files.
+
+    Clients of version 1 kept the sub-agents' records in that file.
+    """
     talk = Talk().prompt("go").calls("Task", {"prompt": "build it"}, None)
     agent = Talk(SESSION, "s").prompt("build it").edits(f"{CWD}/sub.py").runs("echo x > made.txt")
     agent.edits(f"{CWD}/gone.py").edits(f"{CWD}/old/a.py").runs("rm gone.py && rm -r old")

@@ -1,4 +1,4 @@
-"""Tests of contradicting statements of the user: the newest counts, and similar ones stay."""
+"""Tests that a newer statement of the user replaces an older one about the same thing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.builders import SESSION, ConfigHome, assistant, user, write_session
     ],
 )  # fmt: skip
 def test_a_new_value_replaces_the_old_one(older: str, newer: str) -> None:
-    """The words state a change, or the same thing is counted again."""
+    """A statement with a new value for the same thing revokes the older statement."""
     assert find_revoked_statements([older, "The tests are slow.", newer]) == {0: 2}
 
 
@@ -55,7 +55,7 @@ def test_a_new_value_replaces_the_old_one(older: str, newer: str) -> None:
     ],
 )
 def test_a_similar_statement_is_not_a_change(older: str, newer: str) -> None:
-    """It has another subject in the same words, or is a request or a line of a log."""
+    """A similar statement about another thing does not revoke the older statement."""
     rest = [
         "Never run the purge job outside of it.",
         "Never run the scripts outside of it.",
@@ -65,7 +65,7 @@ def test_a_similar_statement_is_not_a_change(older: str, newer: str) -> None:
 
 
 def test_the_user_may_correct_the_assistant() -> None:
-    """The correction is explicit and follows the statement. The same value again is not one."""
+    """A sentence of the assistant is corrected by a later statement of the user with another value."""
     found, wrong = (
         "The host of the build cache is cache-07.",
         "The host of the build cache is now cache-11.",
@@ -79,7 +79,7 @@ def test_the_user_may_correct_the_assistant() -> None:
 
 
 def test_any_statement_can_revoke_a_demand(config_home: ConfigHome) -> None:
-    """The list omits every demand that the talk marks as revoked."""
+    """A demand that a later statement revokes is not listed as a constraint, and the talk marks it."""
     records = [
         user("We need to bring the first paint of the dashboard to 900 ms.", uuid="u1"),
         assistant("Understood.", uuid="a1", parent="u1", ts=1),

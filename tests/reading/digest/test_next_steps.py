@@ -1,4 +1,4 @@
-"""The next step that the talk names, each in the words of a record."""
+"""Tests of the next step in a digest, which is quoted from the conversation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ from tests.reading.digest.talk import Talk, lines, texts
 def test_the_end_of_the_last_answer_names_the_next_step(
     config_home: ConfigHome, words: str, row: str
 ) -> None:
-    """A question, an offer, an announcement, or a sentence about what is left."""
+    """The digest quotes the end of the last answer as the next step.
+
+    It may be a question, an offer, an announcement, or a sentence about the work left to do.
+    """
     talk = Talk().prompt("fix it").says(words)
     assert lines(talk.digest(config_home), "next") == {row: talk.at}
 
@@ -51,19 +54,19 @@ def test_the_end_of_the_last_answer_names_the_next_step(
     ],
 )
 def test_an_answer_that_names_no_step_has_no_row(config_home: ConfigHome, words: str) -> None:
-    """No step is invented."""
+    """If the last answer names no next step, the digest has none."""
     assert texts(Talk().prompt("fix it").says(words).digest(config_home), "next") == []
 
 
 def test_offered_steps_are_quoted_once(config_home: ConfigHome) -> None:
-    """The heading makes them an offer, which quotes them."""
+    """Steps under "Next steps (pick one)" are quoted in a single entry."""
     said = "Built it.\n\nNext steps (pick one):\n1. Run the oracle.\n2. Ask me to test it."
     (row,) = texts(Talk().prompt("go").says(said).digest(config_home), "next")
     assert "Run the oracle. Ask me to test it." in row
 
 
 def test_steps_that_are_options_are_one_offer(config_home: ConfigHome) -> None:
-    """The user chooses one of them."""
+    """Steps under "Next step options" are joined by "or" in a single entry."""
     said = "Built it.\n\nNext step options:\n1. Run planning for it.\n2. Skip to the tests."
     assert texts(Talk().prompt("go").says(said).digest(config_home), "next") == [
         'named in the last answer: "Run planning for it." or "Skip to the tests."'
@@ -71,7 +74,7 @@ def test_steps_that_are_options_are_one_offer(config_home: ConfigHome) -> None:
 
 
 def test_steps_under_a_heading(config_home: ConfigHome) -> None:
-    """The items of the list are quoted, without the rows that explain them, and not those of another list."""
+    """The list items under "Next steps" are quoted one by one, without the items nested below them."""
     steps = "1. Wire up the oracle\n   - in the box\n2. Test it end to end"
     said = f"Built it.\n\n## Next steps\n\n{steps}\n\n## Files\n- a.py"
     assert texts(Talk().prompt("go").says(said).digest(config_home), "next") == [
@@ -86,14 +89,14 @@ def test_steps_under_a_heading(config_home: ConfigHome) -> None:
 def test_steps_stay_open_while_the_work_is_only_committed(
     config_home: ConfigHome, later: str, is_named: bool
 ) -> None:
-    """After another request they may be done."""
+    """Next steps stay listed if the user only asked for a commit, but not after another request."""
     talk = Talk().prompt("go").says("Built it.\n\nRemaining:\n- Test it end to end")
     shown = texts(talk.prompt(later).says("Done.").digest(config_home), "next")
     assert shown == (['named before the last commit: "Test it end to end"'] if is_named else [])
 
 
 def test_work_that_the_user_put_off(config_home: ConfigHome) -> None:
-    """It is a later step, in the user's words; a question is not."""
+    """Work that the user put off is listed as a next step in the user's words, but a question is not."""
     talk = Talk().prompt("Let's worry about 21 later on. Do 17.").says("Done.")
     at = talk.at - 1
     talk.prompt("should we fix that in a separate PR?").says("No.")
@@ -102,13 +105,13 @@ def test_work_that_the_user_put_off(config_home: ConfigHome) -> None:
 
 
 def test_a_step_that_a_call_carried_out_is_not_the_next_one(config_home: ConfigHome) -> None:
-    """The call followed its announcement."""
+    """A step that was announced and then done by a tool call is not listed as a next step."""
     talk = Talk().prompt("go").says("Let me write the table tests.").edits("/home/user/proj/a.py")
     assert texts(talk.digest(config_home), "next") == []
 
 
 def test_a_question_is_shown_once(config_home: ConfigHome) -> None:
-    """The open work has it as the next step."""
+    """An unanswered question is shown as the next step, and not again as an open question."""
     digest = Talk().prompt("fix it").says("Which one do you prefer?").digest(config_home)
     rows = format_opening(digest, 8_000).text.split("\n")
     row = next(each for each in rows if "next step" in each)
@@ -117,7 +120,7 @@ def test_a_question_is_shown_once(config_home: ConfigHome) -> None:
 
 
 def test_a_code_block_cut_at_its_start_hides_no_question(config_home: ConfigHome) -> None:
-    """The end of an answer is searched after its code is skipped."""
+    """A question after a long code block is found, even if the block's start was cut off."""
     said = "```\n" + "x = 1\n" * 400 + "```\nShall I push it?"
     assert texts(Talk().prompt("go").says(said).digest(config_home), "questions") == [
         "Shall I push it?"

@@ -1,4 +1,4 @@
-"""Tests of the present state of a session: the first facts that a reader needs."""
+"""Tests of the section "now" of a digest, which describes the present state of a session."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LAUNCHED = "Async agent launched successfully."
 
 
 def present_state(digest: Digest) -> str:
-    """Return the whole present state, including running work."""
+    """Return the texts of the sections "now" and "pending"."""
     return "\n".join([*texts(digest, "now"), *texts(digest, "pending")])
 
 
 def test_the_state_of_an_unchanged_repository() -> None:
-    """It has the branch, and uncommitted files with paths relative to the session's folder."""
+    """The state names the branch and the uncommitted files, relative to the session's folder."""
     state = RepositoryState(
         "branch main, 3 uncommitted",
         "/home/user",
@@ -67,7 +67,7 @@ def test_the_state_of_an_unchanged_repository() -> None:
 def test_plan_mode_is_that_of_the_last_prompt(
     config_home: ConfigHome, mode: list[str], is_on: bool
 ) -> None:
-    """Other prompts do not matter."""
+    """The digest says that plan mode is on only if the last prompt was sent in plan mode."""
     talk = Talk().prompt("go")
     for each in mode:
         talk.prompt("more", permissionMode=each)
@@ -75,7 +75,7 @@ def test_plan_mode_is_that_of_the_last_prompt(
 
 
 def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
-    """Its title is shown."""
+    """After the user approves a plan, plan mode is off and the plan's title is shown."""
     talk = (
         Talk()
         .prompt("go", permissionMode="plan")
@@ -90,7 +90,10 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
 def test_the_plan_of_plan_mode_is_not_outdated_by_a_copy(
     config_home: ConfigHome, folder: str
 ) -> None:
-    """A reminder names the plan's file, or its folder is the client's; after plan mode it counts again."""
+    """The plan of plan mode is named as the only file that may be edited, even if it was copied.
+
+    After plan mode it is not named so any longer.
+    """
     plan = f"{folder}/calm-fox.md"
     talk = Talk().prompt("go", permissionMode="plan")
     if ".claude" not in folder:
@@ -115,7 +118,7 @@ def test_the_plan_of_plan_mode_is_not_outdated_by_a_copy(
 def test_documents_for_the_next_session_are_listed_first(
     config_home: ConfigHome, path: str, is_named: bool
 ) -> None:
-    """They were written for the next reader."""
+    """A document such as HANDOFF.md or a file in ``plans`` is listed as the first file to read."""
     digest = (
         Talk()
         .prompt("go")
@@ -126,7 +129,7 @@ def test_documents_for_the_next_session_are_listed_first(
 
 
 def test_a_running_sub_agent_is_listed(config_home: ConfigHome) -> None:
-    """It is removed when it reports."""
+    """A sub-agent in the background is listed as still at work until its notification arrives."""
     agent = {"agentId": "a1", "isAsync": True}
     talk = (
         Talk()
@@ -139,13 +142,13 @@ def test_a_running_sub_agent_is_listed(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_without_an_answer_is_listed(config_home: ConfigHome) -> None:
-    """The session ended while it was working."""
+    """A sub-agent is listed if the session ends before it answers."""
     talk = Talk().prompt("go").calls("Task", {"description": "find the leak"}, None)
     assert "find the leak" in present_state(talk.digest(config_home))
 
 
 def test_an_unanswered_request_has_the_progress_of_its_work(config_home: ConfigHome) -> None:
-    """An answered one has no such row."""
+    """The digest says that the last request was not answered, until the assistant answers it."""
     talk = Talk().prompt("go").says("ok").prompt("more").runs("make").edits("/home/user/proj/a.py")
     assert "the last request was not answered" in present_state(talk.digest(config_home))
     assert "not answered" not in present_state(talk.says("Done.").digest(config_home))
@@ -173,13 +176,13 @@ def test_an_unanswered_request_has_the_progress_of_its_work(config_home: ConfigH
 def test_a_last_text_that_announces_a_step_is_not_an_answer(
     config_home: ConfigHome, words: str, is_answered: bool
 ) -> None:
-    """A text that neither asks nor announces counts as one."""
+    """A last text that asks a question or announces a step doesn't count as an answer to the request."""
     shown = present_state(Talk().prompt("fix it").says(words).digest(config_home))
     assert ("the last request was answered" in shown) is is_answered
 
 
 def test_the_branch_of_the_last_git_output_is_shown(config_home: ConfigHome) -> None:
-    """Any command may show it. The record's field may be of another folder."""
+    """The branch is the one that a git command printed last, not the field ``gitBranch`` of a record."""
     talk = Talk().prompt("go", gitBranch="Testing").runs("git branch --show-current", "fix/it")
     assert "branch fix/it, as last seen in the session" in present_state(talk.digest(config_home))
     talk.runs("git show HEAD:docs/adr.md", "# ADR 8\n\n## Decision\n\nKeep it.")
@@ -189,7 +192,10 @@ def test_the_branch_of_the_last_git_output_is_shown(config_home: ConfigHome) -> 
 
 
 def test_a_branch_that_changed_outside_the_session(config_home: ConfigHome) -> None:
-    """The client records it: a later change counts, the same branch as git's output does not."""
+    """If ``gitBranch`` changes after the last git output, the session is on the recorded branch.
+
+    The push on the earlier branch is then no longer mentioned.
+    """
     talk = Talk().prompt("go", gitBranch="main")
     talk.runs("git checkout -b fix", "Switched to a new branch 'fix'").runs("git push")
     talk.says("Pushed.", gitBranch="fix").prompt("thanks", gitBranch="fix")
@@ -203,7 +209,10 @@ def test_a_branch_that_changed_outside_the_session(config_home: ConfigHome) -> N
 
 
 def test_a_branch_that_only_a_notice_names_is_not_that_of_the_work(config_home: ConfigHome) -> None:
-    """The user may have changed it before leaving the client. A later prompt counts again."""
+    """A branch that the client recorded only after the work is named in a separate row.
+
+    After a real prompt on that branch, it is named as the session's branch.
+    """
     row = "branch other, seen only after the work"
     talk = Talk().prompt("go", gitBranch="main").edits(f"{CWD}/a.py").says("Done.")
     notice = "<local-command-caveat>Caveat: The messages below were generated by the user"
@@ -219,7 +228,10 @@ def test_a_branch_that_only_a_notice_names_is_not_that_of_the_work(config_home: 
 
 
 def test_files_on_a_branch_that_no_git_command_left(config_home: ConfigHome) -> None:
-    """They may be committed since; any later command with git in it may have changed the branch."""
+    """If the user left a branch without a git command of the session, its files may be committed.
+
+    The digest says so, unless a command with git in it could have changed the branch.
+    """
     row = "no git command of the session left fix: its files may be committed since"
     talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py")
     talk.runs("git add a.py && git status -sb", "## fix\nM  a.py").prompt("hi", gitBranch="fix")
@@ -241,7 +253,7 @@ def test_files_on_a_branch_that_no_git_command_left(config_home: ConfigHome) -> 
 def test_files_elsewhere_do_not_depend_on_the_branch_that_the_user_left(
     config_home: ConfigHome,
 ) -> None:
-    """Only those of the session's own checkout do."""
+    """If the user leaves the session's branch, files in other repositories keep their state."""
     talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py").edits("/srv/other/b.py")
     talk.edits("/srv/c.log").runs("git add b.py && git status -s", "M  b.py", cwd="/srv/other")
     talk.runs("git status -sb", "## fix\n M a.py").prompt("hi", gitBranch="fix")
@@ -252,7 +264,7 @@ def test_files_elsewhere_do_not_depend_on_the_branch_that_the_user_left(
 
 
 def test_a_folder_without_a_branch_is_no_checkout(config_home: ConfigHome) -> None:
-    """The client records ``HEAD`` for it, which is no branch among those of the checkouts."""
+    """A folder for which the client recorded the branch ``HEAD`` is not listed as a checkout."""
     talk = Talk().prompt("go", gitBranch="main")
     talk.runs("cd /w/lib && git switch fix", "Switched to branch 'fix'")
     talk.prompt("next", gitBranch="HEAD")
@@ -262,7 +274,7 @@ def test_a_folder_without_a_branch_is_no_checkout(config_home: ConfigHome) -> No
 
 
 def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
-    """Where git named one in several folders, the latest first."""
+    """If git printed branches in several folders, each folder is listed with its branch, latest first."""
     talk = (
         Talk()
         .prompt("go")
@@ -276,7 +288,7 @@ def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
 
 
 def test_the_own_checkout_comes_before_one_beside_it(config_home: ConfigHome) -> None:
-    """The client recorded its branch, although git named only the other one."""
+    """The session's own checkout is listed before another folder in which git printed a branch."""
     talk = Talk().prompt("go")
     talk.runs("cd /w/lib && git status", "On branch main\nnothing to commit").says("Done.")
     shown = present_state(talk.digest(config_home)).split("\n")
@@ -289,7 +301,7 @@ def test_the_own_checkout_comes_before_one_beside_it(config_home: ConfigHome) ->
 
 @pytest.mark.parametrize("arguments", ["../tree -b feat/x main", "-b feat/x ../tree"])
 def test_a_worktree_that_was_added_has_its_branch(config_home: ConfigHome, arguments: str) -> None:
-    """No command needs to run in it. A removed one is not listed."""
+    """A worktree that the session added is listed with its branch until it is removed."""
     talk = Talk().prompt("go", gitBranch="main")
     talk.runs(f"git worktree add {arguments} 2>&1", "Preparing worktree (new branch 'feat/x')\n")
     shown = present_state(talk.says("Done.", gitBranch="main").digest(config_home)).split("\n")
@@ -300,7 +312,7 @@ def test_a_worktree_that_was_added_has_its_branch(config_home: ConfigHome, argum
 
 
 def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) -> None:
-    """They were reported, but the transcripts are missing."""
+    """If a sub-agent's transcript is missing, the digest says that its changes may not be listed."""
     talk = (
         Talk()
         .prompt("go")
@@ -313,7 +325,7 @@ def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) ->
 
 
 def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) -> None:
-    """The state mentions it, and the talk has all of it."""
+    """A report of a sub-agent after the last answer is marked as unanswered and quoted in full."""
     report = "Found it.\n" + "\n".join(
         f"Line {number} of the report says so." for number in range(200)
     )
@@ -338,7 +350,7 @@ def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) ->
 
 
 def test_the_last_git_status_of_the_session_is_used(config_home: ConfigHome) -> None:
-    """If git can't be run, the session's commands show what is committed, and other files."""
+    """Without a repository, the last git output of the session shows what is committed and pushed."""
     talk = (
         Talk()
         .prompt("go")
@@ -360,7 +372,7 @@ def test_the_last_git_status_of_the_session_is_used(config_home: ConfigHome) -> 
 
 
 def test_a_commit_ends_the_listing_of_its_files(config_home: ConfigHome) -> None:
-    """A generator changed one of them, so that only git names it."""
+    """A commit removes its files from the list of files that only ``git status`` shows."""
     listing = " M a.py\n M docs/a.md\n?? old.md\n"
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs")
     talk.runs("git status --short", listing)
@@ -383,7 +395,7 @@ sys.stdout.buffer.write(format_digest_record(digest))
 
 
 def test_a_digest_is_the_same_in_each_process(config_home: ConfigHome) -> None:
-    """Python gives sets another order in each: files that git alone lists keep theirs all the same."""
+    """A digest is the same in processes with different hash seeds, although Python's set order differs."""
     listing = "".join(f" M {name}.py\n" for name in "abcdefg")
     talk = Talk().prompt("go").edits("/home/user/proj/x.py").runs("git status --short", listing)
     path = talk.write(config_home)
@@ -401,7 +413,7 @@ def test_a_digest_is_the_same_in_each_process(config_home: ConfigHome) -> None:
 
 
 def test_files_that_only_git_lists(config_home: ConfigHome) -> None:
-    """They existed before the session."""
+    """A file that git listed before the session changed anything is listed apart from its own files."""
     talk = Talk().prompt("go").runs("git status --short", "?? old/\n")
     talk.edits("/home/user/proj/a.py").runs("git status --short", " M a.py\n?? old/\n")
     shown = present_state(talk.digest(config_home))
@@ -410,7 +422,7 @@ def test_files_that_only_git_lists(config_home: ConfigHome) -> None:
 
 
 def test_each_checkout_has_its_pull_request(config_home: ConfigHome) -> None:
-    """The current branch is unknown."""
+    """If several checkouts have pull requests, each pull request is listed with its branch."""
     talk = Talk().prompt("go")
     for number, branch in enumerate(("fix", "next"), 1):
         talk.runs(
@@ -424,7 +436,7 @@ def test_each_checkout_has_its_pull_request(config_home: ConfigHome) -> None:
 
 
 def test_a_new_folder_is_replaced_by_the_sessions_files(config_home: ConfigHome) -> None:
-    """Git names only the folder."""
+    """A new folder that git lists is not named if the session changed a file in it."""
     talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py").runs("touch bin/a/b.sh")
     talk.runs("git status --short", "?? bin/\n?? lib/\n?? old/\n")
     assert "git status lists besides: old" in present_state(talk.digest(config_home)).split("\n")
@@ -433,7 +445,7 @@ def test_a_new_folder_is_replaced_by_the_sessions_files(config_home: ConfigHome)
 def test_a_push_of_another_branch_does_not_count(
     config_home: ConfigHome,
 ) -> None:
-    """A switch of branch ends the earlier state."""
+    """After a switch to another branch, the push of the earlier branch is not mentioned."""
     row = "the session pushed, and has committed nothing since"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("git commit -am x", "[fix 1234567] x\n").runs("git push -u origin fix")
@@ -443,7 +455,10 @@ def test_a_push_of_another_branch_does_not_count(
 
 
 def test_the_pull_request_of_the_branch(config_home: ConfigHome) -> None:
-    """As its creation or a look at it printed it, and how it ended."""
+    """The pull request that a command created for the current branch is listed.
+
+    Looking at another pull request, or the client's link, is no proof.
+    """
     url = "https://github.com/o/r/pull"
     row = f"pull request of this branch: {url}/12"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
@@ -473,7 +488,7 @@ def test_the_pull_request_of_the_branch(config_home: ConfigHome) -> None:
 def test_a_closed_pull_request_is_not_the_current_one(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
-    """A command closed it, or showed that it is closed."""
+    """A pull request that a command closed, merged or showed as closed is not listed."""
     url = "https://github.com/o/r/pull/12"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("gh pr create --fill", f"{url}\n")
@@ -484,7 +499,7 @@ def test_a_closed_pull_request_is_not_the_current_one(
 
 
 def test_work_after_a_closed_pull_request_is_not_waiting(config_home: ConfigHome) -> None:
-    """The pull request has ended."""
+    """A todo on hold for a pull request is not listed after that pull request is closed."""
     todos = [
         {"content": "release, on hold until #12 is in", "status": "pending"},
         {"content": "rename, on hold until #13 is in", "status": "pending"},
@@ -496,7 +511,7 @@ def test_work_after_a_closed_pull_request_is_not_waiting(config_home: ConfigHome
 
 
 def test_a_plan_that_is_out_of_date_is_marked(config_home: ConfigHome) -> None:
-    """Its task list is done, or a newer plan was proposed."""
+    """An approved plan is marked if its task list is done or a newer plan was proposed."""
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Move it"}, "approved")
     row = "the last plan that the user approved: Move it"
     assert notes(talk.digest(config_home), "now")[row] == ""
@@ -512,7 +527,7 @@ def test_a_plan_that_is_out_of_date_is_marked(config_home: ConfigHome) -> None:
 
 
 def test_a_document_about_finished_work_mentions_later_work(config_home: ConfigHome) -> None:
-    """A plan that was carried out is not a task."""
+    """A plan names the edits and commits that followed, since part of the plan may be done."""
     talk = (
         Talk().prompt("go").calls("Write", {"file_path": "/home/user/proj/PLAN.md", "content": "x"})
     )
@@ -531,7 +546,7 @@ def test_a_document_about_finished_work_mentions_later_work(config_home: ConfigH
 def test_agents_that_only_read_are_not_reported_as_missing(
     config_home: ConfigHome, kind: str, is_told: bool
 ) -> None:
-    """Their transcripts are not needed to know what changed."""
+    """A missing transcript of an agent of the type Explore, which only reads, is not mentioned."""
     given = {"description": "look", "subagent_type": kind}
     digest = Talk().prompt("go").calls("Task", given, "I saw it.").says("Ok.").digest(config_home)
     assert ("sub-agents worked, too" in present_state(digest)) is is_told
@@ -549,7 +564,10 @@ def test_agents_that_only_read_are_not_reported_as_missing(
 def test_files_in_an_older_status_may_be_outdated(
     config_home: ConfigHome, later: str, is_named: bool
 ) -> None:
-    """This is so after a command that added everything, a change to another commit, and some commits."""
+    """Files that only ``git status`` listed are not named after a command that may have changed them.
+
+    Such commands add all files, switch the branch, stash, or make several commits.
+    """
     talk = Talk().prompt("go").edits("/home/user/proj/a.py")
     talk.runs("git status --short", " M a.py\n?? docs/generated/\n", cwd="/home/user/proj")
     assert "git status lists besides: docs/generated" in present_state(talk.digest(config_home))
@@ -563,7 +581,7 @@ def test_files_in_an_older_status_may_be_outdated(
 def test_a_push_counts_after_work_in_another_checkout(
     config_home: ConfigHome,
 ) -> None:
-    """Each folder has its own branch, so a change of folder is not a switch."""
+    """A git command in another checkout doesn't hide that the session pushed in its own."""
     talk = Talk().prompt("go").runs("cd /w/app && git status", "On branch main\n")
     talk.runs("cd /w/app && git commit -am x && git push", "[main 1234567] x\n")
     talk.runs("cd /w/lib && git status", "On branch fix\n")
@@ -573,7 +591,7 @@ def test_a_push_counts_after_work_in_another_checkout(
 
 
 def test_a_removed_folder_has_no_file_to_commit(config_home: ConfigHome) -> None:
-    """What was written after its removal again has to be committed."""
+    """Files of a removed folder are not listed as uncommitted, unless they are written again."""
     clean = "On branch main\nnothing to commit, working tree clean"
     talk = Talk().prompt("go").runs("git status", clean).edits(f"{CWD}/a.py")
     talk.edits(f"{CWD}/plans/set/proposal.md").edits(f"{CWD}/plans/set/tasks.md")
@@ -585,7 +603,7 @@ def test_a_removed_folder_has_no_file_to_commit(config_home: ConfigHome) -> None
 
 @pytest.mark.parametrize("note", ["", " for tool use"])
 def test_an_interrupted_request_is_marked(config_home: ConfigHome, note: str) -> None:
-    """Until the user says something else."""
+    """An interrupted request is marked as interrupted until the user's next prompt."""
     told = "the user interrupted the work on the last request"
     talk = (
         Talk()
@@ -603,7 +621,7 @@ def test_an_interrupted_request_is_marked(config_home: ConfigHome, note: str) ->
 
 
 def test_a_commit_of_only_the_document_does_not_outdate_it(config_home: ConfigHome) -> None:
-    """No work that it describes followed."""
+    """A commit of a status document alone does not mark the document as outdated."""
     talk = Talk().prompt("go").edits("/home/user/proj/a.py")
     talk.calls("Write", {"file_path": "/home/user/proj/STATUS.md", "content": "x"})
     talk.runs("git add STATUS.md && git commit -m x", "[main 1234567] x")
@@ -614,6 +632,6 @@ def test_a_commit_of_only_the_document_does_not_outdate_it(config_home: ConfigHo
 
 
 def test_changed_files_without_git_begin_with_the_latest(config_home: ConfigHome) -> None:
-    """A file that was changed again counts by its last change."""
+    """Without git commands, the changed files are listed by their last change, latest first."""
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{CWD}/b.py").edits(f"{CWD}/a.py")
     assert "no git command ran; changed: a.py, b.py" in texts(talk.digest(config_home), "now")

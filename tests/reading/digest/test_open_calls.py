@@ -1,4 +1,4 @@
-"""Tests of calls that need an action: they are in the opening with their arguments."""
+"""Tests that calls which wait for the user are in the opening, with their arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REFUSED = f"{REJECTED} To tell you how to proceed, the user said:\nnot so"
 
 
 def test_an_unanswered_plan_is_shown_completely(config_home: ConfigHome) -> None:
-    """An opening of the usual size has each step."""
+    """An opening of the usual size shows every step of a proposed plan that the user has not answered."""
     digest = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, None).digest(config_home)
     shown = format_opening(digest, 48_000).text
     assert "proposed, and not answered yet, CALL :1\n  ExitPlanMode\n  [plan:]\n" in shown
@@ -21,7 +21,10 @@ def test_an_unanswered_plan_is_shown_completely(config_home: ConfigHome) -> None
 
 
 def test_an_unanswered_edit_is_shown_completely(config_home: ConfigHome) -> None:
-    """It has both texts; with little space, their ends."""
+    """An opening of the usual size shows the old and the new text of an edit that was not answered.
+
+    An opening of 1,000 characters shows less and still fits.
+    """
     given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": CODE}
     digest = Talk().prompt("go").calls("Edit", given, None).digest(config_home)
     shown = format_opening(digest, 48_000).text
@@ -31,7 +34,7 @@ def test_an_unanswered_edit_is_shown_completely(config_home: ConfigHome) -> None
 
 
 def test_an_unanswered_question_has_its_options(config_home: ConfigHome) -> None:
-    """Each has its meaning."""
+    """An unanswered question is shown with all its options and their descriptions."""
     options = [
         {"label": "Keep", "description": "as it is"},
         {"label": "Drop", "description": "all"},
@@ -44,7 +47,7 @@ def test_an_unanswered_question_has_its_options(config_home: ConfigHome) -> None
 
 
 def test_a_refused_edit_stays_until_it_is_replaced(config_home: ConfigHome) -> None:
-    """Another edit of the file replaces it, or much later work."""
+    """An edit that the user refused is shown in full until the file is edited again."""
     given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": CODE}
     talk = Talk().prompt("go").calls("Edit", given, REFUSED, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
@@ -55,7 +58,7 @@ def test_a_refused_edit_stays_until_it_is_replaced(config_home: ConfigHome) -> N
 
 
 def test_a_refused_plan_stays_until_another_is_approved(config_home: ConfigHome) -> None:
-    """The user's objection concerns that plan."""
+    """A plan that the user refused is shown in full until another plan is approved."""
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, REFUSED, error=True)
     assert "Step 59 of it" in format_opening(talk.digest(config_home), 48_000).text
     talk.calls("ExitPlanMode", {"plan": "# Do less"}, "approved")
@@ -65,7 +68,7 @@ def test_a_refused_plan_stays_until_another_is_approved(config_home: ConfigHome)
 def test_a_plan_answered_with_text_is_not_refused(
     config_home: ConfigHome,
 ) -> None:
-    """The text may agree with it."""
+    """A plan that the user answered with a text is not called refused, because the text may agree."""
     answer = f"{REJECTED} To tell you how to proceed, the user said:\nwrite it down first"
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, answer, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
@@ -75,7 +78,7 @@ def test_a_plan_answered_with_text_is_not_refused(
 
 
 def test_a_remark_with_a_refused_call_is_not_the_last_request(config_home: ConfigHome) -> None:
-    """Until an answer follows it, it is."""
+    """A remark with a refused call is the last request only until the assistant answers it."""
     talk = Talk().prompt("wire up the hooks")
     talk.calls("Bash", {"command": "git switch -c wiring"}, REFUSED, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
@@ -87,7 +90,10 @@ def test_a_remark_with_a_refused_call_is_not_the_last_request(config_home: Confi
 
 
 def test_the_code_in_the_last_answer_is_shown_completely(config_home: ConfigHome) -> None:
-    """Long blocks of earlier answers are shown by their ends, and so is this one with little space."""
+    """A long code block in the last answer is shown in full if the opening is large enough.
+
+    Long code blocks in earlier answers are shortened.
+    """
     talk = Talk().prompt("go").says(f"First:\n```\n{CODE}\n```\nThat is it.")
     talk.prompt("again").says(f"Second:\n```\n{CODE.replace('line', 'row')}\n```\nThat is all.")
     shown = format_opening(talk.digest(config_home), 48_000).text
@@ -99,7 +105,7 @@ def test_the_code_in_the_last_answer_is_shown_completely(config_home: ConfigHome
 
 
 def test_a_replaced_plan_is_marked(config_home: ConfigHome) -> None:
-    """The user started with it, and a newer one was approved."""
+    """A plan that the user started with is marked as superseded after a newer plan was approved."""
     first = "Implement the following plan:\n\n# Move the parser"
     talk = Talk().prompt(first, planContent="# Move the parser").says("Done.")
     talk.prompt("now another").calls("ExitPlanMode", {"plan": "# Drop the parser"}, "approved")

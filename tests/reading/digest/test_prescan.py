@@ -1,4 +1,4 @@
-"""Tests of the prescan: it may leave a line to the parser, but never differs from it."""
+"""Tests of the prescan, which reads a line's ids without parsing it, or leaves it to the parser."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LONG = "x" * MIN_PRESCAN_BYTES
 def answer_record(
     content: Any = LONG, *, blocks: list[Any] | None = None, **extra: Any
 ) -> dict[str, Any]:
-    """Return a tool's answer as clients write it.
+    """Return a tool result with its keys in the order in which clients write them.
 
-    The record's own id follows the message, and the result follows the id.
+    The record's id comes after the message, and the content comes after the call's id.
     """
     block = {"tool_use_id": "toolu_1", "type": "tool_result", "content": content}
     record = user(blocks or [block], uuid=UUID, parent=PARENT)
@@ -39,12 +39,12 @@ def answer_record(
 
 
 def prescan_of_record(record: dict[str, Any]) -> Prescan | None:
-    """Return the prescan of a record as it is written."""
+    """Return the prescan of the line that contains a record."""
     return prescan_line(orjson.dumps(record) + b"\n")
 
 
 def test_the_prescan_of_an_answer() -> None:
-    """It has the call and the place in the conversation."""
+    """The prescan of a long tool result has the record's id, its parent, and the call's id."""
     assert prescan_of_record(answer_record()) == Prescan(UUID, PARENT, False, "toolu_1")
     assert prescan_of_record(answer_record(toolUseResult={"file": LONG})) == Prescan(
         UUID, PARENT, False, "toolu_1"
@@ -91,12 +91,12 @@ def test_the_prescan_of_an_answer() -> None:
     ids=lambda record: str(record)[:20],
 )
 def test_lines_that_need_the_parser(record: dict[str, Any]) -> None:
-    """Short lines, errors, several answers, refusals, other kinds, and other orders of keys."""
+    """A line that is short, an error, a refusal, of another type, or in another order is not prescanned."""
     assert prescan_of_record(record) is None
 
 
 def test_other_forms_of_json_need_the_parser() -> None:
-    """They have spaces between tokens, or are torn."""
+    """A JSON line with spaces between its tokens, or an incomplete one, is not prescanned."""
     assert prescan_line(json.dumps(answer_record()).encode() + b"\n") is None
     assert prescan_line(orjson.dumps(answer_record())[:-3]) is None
 
@@ -135,7 +135,7 @@ _EXTRA = st.dictionaries(
 
 @st.composite
 def _lines(draw: st.DrawFn) -> bytes:
-    """Records that are nearly answers, their keys in any order."""
+    """Return lines of records that resemble tool results, some with another order of keys."""
     record = answer_record(blocks=draw(st.lists(_BLOCK, min_size=1, max_size=2)), pad=LONG)
     record |= draw(_EXTRA)
     keys = list(record)
@@ -152,7 +152,7 @@ def _lines(draw: st.DrawFn) -> bytes:
 @settings(max_examples=400)
 @given(_lines())
 def test_the_prescan_never_differs_from_the_parser(line: bytes) -> None:
-    """A prescanned record is not an error and not a prompt, and has the same ids."""
+    """If a line can be prescanned, its ids are those that the parser finds, and it is no error."""
     found = prescan_line(line)
     if found is None:
         return

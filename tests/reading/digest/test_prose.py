@@ -1,4 +1,4 @@
-"""Tests of prose: its sentences, and which of them are constraints, decisions or failures."""
+"""Tests of sentences in prose: how text is split, and which sentences are demands or announcements."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ LONG_ROW = "A row that was wrapped at the margin of a document and"
     ],
 )
 def test_wrapped_rows_are_joined(text: str, joined: str) -> None:
-    """A row continues a long one that ends inside a sentence, unless it is of another kind."""
+    """A long row that ends inside a sentence is joined with the next row, unless it is a heading or table."""
     assert join_wrapped_rows(text) == joined
 
 
 @pytest.mark.parametrize(("text", "expected"), SENTENCES)
 def test_text_is_split_into_sentences(text: str, expected: list[str]) -> None:
-    """They end by punctuation or line, without markup and code."""
+    """Text is split at punctuation and line ends, without markup and code blocks."""
     assert [row for row in split_sentences(text) if len(row) > 2] == expected
 
 
 def test_a_long_sentence_is_cut() -> None:
-    """On one line, with an ellipsis."""
+    """A long sentence is cut to ``MAX_SENTENCE_CHARACTERS`` and ends in an ellipsis."""
     (found,) = split_sentences("x" * 5_000)
     assert len(found) == MAX_SENTENCE_CHARACTERS
     assert found.endswith("…")
@@ -80,7 +80,7 @@ def test_a_long_sentence_is_cut() -> None:
     ],
 )  # fmt: skip
 def test_sentences_with_a_constraint_are_found(text: str) -> None:
-    """They say how the work must be done."""
+    """A sentence that says how the work must be done is a demand."""
     assert is_demand(text)
     assert not is_aside(text)
 
@@ -99,7 +99,7 @@ def test_sentences_with_a_constraint_are_found(text: str) -> None:
     ],
 )  # fmt: skip
 def test_sentences_without_a_constraint_are_ignored(text: str) -> None:
-    """They are a question, a joke, a doubt, a line of a log or of code, a part of a sentence, or a description."""
+    """Questions, jokes, doubts, log lines, code and descriptions are not demands."""
     assert is_aside(text) or not is_demand(text)
 
 
@@ -122,7 +122,7 @@ def test_sentences_without_a_constraint_are_ignored(text: str) -> None:
     ],
 )
 def test_announcements_of_the_next_step_are_found(text: str) -> None:
-    """They say what the assistant will do."""
+    """A sentence that says what the assistant will do next is an announcement."""
     assert is_announcement(text)
 
 
@@ -141,7 +141,7 @@ def test_announcements_of_the_next_step_are_found(text: str) -> None:
     ],
 )
 def test_reports_of_finished_work_are_not_announcements(text: str) -> None:
-    """The step was done or chosen."""
+    """A sentence about finished work or a choice is not an announcement."""
     assert not is_announcement(text)
 
 
@@ -150,7 +150,7 @@ def test_reports_of_finished_work_are_not_announcements(text: str) -> None:
     [("Shall I?", True), ("**Which?**", True), ("いい\uff1f", True), ("No. Yes.", False)],
 )
 def test_sentences_that_end_in_a_question_mark_are_questions(text: str, asks: bool) -> None:
-    """Markup after it does not matter."""
+    """A sentence with a question mark at its end, even before ``**``, is a question."""
     assert is_question(text) is asks
 
 
@@ -166,5 +166,5 @@ def test_sentences_that_end_in_a_question_mark_are_questions(text: str, asks: bo
     ],
 )
 def test_only_typed_words_are_kept(text: str, left: str) -> None:
-    """The client's insertions are removed. A tag that never ends is the user's own."""
+    """Text that the client inserted into a prompt is removed. A tag without an end is kept."""
     assert keep_typed_text(text) == left

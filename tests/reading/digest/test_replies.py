@@ -1,4 +1,4 @@
-"""Short replies of the user come with the words that they answer."""
+"""Tests that a short reply of the user is shown with the question or option that it answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QUESTION = "I have fixed it. Shall I push the branch?"
 def test_a_short_reply_quotes_the_question(
     config_home: ConfigHome, said: str, reply: str, answered: str
 ) -> None:
-    """It quotes the text of the option, or the question at the end of the previous answer."""
+    """A short reply such as "3" or "yes" is followed by the option or question that it answers."""
     digest = Talk().prompt("go").says(said).prompt(reply).says("Good.").digest(config_home)
     expected = f'{reply}\n[in answer to: "{answered}"]' if answered else reply
     assert requests(digest) == ["go", expected]
@@ -47,7 +47,7 @@ def test_a_short_reply_quotes_the_question(
 
 
 def test_each_of_equal_replies_stays(config_home: ConfigHome) -> None:
-    """They answer different questions."""
+    """Two equal replies are both shown, each with its own question."""
     talk = Talk().prompt("go").says("Push it?").prompt("yes").says("Merge it?").prompt("yes")
     assert requests(talk.digest(config_home))[1:] == [
         'yes\n[in answer to: "Push it?"]',
@@ -62,7 +62,7 @@ def test_each_of_equal_replies_stays(config_home: ConfigHome) -> None:
 def test_a_question_in_place_of_a_choice_is_none(
     config_home: ConfigHome, answered: str, is_choice: bool
 ) -> None:
-    """It is in the talk alone."""
+    """An answer that asks something back is shown in the talk, but not listed as a choice."""
     asked = {"questions": [{"question": "Which colour?"}]}
     told = f'User has answered your questions: "Which colour?"="{answered}"'
     digest = Talk().prompt("go").calls("AskUserQuestion", asked, told).digest(config_home)

@@ -1,4 +1,4 @@
-"""Tests of the present state of git in one line, within its time limit, without running a program of the repository."""
+"""Tests of the line about a repository's state, of the query's time limit, and of its safety."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG_AGO = "2001-01-01T00:00:00.000Z"
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository with one commit of a file ``a``."""
+    """A repository with one commit of the file ``a``."""
     need("git", os.path.exists("/usr/bin/git") or os.environ.get("PATH"), "install git")
     folder = tmp_path / "repo"
     folder.mkdir()
@@ -34,7 +34,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def git(folder: Path, *words: str) -> None:
-    """Run git as a user would."""
+    """Run git in a folder with the home folder and name of a test user."""
     who = {
         "GIT_AUTHOR_NAME": "x",
         "GIT_AUTHOR_EMAIL": "x@y",
@@ -48,7 +48,7 @@ def git(folder: Path, *words: str) -> None:
 def git_state(
     folder: Path, environ: Mapping[str, str] | None = None, wait: float = 0.05
 ) -> RepositoryState:
-    """Return git's state of a folder, with a short time limit."""
+    """Return the state of a folder's repository after a short wait."""
     env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **(environ or {})}
     with GitQuery(str(folder), LONG_AGO, Where(env)) as question:
         time.sleep(wait)
@@ -56,7 +56,7 @@ def git_state(
 
 
 def git_state_without_time_limit(folder: Path) -> RepositoryState:
-    """Return the state on a busy machine."""
+    """Return the state of a folder's repository, trying again if the machine is too busy."""
     return next(
         (state for _ in range(20) if (state := git_state(folder)).line != "not asked"),
         RepositoryState("not asked"),
@@ -64,21 +64,21 @@ def git_state_without_time_limit(folder: Path) -> RepositoryState:
 
 
 def write_script(path: Path, text: str) -> Path:
-    """Write a program that leaves a mark if it runs."""
+    """Write an executable shell script."""
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
 
 
 def test_the_state_of_a_clean_repository(repo: Path) -> None:
-    """It has the branch and the commits since."""
+    """The state of a clean repository has its branch and the number of commits since the session began."""
     assert git_state_without_time_limit(repo) == RepositoryState(
         "branch main, 1 commit since the session began, clean", str(repo), frozenset(), "main"
     )
 
 
 def test_uncommitted_files_are_listed(repo: Path) -> None:
-    """They are changed, staged, new, renamed or unusually named, with paths from the root, even from a subfolder."""
+    """Changed, staged, new and renamed files are listed with paths from the repository's root."""
     (repo / "sub").mkdir()
     (repo / "a").write_text("2\n")
     (repo / "new file ü").write_text("x")
@@ -94,7 +94,7 @@ def test_uncommitted_files_are_listed(repo: Path) -> None:
 
 
 def test_files_in_conflict_are_listed(repo: Path) -> None:
-    """A merge stopped. They are not staged."""
+    """After a merge with a conflict, the file is listed as conflicting and not as staged."""
     git(repo, "switch", "-qc", "other")
     (repo / "a").write_text("2\n")
     git(repo, "commit", "-qam", "two")
@@ -112,7 +112,7 @@ def test_files_in_conflict_are_listed(repo: Path) -> None:
     "words", [("checkout", "-q", "--detach"), ("checkout", "-q", "-b", "b" * 200)]
 )
 def test_a_detached_head_has_no_branch(repo: Path, words: tuple[str, ...]) -> None:
-    """A long branch name is cut."""
+    """The state of a detached head says "no branch". A long branch name is cut."""
     git(repo, *words)
     line = git_state_without_time_limit(repo).line
     assert line.startswith(("no branch (detached), ", f"branch {'b' * MAX_BRANCH_CHARACTERS}, "))
@@ -120,7 +120,7 @@ def test_a_detached_head_has_no_branch(repo: Path, words: tuple[str, ...]) -> No
 
 @pytest.fixture
 def pushed(repo: Path) -> Path:
-    """The repository on the branch ``fix/x``, pushed to a remote of its own."""
+    """The repository on the branch ``fix/x``, which was pushed to a bare repository."""
     git(repo, "init", "-q", "--bare", "../remote")
     git(repo, "remote", "add", "origin", str(repo.parent / "remote"))
     git(repo, "checkout", "-q", "-b", "fix/x")
@@ -130,19 +130,19 @@ def pushed(repo: Path) -> Path:
 
 
 def commit(folder: Path, *words: str) -> None:
-    """Commit whatever there is, under a message, with more words for git."""
+    """Commit all tracked changes, even if there are none. The first of ``words`` is the message."""
     git(folder, "commit", "-q", "--allow-empty", "-am", *words)
 
 
 def test_a_pushed_branch_needs_no_note(pushed: Path) -> None:
-    """It equals its upstream."""
+    """The state of a branch that equals its upstream mentions no upstream."""
     state = git_state_without_time_limit(pushed)
     assert (state.branch, state.ahead, state.behind, state.is_rewritten) == ("fix/x", 0, 0, False)
     assert state.line == "branch fix/x, 2 commits since the session began, clean"
 
 
 def test_commits_ahead_and_behind_are_counted(pushed: Path) -> None:
-    """Others' commits do not count as a rewrite."""
+    """The state counts commits ahead of and behind the upstream. Other people's commits are no rewrite."""
     git(pushed, "clone", "-q", "-b", "fix/x", str(pushed.parent / "remote"), "../other")
     commit(pushed.parent / "other", "theirs")
     git(pushed.parent / "other", "push", "-q")
@@ -161,7 +161,7 @@ def test_commits_ahead_and_behind_are_counted(pushed: Path) -> None:
 
 
 def test_a_rewritten_pushed_branch_is_marked(pushed: Path) -> None:
-    """The pushed commit was amended, so the next push must be forced. After the push the mark disappears."""
+    """A branch whose pushed commit was amended is marked as rewritten until the next push."""
     commit(pushed, "two again", "--amend")
     state = git_state_without_time_limit(pushed)
     assert (state.ahead, state.behind, state.is_rewritten) == (1, 1, True)
@@ -174,14 +174,14 @@ def test_a_rewritten_pushed_branch_is_marked(pushed: Path) -> None:
 
 
 def test_a_branch_with_a_deleted_upstream_is_not_ahead(pushed: Path) -> None:
-    """There is no branch to compare with."""
+    """A branch whose upstream was deleted is neither ahead nor behind."""
     git(pushed, "update-ref", "-d", "refs/remotes/origin/fix/x")
     state = git_state_without_time_limit(pushed)
     assert (state.ahead, state.behind, state.is_rewritten) == (0, 0, False)
 
 
 def test_ignored_files(repo: Path) -> None:
-    """The repository's list, the one of this clone, and the user's own all count, wherever the user keeps it."""
+    """Files ignored by the repository, the clone, or the user's own settings are not listed."""
     (repo / ".gitignore").write_text("*.one\n")
     commit_all = ("commit", "-qm", "ignore")
     git(repo, "add", ".gitignore")
@@ -199,7 +199,7 @@ def test_ignored_files(repo: Path) -> None:
 
 
 def test_modes_that_the_repository_does_not_track(repo: Path) -> None:
-    """A file system without modes makes no file look changed."""
+    """A changed file mode counts only if the repository tracks modes."""
     git(repo, "config", "core.fileMode", "false")
     (repo / "a").chmod(0o755)
     assert not git_state_without_time_limit(repo).dirty_paths
@@ -211,7 +211,7 @@ def test_modes_that_the_repository_does_not_track(repo: Path) -> None:
     "words", [("update-index", "--split-index"), ("update-index", "--index-version", "4")]
 )
 def test_other_kinds_of_index(repo: Path, words: tuple[str, ...]) -> None:
-    """An index in two files, and one whose paths are compressed, tell the same."""
+    """A split index and an index of version 4 are read like an ordinary index."""
     git(repo, *words)
     (repo / "b").write_text("x")
     git(repo, "add", "b")
@@ -219,7 +219,7 @@ def test_other_kinds_of_index(repo: Path, words: tuple[str, ...]) -> None:
 
 
 def test_a_shallow_clone(repo: Path) -> None:
-    """Where history ends is known: its commits are counted."""
+    """The commits of a shallow clone are counted."""
     commit(repo, "two")
     git(repo, "clone", "-q", "--depth", "1", f"file://{repo}", "../shallow")
     assert (
@@ -229,7 +229,7 @@ def test_a_shallow_clone(repo: Path) -> None:
 
 
 def test_a_partial_clone(repo: Path) -> None:
-    """What it lacks is not fetched, and nothing is missing for a state: a renamed file counts by both names."""
+    """The state of a partial clone is read without fetching the missing objects."""
     git(repo, "config", "uploadpack.allowFilter", "true")
     (repo / "long").write_text("".join(f"{line}\n" for line in range(50)))
     git(repo, "add", "long")
@@ -245,7 +245,7 @@ def test_a_partial_clone(repo: Path) -> None:
 
 
 def test_a_sha256_repository(tmp_path: Path) -> None:
-    """Another kind of commit id is not an obstacle."""
+    """The state of a repository with SHA-256 ids is read."""
     git(tmp_path, "init", "-q", "-b", "main", "--object-format=sha256")
     (tmp_path / "a").write_text("x")
     git(tmp_path, "add", "a")
@@ -257,7 +257,10 @@ def test_a_sha256_repository(tmp_path: Path) -> None:
 
 
 def test_a_submodule(repo: Path) -> None:
-    """Its git folder lies elsewhere, and its settings name the worktree."""
+    """The state of a submodule is read, although its git folder is elsewhere.
+
+    The files of the submodule are not in the state of the outer repository.
+    """
     git(repo, "init", "-q", "-b", "main", "../inner")
     commit(repo.parent / "inner", "one")
     git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../inner", "sub")
@@ -271,13 +274,13 @@ def test_a_submodule(repo: Path) -> None:
 
 
 def test_a_repository_without_commits(tmp_path: Path) -> None:
-    """Nothing is counted."""
+    """The state of a repository without commits has no number of commits."""
     git(tmp_path, "init", "-q", "-b", "main")
     assert git_state_without_time_limit(tmp_path).line == "branch main, clean"
 
 
 def test_a_worktree(repo: Path) -> None:
-    """It has its own branch and its own uncommitted files."""
+    """The state of a worktree has its own branch and only its own uncommitted files."""
     git(repo, "worktree", "add", "-q", "../tree", "-b", "side")
     assert (
         git_state_without_time_limit(repo.parent / "tree").line
@@ -289,25 +292,25 @@ def test_a_worktree(repo: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/\0", "/"])
 def test_a_folder_without_a_repository_has_no_state(folder: str) -> None:
-    """A relative folder is not queried."""
+    """A folder without a repository, or a relative path, has an empty state."""
     with GitQuery(folder, LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
         assert question.collect_answers() == RepositoryState("")
 
 
 def test_a_machine_without_git_has_no_state(repo: Path) -> None:
-    """The repository was not queried."""
+    """Without git on the machine, the state is "not asked"."""
     assert git_state(repo, {"PATH": "/nowhere"}).line == "not asked"
 
 
 def test_a_bare_repository(tmp_path: Path) -> None:
-    """Git has no answer there."""
+    """The state of a bare repository is "no answer"."""
     git(tmp_path, "init", "-q")
     git(tmp_path, "config", "core.bare", "true")
     assert git_state_without_time_limit(tmp_path).line == "no answer"
 
 
 def test_a_hanging_git_is_ended(repo: Path, tmp_path: Path) -> None:
-    """Its children are ended too."""
+    """A git process that hangs is stopped together with its children."""
     folder = tmp_path / "bin"
     folder.mkdir()
     write_script(
@@ -316,7 +319,9 @@ def test_a_hanging_git_is_ended(repo: Path, tmp_path: Path) -> None:
     started = time.monotonic()
     state = git_state(repo, {"PATH": f"{folder}:{os.environ['PATH']}"}, wait=0.3)
     assert state.line == "not asked"
-    assert time.monotonic() - started < 30  # a grandchild that holds the pipe is not waited for
+    assert (
+        time.monotonic() - started < 30
+    )  # The query must not wait for a grandchild that keeps the pipe open.
     pids = (tmp_path / "pids").read_text().split()
     assert pids
     deadline = time.monotonic() + 10
@@ -333,7 +338,7 @@ def _runs(pid: str) -> bool:
 
 
 def test_an_abandoned_query_is_ended(repo: Path) -> None:
-    """An error in between leaves no process."""
+    """A query that is left early ends its git processes."""
     with GitQuery(str(repo), LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
         question._query_thread.join()
         runs = list(question._runs)
@@ -342,7 +347,7 @@ def test_an_abandoned_query_is_ended(repo: Path) -> None:
 
 
 def test_the_index_is_not_changed(repo: Path) -> None:
-    """No lock is taken, and it is not refreshed."""
+    """Reading the state changes neither the index file nor its time."""
     os.utime(repo / "a", (1, 1))
     index = repo / ".git" / "index"
     before = index.stat().st_mtime_ns, index.read_bytes()
@@ -351,7 +356,7 @@ def test_the_index_is_not_changed(repo: Path) -> None:
 
 
 def test_no_program_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
-    """The repository's settings name a monitor, hook, pager, remote and filter."""
+    """No monitor, hook, pager or other program that the repository names is run."""
     evil = write_script(tmp_path / "evil", f"touch {tmp_path}/ran; cat")
     (repo / ".git" / "hooks").mkdir(exist_ok=True)
     write_script(repo / ".git" / "hooks" / "post-index-change", f"touch {tmp_path}/ran")
@@ -363,7 +368,7 @@ def test_no_program_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
 
 
 def test_a_digest_marks_uncommitted_files(repo: Path, config_home: ConfigHome) -> None:
-    """Next to the files that the session changed, where they have changes now."""
+    """A changed file with uncommitted changes has the note "not committed" in the digest."""
     talk = Talk().prompt("go", cwd=str(repo)).edits(str(repo / "a")).edits(str(repo / "b"))
     (repo / "a").write_text("2\n")
     for record in talk.records:

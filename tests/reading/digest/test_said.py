@@ -1,4 +1,4 @@
-"""The messages in a digest: the talk, constraints, answers, plans, todos, questions."""
+"""Tests of the talk in a digest, and of its constraints, answers, plans, todos and questions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FOUND = "The parser reads tabs as eight spaces, so every line behind one is told
 
 
 def queue(operation: str, content: str | None = None) -> dict[str, Any]:
-    """A record of the client's queue."""
+    """Return a record of the client's queue of prompts."""
     return {
         "type": "queue-operation",
         "operation": operation,
@@ -39,7 +39,7 @@ def queue(operation: str, content: str | None = None) -> dict[str, Any]:
 
 
 def test_the_talk_contains_the_users_prompts(config_home: ConfigHome) -> None:
-    """Every prompt, oldest first, with its line, and the assistant's last words before the next one."""
+    """The talk has every prompt and every last text of the assistant in a turn, oldest first."""
     talk = Talk().prompt("one").says("a").prompt("two").says("b").prompt("three").says("c")
     digest = talk.digest(config_home)
     assert request_lines(digest) == {"one": 0, "two": 2, "three": 4}
@@ -64,7 +64,7 @@ def test_the_talk_contains_the_users_prompts(config_home: ConfigHome) -> None:
 def test_a_text_that_was_not_typed_for_the_model_is_not_a_prompt(
     config_home: ConfigHome, text: str
 ) -> None:
-    """Insertions, other agents, local commands, and our own triggers."""
+    """The client's inserted texts, messages of other agents, and commands to the client are no prompts."""
     assert requests(Talk().prompt("go").says("ok").prompt(text).digest(config_home)) == ["go"]
 
 
@@ -72,7 +72,7 @@ def test_a_text_that_was_not_typed_for_the_model_is_not_a_prompt(
     "mark", ["isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isSidechain"]
 )
 def test_marked_records_are_not_prompts(config_home: ConfigHome, mark: str) -> None:
-    """Whatever they say."""
+    """A record that the client marks as its own, for example with ``isMeta``, is not a prompt."""
     assert requests(Talk().prompt("go").prompt("never!", **{mark: True}).digest(config_home)) == [
         "go"
     ]
@@ -92,12 +92,12 @@ def test_marked_records_are_not_prompts(config_home: ConfigHome, mark: str) -> N
     ],
 )
 def test_inserts_are_taken_out_of_a_prompt(config_home: ConfigHome, text: str, typed: str) -> None:
-    """Only the user's typed text is left; a slash command has its own words."""
+    """A prompt is quoted without the client's tags. A slash command is quoted with its arguments."""
     assert requests(Talk().prompt(text).digest(config_home)) == [typed]
 
 
 def test_the_same_words_twice_answer_twice(config_home: ConfigHome) -> None:
-    """A second "yes" ends a turn like the first."""
+    """If the user answers two questions with "yes", neither question is listed as open."""
     talk = (
         Talk()
         .prompt("go")
@@ -111,9 +111,9 @@ def test_the_same_words_twice_answer_twice(config_home: ConfigHome) -> None:
 
 
 def test_prompts_out_of_the_queue(config_home: ConfigHome) -> None:
-    """Those handed to the model between two calls count, once.
+    """A prompt that was taken from the queue between two calls appears once in the talk.
 
-    Those sent have a record of their own.
+    A prompt that was sent from the queue appears at its own record.
     """
     talk = (
         Talk()
@@ -130,7 +130,7 @@ def test_prompts_out_of_the_queue(config_home: ConfigHome) -> None:
 
 
 def test_a_prompt_that_was_withdrawn_was_never_said(config_home: ConfigHome) -> None:
-    """Nor one that a hook blocked when it was sent: it never got a record."""
+    """A queued prompt that the user withdrew, or that a hook blocked, is not in the talk."""
     talk = Talk().prompt("go").add(queue("enqueue", "oops")).add(queue("popAll"))
     talk.add(queue("enqueue", ">handoff")).add(queue("dequeue")).says("x")
     assert requests(talk.digest(config_home)) == ["go"]
@@ -146,7 +146,7 @@ def test_a_prompt_that_was_withdrawn_was_never_said(config_home: ConfigHome) -> 
     ],
 )
 def test_why_a_prompt_left_the_queue(config_home: ConfigHome, reason: str, said: bool) -> None:
-    """Newer clients tell; only what the model saw was said."""
+    """If the client records why a prompt left the queue, only prompts that the model saw are in the talk."""
     talk = (
         Talk()
         .prompt("go")
@@ -157,7 +157,7 @@ def test_why_a_prompt_left_the_queue(config_home: ConfigHome, reason: str, said:
 
 
 def test_a_queued_prompt_at_the_end_is_the_last_request(config_home: ConfigHome) -> None:
-    """A command for the client or for us does not count."""
+    """A prompt still in the queue at the end is the last request, unless it is a command."""
     talk = Talk().prompt("go").says("x").add(queue("enqueue", "and then this"))
     talk.add(queue("enqueue", "/compact")).add(queue("enqueue", ">trim"))
     assert requests(talk.digest(config_home)) == ["go", "and then this"]
@@ -167,7 +167,10 @@ def test_a_queued_prompt_at_the_end_is_the_last_request(config_home: ConfigHome)
 def test_a_prompt_queued_behind_a_command_is_not_a_request(
     config_home: ConfigHome, command: str | None
 ) -> None:
-    """The session that the command opens has it in its box; newer clients omit a command's text."""
+    """A prompt queued after a command is not a request, because the command opens another session.
+
+    If the prompt is sent in this session, it is a request.
+    """
     talk = Talk().prompt("go").says("x").add(queue("enqueue", command))
     talk.add(queue("enqueue", "with the readme")).add(queue("dequeue"))
     assert requests(talk.digest(config_home)) == ["go"]
@@ -176,14 +179,17 @@ def test_a_prompt_queued_behind_a_command_is_not_a_request(
 
 
 def test_a_command_can_stand_behind_the_prompts_that_it_precedes(config_home: ConfigHome) -> None:
-    """Newer clients record the entries in the order in which the hooks finish."""
+    """A prompt queued before a command is not a request until it is sent.
+
+    Newer clients record the queue's entries in the order in which their hooks finish.
+    """
     talk = Talk().prompt("go").says("x").add(queue("enqueue", "with the readme"))
     talk.add(queue("enqueue", "then the changelog")).add(queue("enqueue")).add(queue("dequeue"))
     assert requests(talk.digest(config_home)) == ["go"]
 
 
 def test_a_prompt_sent_before_a_queued_command_is_a_request(config_home: ConfigHome) -> None:
-    """What is behind the command still waits."""
+    """A prompt that was sent before a queued command is a request. A later one in the queue is not."""
     talk = Talk().prompt("go").says("x").add(queue("enqueue", "the tests first"))
     talk.add(queue("enqueue")).add(queue("enqueue", "with the readme"))
     talk.add(queue("dequeue")).prompt("the tests first").says("y").add(queue("dequeue"))
@@ -191,7 +197,7 @@ def test_a_prompt_sent_before_a_queued_command_is_a_request(config_home: ConfigH
 
 
 def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: ConfigHome) -> None:
-    """Newer clients keep it so."""
+    """A queued prompt that newer clients also record as an attachment appears once in the talk."""
     talk = Talk().prompt("go").add(queue("enqueue", "also this")).add(queue("remove", "also this"))
     attached = {
         "type": "attachment",
@@ -204,7 +210,7 @@ def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: C
 
 
 def test_abandoned_branches_are_left_out(config_home: ConfigHome) -> None:
-    """The user went back and wrote something else. Commands on the abandoned branch did run."""
+    """Messages on a branch that the user left are not in the talk, but its commands are listed."""
     talk = Talk().prompt("go").says("ok")
     leaf = talk.leaf
     talk.prompt("never use tabs").says("We decided on tabs instead of spaces.").runs(
@@ -222,7 +228,7 @@ def test_abandoned_branches_are_left_out(config_home: ConfigHome) -> None:
 
 
 def test_the_client_states_which_branch_is_live(config_home: ConfigHome) -> None:
-    """Its last note of the leaf wins over the order of the file."""
+    """The branch that the client's last ``last-prompt`` record names is live, whatever the file's order."""
     talk = Talk().prompt("go").says("ok")
     fork = talk.leaf
     talk.prompt("first way").says("done")
@@ -234,7 +240,7 @@ def test_the_client_states_which_branch_is_live(config_home: ConfigHome) -> None
 
 @pytest.mark.parametrize("parent", ["gone", None])
 def test_a_broken_chain_loses_nothing(config_home: ConfigHome, parent: str | None) -> None:
-    """What hangs on a record that is not there, on another root, or goes round, was not abandoned for that."""
+    """Messages are kept if their parent is missing, if they have none, or if the chain is a cycle."""
     talk = Talk().prompt("one").says("a").back_to(parent).prompt("two").says("b")
     assert requests(talk.digest(config_home)) == ["one", "two"]
     talk.records[2]["parentUuid"] = "r3"
@@ -242,7 +248,7 @@ def test_a_broken_chain_loses_nothing(config_home: ConfigHome, parent: str | Non
 
 
 def test_messages_before_a_compaction_count(config_home: ConfigHome) -> None:
-    """The whole history counts; the client's summary is a separate message and not a prompt."""
+    """Messages and changes before a compaction are in the digest, and the client's summary is separate."""
     talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
     talk.add(boundary(uuid="b", before=talk.leaf, ts=10)).add(
         summary("We did things.", uuid="s", parent="b", ts=11)
@@ -255,7 +261,7 @@ def test_messages_before_a_compaction_count(config_home: ConfigHome) -> None:
 
 
 def test_a_refusal_includes_the_users_words(config_home: ConfigHome) -> None:
-    """They are complete, and also count as a prompt."""
+    """The text that the user wrote with a refusal is listed with the refusal and as a prompt."""
     said = f"{REJECTED} To tell you how to proceed, the user said:\nbranch first"
     talk = Talk().prompt("go").fails("make x").edits("/a.py", answer=said, error=True)
     digest = talk.digest(config_home)
@@ -281,7 +287,10 @@ def test_a_refusal_includes_the_users_words(config_home: ConfigHome) -> None:
 def test_a_refused_command_that_ran_later_is_not_a_refusal(
     config_home: ConfigHome, refused: str, later: str, is_kept: bool
 ) -> None:
-    """Another message makes no other command, while another option or operand does."""
+    """A refused command is not listed as refused if the same command succeeds later.
+
+    A command with another message is the same; one with another option or operand is not.
+    """
     talk = Talk().prompt("go").runs(later).runs(refused, f"{REJECTED}", error=True)
     assert len(texts(talk.digest(config_home), "refusals")) == 1
     assert bool(texts(talk.runs(later).digest(config_home), "refusals")) is is_kept
@@ -290,7 +299,7 @@ def test_a_refused_command_that_ran_later_is_not_a_refusal(
 def test_a_refused_edit_of_a_file_that_was_changed_later_is_not_a_refusal(
     config_home: ConfigHome,
 ) -> None:
-    """A change of another file allows nothing."""
+    """A refused edit is not listed as refused after a later edit of the same file."""
     talk = Talk().prompt("go").edits("/a.py", answer=REJECTED, error=True).edits("/b.py")
     row = "refused by the user: Edit /a.py"
     assert texts(talk.digest(config_home), "refusals") == [row]
@@ -298,7 +307,7 @@ def test_a_refused_edit_of_a_file_that_was_changed_later_is_not_a_refusal(
 
 
 def test_a_question_that_the_user_dismissed_ends_with_a_prompt(config_home: ConfigHome) -> None:
-    """The prompt says what the user wants."""
+    """A question that the user dismissed is not listed as refused after the next prompt."""
     asked = {"questions": [{"question": "Which one?"}]}
     talk = Talk().prompt("go").calls("AskUserQuestion", asked, REJECTED, error=True)
     row = "refused by the user: AskUserQuestion Which one?"
@@ -307,7 +316,7 @@ def test_a_question_that_the_user_dismissed_ends_with_a_prompt(config_home: Conf
 
 
 def test_answers_come_with_their_questions(config_home: ConfigHome) -> None:
-    """In a list of their own, and as what the user said; and nothing is unanswered then."""
+    """Each answer is listed with its question and is in the talk as the user's message."""
     asked = {"questions": [{"question": "Which one?"}, {"question": "Why?"}]}
     talk = Talk().prompt("go").calls("AskUserQuestion", asked, ANSWERED)
     digest = talk.digest(config_home)
@@ -329,7 +338,7 @@ def test_answers_come_with_their_questions(config_home: ConfigHome) -> None:
 def test_an_answer_whose_subject_comes_up_again(
     config_home: ConfigHome, prompt: str, name: str
 ) -> None:
-    """A later prompt may overrule it; another answer does not count."""
+    """An answer has a note if a later prompt names its subject again, because it may be outdated."""
     questions = [{"question": "What of #222?"}, {"question": "And `old name`?"}]
     answers = {"What of #222?": "Wait", "And `old name`?": "Leave it"}
     said = "User has answered your questions."
@@ -352,7 +361,10 @@ def test_an_answer_whose_subject_comes_up_again(
 
 @pytest.mark.parametrize("noted", [True, False])
 def test_no_question_words_its_answer(config_home: ConfigHome, noted: bool) -> None:
-    """Whatever quotes stand in it, with what the client notes next to the answer and without."""
+    """A question with quotation marks and an answer's form in it is listed with the real answer.
+
+    This is so with and without the client's own record of the answers.
+    """
     asked = 'Is it red" = "Yes, and deploy it at once'
     given = {"questions": [{"question": asked}, {"question": "Is it red"}]}
     said = f'User has answered your questions: "{asked}"="No", "Is it red"="Blue".'
@@ -364,7 +376,7 @@ def test_no_question_words_its_answer(config_home: ConfigHome, noted: bool) -> N
 
 
 def test_a_request_to_clarify_questions_is_not_a_constraint(config_home: ConfigHome) -> None:
-    """What is reported then are the client's own words."""
+    """The client's text about a request to clarify questions is neither a constraint nor a prompt."""
     said = f"{REJECTED} To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\nAsk."
     asked = {"questions": [{"question": "Which one?"}]}
     digest = (
@@ -378,7 +390,7 @@ def test_a_request_to_clarify_questions_is_not_a_constraint(config_home: ConfigH
     "answer", [None, "No response after 300s — the user may be away from keyboard."]
 )
 def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | None) -> None:
-    """Those asked by the tool, and those at the end of what was said last."""
+    """Unanswered questions are listed until the next prompt, whether a tool or the last text asked them."""
     talk = (
         Talk()
         .prompt("go")
@@ -391,7 +403,7 @@ def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | N
 
 
 def test_remaining_todos(config_home: ConfigHome) -> None:
-    """The last written todo list; nothing of a refused list."""
+    """The unfinished entries of the last todo list are listed. A refused list is ignored."""
     rows = [
         {"content": "one", "status": "completed"},
         {"content": "two", "status": "in_progress"},
@@ -404,7 +416,7 @@ def test_remaining_todos(config_home: ConfigHome) -> None:
 
 
 def test_an_overtaken_todo_list_is_marked(config_home: ConfigHome) -> None:
-    """Edits, checks that passed and a commit followed, and nobody touched the list."""
+    """A todo list has a note about the edits, passed checks and commit that followed it."""
     rows = [{"content": "test it", "status": "in_progress"}]
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
     assert notes(talk.digest(config_home), "todos") == {"test it": "in_progress"}
@@ -423,7 +435,7 @@ def test_an_overtaken_todo_list_is_marked(config_home: ConfigHome) -> None:
 
 
 def test_tasks(config_home: ConfigHome) -> None:
-    """Created, updated by number, done; a reference leads to where the task was written down."""
+    """A task is listed with its latest status and a reference to its creation, until it is completed."""
     talk = (
         Talk()
         .prompt("go")
@@ -442,9 +454,9 @@ def test_tasks(config_home: ConfigHome) -> None:
 
 
 def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
-    """Its title is mentioned where the session stands, all of it where it was said.
+    """The title of an approved plan is in the state, and its whole text is in the talk.
 
-    One that was refused is none.
+    A refused plan is listed as refused.
     """
     plan = "# Move it\n\nSome words.\n\n## Steps\n1. Cut it\n2. Paste it\n"
     talk = (
@@ -462,7 +474,10 @@ def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
 
 
 def test_the_end_of_a_turn_is_shown_whole(config_home: ConfigHome) -> None:
-    """Of what was said between two calls, what says more than what is read next, or that something is done."""
+    """The last text of a turn is shown in full. An announcement between calls is omitted.
+
+    A text between calls that says something else is shown.
+    """
     talk = Talk().prompt("go").says(f"{FOUND} Let me check the default first.")
     talk.says("Let me look at it.").says("All tests pass.").says(
         "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
@@ -476,14 +491,14 @@ def test_the_end_of_a_turn_is_shown_whole(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("said", ["Yes", "ok, go ahead", "👍", "네, 진행해", "3"])
 def test_an_agreement_counts_as_a_message(config_home: ConfigHome, said: str) -> None:
-    """Every word of the user's counts, after the text to which it agrees."""
+    """A short agreement of the user is in the talk after the text that it answers."""
     digest = Talk().prompt("fix it").says("Shall I?").prompt(said).digest(config_home)
     own = [strip_answered_words(message.text) for message in digest.talk]
     assert own == ["fix it", "Shall I?", said]
 
 
 def test_the_assistants_last_words(config_home: ConfigHome) -> None:
-    """Those of a model, not those of the client."""
+    """An error message of the client is not the assistant's last message."""
     talk = (
         Talk()
         .prompt("go")
@@ -509,7 +524,7 @@ def test_the_assistants_last_words(config_home: ConfigHome) -> None:
 def test_a_statement_without_a_demand_is_not_a_constraint(
     config_home: ConfigHome, said: str
 ) -> None:
-    """A question, a heading, a line of a log, a quote, a joke, a doubt, what a hook said."""
+    """A question, heading, log line, quote, joke or doubt is not listed as a constraint."""
     assert (
         texts(Talk().prompt("go").prompt(said).prompt("on").digest(config_home), "constraints")
         == []
@@ -532,7 +547,7 @@ def test_a_statement_without_a_demand_is_not_a_constraint(
     ],
 )  # fmt: skip
 def test_a_statement_about_later_work_is_a_constraint(config_home: ConfigHome, said: str) -> None:
-    """A wish for the result, a choice between two ways, a habit, a style; a "yes" before it changes nothing."""
+    """A demand for later work, a choice, a habit or a style is listed as a constraint."""
     digest = Talk().prompt("go").prompt(said).says("ok").prompt("on").digest(config_home)
     (found,) = texts(digest, "constraints")
     assert found.endswith(said.rpartition(". ")[2])
@@ -552,13 +567,13 @@ def test_a_statement_about_later_work_is_a_constraint(config_home: ConfigHome, s
     ],
 )  # fmt: skip
 def test_a_task_or_a_remark_is_not_a_constraint(config_home: ConfigHome, said: str) -> None:
-    """It is done with the next step, or demands nothing."""
+    """A single task, or a remark that demands nothing, is not listed as a constraint."""
     digest = Talk().prompt("go").prompt(said).says("ok").prompt("on").digest(config_home)
     assert texts(digest, "constraints") == []
 
 
 def test_a_choice_between_options_is_listed_once(config_home: ConfigHome) -> None:
-    """The section of answers has it."""
+    """A choice between options is listed among the answers and not among the constraints."""
     said = 'User has answered your questions: "Which name?"="Keep the old name of it".'
     asked = {"questions": [{"question": "Which name?"}]}
     talk = Talk().prompt("go").calls("AskUserQuestion", asked, said)
@@ -568,7 +583,7 @@ def test_a_choice_between_options_is_listed_once(config_home: ConfigHome) -> Non
 
 
 def test_advice_that_was_pasted_is_not_a_constraint(config_home: ConfigHome) -> None:
-    """What somebody else wrote binds nobody; what stands around it does."""
+    """Rules in pasted advice are not constraints, but the user's own rule before them is."""
     advice = "\n".join(
         f"- You must never do thing {number} in production code." for number in range(30)
     )
@@ -592,7 +607,10 @@ def test_advice_that_was_pasted_is_not_a_constraint(config_home: ConfigHome) -> 
     ],
 )
 def test_rules_of_a_template_are_not_constraints(config_home: ConfigHome, text: str) -> None:
-    """It gives a role, has parts between tags, or was loaded by a command."""
+    """Rules of a prompt template are not constraints.
+
+    A template gives a role, has tagged parts, or was loaded by a command.
+    """
     filled = text.format("It reads the whole change before it says a word. " * 12)
     talk = Talk().prompt("/check never push to main") if text.startswith("{}") else Talk()
     talk.prompt(filled).says("ok").prompt("on")
@@ -601,7 +619,7 @@ def test_rules_of_a_template_are_not_constraints(config_home: ConfigHome, text: 
 
 
 def test_a_demand_that_was_sent_again_is_one(config_home: ConfigHome) -> None:
-    """After an interruption, with other words at its end."""
+    """A demand that was sent twice with different ends is listed once, in its later form."""
     demand = (
         "Never write unit tests for the startup sequence, only integration tests that run all of it"
     )
@@ -611,7 +629,7 @@ def test_a_demand_that_was_sent_again_is_one(config_home: ConfigHome) -> None:
 
 
 def test_a_feature_that_is_wanted_is_not_a_rule(config_home: ConfigHome) -> None:
-    """Also if the user wants it to be ensured."""
+    """A wish for a feature is not a constraint, even if it says "ensure" or "make sure"."""
     for said in (
         "Also, ensure we have a help page.",
         "Please ensure our CLI supports hooks.",
@@ -623,14 +641,14 @@ def test_a_feature_that_is_wanted_is_not_a_rule(config_home: ConfigHome) -> None
 
 
 def test_work_that_also_needs_a_document_is_a_rule(config_home: ConfigHome) -> None:
-    """It concerns later work of the same kind."""
+    """A demand that work also needs documentation is listed as a constraint."""
     said = "But it also needs to be documented in the help system."
     digest = Talk().prompt(said).says("ok").prompt("on").digest(config_home)
     assert texts(digest, "constraints") == [said]
 
 
 def test_rules_of_a_note_below_are_not_constraints(config_home: ConfigHome) -> None:
-    """The first paragraph says that the rest is somebody else's."""
+    """Rules in a note that the user answers are not constraints."""
     said = (
         "Responding to the note below, why that?\nI thought not:\n\nThe services must never stop."
     )
@@ -639,7 +657,7 @@ def test_rules_of_a_note_below_are_not_constraints(config_home: ConfigHome) -> N
 
 
 def test_rules_of_a_pasted_review_are_not_constraints(config_home: ConfigHome) -> None:
-    """The user's own words before it are."""
+    """Rules in a pasted review are not constraints, but the user's own rule before it is."""
     rows = [f"src/a.py:{number}: you must never swallow this error here" for number in range(12)]
     talk = (
         Talk().prompt("Always keep the tests green.\n\n" + "\n".join(rows)).says("ok").prompt("on")
@@ -649,7 +667,7 @@ def test_rules_of_a_pasted_review_are_not_constraints(config_home: ConfigHome) -
 
 
 def test_a_short_constraint_is_listed_with_its_subject(config_home: ConfigHome) -> None:
-    """Without the subject it would be incomprehensible."""
+    """A constraint that refers to the sentence before it is listed with that sentence."""
     talk = (
         Talk()
         .prompt("The parser reads the names of users from the table. Never change that.")
@@ -674,7 +692,7 @@ SUMMARY = """This session is being continued from a previous conversation that r
 
 
 def test_a_choice_that_was_made_again_is_the_later_one(config_home: ConfigHome) -> None:
-    """The same question was asked twice."""
+    """If the same question was answered twice, only the later answer is listed."""
     talk = Talk().prompt("go")
     for chosen in ("Redis", "SQLite"):
         asked = {"questions": [{"question": "Which store?", "header": "Store", "options": []}]}
@@ -684,7 +702,10 @@ def test_a_choice_that_was_made_again_is_the_later_one(config_home: ConfigHome) 
 
 
 def test_a_constraint_that_only_a_summary_holds(config_home: ConfigHome) -> None:
-    """Its message is from before what the file has; what a prompt holds comes once, with its own place."""
+    """A constraint that only the client's summary quotes is listed with a reference to the summary.
+
+    One that a prompt contains is listed once, with a reference to the prompt.
+    """
     talk = Talk().prompt("use tabs instead of spaces in every new file").says("ok")
     talk.prompt(SUMMARY, isCompactSummary=True, isVisibleInTranscriptOnly=True).prompt("go on")
     digest = talk.says("Done.").digest(config_home)
@@ -698,7 +719,10 @@ def test_a_constraint_that_only_a_summary_holds(config_home: ConfigHome) -> None
 def test_the_constraints_that_a_summary_lists_are_not_words_of_the_user(
     config_home: ConfigHome,
 ) -> None:
-    """Those of the latest summary that has any, each with a note on where it is from."""
+    """Constraints that the summary takes from CLAUDE.md have the note "from the client's summary".
+
+    They come from the latest summary that lists any.
+    """
     listed = "\n   Constraints in effect (from CLAUDE.md):\n   - Always sign tags\n   - Clone by SSH\n\n7. "
     talk = Talk().prompt("go").says("ok")
     for text in (SUMMARY.replace("\n7. ", listed), SUMMARY):
@@ -714,7 +738,7 @@ def test_the_constraints_that_a_summary_lists_are_not_words_of_the_user(
 
 
 def test_a_constraint_that_was_withdrawn_is_gone(config_home: ConfigHome) -> None:
-    """The newest of two that contradict each other holds; the talk has both."""
+    """Of two contradicting constraints, only the newer is listed. The talk contains both."""
     old, new = (
         "Never use more than 4 workers for the tests.",
         "Actually, never use more than 8 workers for the tests.",
@@ -727,7 +751,7 @@ def test_a_constraint_that_was_withdrawn_is_gone(config_home: ConfigHome) -> Non
 
 
 def test_the_rules_of_a_skill_of_an_earlier_request_are_not_quoted(config_home: ConfigHome) -> None:
-    """Its work is over."""
+    """The rules of a skill are quoted only while the request that loaded the skill is recent."""
     text = "Base directory for this skill: /skills/release\nNEVER push to main.\n" + "More. " * 80
     talk = Talk().prompt("go").prompt(text, isMeta=True).says("Done.")
     assert texts(talk.digest(config_home), "skills") == ["release", "NEVER push to main."]
@@ -737,7 +761,7 @@ def test_the_rules_of_a_skill_of_an_earlier_request_are_not_quoted(config_home: 
 
 
 def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
-    """Those of the skill that was loaded last, next to a line that says to read it."""
+    """The rules of the last loaded skill are listed after its name, and not as constraints."""
     text = (
         "Base directory for this skill: /skills/release\n# Release\nNEVER push to main.\nRun it.\n"
     )
@@ -756,7 +780,7 @@ def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
 
 
 def test_a_list_of_todos_shows_its_age(config_home: ConfigHome) -> None:
-    """In prompts since."""
+    """An entry of a todo list says how many prompts before the end the list was written."""
     todos = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
     assert notes(talk.digest(config_home), "todos") == {"write docs": "pending"}
@@ -768,7 +792,7 @@ def test_a_list_of_todos_shows_its_age(config_home: ConfigHome) -> None:
 def test_a_list_that_was_left_behind_before_a_commit(
     config_home: ConfigHome, prompts: int, is_open: bool
 ) -> None:
-    """Some prompts ago; without a commit since it still stands, and so it does if anything on it changed."""
+    """A todo list is not listed after two later prompts and a commit, unless it is written again."""
     todos = [{"content": "write docs", "status": "in_progress"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
     for number in range(prompts):
@@ -784,7 +808,7 @@ OVERTAKEN = "the task list is out of date, last changed "
 
 
 def find_overtaken_rows(digest: Digest) -> dict[str, str]:
-    """Return the row about an overtaken list, with its reference, or nothing."""
+    """Return the row of the state about an outdated todo list with its reference, or an empty mapping."""
     entries = digest.section_entries("now")
     return {entry.text: entry.ref for entry in entries if entry.text.startswith(OVERTAKEN)}
 
@@ -800,7 +824,11 @@ def find_overtaken_rows(digest: Digest) -> dict[str, str]:
 def test_a_list_is_overtaken_by_a_commit_and_an_answer(
     config_home: ConfigHome, words: str, is_overtaken: bool
 ) -> None:
-    """The answer must end the turn, and words between two calls do not."""
+    """A todo list is outdated after a commit and an answer that ends the turn.
+
+    A text that announces another step doesn't end the turn. A later call makes the list current
+    again.
+    """
     rows = [{"content": f"step {number}", "status": "pending"} for number in range(6)]
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
     list_ref = f"{SESSION}:{talk.at - 1}"
@@ -831,7 +859,7 @@ def test_a_list_is_overtaken_by_a_commit_and_an_answer(
 def test_a_list_is_overtaken_by_checks_and_a_report(
     config_home: ConfigHome, words: str, is_overtaken: bool
 ) -> None:
-    """Without a commit, checks must have passed, and the answer must report finished work."""
+    """Without a commit, a todo list is outdated after a passed check and a report of finished work."""
     rows = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows}).says(words)
     assert texts(talk.digest(config_home), "todos") == ["write docs"]
@@ -854,7 +882,10 @@ def test_a_list_is_overtaken_by_checks_and_a_report(
 def test_a_list_is_overtaken_by_edits(
     config_home: ConfigHome, words: str, *, is_overtaken: bool, is_overtaken_later: bool
 ) -> None:
-    """With a report of finished work in the same turn, with any answer in a later turn."""
+    """A todo list is outdated after edits and a report of finished work.
+
+    After edits in a later turn, any answer without a question is enough.
+    """
     rows = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows}).edits(f"{CWD}/a.py").says(words)
     assert bool(find_overtaken_rows(talk.digest(config_home))) is is_overtaken
@@ -865,7 +896,7 @@ def test_a_list_is_overtaken_by_edits(
 
 
 def test_a_list_is_overtaken_by_the_report_of_a_sub_agent(config_home: ConfigHome) -> None:
-    """Which may have done what the list names, if files were edited and it may write files."""
+    """A todo list is outdated after edits and the report of a sub-agent that may write files."""
     rows = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows})
     task = {"description": "docs", "prompt": "write them"}
@@ -891,7 +922,10 @@ def test_a_list_is_overtaken_by_the_report_of_a_sub_agent(config_home: ConfigHom
 def test_a_task_at_work_ends_with_an_answer_that_all_is_done(
     config_home: ConfigHome, words: str, is_open: bool
 ) -> None:
-    """Unless it was taken up after that."""
+    """A task in progress is not listed after an answer that says that all work is done.
+
+    If the task is started again, it is listed again.
+    """
     talk = Talk().prompt("go")
     talk.calls("TaskCreate", {"subject": "test it"}, "Task #1 created successfully: test it")
     talk.calls("TaskUpdate", {"taskId": "1", "status": "in_progress"}, "Updated task #1 status")
@@ -902,7 +936,7 @@ def test_a_task_at_work_ends_with_an_answer_that_all_is_done(
 
 
 def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
-    """An update may give it a new subject, with a status or without."""
+    """A task is listed with the subject that its latest update gave it."""
     talk = Talk().prompt("go")
     talk.calls("TaskCreate", {"subject": "test it"}, "Task #1 created successfully: test it")
     talk.calls("TaskUpdate", {"taskId": "1", "subject": "test it twice"}, "Updated task #1 subject")
@@ -937,6 +971,6 @@ def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
     ],
 )
 def test_rules_without_always_and_never(config_home: ConfigHome, words: str, is_rule: bool) -> None:
-    """By a word for each of many, or against a habit; an explanation is not a rule."""
+    """A rule without "always" or "never" is listed if it concerns repeated work, not a single task."""
     digest = Talk().prompt("go").says("ok").prompt(words).says("ok").digest(config_home)
     assert bool(texts(digest, "constraints")) is is_rule

@@ -1,4 +1,4 @@
-"""Tests of shell commands: different forms of the same one, and its parts."""
+"""Tests of shell commands: equal commands in different forms, and the parts of a command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ CORES = [
 
 @pytest.mark.parametrize(("command", "expected"), CORES)
 def test_the_same_command_has_one_core(command: str, expected: str) -> None:
-    """A leading cd and programs that only shorten the output do not matter; a filter does."""
+    """The key of a command leaves out a leading ``cd`` and programs that only shorten the output.
+
+    It keeps a filter such as ``grep -v``.
+    """
     assert make_command_key(command) == expected
 
 
@@ -47,7 +50,7 @@ def test_the_same_command_has_one_core(command: str, expected: str) -> None:
     ],
 )
 def test_a_cd_into_the_sessions_folder_is_omitted(command: str, expected: str) -> None:
-    """A cd into another folder is kept."""
+    """A command is shown without a ``cd`` into the session's folder, but with one into another folder."""
     assert make_runnable_command(command, "/home/user/proj") == expected
 
 
@@ -58,7 +61,7 @@ def test_a_cd_into_the_sessions_folder_is_omitted(command: str, expected: str) -
     ],
 )  # fmt: skip
 def test_a_command_of_several_lines_runs_unchanged(command: str) -> None:
-    """On one line, with what it said before."""
+    """A command of several lines is shown on one line that prints the same when bash runs it."""
     shown = make_runnable_command(f"cd /home/user/proj\n{command}", "/home/user/proj")
     assert "\n" not in shown
     said = [
@@ -81,7 +84,7 @@ def test_a_command_of_several_lines_runs_unchanged(command: str) -> None:
     ],
 )
 def test_here_documents_are_removed(command: str, expected: str) -> None:
-    """They end at a line with only the word."""
+    """A here-document is removed from a command up to the line that contains only its end word."""
     assert remove_documents(command) == expected
 
 
@@ -103,7 +106,10 @@ def test_here_documents_are_removed(command: str, expected: str) -> None:
 def test_simple_commands(
     command: str, words: list[tuple[str, ...]], targets: list[tuple[str, ...]]
 ) -> None:
-    """Quotes hold together, operators part, assignments and starters are not part of a command's own words."""
+    """A command is split into simple commands with their words and the files that they write.
+
+    Quoted text stays together, and assignments and programs such as ``sudo`` are left out.
+    """
     found = parse_simple_commands(command)
     assert [one.words for one in found] == words
     assert [one.targets for one in found] == targets
@@ -139,7 +145,7 @@ LOOKS = [
 
 @pytest.mark.parametrize(("command", "runs"), WORK)
 def test_the_program_of_a_command(command: str, runs: str) -> None:
-    """It is in the first part that does work."""
+    """The program of a command is that of its first part that does more than read."""
     found = find_program(parse_simple_commands(command))
     assert found
     assert found == runs
@@ -147,5 +153,5 @@ def test_the_program_of_a_command(command: str, runs: str) -> None:
 
 @pytest.mark.parametrize("command", LOOKS)
 def test_a_reading_command(command: str) -> None:
-    """It does no work, and runs nothing that would."""
+    """A command that only reads has no program."""
     assert find_program(parse_simple_commands(command)) == ""

@@ -1,4 +1,4 @@
-"""Which files a command changes, by its own words and by what git prints."""
+"""Tests of the files that a command changes, as its words or git's output show."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ CHANGED = [
 
 @pytest.mark.parametrize(("command", "paths"), CHANGED)
 def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
-    """What it writes, moves or removes, told from where it was started.
+    """The files that a command writes, moves or removes are found, relative to its start folder.
 
-    What can't be told is skipped.
+    A path with a variable or a pattern is skipped.
     """
     assert [path for path, _ in find_changed_paths(parse_simple_commands(command))] == paths
 
@@ -70,7 +70,7 @@ def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
     ],
 )
 def test_where_a_command_starts(command: str, folder: str | None) -> None:
-    """In the folder that it changes to first, unless that can't be told."""
+    """A command starts in the folder of its leading ``cd``, or in an unknown one if it has a variable."""
     assert find_start_folder(parse_simple_commands(command)) == folder
 
 
@@ -112,9 +112,9 @@ LISTED = [
 def test_files_that_git_prints(
     command: str, output: str, here: list[str], rooted: list[str]
 ) -> None:
-    """What is not committed, and what a commit made.
+    """Uncommitted files and files that a commit created are found in git's output.
 
-    Never files of commits that others may have made.
+    Files in commits that other people may have made are not.
     """
     found = parse_git_listing(parse_simple_commands(command), output)
     assert (list(found.relative_paths), list(found.root_paths)) == (here, rooted)
@@ -135,7 +135,7 @@ def test_files_that_git_prints(
     ],
 )  # fmt: skip
 def test_files_that_a_script_in_a_command_writes(script: str, paths: list[str]) -> None:
-    """By a literal name alone, and whatever the script reads."""
+    """The files that a Python script in a command writes are found if their names are literals."""
     command = f"cd proj\npython3 - <<'PY'\n{script}\nPY\nls"
     assert list(find_files_written_by_scripts(command)) == paths
     assert find_files_written_by_scripts(script) == ()

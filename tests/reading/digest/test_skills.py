@@ -1,4 +1,4 @@
-"""Tests of the remaining steps of a skill that was active when the session ended."""
+"""Tests of the steps that are left of a skill when the session ends."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _shipping() -> Talk:
 
 
 def test_the_remaining_steps_are_quoted(config_home: ConfigHome) -> None:
-    """They start at the one whose command ran last or waits for an answer. Rules are included."""
+    """The steps of a skill are listed from the one whose command was last used, and its rules follow."""
     talk = _shipping().runs("gh pr view --json number", "no pull requests found")
     talk.runs("git add a.py .gitignore && git status", "On branch main").calls(
         "Bash", {"command": "git commit -m x"}, None
@@ -65,14 +65,17 @@ def test_the_remaining_steps_are_quoted(config_home: ConfigHome) -> None:
 
 
 def test_a_skill_without_commands_has_all_steps(config_home: ConfigHome) -> None:
-    """No command shows its progress."""
+    """If no command shows how far a skill got, all its steps are listed."""
     digest = _shipping().digest(config_home)
     assert notes(digest, "skills")["ship"] == "at work: its steps"
     assert sum(row.startswith("Step ") for row in texts(digest, "skills")) == 4
 
 
 def test_rules_are_quoted_in_full_or_omitted(config_home: ConfigHome) -> None:
-    """A wrapped one is joined. One that is too long or introduces a list is omitted."""
+    """A rule of a skill is quoted in full, also if it was wrapped, or is left out if it is too long.
+
+    A rule that introduces a list is left out too.
+    """
     rules = """Base directory for this skill: /skills/x
 
 ## Rules
@@ -96,7 +99,7 @@ next build overwrites it without a question. More words.
 
 
 def test_a_long_step_ends_with_a_whole_row(config_home: ConfigHome) -> None:
-    """A mark replaces the rows that do not fit."""
+    """A long step is cut after a whole row, with an ellipsis at its end."""
     rows = "".join(
         f"{number}. Look at file {number} {'again ' * 20}now\n" for number in range(1, 6)
     )
@@ -109,7 +112,7 @@ def test_a_long_step_ends_with_a_whole_row(config_home: ConfigHome) -> None:
 
 
 def test_a_skill_without_visible_steps_ends_with_its_answer(config_home: ConfigHome) -> None:
-    """No command belongs to a step, and the request of the skill was answered."""
+    """A skill without a step that a command shows is over after an answer that asks nothing."""
     talk = _shipping()
     assert texts(talk.says("Shall I go on?").digest(config_home), "skills") != []
     talk = _shipping()
@@ -119,7 +122,7 @@ def test_a_skill_without_visible_steps_ends_with_its_answer(config_home: ConfigH
 
 
 def test_the_assistant_may_name_the_current_step(config_home: ConfigHome) -> None:
-    """A row of a table may be one. Replies to its questions continue the skill, and another request ends it."""
+    """A step that the assistant names is the current one, until another request ends the skill."""
     talk = Talk().prompt("release it").prompt(LOOP, isMeta=True).says("May I merge it?")
     talk.prompt("approved").says("**Phase 2: Ship** is done, now **Phase 3: Retro**.").runs(
         "ls", "a.py"
@@ -133,7 +136,7 @@ def test_the_assistant_may_name_the_current_step(config_home: ConfigHome) -> Non
 def test_a_skill_ends_with_the_answer_to_its_last_step(
     config_home: ConfigHome, more: str, is_over: bool
 ) -> None:
-    """An answer that asks a question does not end it."""
+    """A skill is over after the answer to its last step, unless the answer asks a question."""
     talk = _shipping().runs("git push", "ok").runs("gh pr view --json number", "12")
     talk.says(f"Pushed; the PR has the summary. {more}".rstrip())
     assert (texts(talk.digest(config_home), "skills") == []) is is_over
@@ -153,7 +156,7 @@ REPORT = f"## Findings\n\n**High**\n{'- a.py reads past the end of its buffer. '
 def test_after_a_report_no_step_is_certain(
     config_home: ConfigHome, answer: str, has_steps: bool
 ) -> None:
-    """The skill is named with its rules. A later call shows the remaining steps."""
+    """After a long report, a skill is listed with its rules but without steps, until the next call."""
     talk = _shipping().says(answer)
     first, *rows = texts(talk.digest(config_home), "skills")
     assert first == "ship"
@@ -164,7 +167,7 @@ def test_after_a_report_no_step_is_certain(
 
 
 def test_a_skill_that_waits_for_a_background_command(config_home: ConfigHome) -> None:
-    """Its last step is not finished."""
+    """The last step of a skill is listed while a background command of it is running."""
     talk = _shipping().runs("gh pr view --json number", "12")
     talk.runs("sleep 60 && gh pr checks", "Command running in background with ID: b1")
     digest = talk.says("I wait for the checks.").digest(config_home)

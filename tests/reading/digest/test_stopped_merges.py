@@ -1,4 +1,4 @@
-"""A merge, pull, rebase or cherry-pick that stopped with conflicts, until it ends."""
+"""Tests of a merge, pull or rebase that stopped with conflicts, until it ends."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def _rows(talk: Talk, home: ConfigHome) -> list[str]:
 
 
 def test_a_merge_that_stopped_names_its_files(config_home: ConfigHome) -> None:
-    """A file that was committed before is not called committed."""
+    """A merge that stopped is listed with its conflicting files, which are not called committed."""
     talk = _merging()
     assert _rows(talk, config_home) == [ROW]
     assert notes(talk.digest(config_home), "changed")["a.py"] == "in conflict"
 
 
 def test_the_work_on_the_conflicts_is_distinguished(config_home: ConfigHome) -> None:
-    """Files that were edited or added, and files that nobody touched."""
+    """The row about a stopped merge names the files that were edited or added since."""
     talk = _merging().edits(f"{CWD}/a.py")
     assert _rows(talk, config_home) == [
         "git merge main stopped with conflicts and did not end; in conflict: b.py; edited since: a.py"
@@ -55,7 +55,7 @@ def test_the_work_on_the_conflicts_is_distinguished(config_home: ConfigHome) -> 
     ],
 )
 def test_a_merge_that_ended_is_not_open(config_home: ConfigHome, command: str, output: str) -> None:
-    """By a commit, by git's own options, or by a status that shows no merge."""
+    """A stopped merge ends with a commit, an abort, a reset, or a status that shows no merge."""
     talk = _merging().runs(command, output, cwd=CWD)
     assert _rows(talk, config_home) == []
     assert "committed" in notes(talk.digest(config_home), "changed")["a.py"]
@@ -72,12 +72,12 @@ def test_a_merge_that_ended_is_not_open(config_home: ConfigHome, command: str, o
     ],
 )  # fmt: skip
 def test_a_merge_stays_open(config_home: ConfigHome, command: str, output: str) -> None:
-    """Until git ended it: a refusal does not."""
+    """A stopped merge stays listed if git refuses to continue, or if a command only reads."""
     assert _rows(_merging().runs(command, output, cwd=CWD), config_home) == [ROW]
 
 
 def test_a_rebase_stops_at_each_commit(config_home: ConfigHome) -> None:
-    """A commit in the middle does not end it, and a later stop has other files."""
+    """A rebase that stops twice is listed with the files of the last stop, until it succeeds."""
     stop = "CONFLICT (content): Merge conflict in {}\nerror: could not apply 1234567... x\n"
     talk = Talk().prompt("rebase").fails("git fetch && git rebase origin/main", stop.format("a.py"))
     talk.runs("git add a.py && git commit -m x", "[detached HEAD 1111111] x\n", cwd=CWD)
@@ -91,7 +91,7 @@ def test_a_rebase_stops_at_each_commit(config_home: ConfigHome) -> None:
 
 
 def test_a_merge_that_was_tried_and_aborted_at_once(config_home: ConfigHome) -> None:
-    """The file is as it was before."""
+    """A file is committed as before after a merge that the same command started and aborted."""
     talk = Talk().prompt("go").edits(f"{CWD}/a.py")
     talk.runs("git commit -am x", "[dev 1234567] x\n", cwd=CWD)
     talk.runs("git merge --no-commit main; git merge --abort", STOP, cwd=CWD)
@@ -100,7 +100,7 @@ def test_a_merge_that_was_tried_and_aborted_at_once(config_home: ConfigHome) -> 
 
 
 def test_conflicts_that_a_later_command_lists(config_home: ConfigHome) -> None:
-    """The merge printed only its end."""
+    """Conflicting files are also found in the output of a later ``git diff --diff-filter=U``."""
     talk = Talk().prompt("go").runs("git merge main | tail -1", STOP.splitlines()[-1], cwd=CWD)
     talk.runs("git diff --name-only --diff-filter=U", "a.py\nlib/b.py", cwd=CWD)
     assert _rows(talk, config_home)[0].endswith("in conflict: a.py, lib/b.py")

@@ -1,4 +1,4 @@
-"""Where an opening has room left, nothing of the talk is cut."""
+"""Tests of the choice of messages for an opening: enough space keeps them all in full."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from resume_hooks.reading.digest.talk_choice import choose_talk
 
 
 def test_older_answers_are_whole_where_there_is_room() -> None:
-    """In a small one their conclusions stand, and the latest whole."""
+    """With enough space, all answers are shown in full. With little, the latest answer is."""
     answer = "\n".join(
         f"Finding {number}: it is as it is, and stays so for now." for number in range(100)
     )
@@ -27,7 +27,7 @@ def test_older_answers_are_whole_where_there_is_room() -> None:
 
 
 def test_messages_since_the_last_request_are_first() -> None:
-    """The latest are shown whole, before older messages of the user."""
+    """The latest message since the last request is shown before some older messages of the user."""
     talk = [
         TalkMessage(MessageKind.REQUEST, f"s:{number}", "old words " * 20) for number in range(20)
     ]
@@ -41,7 +41,7 @@ def test_messages_since_the_last_request_are_first() -> None:
 
 
 def test_a_whole_report_leaves_room_for_calls() -> None:
-    """Else its middle is cut. Answers are whole before reports."""
+    """A report is shown in full only if enough space is left for calls. Otherwise its middle is cut."""
     report = "\n".join(f"Row {number} of the report." for number in range(400))
     talk = [
         TalkMessage(MessageKind.REQUEST, "s:0", "look"),
@@ -60,7 +60,10 @@ def test_a_whole_report_leaves_room_for_calls() -> None:
 
 
 def test_the_words_between_the_calls_of_long_turns_leave_room_for_calls() -> None:
-    """Of each turn the latest are shown, and all in a large opening."""
+    """Texts between calls take at most 70 % of a small opening, and those of each turn's end are shown.
+
+    A large opening shows all of them.
+    """
     words = "what was found, and why it is so " * 5
     talk = []
     for turn in range(3):

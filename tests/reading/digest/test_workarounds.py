@@ -1,4 +1,4 @@
-"""Commands that failed, and that another command replaced."""
+"""Tests that a failed command is no open error after another command replaced it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ FAILED_TEST = "FAIL a.test.js\n2 failed, 3 passed\nENOENT: no such file or direc
 def test_an_error_that_was_worked_around_is_not_open(
     config_home: ConfigHome, failed: str, status: int, output: str, later: str, is_open: bool
 ) -> None:
-    """A command that could not run stands for its purpose; a check that ran may cover more."""
+    """An error of a command that could not run is closed by another command with the same purpose.
+
+    An error of a check that did run stays open, because the other command may cover less.
+    """
     talk = Talk().prompt("go").runs(later).fails(failed, output, status)
     assert len(texts(talk.digest(config_home), "errors")) == 1
     assert bool(texts(talk.runs(later).digest(config_home), "errors")) is is_open

@@ -1,4 +1,4 @@
-"""Marks of remaining work that a session wrote: TODO comments, and the open boxes of a plan."""
+"""Tests of TODO comments and open boxes of a plan that the session itself wrote."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def _write(talk: Talk, path: str, content: str, kind: str = "create") -> Talk:
 def test_a_comment_that_the_session_wrote(
     config_home: ConfigHome, old: str, new: str, found: list[str]
 ) -> None:
-    """Not one that stood there, and not a word in a text."""
+    """A TODO or FIXME comment that the session wrote is listed, but not one that existed before."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/a.py", old, new)
     assert texts(talk.digest(config_home), "marks") == found
 
 
 def test_a_comment_that_was_taken_out_again(config_home: ConfigHome) -> None:
-    """By another change, by a new text, or with its file."""
+    """A TODO comment is not listed after an edit, a new text, or the removal of its file."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/a.py", "x", "# TODO: close it")
     talk = _edit(talk, f"{CWD}/b.py", "x", "# TODO: open it")
     talk = _write(talk, f"{CWD}/c.py", "# TODO: turn it\n")
@@ -47,7 +47,7 @@ def test_a_comment_that_was_taken_out_again(config_home: ConfigHome) -> None:
 
 
 def test_the_open_boxes_of_a_plan(config_home: ConfigHome) -> None:
-    """As the session's own changes left them."""
+    """The boxes of a plan that the session wrote are listed unless a later edit checked them."""
     plan = "# Tasks\n\n- [x] 1.1 cut it\n- [ ] 1.2 glue it\n- [ ] 1.3 paint it\n"
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", plan)
     talk = _edit(talk, f"{CWD}/tasks.md", "- [ ] 1.2 glue", "- [x] 1.2 glue")
@@ -55,7 +55,7 @@ def test_the_open_boxes_of_a_plan(config_home: ConfigHome) -> None:
 
 
 def test_several_changes_of_one_call(config_home: ConfigHome) -> None:
-    """Each counts, in a plan and in code."""
+    """Each edit of a ``MultiEdit`` call counts, for the boxes of a plan and for TODO comments."""
     plan = "# Tasks\n\n- [ ] cut it\n- [ ] glue it\n- [ ] paint it\n"
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", plan)
     edits = [
@@ -75,7 +75,7 @@ def test_several_changes_of_one_call(config_home: ConfigHome) -> None:
 
 
 def test_a_plan_that_a_script_changed(config_home: ConfigHome) -> None:
-    """What the script left of its boxes is not known."""
+    """The boxes of a plan are not listed after a script changed the plan's file."""
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", "# Tasks\n\n- [ ] 1.2 glue it\n")
     script = "p = 'tasks.md'\ns = open(p).read()\nopen(p, 'w').write(s.replace('glue', 'nail'))"
     talk.runs(f"python3 - <<'PY'\n{script}\nPY", "", cwd=CWD)
@@ -83,6 +83,6 @@ def test_a_plan_that_a_script_changed(config_home: ConfigHome) -> None:
 
 
 def test_a_plan_that_is_not_known_whole(config_home: ConfigHome) -> None:
-    """A change of what the session did not write tells nothing of the rest."""
+    """An edit of a plan that the session did not write lists no boxes."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/tasks.md", "- [ ] a step", "- [ ] another step")
     assert texts(talk.digest(config_home), "todos") == []
