@@ -529,7 +529,7 @@ def test_a_push_has_a_limit(
     if is_background:
         failure = read_failure(member_home.where)
         assert failure is not None
-        assert (failure.why, failure.sessions) == ("The team's database does not answer", 1)
+        assert (failure.reason, failure.waiting_count) == ("The team's database does not answer", 1)
 
 
 LOGGED = """

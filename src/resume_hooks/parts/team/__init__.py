@@ -1,12 +1,13 @@
-"""Share sessions with a team, and with your own machines, in PostgreSQL: push, resume, search, share, forget.
+"""Share sessions with a team, and with your own machines, in a PostgreSQL database.
 
-No code in this package runs before you join a team. Only ``connect`` imports ``psycopg``, when it
-opens a connection.
+No code in this package runs before you join a team. The database driver ``psycopg`` is only
+imported when ``connect`` opens a connection.
 
-Data is redacted on this machine, then cut into numbered chunks of whole lines. The words for the
-search come from the redacted lines. The server accepts a chunk only with the digest of all previous
-chunks. So sending data twice changes nothing, and a rewritten file starts a new generation instead
-of a merge. The database itself decides who may read a row.
+A session's lines are redacted on this machine, and then sent in numbered chunks of whole lines. The
+words that the server needs for its search are taken from the redacted lines. The server accepts a
+chunk only together with the digest of all previous chunks of the file. So a chunk that is sent
+twice is stored once. A file that was rewritten is not merged with its old copy: the server starts a
+new generation of the session. The database decides who may read each row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Complete a lineage with ancestors that are not on this machine: from your other machines and from colleagues.
+"""Fetch the ancestors of a session that are not on this machine from the team's server.
 
-If you may not see an ancestor, only its id is shown, which its child contains anyway. It is not
-revealed whether that ancestor was ever pushed.
+An ancestor may be a session of another machine of yours, or of a colleague. If you may not read an
+ancestor, the lineage contains only its id, which you know from its child. You do not learn whether
+that ancestor was ever pushed.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ from resume_hooks.sessions.lineage import MAX_GENERATIONS, MISSING_STATUS, Ances
 from resume_hooks.sessions.link_log import read_links
 
 TEAM_SOURCE, PRIVATE_SOURCE = "team", "private"
-"""The status of an ancestor that the server returned, or refused to return."""
+"""The two statuses of an ancestor that was requested from the server: the server returned it, or
+the server did not return it."""
 
 
 def extend_lineage(ancestors: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
-    """Return a lineage, oldest first, with a missing ancestor replaced by ancestors from the server."""
+    """Return a lineage in which sessions from the server replace a missing first ancestor.
+
+    ``ancestors`` and the result are sorted oldest session first. If the first ancestor is not
+    missing, return ``ancestors`` unchanged.
+    """
     if not ancestors or ancestors[0].status != MISSING_STATUS or not ancestors[0].session_id:
         return ancestors
     missing_id, child_id = ancestors[0].session_id, ancestors[1].session_id
@@ -44,10 +50,11 @@ def fetch_server_lineage(session: TeamSession, db: Database) -> list[Ancestor]:
 def _fetch_ancestors(
     session_id: str, owner: str, db: Database, seen_ids: set[str]
 ) -> list[Ancestor]:
-    """Return a session and its ancestors, oldest first; ``owner`` is the session's owner, or ``""`` for yourself.
+    """Return the session ``session_id`` and its ancestors on the server, oldest first.
 
-    An ancestor only counts if its owner is its child's owner or you, because anybody can push a
-    session under any id. If several machines have an ancestor, the newest copy is used.
+    ``owner`` is the login of the session's owner, or ``""`` if you are the owner. An ancestor is
+    accepted only if it belongs to you or to the owner of its child, because any member can push a
+    session under any id. If several machines pushed the same ancestor, its latest copy is returned.
     """
     rows: list[Ancestor] = []
     with suppress_late_answers(db):

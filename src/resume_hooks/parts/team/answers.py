@@ -1,6 +1,6 @@
-"""Answer the core's verbs and hooks for the team part.
+"""Answer the engine's requests to the team part, for example after a session was deleted.
 
-If no team was joined, the rest of this part is not imported.
+As long as you have not joined a team, these functions do not import the other modules of this part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def queue_deleted_session(session_id: str, where: Where) -> list[str]:
-    """Queue a deleted session, so that the next push makes the server forget it, and return notes for the user."""
+    """Queue a deleted session for removal from the server by the next push, and return notes for the user."""
     if read_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import queue_deletion
@@ -29,7 +29,10 @@ def queue_deleted_session(session_id: str, where: Where) -> list[str]:
 
 
 def queue_scrubbed_sessions(sessions: Iterable[str], where: Where) -> list[str]:
-    """Queue scrubbed sessions, so that the next push replaces the server's copies, and return notes for the user."""
+    """Queue scrubbed sessions, and return notes for the user.
+
+    The next push replaces the server's copies of these sessions.
+    """
     if read_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import queue_replacement
@@ -42,7 +45,11 @@ def queue_scrubbed_sessions(sessions: Iterable[str], where: Where) -> list[str]:
 
 
 def push_unsent_sessions(where: Where, is_over: Callable[[], bool]) -> None:
-    """Push turns that are still unsent because of the pause between pushes or an unreachable server."""
+    """Push the turns that earlier pushes did not send.
+
+    A turn stays unsent if the last push was less than a minute ago, or if the server was
+    unreachable.
+    """
     if not os.path.exists(os.path.join(team_folder_path(where), PUSH_MARK_FILE)):
         return
     from resume_hooks.parts.team.background import push_unsent
@@ -51,7 +58,7 @@ def push_unsent_sessions(where: Where, is_over: Callable[[], bool]) -> None:
 
 
 def check_pushes(_: str) -> Finding:
-    """Return doctor's finding on whether pushes after turns can work. The server is not contacted."""
+    """Return the finding of ``doctor`` about pushes after turns. This check does not contact the server."""
     from resume_hooks.maintenance.doctor import ok_finding, problem_finding
     from resume_hooks.parts.team.connect import DRIVER_PACKAGE, format_driver_remedy
 

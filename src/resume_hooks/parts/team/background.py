@@ -1,9 +1,10 @@
 """Push sessions in the background, and decide which requests to the server a model may make.
 
-The mark file's modification time is the time of the last attempt. After a failure it is set to a
-future time, and no process tries before that time. Pushes after turns run at most once a minute. A
-turn that ends less than a minute after a push waits for the rest of that minute, even if its client
-exits. So every turn reaches the server within a minute, or moments after the end of the session.
+The modification time of the push mark (``PUSH_MARK_FILE``) is the time of the last attempt to push.
+After a failed attempt, the modification time is set to the time of the next attempt, and no process
+pushes before that time. Turns are pushed at most once a minute. If a turn ends less than a minute
+after a push, its hook waits for the rest of the minute and then pushes, even if the client has
+exited. So the server has each turn a minute after its end, or moments after the end of the session.
 """
 
 from __future__ import annotations
@@ -48,22 +49,24 @@ from resume_hooks.system.text import format_count
 from resume_hooks.version import __version__
 
 PUSH_PAUSE_SECONDS = 60
-"""The number of seconds between two pushes after turns."""
+"""The minimum number of seconds between two pushes after turns."""
 
 RETRY_PAUSE_SECONDS = 15 * 60
-"""The number of seconds until the next attempt if the server is unreachable."""
+"""The number of seconds between a failed push and the next attempt."""
 
 END_RETRY_PAUSES_SECONDS = (1.0, 4.0, 10.0)
-"""The number of seconds to wait before each push attempt after a session's end.
+"""The number of seconds to wait before each of the attempts to push a session that has ended.
 
-At that time the client may still be writing its last records, or another push may be running.
+Several attempts are necessary because the client may still be writing its last records, or because
+another push may be running.
 """
 
 
 def find_pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
-    """Return the sessions to push, newest first: those of added projects, and those scrubbed since their last push.
+    """Return the sessions to push, newest first.
 
-    Return [] if the account's data rules forbid it.
+    These are the sessions of the added projects, and the pushed sessions that were scrubbed since
+    their last push. The result is empty if the data rules of the account forbid pushing.
     """
     if data_rules.read_data_rules(where):
         return []
@@ -74,13 +77,14 @@ def find_pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
         for session in locate.all_sessions(where)
         if _belongs_to_team(session, team, where, is_added)
         or (
-            session.session_id in pushed_session_ids and read_cursor(session.session_id, where).drop
+            session.session_id in pushed_session_ids
+            and read_cursor(session.session_id, where).must_replace
         )
     ]
 
 
 def find_unsent_sessions(team: Team, where: Where) -> list[SessionFile]:
-    """Return the sessions whose data on the server is missing or incomplete, according to this machine's records."""
+    """Return the sessions that the server does not have completely, according to this machine's records."""
     return [
         session
         for session in find_pushable_sessions(team, where)
@@ -89,7 +93,11 @@ def find_unsent_sessions(team: Team, where: Where) -> list[SessionFile]:
 
 
 def unsupported_agent_notes(team: Team, where: Where) -> list[str]:
-    """For every agent but Claude Code, return a sentence with the number of sessions that cannot be pushed."""
+    """Return a sentence for each agent, except Claude Code, that has sessions in the added projects.
+
+    Only sessions of Claude Code can be pushed. The sentence contains the number of sessions that
+    stayed on this machine.
+    """
     is_added: dict[str, bool] = {}
     counts_by_agent = {}
     for agent in list_other_agents(where):
@@ -115,9 +123,9 @@ def push_unsent(
 ) -> None:
     """Push all unsent sessions, or only the session ``only_session_id``, and record a failure.
 
-    Do nothing if the last attempt was less than ``pause_seconds`` seconds ago, or if the server was
-    unreachable and the next attempt is not due yet. If ``pause_seconds`` is
-    ``-RETRY_PAUSE_SECONDS``, neither condition applies.
+    Do nothing if the last attempt was less than ``pause_seconds`` seconds ago. Also do nothing if
+    the last attempt failed less than ``RETRY_PAUSE_SECONDS`` ago. The value
+    ``-RETRY_PAUSE_SECONDS`` for ``pause_seconds`` turns off both conditions.
     """
     team, push_mark = read_team(where), os.path.join(team_folder_path(where), PUSH_MARK_FILE)
     with contextlib.suppress(ResumeHooksError, OSError):
@@ -137,9 +145,10 @@ def push_unsent(
             or has_queued_deletions(where)
             or (not only_session_id and find_expired_sessions(where)[0])
         ):
-            return  # the next push does not need to wait
+            return  # The time of the last attempt does not change if there is nothing to push.
         os.utime(push_mark)
-        # imported here, because a push from the command line is 65 ms faster without it
+        # Imported here because a push from the command line does not need this module, whose import
+        # takes 65 ms.
         from resume_hooks.parts.team.fetching import remove_unreadable_copies
 
         try:
@@ -167,7 +176,7 @@ def push_unsent(
 def _push_sessions(
     sessions: list[SessionFile], team: Team, db: Database, where: Where, is_over: Callable[[], bool]
 ) -> None:
-    """Push each session. If a push fails, push the other sessions before raising the error."""
+    """Push each session. If the push of one session fails, push the others and then raise its error."""
     last_error: Exception | None = None
     for session in sessions:
         if is_over():
@@ -186,9 +195,10 @@ def _push_sessions(
 
 
 def check_model_search_allowed(where: Where) -> None:
-    """Raise UsageError unless the user allows the model to search the team's server."""
+    """Raise UsageError if the user has not allowed the model to search the team's server."""
     is_allowed = settings.load_settings(where)["team_model_search"]
-    # The permission cannot be an environment variable, because a command line can set its own.
+    # An environment variable cannot give the permission, because the model could set the variable
+    # in the command that it runs.
     if is_allowed != ("on", "file"):
         raise UsageError(
             "A model may not search the team: the query would leave this machine",
@@ -209,7 +219,7 @@ def _belongs_to_team(
 
 
 def main() -> None:
-    """Push the session of the hook event on stdin, after a turn or at the end of the session.
+    """Push a session after a turn or at its end. The session's id is in the hook's event on stdin.
 
     This function raises no errors and prints nothing.
     """
@@ -220,7 +230,7 @@ def main() -> None:
         session_id = ""
     if event is None or not is_session_id(session_id):
         return
-    with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice.
         os.nice(HOOK_NICENESS)
     where, deadline = Where(), time.monotonic() + MAX_PUSH_SECONDS
     if hook_replies.text_field(event, "hook_event_name") == "SessionEnd":
@@ -234,13 +244,16 @@ def main() -> None:
             )
         return
     waiting_mark = os.path.join(team_file.team_folder_path(where), "waiting", str(session_id))
-    pause = 0.0  # an unreachable server is not contacted before the next attempt is due
+    pause = (
+        0.0  # After a failure the mark's time is in the future, and ``push_unsent`` waits for it.
+    )
     with contextlib.suppress(OSError):
         elapsed = (
             time.time() - os.stat(os.path.join(team_folder_path(where), PUSH_MARK_FILE)).st_mtime
         )
         pause = PUSH_PAUSE_SECONDS - elapsed if 0 <= elapsed < PUSH_PAUSE_SECONDS else 0.0
-    # Another process is already waiting, and will also push this turn.
+    # If another process is already waiting to push this session, that process will also push this
+    # turn.
     with contextlib.suppress(SessionOpen):
         if pause:
             with lock_folder(

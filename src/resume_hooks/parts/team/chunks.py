@@ -1,7 +1,8 @@
-"""Prepare data for the upload: redact lines, cut them into numbered chunks, and collect the words of each turn.
+"""Prepare a session's files for the upload: redact their lines, cut chunks, and collect words.
 
-Images, documents and known secrets are removed from each line first. Words only come from these
-cleaned lines. If anything fails, the push of the session stops, so that no unredacted data is sent.
+Images, documents and known secrets are removed from each line first. The words for the server's
+search are taken from these cleaned lines. An error stops the push of the session, so that no
+unredacted data is sent.
 """
 
 from __future__ import annotations
@@ -31,16 +32,18 @@ from resume_hooks.transcripts.records import MEDIA_TYPES, parse_record
 from resume_hooks.transcripts.turns import opens_turn
 
 RedactedBytes = NewType("RedactedBytes", bytes)
-"""Bytes that ``clean_line`` has cleaned. Chunks accept no other type."""
+"""Bytes from which ``clean_line`` has removed secrets, images and documents. A chunk contains only
+bytes of this type."""
 
 MAX_CHUNK_BYTES = 256 * 1024
-"""The maximum size of a chunk in bytes, without its last line."""
+"""A chunk ends after the line with which it reaches this number of bytes."""
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""The maximum size of a line in bytes. A longer line is replaced by a placeholder."""
+"""The maximum number of bytes in a line. A placeholder replaces a longer line."""
 
 _MAX_LEXEMES = 400_000
-"""The maximum total length of a turn's words in a chunk, because the size of a database row is limited."""
+"""The maximum number of bytes for the words of a turn in a chunk. The server stores these words in
+one row, and PostgreSQL limits the size of a row."""
 
 _MAX_POSITIONS = 4
 _MAX_POSITION = 16_383
@@ -48,7 +51,10 @@ _UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CleanRecord(NamedTuple):
-    """A cleaned line with its line end; ``end_offset`` is the offset after the original line in the local file."""
+    """A cleaned line with its line feed, and the secrets that were removed from it.
+
+    ``end_offset`` is the offset in the local file at which the original line ends.
+    """
 
     body: RedactedBytes
     end_offset: int
@@ -56,7 +62,7 @@ class CleanRecord(NamedTuple):
 
 
 class TurnWords(NamedTuple):
-    """The words of a turn in a chunk, starting at line ``first_line``."""
+    """The words of a turn in a chunk. ``first_line`` is the number of the first line with these words."""
 
     first_line: int
     start_time: datetime
@@ -64,9 +70,9 @@ class TurnWords(NamedTuple):
 
 
 class LineChunk(NamedTuple):
-    """Complete lines of a file, starting at line ``first_line``.
+    """A number of complete lines of a file, of which line ``first_line`` is the first.
 
-    ``end_offset`` is the offset after them in the local file.
+    ``end_offset`` is the offset in the local file at which the last line ends.
     """
 
     first_line: int
@@ -80,12 +86,12 @@ class LineChunk(NamedTuple):
 
 
 def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[CleanRecord]:
-    """Yield the cleaned lines of a transcript, starting at an offset. Any other text file is yielded as one record.
+    """Yield the cleaned lines of a transcript, beginning at the byte ``offset``.
 
-    Raise OSError.
-
-    If the last line has no line feed but is a complete object, it is included, with a line feed
-    added. If it is incomplete, it is left for a later push. Binary files yield nothing.
+    If the last line has no line feed but is a complete JSON object, a line feed is added to it. If
+    the last line is incomplete, it is not yielded, so that a later push sends the complete line. A
+    text file that is not a transcript is yielded as a single record, and a binary file yields
+    nothing. Raise OSError if the file cannot be read.
     """
     if not path.endswith(".jsonl"):
         yield from _read_text_record(path, redactor) if not offset else ()
@@ -97,13 +103,16 @@ def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[Cl
             if line.is_torn and parse_record(line.body) is None:
                 return
             if line.offset == offset and not starts_at_line and not line.raw.strip():
-                continue  # the chunk is only the line feed after the last line that was sent
+                continue  # The last line was sent before its line feed was in the file.
             body, secrets = clean_line(line.body, redactor)
             yield CleanRecord(RedactedBytes(body + b"\n"), line.offset + len(line.raw), secrets)
 
 
 def clean_line(line: bytes, redactor: Redactor) -> tuple[RedactedBytes, list[Secret]]:
-    """Return a line without images, documents and secrets, including those that ``redactor`` knows, and the secrets."""
+    """Return a line without its images, documents and secrets, and a list of the removed secrets.
+
+    Secrets that ``redactor`` has found in other lines are also removed.
+    """
     body = normalize_json(line) if len(line) <= MAX_LINE_BYTES else None
     if body is None:
         return RedactedBytes(make_placeholder_record(DAMAGED_KIND)), []
@@ -114,10 +123,7 @@ def clean_line(line: bytes, redactor: Redactor) -> tuple[RedactedBytes, list[Sec
 def cut_chunks(
     path: str, redactor: Redactor, first_line: int = 0, offset: int = 0
 ) -> Iterator[LineChunk]:
-    """Yield the chunks of a file, starting at line ``first_line``, which begins at ``offset``.
-
-    Raise OSError.
-    """
+    """Yield the chunks of a file from line ``first_line`` on, which begins at ``offset``. Raise OSError."""
     word_collector, body, secrets, line_number, end_offset = (
         _WordCollector(path, first_line),
         bytearray(),
@@ -163,7 +169,7 @@ def _read_text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
 
 
 def _replace_media(body: bytes) -> bytes:
-    """Replace each image and document in a line by a short placeholder."""
+    """Replace each image and document in a record by a short placeholder."""
     record = parse_record(body)
     if record is None:
         return body
@@ -184,9 +190,9 @@ def _replace_media(body: bytes) -> bytes:
 
 
 def _build_media_placeholder(key: object, inner_value: object, container: object) -> object:
-    """Return the replacement for a value that contains the bytes of an image or document.
+    """Return a replacement for ``inner_value`` if it is an image or document, and None for other values.
 
-    Return None if no replacement is needed.
+    ``container`` is the list or dictionary in which ``inner_value`` has the index or key ``key``.
     """
     if (
         isinstance(inner_value, dict)
@@ -208,42 +214,42 @@ def _build_media_placeholder(key: object, inner_value: object, container: object
 
 
 class _WordCollector:
-    """Collects the words of a file's turns from cleaned lines."""
+    """Collects the words in the cleaned lines of a file, separately for each turn."""
 
     def __init__(self, path: str, first_line: int) -> None:
-        self._subagent = "/subagents/" in path.replace("\\", "/")
+        self._is_subagent = "/subagents/" in path.replace("\\", "/")
         self._is_transcript = path.endswith(".jsonl")
-        self._extractor = TextExtractor(subagent=self._subagent)
+        self._extractor = TextExtractor(subagent=self._is_subagent)
         self._finished_turns: list[TurnWords] = []
         self._positions_by_word: dict[str, list[str]] = {}
-        self._size = 0
-        self._start = first_line
-        self._at: datetime | None = None
-        self._last = _UNKNOWN_TIME
+        self._word_bytes = 0
+        self._start_line = first_line
+        self._start_time: datetime | None = None
+        self._last_time = _UNKNOWN_TIME
 
     def add_line(self, body: RedactedBytes, line_number: int) -> None:
-        """Process a line."""
+        """Add the words of the line with the number ``line_number``."""
         record = parse_record(body) if self._is_transcript else {}
         if record is None:
             return
-        if opens_turn(record, subagent=self._subagent):
+        if opens_turn(record, subagent=self._is_subagent):
             self._finish_turn()
-        texts_of_record = (
+        record_texts = (
             self._extractor.extract_texts(record)
             if self._is_transcript
             else RecordTexts("result", result=body.decode())
         )
-        if texts_of_record is None:
+        if record_texts is None:
             return
-        self._last = clock.parse_timestamp(record.get("timestamp")) or self._last
+        self._last_time = clock.parse_timestamp(record.get("timestamp")) or self._last_time
         if not self._positions_by_word:
-            self._start, self._at = line_number, self._last
-        position = str(min(line_number - self._start + 1, _MAX_POSITION))
+            self._start_line, self._start_time = line_number, self._last_time
+        position = str(min(line_number - self._start_line + 1, _MAX_POSITION))
         texts = (
-            (texts_of_record.prompt, "A", False),
-            (texts_of_record.reply, "B", False),
-            (texts_of_record.input, "C", True),
-            (texts_of_record.result, "D", True),
+            (record_texts.prompt, "A", False),
+            (record_texts.reply, "B", False),
+            (record_texts.input, "C", True),
+            (record_texts.result, "D", True),
         )
         for text, speaker_weight, has_numbers in texts:
             for word in (
@@ -252,16 +258,19 @@ class _WordCollector:
                 .split()
             ):
                 if word not in self._positions_by_word:
-                    if self._size > _MAX_LEXEMES:
+                    if self._word_bytes > _MAX_LEXEMES:
                         continue
                     self._positions_by_word[word] = []
-                    self._size += len(word) + 12
+                    self._word_bytes += len(word) + 12
                 positions = self._positions_by_word[word]
                 if len(positions) < _MAX_POSITIONS and position + speaker_weight not in positions:
                     positions.append(position + speaker_weight)
 
     def pop_turn_words(self) -> list[TurnWords]:
-        """Return the words of turns since the last call. The rest of an unfinished turn follows in a later call."""
+        """Return the words that were collected since the last call, separately for each turn.
+
+        If the last turn is not finished, a later call returns the words of its remaining lines.
+        """
         self._finish_turn()
         finished_turns, self._finished_turns = self._finished_turns, []
         return finished_turns
@@ -272,11 +281,13 @@ class _WordCollector:
                 f"{quote_word(word)}:{','.join(positions)}"
                 for word, positions in self._positions_by_word.items()
             )
-            self._finished_turns.append(TurnWords(self._start, self._at or _UNKNOWN_TIME, text))
-        self._positions_by_word, self._size = {}, 0
+            self._finished_turns.append(
+                TurnWords(self._start_line, self._start_time or _UNKNOWN_TIME, text)
+            )
+        self._positions_by_word, self._word_bytes = {}, 0
 
 
 def quote_word(word: str) -> str:
-    """Return a word as a safely quoted term for PostgreSQL's text search types."""
+    """Return a word as a quoted term for PostgreSQL's types ``tsvector`` and ``tsquery``."""
     escaped = word.replace("\\", "\\\\").replace("'", "''").replace("\x00", "")
     return f"'{escaped}'"

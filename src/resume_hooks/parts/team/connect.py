@@ -1,9 +1,9 @@
-"""Connect to the team's database. libpq's service file defines the server and the user.
+"""Connect to the team's database.
 
-Our own settings contain neither of them.
-
-Only this module imports ``psycopg``, on the first connection. Network connections require
-``sslmode=verify-full``. ``rows`` parses everything that the server sends.
+The address and the user of the database are in a service of libpq (``~/.pg_service.conf``), and
+never in the settings of resume-hooks. This is the only module that imports ``psycopg``, and it does
+so when it opens the first connection. Connections over a network require ``sslmode=verify-full``.
+The module ``rows`` parses every value that the server sends.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from resume_hooks.untrusted_folders import is_outside_projects, project_roots
 if TYPE_CHECKING:
     import psycopg
 
-DRIVER_PACKAGE = "psycopg"  # the name of the Python package
+DRIVER_PACKAGE = "psycopg"  # The name of the Python package.
 
 SCHEMA_VERSION = 5
-"""The version of the database schema that this release reads and writes.
+"""The version of the database schema that this release needs.
 
-For each version, a SQL file upgrades it to the next one.
+A SQL file for each earlier version upgrades a database to the next version.
 """
 
 MIN_SERVER_VERSION = 150_000
-"""The oldest supported server version, as a number in libpq's format."""
+"""The oldest supported version of PostgreSQL, in libpq's numeric format."""
 
 NO_RIGHT_STATE, OTHER_ROLE_STATE, NO_SUCH_OBJECT_STATE, OTHER_GENERATION_STATE, FORGOTTEN_STATE = (
     "42501",
@@ -48,11 +48,11 @@ NO_RIGHT_STATE, OTHER_ROLE_STATE, NO_SUCH_OBJECT_STATE, OTHER_GENERATION_STATE, 
     "RH410",
 )
 SCRUBBED_STATE, EXPIRED_STATE = "RH411", "RH412"
-"""The SQLSTATEs that the database's functions raise to refuse a request.
+"""The SQLSTATEs with which the database's functions refuse a request.
 
-In this order they mean: rights are missing, the role has the name of an earlier member, the object
-does not exist, another generation is active, the session was forgotten, it was scrubbed on another
-machine, it ended before the retention period.
+Their meanings, in this order: you lack the rights; your role has the name of an earlier member; the
+object does not exist; another generation of the session is active; the session was forgotten; the
+session was scrubbed on another machine; the session ended before the retention period.
 """
 
 _SETUP_REMEDIES = {
@@ -62,34 +62,38 @@ _SETUP_REMEDIES = {
     "password": "Put it into ~/.pgpass, readable only by you: HOST:PORT:DBNAME:USER:PASSWORD",
     "startup parameter": "The server is behind pgbouncer, whose settings need ignore_startup_parameters = options",
 }
-"""The remedy for a problem in a team's setup, by words in the error messages of libpq, the server or pgbouncer."""
+"""Maps words in an error message of libpq, the server or pgbouncer to the instructions that solve
+the problem."""
 
 _SERVICE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _MAX_CONNECT_SECONDS = 3
 _MAX_STATEMENT_SECONDS = 30
 _TIMEOUT_OPTIONS = f"-c statement_timeout={_MAX_STATEMENT_SECONDS}s -c lock_timeout=2s"
 _MAX_ANSWER_SECONDS = 60.0
-"""The maximum number of seconds to wait for an answer, because a server may ignore the statement timeout."""
+"""The maximum number of seconds to wait for an answer. A server may ignore the statement timeout.
+"""
 
 MAX_READ_SECONDS = 60.0
-"""The maximum number of seconds for all answers of a search or lineage, whose number the server decides."""
+"""The maximum number of seconds for all answers to a search or to a request for a lineage. The
+server decides how many answers these take."""
 
 MAX_PUSH_SECONDS = 240.0
-"""The maximum number of seconds for all answers to one session's push. The next push continues it.
+"""The maximum number of seconds for all answers during the push of one session.
 
-In the background it is also the number of seconds after which no other session is pushed.
+After a timeout, the next push continues where this push stopped. A background push that has run for
+this number of seconds starts to push no further session.
 """
 
 _MAX_MESSAGE_CHARACTERS = 300
-"""The maximum number of characters shown of a server's error message."""
+"""The maximum number of characters of a server's error message that are shown."""
 
 _parse_version = parse_whole_number(0, 1_000_000)
 
 
 class TeamFailed(ResumeHooksError, code="team-failed"):
-    """The team's database is unreachable, or it refused a request.
+    """Raised if the team's database is unreachable or refuses a request.
 
-    ``sqlstate`` is the SQLSTATE, or ``""`` if there is none.
+    ``sqlstate`` is the SQLSTATE of the error, or ``""`` if the error has none.
     """
 
     def __init__(self, message: str, remedy: str = "", state: str = "") -> None:
@@ -98,11 +102,14 @@ class TeamFailed(ResumeHooksError, code="team-failed"):
 
 
 class DriverMissing(TeamFailed):
-    """The database driver is not installed for this Python."""
+    """Raised if the database driver is not installed for this Python."""
 
 
 def format_driver_remedy() -> str:
-    """Return instructions for adding the driver to this Python. The plugin's venv must use its own installer."""
+    """Return instructions for installing the driver for this Python.
+
+    The virtual environment of the plugin must be changed by the plugin's own installer, not by pip.
+    """
     if os.path.isfile(os.path.join(sys.prefix, "requirements.lock")):
         return (
             f"Install it: sh {shlex.quote(os.path.join(CHECKOUT_FOLDER, 'hooks', 'engine'))} "
@@ -114,9 +121,9 @@ def format_driver_remedy() -> str:
 
 
 def validate_service(text: str) -> str:
-    """Return the name of a libpq service if it is valid.
+    """Return ``text`` if it is a valid name of a libpq service.
 
-    Raise UsageError for any other text, especially for a connection string with a password.
+    Raise UsageError for any other text, for example for a connection string with a password.
     """
     if not _SERVICE_NAME.fullmatch(text):
         raise UsageError(
@@ -133,9 +140,8 @@ def validate_service(text: str) -> str:
 def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Database]:
     """Open a connection in autocommit mode for the duration of the block.
 
-    Server errors inside the block become TeamFailed.
-
-    An unsupported schema version also raises TeamFailed, unless ``any_version`` is true.
+    Errors of the server inside the block become TeamFailed. A database with an unsupported schema
+    version also causes TeamFailed, except if ``any_version`` is true.
     """
     driver = _import_driver()
     with translate_errors():
@@ -158,7 +164,10 @@ def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Data
 
 @contextlib.contextmanager
 def suppress_late_answers(db: Database) -> Iterator[None]:
-    """Suppress the error and close the connection if the time for all answers runs out. Earlier answers stay valid."""
+    """End the block without an error if the time for all answers runs out, and close the connection.
+
+    The answers that arrived in time can still be used.
+    """
     try:
         yield
     except TeamFailed:
@@ -186,9 +195,10 @@ def _check_schema_version(db: Database) -> None:
 
 @functools.cache
 def _build_bounded_connection_class(driver: Any) -> Any:
-    """Return a subclass of the driver's connection class that limits the time and memory of each answer.
+    """Return a subclass of ``driver.Connection`` that limits the time and memory for each answer.
 
-    ``asked_by`` is the Database whose deadline for all answers also applies.
+    The attribute ``asked_by`` is the Database that sends the queries. Its deadline for all answers
+    together also applies to each answer.
     """
 
     class BoundedConnection(driver.Connection):  # type: ignore[misc]
@@ -204,7 +214,7 @@ def _build_bounded_connection_class(driver: Any) -> Any:
                         _run_until_deadline(steps, deadline), *arguments, **keywords
                     )
             except TeamFailed:
-                self.close()  # its late answer must not count as the next one's
+                self.close()  # A late answer to this query must not be read as the answer to the next query.
                 raise
 
     return BoundedConnection
@@ -229,8 +239,8 @@ def _build_timeout_error() -> TeamFailed:
 
 @contextlib.asynccontextmanager
 async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
-    """Open an asyncio connection. Wait at most as long as for one answer."""
-    import asyncio  # takes 30 ms to import, and is only needed for asyncio
+    """Open an asyncio connection. Wait for it at most ``_MAX_ANSWER_SECONDS``."""
+    import asyncio  # Imported here because the import takes 30 ms and only the asyncio connection needs it.
 
     driver = _import_driver()
     with translate_errors():
@@ -246,7 +256,7 @@ async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[t
 
 
 def _drop_notification(notification: object) -> None:
-    """Ignore a notification of the server, which the driver would otherwise keep in memory."""
+    """Discard a notification of the server, which the driver would otherwise keep in memory."""
 
 
 @contextlib.contextmanager
@@ -264,16 +274,19 @@ def translate_errors() -> Iterator[None]:
 
 
 def read_schema_version(db: Database) -> int:
-    """Return the version of the team schema. Raise TeamFailed if the database has none or we may not read it."""
+    """Return the version of the team schema in the database.
+
+    Raise TeamFailed if the database has no team schema or if our role may not read the version.
+    """
     return db.fetch_value("select version::text from team.about", (), _parse_version) or 0
 
 
 def read_schema_sql(version: int = 0) -> str:
-    """Return the SQL that creates the team schema, or that upgrades it from the given version.
+    """Return the SQL that creates the team schema, or that upgrades a schema of the given version.
 
-    An administrator can also run this SQL without this program.
+    An administrator can also run this SQL without resume-hooks.
     """
-    import importlib.resources  # takes 10 ms to import, and is only needed by administrators
+    import importlib.resources  # Imported here because the import takes 10 ms and only administrators need it.
 
     folder = importlib.resources.files(__package__)
     file_names = (
@@ -293,14 +306,14 @@ def _import_driver() -> Any:
             f"{DRIVER_PACKAGE}, which speaks to the team's database, is not installed",
             format_driver_remedy(),
         ) from error
-    # The driver logs server messages without escaping them, and Python prints them if there is no
-    # log handler.
+    # The driver logs the server's messages without escaping control characters. Python prints them
+    # on stderr if no log handler exists.
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
     return psycopg
 
 
 def _build_connection_options(service: str) -> dict[str, Any]:
-    """Return a service's connection options. Over a network they require encryption and a verified certificate."""
+    """Return the connection options for a service. A network connection must be encrypted and verified."""
     parameters = _read_service_parameters(service)
     options: dict[str, Any] = {
         "service": validate_service(service),
@@ -313,7 +326,7 @@ def _build_connection_options(service: str) -> dict[str, Any]:
         and _are_local_hosts(parameters.get("hostaddr", ""))
     ):
         options["sslmode"] = "verify-full"
-        # libpq prefers Kerberos encryption to TLS, and then verifies no certificate.
+        # libpq prefers Kerberos encryption to TLS, and does not verify a certificate with Kerberos.
         options["gssencmode"] = "disable"
         root_certificate = os.path.expanduser("~/.postgresql/root.crt")
         if not parameters.get("sslrootcert") and not os.path.exists(root_certificate):
@@ -334,14 +347,15 @@ _FILE_VARIABLES = frozenset(
         "PGSSLCRLDIR",
     }
 )
-"""The libpq variables that name a file or a folder of files."""
+"""The environment variables of libpq that contain the path of a file or folder."""
 
 
 @contextlib.contextmanager
 def _hide_project_variables() -> Iterator[None]:
-    """Hide libpq's environment variables during the block, because a repository could set them to choose the server.
+    """Hide the environment variables of libpq inside the block.
 
-    The password is not hidden, and neither are variables that name a file outside the project.
+    A repository's settings could set these variables in order to choose another server. The
+    password is not hidden, and neither are the paths of files outside the project.
     """
     project_folders = project_roots(os.environ)
     hidden_variables = {}
@@ -361,12 +375,12 @@ def _hide_project_variables() -> Iterator[None]:
 
 
 def _set_certificate_paths() -> None:
-    """Set the path of this system's trusted certificate authorities for OpenSSL, unless the environment already does.
+    """Tell OpenSSL where this system stores its trusted certificate authorities.
 
-    The driver's wheel contains its own OpenSSL, which looks for them in the folder where it was
-    built.
+    The wheel of the driver contains its own OpenSSL, which looks for the authorities in the folder
+    in which the wheel was built. An existing environment variable is not changed.
     """
-    import ssl  # takes 10 ms to import, and is only needed over a network
+    import ssl  # Imported here because the import takes 10 ms and only network connections need it.
 
     default_paths = ssl.get_default_verify_paths()
     for variable, path in (
@@ -378,7 +392,10 @@ def _set_certificate_paths() -> None:
 
 
 def _read_service_parameters(service: str) -> dict[str, str]:
-    """Return the connection parameters that libpq reads for a service from its files and the environment."""
+    """Return the connection parameters of a service.
+
+    libpq reads them from its configuration files and from environment variables.
+    """
     from psycopg import pq
 
     previous_service = os.environ.get("PGSERVICE")
@@ -393,7 +410,10 @@ def _read_service_parameters(service: str) -> dict[str, str]:
 
 
 def _are_local_hosts(hosts: str) -> bool:
-    """Check whether every host is this machine, that is, a socket's folder or a loopback address."""
+    """Check whether every host in a comma-separated list is this machine.
+
+    A host is this machine if it is a loopback address or the folder of a socket.
+    """
     return all(
         host.startswith(("/", "@")) or _is_loopback_address(host) for host in hosts.split(",")
     )
@@ -404,12 +424,15 @@ def _is_loopback_address(host: str) -> bool:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a host name
+    except ValueError:  # The host is a name, not an address.
         return False
 
 
 def _translate_error(error: Exception) -> TeamFailed:
-    """Return a driver error as TeamFailed. The message contains no control characters and no values that were sent."""
+    """Return a TeamFailed for an error of the driver.
+
+    Its message contains no control characters and none of the values that were sent to the server.
+    """
     sqlstate = getattr(error, "sqlstate", None) or ""
     driver_message = (
         getattr(getattr(error, "diag", None), "message_primary", None)

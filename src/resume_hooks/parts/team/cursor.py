@@ -1,6 +1,6 @@
-"""Store the upload progress of each session in a small state file.
+"""Record how much of each session was uploaded, in a small state file for each session.
 
-If that file is lost, no data is lost, but the next push compares everything again.
+If a state file is lost, the next push compares the whole session with the server's copy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ _CURSOR_FILE = "cursor.json"
 
 
 class FileProgress(NamedTuple):
-    """The uploaded part of a file: bytes, lines, a checksum of the part's last bytes, and the server's digest."""
+    """The progress of a file's upload: the number of uploaded bytes (``offset``) and of uploaded lines.
+
+    ``checksum`` is the checksum of the last uploaded bytes. ``chain_digest`` is the server's digest
+    of all uploaded chunks.
+    """
 
     inode: int
     offset: int
@@ -32,22 +36,26 @@ class FileProgress(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """The upload progress of a session: its row on the server (0 if none), the row that it continues, its files.
+    """The progress of a session's upload. ``progress_by_file`` maps the name of each file to its progress.
 
-    If ``drop`` is true, the server's copy contains scrubbed text and must be replaced if it
-    differs.
+    ``row`` is the id of the session's row on the server, or 0 if it has none. ``base_row`` is the id of
+    the row from which the session was restored, or 0. If ``must_replace`` is true, the session was scrubbed
+    after its last push, and the next push must replace the server's copy.
     """
 
     row: int = 0
-    base: int = 0
-    drop: bool = False
-    places: dict[str, FileProgress] = {}  # noqa: RUF012 - never changed, a new one takes its place
+    base_row: int = 0
+    must_replace: bool = False
+    progress_by_file: dict[str, FileProgress] = {}  # noqa: RUF012 - this dictionary is never changed
 
 
 def cursor_folder(session_id: str, where: Where) -> str:
-    """Return the folder of a session's progress file. Raise ValueError if the session id is invalid."""
+    """Return the folder that contains the upload progress of a session.
+
+    Raise ValueError if the session id is invalid.
+    """
     if not is_session_id(session_id):
-        raise ValueError("That is not a session's id")
+        raise ValueError(f"{session_id!r} is not a session id")
     return os.path.join(_cursors_folder(where), session_id)
 
 
@@ -56,7 +64,7 @@ def _cursors_folder(where: Where) -> str:
 
 
 def read_cursor(session_id: str, where: Where) -> Cursor:
-    """Return the upload progress of a session, or an empty cursor if there is no record of it."""
+    """Return the recorded upload progress of a session, or an empty cursor if none is recorded."""
     row = read_json_object(os.path.join(cursor_folder(session_id, where), _CURSOR_FILE))
     try:
         if row["version"] != _CURSOR_VERSION:
@@ -70,7 +78,7 @@ def read_cursor(session_id: str, where: Where) -> Cursor:
 
 
 def read_pushed_ids(where: Where) -> set[str]:
-    """Return the ids of the sessions that this machine has pushed completely or partly."""
+    """Return the ids of all sessions of which this machine has pushed at least a part."""
     try:
         return {name for name in os.listdir(_cursors_folder(where)) if is_session_id(name)}
     except OSError:
@@ -78,12 +86,17 @@ def read_pushed_ids(where: Where) -> set[str]:
 
 
 def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
-    """Record the progress of a session. Raise WriteFailed."""
+    """Record the upload progress of a session. Raise WriteFailed."""
     path = os.path.join(cursor_folder(session_id, where), _CURSOR_FILE)
     try:
-        state_file.replace_state_file(
-            path, json.dumps({"version": _CURSOR_VERSION, **cursor._asdict()}).encode(), where
-        )
+        fields = {
+            "version": _CURSOR_VERSION,
+            "row": cursor.row,
+            "base": cursor.base_row,
+            "drop": cursor.must_replace,
+            "places": cursor.progress_by_file,
+        }
+        state_file.replace_state_file(path, json.dumps(fields).encode(), where)
     except OSError as error:
         raise WriteFailed(
             f"Could not write {path}: {error.strerror}",
@@ -92,14 +105,14 @@ def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
 
 
 def record_forgotten_session(session_id: str, where: Where) -> None:
-    """Record that the server will never accept a session again."""
+    """Record that the server permanently refuses a session because its owner made the server forget it."""
     removal.remove_if_possible(cursor_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
         state_file.replace_state_file(_forgotten_mark_path(session_id, where), b"", where)
 
 
 def is_forgotten(session_id: str, where: Where) -> bool:
-    """Check whether this machine has recorded that the server will never accept a session again."""
+    """Check whether this machine has recorded that the server permanently refuses a session."""
     return os.path.exists(_forgotten_mark_path(session_id, where))
 
 
@@ -110,7 +123,7 @@ def _forgotten_mark_path(session_id: str, where: Where) -> str:
 def measure_progress(
     path: str, offset: int, record_count: int, chain_digest: bytes
 ) -> FileProgress:
-    """Return the progress after the first ``offset`` bytes of a file. Raise OSError."""
+    """Return the progress of a file whose first ``offset`` bytes were uploaded. Raise OSError."""
     with open_regular(path, follow=False) as stream:
         checksum = zlib.crc32(read_bytes_before(stream, offset))
         return FileProgress(
@@ -119,9 +132,9 @@ def measure_progress(
 
 
 def begins_with_uploaded_part(progress: FileProgress, path: str) -> bool:
-    """Check whether a file still begins with its uploaded part.
+    """Check whether the uploaded part of a file is still its beginning. Raise OSError.
 
-    If the last uploaded line had no line feed, the line must still end at the same offset.
+    If the last uploaded line had no line feed, the line must not have become longer.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())

@@ -1,10 +1,10 @@
-"""Fetch a session from the team, in order to read or continue it.
+"""Fetch a session from the team's server in order to read or continue it.
 
-If the session is yours, the complete session and your own ancestors of it are restored in the
-chosen folder. If it is a colleague's, only the conversation is created, under a new id and marked
-as foreign. Each chunk is verified against its digest, and all chunks against the chain of digests,
-before anything is returned. The only names from the server in local paths are session ids and the
-fixed file names in a session's folder.
+A session of your own is restored completely in the chosen folder, together with its ancestors that
+are also yours. From a colleague's session, only the conversation is imported, under a new id and
+marked as foreign. The digest of each chunk and the chained digest of each file are verified before
+a session is returned. Local paths contain no names from the server except session ids and the names
+of known files in a session's folder.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ from resume_hooks.storage.staging import MAX_IMPORT_BYTES, MAX_LINES
 from resume_hooks.system.text import format_count
 
 LINK_KIND = "team"
-"""The kind of link from a session to the colleague's session that it was made from."""
+"""The kind of the link from an imported session to the colleague's session from which it was made.
+"""
 
 MAX_ANCESTORS = 50
 
@@ -55,15 +56,19 @@ _MAX_SESSION_BYTES = 5 * MAX_IMPORT_BYTES
 """The maximum total size of a session's files in bytes."""
 
 _MAX_FETCH_SECONDS = 600.0
-"""The maximum number of seconds for a session, because the server decides the number of answers."""
+"""The maximum number of seconds for fetching a session. The server decides how many answers that
+takes."""
 
-_PIECES_PER_QUERY = 1_000
+_CHUNKS_PER_QUERY = 1_000
 _PULLED_FOLDER = "pulled"
 _ROWS_FILE = "rows.json"
 
 
 class _FetchedFile(NamedTuple):
-    """A downloaded file of a session: its name on the server, local path, line count and final chain digest."""
+    """A downloaded file of a session.
+
+    ``name`` is its name on the server, and ``chain_digest`` the digest of all its chunks.
+    """
 
     name: str
     path: str
@@ -74,7 +79,7 @@ class _FetchedFile(NamedTuple):
 
 
 class _ServerFile(NamedTuple):
-    """A file of a session, as the server lists it."""
+    """A file of a session, as listed by the server."""
 
     row: int
     name: str
@@ -90,11 +95,10 @@ _SERVER_FILE_FORMAT = RowFormat(
 def resume_team_session(
     team_session: TeamSession, spec: ImportSpec, db: Database, caller: Caller
 ) -> tuple[list[ImportedSession], list[str]]:
-    """Create a local session from a session on the server. If it is your own, restore it completely.
+    """Create a local session from a session on the server, and restore your own session completely.
 
-    Return the imported sessions, oldest first, and notes about sessions that could not be imported.
-
-    Raise ImportFailed, WriteFailed or TeamFailed.
+    Return the imported sessions, oldest first, and notes for the user. For your own session, the
+    imported sessions include its ancestors. Raise ImportFailed, WriteFailed or TeamFailed.
     """
     where = caller.where
     if not team_session.is_own or team_session.is_transferred:
@@ -152,7 +156,10 @@ def resume_team_session(
 
 
 def _is_own(session_id: str, db: Database, where: Where) -> bool:
-    """Check whether a session with this id on this or another machine is yours, so that its lineage is also yours."""
+    """Check whether you have a session with this id on this machine or on the server.
+
+    In this case the lineage of the id is the lineage of your session.
+    """
     own_sessions = []
     for session in fetch_sessions_by_id(db, [session_id], only_own=True):
         if not session.is_transferred:
@@ -161,7 +168,10 @@ def _is_own(session_id: str, db: Database, where: Where) -> bool:
 
 
 def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
-    """Store a read-only copy of a session and return its path. Raise ImportFailed, WriteFailed or TeamFailed."""
+    """Store a copy of a session that can only be read, and return its path.
+
+    Raise ImportFailed, WriteFailed or TeamFailed.
+    """
     folder = os.path.join(team_folder_path(where), _PULLED_FOLDER, str(team_session.row))
     path = os.path.join(folder, f"{team_session.session_id}.jsonl")
     with _unpack_session(team_session, db, where) as (bundled_session, _):
@@ -182,7 +192,10 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
 
 
 def read_pulled_sessions(where: Where) -> dict[int, str]:
-    """Return the session ids of the read-only copies, by the sessions' rows on the server."""
+    """Return a dictionary of the copies that ``pull_session`` stored.
+
+    It maps the id of a session's row on the server to the session id.
+    """
     rows = read_json_object(os.path.join(team_folder_path(where), _PULLED_FOLDER, _ROWS_FILE))
     return {int(row): name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
 
@@ -190,7 +203,7 @@ def read_pulled_sessions(where: Where) -> dict[int, str]:
 def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
     """Remove the copies of sessions that were forgotten or are no longer shared with you.
 
-    Return the ids of the sessions whose copies existed.
+    Return the ids of the sessions whose copies were removed from this machine.
     """
     pulled_rows = read_pulled_sessions(where)
     if not pulled_rows:
@@ -202,11 +215,11 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
     )
     removed_rows = sorted(
         {row for row in unreadable_rows if row in pulled_rows}
-    )  # ignore rows that we did not request
+    )  # Ignore rows that were not requested.
     removed_ids = []
     for row in removed_rows:
         folder = os.path.join(team_folder_path(where), _PULLED_FOLDER, str(row))
-        if os.path.lexists(folder):  # otherwise the user removed it
+        if os.path.lexists(folder):  # If the folder does not exist, the user has removed it.
             removed_ids.append(pulled_rows[row])
         removal.remove_if_possible(folder, where.state)
     if removed_rows:
@@ -225,7 +238,10 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
 def _fetch_own_ancestors(
     team_session: TeamSession, db: Database
 ) -> tuple[list[TeamSession], list[str]]:
-    """Return your own sessions from the first ancestor to the requested session, and a note on a missing ancestor."""
+    """Return the session and those of its ancestors that are yours, oldest first, and notes for the user.
+
+    If an ancestor is not yours, a note reports it, and the older ancestors are not fetched.
+    """
     lineage = [team_session]
     while (parent := lineage[0].parent) and len(lineage) < MAX_ANCESTORS:
         own_sessions = []
@@ -238,16 +254,18 @@ def _fetch_own_ancestors(
             ]
         if any(session.session_id == parent for session in lineage):
             break
-        lineage.insert(0, own_sessions[0])  # the newest copy if several machines have one
+        lineage.insert(
+            0, own_sessions[0]
+        )  # If several machines pushed the parent, this is the latest copy.
     return lineage, []
 
 
 def _record_fetched_files(
     session: TeamSession, files: list[_FetchedFile], imported_session: ImportedSession, where: Where
 ) -> None:
-    """Record the fetched part of a session as uploaded, so that only later lines are sent."""
+    """Record the fetched lines of a session as uploaded, so that the next push sends only later lines."""
     file, progress_by_file = imported_session.receipt.file, {}
-    with contextlib.suppress(OSError):  # If this fails, the next push sends everything again.
+    with contextlib.suppress(OSError):  # If this fails, the next push sends all lines again.
         for part in files:
             if part.name:
                 path = os.path.join(file.removesuffix(".jsonl"), *part.name.split("/"))
@@ -257,7 +275,9 @@ def _record_fetched_files(
                 path, os.path.getsize(path), part.record_count, part.chain_digest
             )
         write_cursor(
-            imported_session.session_id, Cursor(0, session.row, places=progress_by_file), where
+            imported_session.session_id,
+            Cursor(0, session.row, progress_by_file=progress_by_file),
+            where,
         )
 
 
@@ -265,7 +285,7 @@ def _record_fetched_files(
 def _unpack_session(
     session: TeamSession, db: Database, where: Where
 ) -> Iterator[tuple[BundledSession, list[_FetchedFile]]]:
-    """Download a session into private files for the duration of the block."""
+    """Download the files of a session into private temporary files for the duration of the block."""
     session_id, paths = session.session_id, list[str]()
     try:
         try:
@@ -279,7 +299,7 @@ def _unpack_session(
         )
         if transcript is None:
             raise ImportFailed(
-                f"Of session {session_id} nothing was sent yet",
+                f"No data of session {session_id} was pushed yet",
                 "Push the session from the machine that has it.",
             )
         if session.parent:
@@ -307,18 +327,24 @@ def _unpack_session(
 
 
 class _FetchBudget:
-    """The remaining bytes and time for one session. Damaged files also use them up."""
+    """The number of bytes and seconds that may still be used to fetch a session.
+
+    A damaged file reduces them like any other file.
+    """
 
     def __init__(self) -> None:
-        self._room = _MAX_SESSION_BYTES
-        self._end = time.monotonic() + _MAX_FETCH_SECONDS
+        self._remaining_bytes = _MAX_SESSION_BYTES
+        self._deadline = time.monotonic() + _MAX_FETCH_SECONDS
 
     def subtract(self, byte_count: int) -> None:
-        """Subtract bytes from the remaining bytes. Raise TeamFailed if bytes or time run out."""
-        self._room -= byte_count
-        if self._room < 0:
+        """Subtract downloaded bytes from the remaining bytes.
+
+        Raise TeamFailed if no bytes or no time remain.
+        """
+        self._remaining_bytes -= byte_count
+        if self._remaining_bytes < 0:
             raise TeamFailed("The session on the server exceeds the size limit", "Who sent it?")
-        if time.monotonic() > self._end:
+        if time.monotonic() > self._deadline:
             raise TeamFailed(
                 "The team's database sends the session too slowly",
                 "Check the network and the server.",
@@ -328,9 +354,10 @@ class _FetchBudget:
 def _fetch_files(
     session: TeamSession, db: Database, where: Where, paths: list[str]
 ) -> list[_FetchedFile]:
-    """Return all verified files of a session. Damaged files are left out, except for the transcript.
+    """Return the files of a session after the verification of their digests.
 
-    Raise ImportFailed or OSError.
+    A damaged file is omitted. If the transcript is damaged, raise ImportFailed. The paths of all
+    created files are added to ``paths``. Raise OSError if a file cannot be written.
     """
     folder = make_private_folder(team_folder_path(where), where)
     state_file.remove_stale_temporaries(folder)
@@ -357,9 +384,9 @@ def _fetch_files(
 def _fetch_file(
     server_file: _ServerFile, path: str, budget: _FetchBudget, db: Database
 ) -> _FetchedFile:
-    """Download a file of a session. Raise ImportFailed or OSError."""
+    """Download a file of a session and verify it. Raise ImportFailed or OSError."""
     file_hash, record_count, chain_digest, byte_count = hashlib.sha256(), 0, b"", 0
-    # any other text file is a single record
+    # A text file that is not a transcript is stored as a single record.
     has_lines = not server_file.name or server_file.name.endswith(".jsonl")
     with open(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.PRIVATE_MODE), "wb"
@@ -394,7 +421,7 @@ def _fetch_file(
 def _fetch_chunks(
     server_file: _ServerFile, db: Database
 ) -> Iterator[tuple[StoredChunk, Iterable[bytes]]]:
-    """Yield the chunks of a file in order, each with its packed bytes."""
+    """Yield the chunks of a file in order, each with slices of its compressed bytes."""
     query = (
         "select first::text, records::text, raw::text, sha, octet_length(data)::text from team.chunk"
         " where part = %s and first >= %s and first < %s order by first limit %s"
@@ -403,7 +430,7 @@ def _fetch_chunks(
     while first_record < server_file.record_count:
         chunks = db.fetch_rows(
             query,
-            (server_file.row, first_record, server_file.record_count, _PIECES_PER_QUERY),
+            (server_file.row, first_record, server_file.record_count, _CHUNKS_PER_QUERY),
             STORED_CHUNK_FORMAT,
         )
         if not chunks:
@@ -421,5 +448,5 @@ def _fetch_chunks(
             for chunk in batch:
                 yield chunk, [packed_by_address.get((server_file.row, chunk.first_record), b"")]
         if chunks[-1].first_record + chunks[-1].record_count <= first_record:
-            return  # The server sent the same chunk again.
+            return  # The server sent the same chunks again.
         first_record = chunks[-1].first_record + chunks[-1].record_count

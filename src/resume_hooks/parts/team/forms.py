@@ -1,4 +1,4 @@
-"""The JSON schema of all ``team`` answers: the action's result and its lists."""
+"""Define the JSON schema of the answers of all ``team`` actions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ session_field = FieldDeclarer[sessions.TeamSession]()
 class TeamSession(StrictModel):
     """A session that one machine pushed, as recorded on the server.
 
-    ``row`` is the id of its row. ``visible`` is private, project or team. ``shared_with`` lists
-    single members who can also read it. ``given`` is true if an admin transferred the session to
-    you from a former member, so that its words are unverified. ``pushed`` is the time of the last
-    push.
+    ``row`` is the id of the session's row on the server. ``visible`` is ``private``, ``project`` or
+    ``team``. ``shared_with`` lists single members who can also read the session. ``given`` is true
+    if an admin transferred the session to you from a former member. In this case the text of the
+    session is unverified. ``pushed`` is the time of the last push.
     """
 
     row: int = session_field(
@@ -55,10 +55,11 @@ push_field = FieldDeclarer[pushing.PushResult]()
 
 
 class PushResult(StrictModel):
-    """The result of a push; ``secrets`` is the number of removed secrets by kind.
+    """The result of the push of one session.
 
-    ``records`` records with ``raw`` bytes were sent in ``pieces`` pieces, compressed to ``stored``
-    bytes.
+    ``records`` is the number of records that were sent, in ``pieces`` chunks. ``raw`` is their
+    number of bytes, and ``stored`` their number of bytes after compression. ``secrets`` maps each
+    kind of secret to the number of removed secrets.
     """
 
     session_id: str = push_field(lambda push: push.session_id)
@@ -80,9 +81,10 @@ hit_field = FieldDeclarer[read_turns.TeamHit]()
 
 
 class TeamHit(StrictModel):
-    """A matching turn in the team's sessions. ``reference`` is ``<owner>:<session>[/agent]:<line>``.
+    """A turn in the team's sessions that contains the words of a search.
 
-    ``mine`` is false for sessions of others, whose words are unverified.
+    ``reference`` has the form ``<owner>:<session>[/agent]:<line>``. ``mine`` is false if the
+    session belongs to somebody else. In this case the text of the session is unverified.
     """
 
     reference: str = hit_field(
@@ -106,7 +108,7 @@ class TeamHit(StrictModel):
 
 
 class TeamSchema(StrictModel):
-    """The result of an action, or its preview if ``written`` is false."""
+    """The result of an action. If ``written`` is false, it is the preview of an action."""
 
     act: str = Field(
         description=(
@@ -116,7 +118,7 @@ class TeamSchema(StrictModel):
     service: str = Field(description="the libpq service of the team; empty if none was joined")
     login: str
     written: bool
-    projects: list[str] = Field(description="that are pushed after each turn")
+    projects: list[str] = Field(description="the projects that are pushed after each turn")
     sessions: list[TeamSession]
     pushed: list[PushResult]
     hits: list[TeamHit]

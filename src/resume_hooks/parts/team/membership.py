@@ -1,7 +1,8 @@
-"""Join a team, record it, and leave it, in ``team/team.json`` in the state folder and in the mark file for hooks.
+"""Join and leave a team, and record the joined team on this machine.
 
-``team.json`` contains the service's name, this machine's id and the pushed projects. It never
-contains a password or an address.
+The record is ``team/team.json`` in the state folder. It contains the name of the libpq service, the
+id of this machine and the pushed projects, but never a password or an address. An empty mark file
+tells the hooks that turns must be pushed.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ from resume_hooks.system.text import collapse_line, plain_line, replace_surrogat
 
 _MAX_CONFIG_BYTES = 256 * 1024
 _MAX_REMOTE_CHARACTERS = 2_000
-"""The maximum number of characters examined in a remote's address, because the regex takes quadratic time."""
+"""The maximum number of characters of a remote's address that are examined. The time of the regular
+expressions is quadratic in the number of characters."""
 _CREDENTIALS = re.compile(r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/])", re.DOTALL)
-"""Matches the parts of an address that may contain a password or token: before the host and after the path."""
+"""Matches the parts of an address that may contain a password or token: the part before the host,
+and the part after the path."""
 
 _REMOTE_ADDRESS = re.compile(
     r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z",
@@ -57,7 +60,10 @@ def get_joined_team(where: Where) -> Team:
 
 
 def join_team(service: str, where: Where, label: str = "") -> Team:
-    """Join the team of a libpq service and record it. Raise TeamFailed, UsageError or WriteFailed."""
+    """Join the team of a libpq service, and record the team on this machine.
+
+    Raise TeamFailed, UsageError or WriteFailed.
+    """
     previous_team = read_team(where)
     machine = previous_team.machine if previous_team else str(uuid.uuid4())
     with connect_to_team(validate_service(service)) as db:
@@ -73,7 +79,7 @@ def join_team(service: str, where: Where, label: str = "") -> Team:
 
 
 def record_team(team: Team, where: Where) -> None:
-    """Record a team. Raise WriteFailed."""
+    """Record the joined team on this machine. Raise WriteFailed."""
     row = {"version": TEAM_FILE_VERSION, **team._asdict()}
     try:
         state_file.replace_state_file(
@@ -95,12 +101,19 @@ def record_team(team: Team, where: Where) -> None:
 
 
 def leave_team(where: Where) -> None:
-    """Remove the team's local state, including fetched copies. The server keeps its data."""
+    """Remove the files of the team from this machine, including fetched copies of sessions.
+
+    The server keeps its data.
+    """
     removal.remove_if_possible(team_folder_path(where), where.state)
 
 
 def read_project_name(cwd: str) -> str:
-    """Return a project's shared name: its remote without credentials, or ``local/`` and the name of its folder."""
+    """Return the name by which all members know the project of the folder ``cwd``.
+
+    The name is the address of the git remote ``origin`` without credentials. If the project has no
+    remote with a host, the name is ``local/`` and the name of the project's folder.
+    """
     git_folder = common_git_folder(cwd) if cwd else ""
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
@@ -110,7 +123,7 @@ def read_project_name(cwd: str) -> str:
             )
         )
     remote_url = (config.get('remote "origin"', "url", fallback="") or "")[:_MAX_REMOTE_CHARACTERS]
-    remote_url = remote_url.strip().strip('"')  # git quotes values that contain `#` or `;`
+    remote_url = remote_url.strip().strip('"')  # git quotes a value that contains `#` or `;`.
     match = _REMOTE_ADDRESS.match(_CREDENTIALS.sub("", remote_url))
     if match and not remote_url.startswith(("/", ".", "file:")):
         return collapse_line(

@@ -1,9 +1,10 @@
-"""Push a session: send only the data that is not on the server yet.
+"""Push a session: send the lines that are not on the server yet.
 
-The server accepts a chunk only with the digest of all previous chunks. A local cursor records the
-progress. If there is no cursor, or the file was rewritten, the server's chunks are compared with
-the file. If they differ, a new generation begins. If the file is shorter than the server's copy,
-nothing is sent, and the result says so.
+The server accepts a chunk only together with the digest of all previous chunks. A cursor on this
+machine records what was sent. If there is no cursor, or if the file was rewritten, the push first
+compares the file with the chunks on the server. If they differ, the push begins a new generation of
+the session. If the file is shorter than the copy on the server, the push sends nothing and returns
+the result ``shorter``.
 """
 
 from __future__ import annotations
@@ -69,14 +70,19 @@ _APPEND_QUERY = (
 _RESULTS_BY_SQLSTATE: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
     FORGOTTEN_STATE: "forgotten", SCRUBBED_STATE: "scrubbed", EXPIRED_STATE: "expired"
 }  # fmt: skip
-"""The results for sessions that the server refuses: permanently, from this machine, or because they are too old."""
+"""Maps the SQLSTATE with which the server refuses a session to the result of the push.
+
+A session is refused because it was forgotten, because it was scrubbed on another machine, or
+because it ended before the retention period.
+"""
 
 
 class PushResult(NamedTuple):
-    """The result of a push; ``secrets`` is the number of removed secrets by kind.
+    """The result of the push of one session.
 
-    ``record_count`` records with ``raw_bytes`` bytes were sent in ``piece_count`` pieces, which have
-    ``stored_bytes`` bytes after compression.
+    ``record_count`` records with ``raw_bytes`` bytes were sent in ``piece_count`` chunks, which
+    have ``stored_bytes`` bytes after compression. ``secrets`` maps each kind of secret to the
+    number of removed secrets.
     """
 
     session_id: str
@@ -92,14 +98,14 @@ class PushResult(NamedTuple):
 
 
 class _ServerState(NamedTuple):
-    """A file's state on the server: the number of records and the digest of all records."""
+    """The state of a file on the server: the number of its records, and the digest of all its chunks."""
 
     record_count: int
     chain_digest: bytes
 
 
 class _ServerChunk(NamedTuple):
-    """A chunk on the server."""
+    """A chunk of a file, as listed by the server."""
 
     first_line: int
     record_count: int
@@ -114,18 +120,22 @@ _CHUNK_FORMAT = RowFormat(
 )
 
 
-class _ContentDifferError(Exception):
-    """The content on the server differs from the file."""
+class _ContentDiffersError(Exception):
+    """Raised if the content on the server differs from the file on this machine."""
 
 
-class _FileShorterError(Exception):
-    """The file is only a prefix of the content on the server."""
+class _ShorterFileError(Exception):
+    """Raised if the file on this machine is only the beginning of the content on the server."""
 
 
 def push_session(
     session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False
 ) -> PushResult:
-    """Upload a session's data that is not on the server yet. Raise TeamFailed, SessionNotFound or WriteFailed."""
+    """Upload the data of a session that is not on the server yet.
+
+    With ``rescan``, also compare all sent data with the file, and replace the server's copy if they
+    differ. Raise TeamFailed, SessionNotFound or WriteFailed.
+    """
     if reason := data_rules.reason_not_to_copy(where):
         raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
     title = build_session_metadata(session, LineageFinder(where), where)["title"]
@@ -139,14 +149,14 @@ def push_session(
         if error.sqlstate == FORGOTTEN_STATE:
             record_forgotten_session(session.session_id, where)
         return PushResult(session.session_id, title, _RESULTS_BY_SQLSTATE[error.sqlstate])
-    except _FileShorterError:
+    except _ShorterFileError:
         return PushResult(session.session_id, title, "shorter")
     except SessionOpen:
         return PushResult(session.session_id, title, "busy")
 
 
 def preview_push(session: SessionFile, where: Where) -> PushResult:
-    """Return the counts that a first push would report, without connecting to the server."""
+    """Return the result that a first push of the session would have, without connecting to the server."""
     counter = _PushCounter()
     redactor = find_secrets_in_sessions([session])
     for _, path in list_files_to_push(session):
@@ -160,11 +170,10 @@ def preview_push(session: SessionFile, where: Where) -> PushResult:
 
 
 def list_files_to_push(session: SessionFile) -> list[tuple[str, str]]:
-    """Return the files of a session to push, by their names on the server.
+    """Return the files of a session that a push sends, each as its name on the server and its local path.
 
-    The name of the transcript is ``""``.
-
-    A file is left out if its name is not valid in a session's folder or contains a secret.
+    The transcript has the name ``""``. A file in the session's folder is omitted if its name is
+    unknown or contains a secret.
     """
     attachments = []
     for name, path in list_bundled_files(session):
@@ -179,9 +188,10 @@ def build_session_metadata(
     where: Where,
     redactor: Redactor | None = None,
 ) -> dict[str, str]:
-    """Return a session's metadata, without the secrets that ``redactor`` knows or finds.
+    """Return the metadata of a session, for example its title, without secrets.
 
-    Raise SessionNotFound.
+    If ``redactor`` is None, the metadata is redacted with the secrets that the beginning and the
+    end of the transcript contain. Raise SessionNotFound.
     """
     ends, parent = HeadTail(session.path), lineage_finder.find_parent(session.path)
     session_folder = home_folder(ends, where)
@@ -202,14 +212,14 @@ def build_session_metadata(
 
 
 def has_unsent_data(session: SessionFile, where: Where) -> bool:
-    """Check whether a session has unsent data, according to this machine's records."""
+    """Check whether the server lacks data of a session, according to this machine's records."""
     if is_forgotten(session.session_id, where):
         return False
     cursor = read_cursor(session.session_id, where)
-    if not cursor.row or cursor.drop:
+    if not cursor.row or cursor.must_replace:
         return True
     for name, path in list_files_to_push(session):
-        progress = cursor.places.get(name)
+        progress = cursor.progress_by_file.get(name)
         with contextlib.suppress(OSError):
             if (progress and not begins_with_uploaded_part(progress, path)) or any(
                 True for _ in clean_records(path, Redactor(), progress.offset if progress else 0)
@@ -219,36 +229,36 @@ def has_unsent_data(session: SessionFile, where: Where) -> bool:
 
 
 class _PushCounter:
-    """Counts the data that was sent."""
+    """Counts the chunks, records, bytes and secrets of a push."""
 
     def __init__(self) -> None:
-        self.pieces = self.records = self.raw = self.stored = 0
+        self.chunk_count = self.record_count = self.raw_bytes = self.stored_bytes = 0
         self.secrets: Counter[str] = Counter()
 
     def add_chunk(self, chunk: LineChunk) -> None:
-        """Count a chunk."""
-        self.pieces += 1
-        self.records += chunk.record_count
-        self.raw += chunk.raw_bytes
-        self.stored += len(chunk.compressed)
+        """Add the numbers of a chunk to the counts."""
+        self.chunk_count += 1
+        self.record_count += chunk.record_count
+        self.raw_bytes += chunk.raw_bytes
+        self.stored_bytes += len(chunk.compressed)
         self.secrets.update(chunk.secrets)
 
     def build_result(self, session_id: str, title: str, result: Any) -> PushResult:
-        """Return the result of the push."""
+        """Return the counts as the result of the push."""
         return PushResult(
             session_id,
             title,
             result,
-            self.pieces,
-            self.records,
-            self.raw,
-            self.stored,
+            self.chunk_count,
+            self.record_count,
+            self.raw_bytes,
+            self.stored_bytes,
             dict(self.secrets),
         )
 
 
 class _SessionPush:
-    """The push of one session."""
+    """The push of one session, with its progress and its redactor."""
 
     def __init__(
         self, session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool
@@ -263,13 +273,13 @@ class _SessionPush:
         self._metadata = build_session_metadata(
             session, LineageFinder(where), where, self._redactor
         )
-        self._count = _PushCounter()
+        self._counter = _PushCounter()
 
     def _find_secrets(self) -> Redactor:
-        """Return a redactor with the secrets in the unsent data, and in the beginning and the end of the session."""
+        """Return a redactor that knows the secrets in the unsent data and at both ends of the transcript."""
         redactor = find_secrets_in_ends(HeadTail(self._session.path))
         for name, path in list_files_to_push(self._session):
-            progress = self._cursor.places.get(name)
+            progress = self._cursor.progress_by_file.get(name)
             learn_file(
                 redactor,
                 path,
@@ -278,40 +288,40 @@ class _SessionPush:
         return redactor
 
     def push(self) -> PushResult:
-        """Send the missing data."""
+        """Send the data that the server lacks, record the progress, and return the result."""
         cursor, result = self._cursor, "sent"
-        if cursor.drop:
+        if cursor.must_replace:
             self._db.run_statement(
                 "select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine)
             )
         row = self._begin_push(0, must_replace=False)
-        if cursor.row in {0, row} and not (self._rescan or cursor.drop):
-            progress_by_file = cursor.places
+        if cursor.row in {0, row} and not (self._rescan or cursor.must_replace):
+            progress_by_file = cursor.progress_by_file
         else:
             progress_by_file = {}
         try:
             progress_by_file = self._send_files(row, progress_by_file)
-        except _ContentDifferError:
-            result, self._count = "replaced", _PushCounter()
-            row = self._begin_push(row, must_replace=self._rescan or cursor.drop)
+        except _ContentDiffersError:
+            result, self._counter = "replaced", _PushCounter()
+            row = self._begin_push(row, must_replace=self._rescan or cursor.must_replace)
             try:
                 progress_by_file = self._send_files(row, {})
-            except _ContentDifferError as error:
+            except _ContentDiffersError as error:
                 raise TeamFailed(
                     f"Session {self._session.session_id} changed while it was sent",
                     "Push it again.",
                 ) from error
         write_cursor(
             self._session.session_id,
-            Cursor(row, cursor.base, places=progress_by_file),
+            Cursor(row, cursor.base_row, progress_by_file=progress_by_file),
             self._where,
         )
-        if not self._count.pieces and result == "sent":
+        if not self._counter.chunk_count and result == "sent":
             result = "unchanged"
-        return self._count.build_result(self._session.session_id, self._metadata["title"], result)
+        return self._counter.build_result(self._session.session_id, self._metadata["title"], result)
 
     def _begin_push(self, previous_row: int, *, must_replace: bool) -> int:
-        continued_row = self._cursor.base if not previous_row else 0
+        continued_row = self._cursor.base_row if not previous_row else 0
         values = (
             self._session.session_id,
             self._team.machine,
@@ -330,11 +340,11 @@ class _SessionPush:
     def _send_files(
         self, row: int, progress_by_file: dict[str, FileProgress]
     ) -> dict[str, FileProgress]:
-        """Send the missing data of every file, and return the progress of each file."""
+        """Send the data that the server lacks of every file, and return the new progress of each file."""
         if (
-            self._cursor.drop and row == self._cursor.row
-        ):  # This and earlier generations may contain scrubbed text.
-            raise _ContentDifferError
+            self._cursor.must_replace and row == self._cursor.row
+        ):  # This generation and earlier generations may contain text that was scrubbed later.
+            raise _ContentDiffersError
         new_progress: dict[str, FileProgress] = {}
         for name, path in list_files_to_push(self._session):
             try:
@@ -363,14 +373,14 @@ class _SessionPush:
                     hashlib.sha256(chain_digest + chunk.sha256).digest(),
                 ):
                     break
-                self._count.add_chunk(chunk)
+                self._counter.add_chunk(chunk)
                 (record_count, chain_digest), offset = answer, chunk.end_offset
             else:
                 return measure_progress(path, offset, record_count, chain_digest)
-            # Another process has sent data, or our cursor is outdated.
+            # Another process has sent data, or the recorded progress is outdated.
             progress = self._compare_with_server(row, name, path)
             if progress.record_count <= record_count:
-                raise _ContentDifferError
+                raise _ContentDiffersError
 
     def _append_chunk(
         self, row: int, name: str, chain_digest: bytes, chunk: LineChunk
@@ -386,11 +396,14 @@ class _SessionPush:
         )  # fmt: skip
         state = self._db.fetch_row(_APPEND_QUERY, values, _STATE_FORMAT)
         if state is None:
-            raise _ContentDifferError
+            raise _ContentDiffersError
         return state
 
     def _compare_with_server(self, row: int, name: str, path: str) -> FileProgress:
-        """Return the progress up to which the file and the server's content are equal."""
+        """Return the progress of a file up to which it equals the content on the server.
+
+        Raise _ContentDiffersError if they differ, and _ShorterFileError if the file is too short.
+        """
         query = (
             "select c.first::text, c.records::text, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s order by c.first"
@@ -405,18 +418,19 @@ class _SessionPush:
         for server_chunk in self._db.fetch_rows(query, (row, name), _CHUNK_FORMAT):
             body, line_count, end_offset = bytearray(), 0, offset
             for record in islice(local_records, server_chunk.record_count):
-                # Our chunks are never longer than this, even if the server reports another size.
+                # A chunk of this program never has more lines than this, even if the server states
+                # a larger number.
                 if len(body) >= MAX_CHUNK_BYTES:
-                    raise _ContentDifferError
+                    raise _ContentDiffersError
                 body += record.body
                 line_count, end_offset = line_count + 1, record.end_offset
             if line_count < server_chunk.record_count:
-                self._make_shorter_file_error(row, name, server_chunk.first_line, bytes(body))
+                self._raise_shorter_file_error(row, name, server_chunk.first_line, bytes(body))
             if (
                 server_chunk.first_line != line_number
                 or hashlib.sha256(body).digest() != server_chunk.sha256
             ):
-                raise _ContentDifferError
+                raise _ContentDiffersError
             line_number, offset, chain_digest = (
                 line_number + line_count,
                 end_offset,
@@ -424,18 +438,22 @@ class _SessionPush:
             )
         return FileProgress(0, offset, line_number, 0, chain_digest.hex())
 
-    def _make_shorter_file_error(self, row: int, name: str, first_line: int, body: bytes) -> None:
-        """Raise the error for a file that is shorter than the server's copy: it was either truncated or changed."""
+    def _raise_shorter_file_error(self, row: int, name: str, first_line: int, body: bytes) -> None:
+        """Raise the error for a file that has fewer lines than the copy on the server.
+
+        Raise _ShorterFileError if the file is the beginning of that copy, and _ContentDiffersError
+        if it is not, or if the copy must be replaced.
+        """
         query = (
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s and c.first = %s"
         )
         part_row = self._db.fetch_value(query, (row, name, first_line), rows.parse_row_number)
         if part_row is None or not self._begins_with(body, part_row, first_line):
-            raise _ContentDifferError
-        if self._rescan or self._cursor.drop:
-            raise _ContentDifferError
-        raise _FileShorterError
+            raise _ContentDiffersError
+        if self._rescan or self._cursor.must_replace:
+            raise _ContentDiffersError
+        raise _ShorterFileError
 
     def _begins_with(self, body: bytes, part_row: int, first_line: int) -> bool:
         decompressor, content = zlib.decompressobj(), b""

@@ -1,7 +1,7 @@
-"""Read the turns that the server found. A turn becomes a hit if its text confirms the match.
+"""Read the text of turns that the server found, and make a hit of each turn that contains the words.
 
-Damaged or oversized chunks are left out and counted. The number of bytes read per member is
-limited, so that one member's sessions cannot prevent hits in those of others.
+Damaged and oversized chunks are skipped and counted. The number of bytes that are read per member
+is limited, so that the sessions of one member leave time for those of other members.
 """
 
 from __future__ import annotations
@@ -41,16 +41,20 @@ from resume_hooks.transcripts.turns import opens_turn
 
 SNIPPET_CHARACTERS = 260
 HITS_PER_READ = 20
-"""The number of turns whose texts are read together, so that turns with the words close together rank first."""
+"""The number of turns whose texts are read together. The hits among them are sorted by the distance
+of the words, so that turns with the words close together come first."""
 
 _MAX_CHUNK_BYTES = 8 * 1024 * 1024
-"""The maximum decompressed size of a chunk. A larger chunk contains a line that nobody typed."""
+"""The maximum size of a chunk after decompression. Only a line that nobody typed makes a chunk
+larger."""
 
 _MAX_BYTES_PER_MEMBER = 64 * 1024 * 1024
-"""The maximum number of bytes read from one member's chunks per search, so that others also get time."""
+"""The maximum number of bytes that one search reads from the chunks of one member. So there is time
+for the chunks of other members."""
 
 _MIN_AVERAGE_LINE_BYTES = 200
-"""A shorter line counts as this number of bytes, because millions of empty lines would take minutes."""
+"""The minimum number of bytes that a line counts towards the limit per member. Without this
+minimum, millions of empty lines would be within the limit, and reading them would take minutes."""
 
 _LOCATION_QUERY = (
     "select q.part::text, q.record::text, p.name, c.first::text, c.records::text, c.raw::text, c.sha,"
@@ -61,9 +65,10 @@ _LOCATION_QUERY = (
 
 
 class TeamHit(NamedTuple):
-    """A matching turn in the team's sessions. ``reference`` is ``<owner>:<session>[/agent]:<line>``.
+    """A turn in the team's sessions that contains the words of a search.
 
-    ``is_own`` is false for sessions of others, whose words are unverified.
+    ``reference`` has the form ``<owner>:<session>[/agent]:<line>``. ``is_own`` is false if the
+    session belongs to somebody else. In this case the text of the session is unverified.
     """
 
     reference: str
@@ -81,7 +86,7 @@ class TeamHit(NamedTuple):
 
 
 class MatchingTurn(NamedTuple):
-    """A turn that the server found: its location, time and owner."""
+    """A turn that the server found, with the number of its first record, its time, rank and owner."""
 
     session_row: int
     part_row: int
@@ -93,7 +98,11 @@ class MatchingTurn(NamedTuple):
 
 
 class _TurnLocation(NamedTuple):
-    """The location of a turn: the file's name, and the first record, size and digest of its chunk."""
+    """The chunk that contains the beginning of a turn.
+
+    The fields are the file's row and name, the number of the turn's first record, and the chunk's
+    first record, size and digest.
+    """
 
     part_row: int
     record_number: int
@@ -132,9 +141,9 @@ OwnedItem = TypeVar("OwnedItem", bound=_OwnedItem)
 
 
 def balance_members(sorted_items: Iterable[OwnedItem], max_items: int) -> list[OwnedItem]:
-    """Return each member's best items first, starting with yours.
+    """Return all items, with at most half of ``max_items`` from each member before the others.
 
-    At most half of ``max_items`` are from one member.
+    The first part of the result begins with your own items. ``sorted_items`` are sorted best first.
     """
     counts_by_owner = Counter[str]()
     preferred_items, other_items = list[OwnedItem](), list[OwnedItem]()
@@ -148,25 +157,25 @@ def balance_members(sorted_items: Iterable[OwnedItem], max_items: int) -> list[O
 
 
 def limit_per_member(max_items: int) -> int:
-    """Return the maximum number of results from one member, out of ``max_items``, while others have results."""
+    """Return the maximum number of results from one member as long as other members have results."""
     return max(1, max_items // 2)
 
 
 class TurnReader:
-    """Reads the turns that the server found, and counts the bytes read from each member's chunks."""
+    """Reads the turns that the server found, and counts the bytes read from the chunks of each member."""
 
     def __init__(self, query: Query, db: Database) -> None:
-        self._shown = _HitBuilder(query)
+        self._hit_builder = _HitBuilder(query)
         self._db = db
-        self._read = Counter[str]()
+        self._read_bytes = Counter[str]()
 
     def read_hits(
         self, rows: Sequence[MatchingTurn], max_hits: int, *, is_exact: bool
     ) -> list[TeamHit]:
-        """Return up to ``max_hits`` hits among turns that are sorted by rank.
+        """Return up to ``max_hits`` hits in the turns ``rows``, which are sorted by rank.
 
-        If ``is_exact`` is true, a turn without a hit counts as invalid, because the server's query
-        was complete.
+        ``is_exact`` is true if the server compared the whole query. In this case a turn without a
+        hit is counted as an invalid row.
         """
         sessions = {}
         for session in fetch_sessions_by_row(self._db, [row.session_row for row in rows]):
@@ -187,7 +196,7 @@ class TurnReader:
     def _read_hits(
         self, rows: list[MatchingTurn], sessions: dict[int, TeamSession]
     ) -> list[TeamHit]:
-        """Return the hits among some turns. Turns in the same chunk are read together."""
+        """Return the hits in the turns ``rows``. A chunk with several of these turns is read only once."""
         values = [turn.part_row for turn in rows], [turn.record_number for turn in rows]
         turns_by_location = {turn[1:3]: turn for turn in rows}
         turns_by_chunk: dict[tuple[int, int], list[_TurnLocation]] = {}
@@ -241,31 +250,44 @@ class TurnReader:
                     continue
                 for location, lines in _split_turns(body, turns):
                     turn = turns_by_location[location[:2]]
-                    hit = self._shown.build_hit(turn, location, lines, sessions[turn.session_row])
+                    hit = self._hit_builder.build_hit(
+                        turn, location, lines, sessions[turn.session_row]
+                    )
                     hits += [hit] if hit else []
         return hits
 
     def _is_within_limits(self, chunk: _TurnLocation, session: TeamSession) -> bool:
-        """Check whether a chunk is within the limits. If it is not, count it as refused."""
-        self._read[session.owner] += chunk.raw_bytes
+        """Check whether a chunk is small enough to be read, and count a larger chunk as an invalid row.
+
+        A chunk is also too large if its owner's chunks exceed the limit per member.
+        """
+        self._read_bytes[session.owner] += chunk.raw_bytes
         is_within_limits = (
             chunk.raw_bytes <= _MAX_CHUNK_BYTES
             and chunk.stored_bytes <= _MAX_CHUNK_BYTES
-            and self._read[session.owner] <= _MAX_BYTES_PER_MEMBER
+            and self._read_bytes[session.owner] <= _MAX_BYTES_PER_MEMBER
         )
         self._db.refused_row_count += not is_within_limits
         return is_within_limits
 
     def _has_plausible_lines(self, body: bytes, session: TeamSession) -> bool:
-        """Check whether a chunk has a plausible number of lines."""
-        self._read[session.owner] += max(0, body.count(b"\n") * _MIN_AVERAGE_LINE_BYTES - len(body))
-        return self._read[session.owner] <= _MAX_BYTES_PER_MEMBER
+        """Check whether the lines of a chunk keep its owner below the limit of bytes per member.
+
+        A short line counts as ``_MIN_AVERAGE_LINE_BYTES`` bytes.
+        """
+        self._read_bytes[session.owner] += max(
+            0, body.count(b"\n") * _MIN_AVERAGE_LINE_BYTES - len(body)
+        )
+        return self._read_bytes[session.owner] <= _MAX_BYTES_PER_MEMBER
 
 
 def _split_turns(
     body: bytes, turns: list[_TurnLocation]
 ) -> Iterator[tuple[_TurnLocation, list[bytes]]]:
-    """Yield each turn of a chunk with its lines. A turn ends at the beginning of the next turn."""
+    """Yield the location and the lines of each turn in a chunk.
+
+    A turn ends where the next turn begins.
+    """
     lines, turn_starts = body.split(b"\n"), sorted({location.record_number for location in turns})
     turn_ends = dict(itertools.pairwise(turn_starts))
     for location in turns:
@@ -277,7 +299,7 @@ def _split_turns(
 
 
 class _HitBuilder:
-    """Creates hits from the texts of turns."""
+    """Makes hits from the lines of turns."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -292,7 +314,8 @@ class _HitBuilder:
         for mark in term_stems:
             for word in mark:
                 stems.append(word.removesuffix("i").encode())
-        # Every line must be read if the query excludes a phrase or if a word has several spellings.
+        # A search for the stems can skip lines of a turn. It cannot find phrases to exclude, and no
+        # words with several spellings, so it is not used for these queries.
         must_read_every_line = any(term.is_phrase for term in query.excluded) or not all(
             term.text.isascii() for term in query.terms
         )
@@ -303,7 +326,7 @@ class _HitBuilder:
     def build_hit(
         self, turn: MatchingTurn, location: _TurnLocation, lines: list[bytes], session: TeamSession
     ) -> TeamHit | None:
-        """Return a hit that shows a turn's best record, or None if the turn's lines do not contain the words."""
+        """Return a hit with the best record of a turn, or None if its lines do not contain the words."""
         name = location.file_name
         best_snippet: tuple[int, Snippet] | None = None
         missing_terms = set(range(len(self._phrases)))
@@ -345,7 +368,7 @@ class _HitBuilder:
     def _read_texts(
         self, lines: list[bytes], line_number: int, *, is_subagent: bool
     ) -> list[tuple[int, Snippet, str]]:
-        """Return the records of a turn that have text: the line number, the snippet and the lower-case text."""
+        """Return the line number, the snippet and the lower-case text of each record of a turn that has text."""
         extractor, texts = TextExtractor(subagent=is_subagent), []
         for index, line in enumerate(lines):
             lowercase_line = (

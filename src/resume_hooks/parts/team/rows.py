@@ -1,10 +1,9 @@
-"""Parse the values that the team's server sends. No other module sees raw values.
+"""Parse the values that the team's server sends. No other module receives unparsed values.
 
-The server, and any member who can write a row, are untrusted: a column may contain anything. Each
-column has a parser for its values. A row with an invalid value is left out and counted; the other
-rows remain valid. Queries cast each column to text, or to ``bytea`` for bytes, so that the driver's
-own converters are never used. The memory for an answer is limited if the system supports it
-(Linux).
+The server is not trusted, and neither are members who can write rows: a column may contain any
+value. A parser for each column checks its values. If a value is invalid, its row is omitted and
+counted, and the other rows are used. Queries cast each column to ``text`` or ``bytea``, so that the
+driver's own converters are never used. On Linux, the memory for an answer is limited.
 """
 
 from __future__ import annotations
@@ -28,33 +27,34 @@ if TYPE_CHECKING:
     import psycopg
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""The maximum number of bytes by which the process may grow while it waits for an answer.
+"""The maximum number of bytes by which the memory of the process may grow during an answer.
 
 The largest expected answer has 10 MB.
 """
 
 MAX_ANSWER_ROWS = 50_000
-"""The maximum number of rows in an answer, because each row takes several times its size in memory.
+"""The maximum number of rows in an answer. A row takes several times its size in memory.
 
 A file of 10 GB has 40,000 chunks.
 """
 
 MAX_TEXT_BYTES = 64 * 1024
-"""The maximum size of a text value in bytes. We never send a longer text."""
+"""The maximum number of bytes in a text value. This program never sends a longer text."""
 
 MAX_NUMBER = 2**63 - 1
 SHA256_BYTES = 32
 """The number of bytes in a SHA-256 digest."""
 
 _DATA_PAGES_FIELD = 5
-"""The index of the process's own writable pages in ``/proc/self/statm``."""
+"""The index of the number of writable memory pages in ``/proc/self/statm``."""
 
 _WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
 
 _LATE_NOTE = "The server took too long. The answer contains what arrived in time."
 
 ColumnParser = Callable[["bytes | None"], Any]
-"""Parses a value from the server; None is SQL's null. Raises ValueError if the value is invalid."""
+"""Parses a value from the server and raises ValueError if it is invalid. The argument None is SQL's
+null."""
 
 Row = TypeVar("Row")
 
@@ -73,9 +73,10 @@ class RowFormat(NamedTuple, Generic[Row]):
 
 
 class Database:
-    """An open connection to a team's database; ``refused_row_count`` is the number of invalid rows that were left out.
+    """An open connection to a team's database.
 
-    ``end`` is the deadline for all answers together, in seconds of the monotonic clock.
+    ``refused_row_count`` is the number of invalid rows that were omitted. ``end`` is the deadline
+    for all answers together, in seconds of the monotonic clock.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -85,11 +86,11 @@ class Database:
         self._was_late = False
 
     def set_deadline(self, seconds: float) -> None:
-        """Set the deadline for all answers to the given number of seconds from now."""
+        """Set the deadline for all answers to ``seconds`` seconds from now."""
         self.end = time.monotonic() + seconds
 
     def has_passed_deadline(self) -> bool:
-        """Check whether the deadline has passed. If so, ``notes`` will report it."""
+        """Check whether the deadline has passed. If it has passed, ``notes`` will contain a note about it."""
         self._was_late = self._was_late or time.monotonic() > self.end
         return self._was_late
 
@@ -99,15 +100,18 @@ class Database:
         return self.connection.closed
 
     def close(self) -> None:
-        """Close the connection, even during an answer."""
+        """Close the connection, even while an answer arrives."""
         self.connection.close()
 
     def transaction(self) -> contextlib.AbstractContextManager[object]:
-        """Run the block in a transaction."""
+        """Return a context manager that runs its block in a transaction."""
         return self.connection.transaction()
 
     def run_statement(self, statement: str, values: Sequence[object] = ()) -> None:
-        """Execute a statement without a result. Without values, it may contain several statements."""
+        """Execute a statement that returns no rows.
+
+        Without ``values``, ``statement`` may consist of several statements.
+        """
         self.connection.execute(statement.encode(), values or None)
 
     def fetch_rows(
@@ -116,7 +120,7 @@ class Database:
         values: Sequence[object] | Mapping[str, object],
         row_format: RowFormat[Row],
     ) -> list[Row]:
-        """Return the valid rows of a query."""
+        """Return the valid rows of a query, and count its invalid rows."""
         with self.connection.cursor(binary=True) as cursor:
             cursor.execute(query.encode(), values)
             valid_rows, refused_count = _parse_result(cursor.pgresult, row_format)
@@ -126,7 +130,7 @@ class Database:
     def fetch_row(
         self, query: str, values: Sequence[object], row_format: RowFormat[Row]
     ) -> Row | None:
-        """Return the first valid row of a query, or None."""
+        """Return the first valid row of a query, or None if there is no valid row."""
         return next(iter(self.fetch_rows(query, values, row_format)), None)
 
     def fetch_value(
@@ -137,7 +141,7 @@ class Database:
 
     @property
     def notes(self) -> list[str]:
-        """Notes for the user about invalid rows and about an exceeded deadline."""
+        """Notes for the user about invalid rows and about a passed deadline."""
         refused_note = f"{format_count(self.refused_row_count, 'row')} from the server were invalid and were left out."
         notes = [refused_note] if self.refused_row_count else []
         if self._was_late:
@@ -151,14 +155,17 @@ async def read_rows_async(
     values: Sequence[object],
     row_format: RowFormat[Row],
 ) -> tuple[list[Row], int]:
-    """Return the valid rows of an asyncio query, and the number of invalid rows."""
+    """Return the valid rows of a query over an asyncio connection, and the number of invalid rows."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(query.encode(), values)
         return _parse_result(cursor.pgresult, row_format)
 
 
 def _parse_result(result: Any, row_format: RowFormat[Row]) -> tuple[list[Row], int]:
-    """Return the valid rows of a result, read with libpq's own functions, and the number of invalid rows."""
+    """Return the valid rows in a result, and the number of invalid rows.
+
+    The values are read with functions of libpq, without the driver's converters.
+    """
     rows: list[Row] = []
     row_count = result.ntuples if result else 0
     for row_number in range(min(row_count, MAX_ANSWER_ROWS)):
@@ -175,7 +182,7 @@ def _parse_result(result: Any, row_format: RowFormat[Row]) -> tuple[list[Row], i
 
 
 def parse_whole_number(minimum: int, maximum: int = MAX_NUMBER) -> Callable[[bytes | None], int]:
-    """Return a parser for whole numbers in a range."""
+    """Return a parser for whole numbers from ``minimum`` to ``maximum``."""
 
     def parse(raw: bytes | None) -> int:
         if raw is None or not _WHOLE_NUMBER.fullmatch(raw) or not minimum <= int(raw) <= maximum:
@@ -186,7 +193,7 @@ def parse_whole_number(minimum: int, maximum: int = MAX_NUMBER) -> Callable[[byt
 
 
 parse_row_number = parse_whole_number(1)
-"""The id of a row on the server."""
+"""Parses the id of a row on the server."""
 
 parse_count = parse_whole_number(0)
 
@@ -199,7 +206,10 @@ def parse_boolean(raw: bytes | None) -> bool:
 
 
 def parse_text(raw: bytes | None) -> str:
-    """Parse text of up to ``MAX_TEXT_BYTES`` bytes. It must never be shown on a screen or used in a path."""
+    """Parse a text of up to ``MAX_TEXT_BYTES`` bytes.
+
+    The text may contain control characters. It must never be shown on a screen or used in a path.
+    """
     return _decode_text(raw)
 
 
@@ -212,7 +222,7 @@ def parse_finite_number(raw: bytes | None) -> float:
 
 
 def parse_session_id(raw: bytes | None) -> str:
-    """Parse a session id, the only value that may become part of a path."""
+    """Parse a session id. Of all values from the server, only session ids may become part of a path."""
     text = _decode_text(raw)
     if not is_session_id(text):
         raise ValueError
@@ -228,7 +238,10 @@ def parse_session_id_or_none(raw: bytes | None) -> str:
 
 
 def parse_login(raw: bytes | None) -> str:
-    """Parse a role name: at most 63 bytes, without control characters or white space other than single spaces."""
+    """Parse the name of a role.
+
+    It has at most 63 bytes, no control characters, and no white space except single spaces.
+    """
     text = _decode_text(raw)
     if raw is None or not 0 < len(raw) <= 63 or collapse_line(plain_line(text), len(text)) != text:
         raise ValueError
@@ -243,7 +256,7 @@ def parse_login_or_none(raw: bytes | None) -> str:
 
 
 def parse_logins(raw: bytes | None) -> tuple[str, ...]:
-    """Parse a JSON list of role names. A null becomes an empty list."""
+    """Parse a JSON list of role names. Return an empty tuple for a null."""
     names = json.loads(_decode_text(raw)) if raw is not None else []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError
@@ -251,7 +264,10 @@ def parse_logins(raw: bytes | None) -> tuple[str, ...]:
 
 
 def parse_line(max_characters: int) -> Callable[[bytes | None], str]:
-    """Return a parser for text to display: one line of at most ``max_characters``, without control characters."""
+    """Return a parser for a line of text to display.
+
+    The parsed line has at most ``max_characters`` characters and no control characters.
+    """
 
     def parse(raw: bytes | None) -> str:
         return collapse_line(plain_line(_decode_text(raw)), max_characters)
@@ -260,22 +276,25 @@ def parse_line(max_characters: int) -> Callable[[bytes | None], str]:
 
 
 def parse_folder(raw: bytes | None) -> str:
-    """Parse a folder path on another machine, which is displayed but never opened."""
+    """Parse the path of a folder on another machine. The path is displayed, but the folder never opened."""
     return plain_line(_decode_text(raw))[:4096]
 
 
 def parse_timestamp(raw: bytes | None) -> str:
-    """Parse a client's timestamp into the transcripts' format. Return ``""`` if it is invalid."""
+    """Parse a timestamp that a client recorded, and return it in the format of transcripts.
+
+    Return ``""`` if the timestamp is invalid.
+    """
     return clock.normalize_timestamp(_decode_text(raw))
 
 
 def parse_epoch(raw: bytes | None) -> datetime:
-    """Parse a time of the server's clock in seconds since the epoch."""
+    """Parse a time of the server's clock. The server sends it as seconds since the epoch."""
     return datetime.fromtimestamp(parse_finite_number(raw), UTC)
 
 
 def parse_keyword(meanings: Mapping[str, str]) -> Callable[[bytes | None], str]:
-    """Return a parser for a fixed set of words, which returns the meaning of each word."""
+    """Return a parser that maps each key of ``meanings`` to its value and accepts no other text."""
 
     def parse(raw: bytes | None) -> str:
         meaning = meanings.get(_decode_text(raw))
@@ -301,7 +320,7 @@ parse_digest = parse_bytes(SHA256_BYTES, SHA256_BYTES)
 
 
 def parse_chain_digest(raw: bytes | None) -> bytes:
-    """Parse the digest of all previous data, which is empty for the first chunk."""
+    """Parse the digest of all chunks of a file. It is empty if the file has no chunks."""
     if raw is None or len(raw) not in {0, SHA256_BYTES}:
         raise ValueError
     return raw
@@ -310,7 +329,7 @@ def parse_chain_digest(raw: bytes | None) -> bytes:
 def _decode_text(raw: bytes | None) -> str:
     if raw is None or len(raw) > MAX_TEXT_BYTES:
         raise ValueError
-    return raw.decode()  # UnicodeDecodeError is a ValueError
+    return raw.decode()  # UnicodeDecodeError is a ValueError.
 
 
 def _return_value(value: Row) -> Row:
@@ -319,21 +338,25 @@ def _return_value(value: Row) -> Row:
 
 @functools.cache
 def _read_initial_limits() -> tuple[int, int]:
-    """Return the limits from the start of the process, because concurrent threads would restore each other's limits."""
-    import resource  # not on Windows
+    """Return the memory limits that the process had at its first call.
+
+    They are cached because concurrent threads would otherwise restore the limits that another
+    thread has set.
+    """
+    import resource  # Windows does not have this module.
 
     return resource.getrlimit(resource.RLIMIT_DATA)
 
 
 @contextlib.contextmanager
 def limit_memory() -> Iterator[None]:
-    """Limit the growth of the process to ``MAX_ANSWER_BYTES`` in the block, so that libpq aborts a larger answer.
+    """Let the process grow by at most ``MAX_ANSWER_BYTES`` inside the block.
 
-    libpq trusts the message length that the server states, and buffers up to 2 GB before we see the
-    answer.
+    libpq trusts the length of a message that the server states, and buffers up to 2 GB before this
+    program sees the answer. With the limit, libpq aborts a larger answer.
     """
     try:
-        import resource  # not on Windows
+        import resource  # Windows does not have this module.
 
         with open("/proc/self/statm", "rb") as stream:
             current_bytes = int(stream.read().split()[_DATA_PAGES_FIELD]) * os.sysconf(

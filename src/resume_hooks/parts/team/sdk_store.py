@@ -1,8 +1,9 @@
-"""Implement the Agent SDK's ``SessionStore`` in the team's database: atomic, deduplicated, with summaries.
+"""Implement the ``SessionStore`` of the Agent SDK in the team's database.
 
-The class does not inherit from the SDK's class. The SDK is only imported to fold summaries, in a
-program that has it. Rows are private to their owner. Nothing is redacted, because ``load`` must
-return exactly the appended entries. Use ``team push`` for sessions that others may see.
+The class does not inherit from the SDK's class. This module imports the SDK only in order to fold
+the summary of a session, in a program that has the SDK. Only the owner can read the rows. They are
+not redacted, because ``load`` must return exactly the entries that were appended. To share a
+session with other members, use ``team push``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Key = dict[str, Any]
 Row = TypeVar("Row")
 
 MAX_LOADED_BYTES = 1024 * 1024 * 1024
-"""The maximum size of a session's entries in bytes of JSON."""
+"""The maximum number of bytes that the entries of a loaded session have as JSON."""
 
 
 class _StoredPart(NamedTuple):
@@ -61,13 +62,19 @@ _TEXT_FORMAT = RowFormat(str, (rows.parse_text,))
 
 
 class PostgresSessionStore:
-    """A store for ``ClaudeAgentOptions(session_store=...)`` in a team's database, given the team's libpq service."""
+    """A store for ``ClaudeAgentOptions(session_store=...)`` in a team's database.
+
+    ``service`` is the name of the team's libpq service.
+    """
 
     def __init__(self, service: str) -> None:
         self._service = validate_service(service)
 
     async def append(self, key: Key, entries: Sequence[Entry]) -> None:
-        """Append entries in one transaction. An entry with a known uuid is skipped."""
+        """Append entries to a transcript in one transaction.
+
+        An entry is skipped if the transcript already contains an entry with its uuid.
+        """
         if not entries:
             return
         async with connect_async(self._service) as db, db.transaction():
@@ -88,7 +95,7 @@ class PostgresSessionStore:
             )
             if not parts:
                 raise UsageError(
-                    "The session was deleted while it was appended to", "Append again."
+                    "The session was deleted while entries were added", "Append them again."
                 )
             part_row, entry_count, summary = parts[0]
             uuids = []
@@ -134,7 +141,7 @@ class PostgresSessionStore:
             )
 
     async def load(self, key: Key) -> list[Entry] | None:
-        """Return all entries in the order in which they were appended, or None if the session does not exist."""
+        """Return all entries in the order in which they were appended, or None if there are none."""
         chunks = await self._fetch_rows(
             "select c.data from team.sdk_chunk c join team.sdk_part p on p.id = c.part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s"
@@ -147,7 +154,7 @@ class PostgresSessionStore:
         return None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
-        """Return a project's main transcripts with their modification times in milliseconds."""
+        """Return the id and the modification time, in milliseconds, of each session of a project."""
         query = (
             "select session_id, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = ''"
@@ -159,7 +166,7 @@ class PostgresSessionStore:
         return sessions
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
-        """Return the folded summaries of a project's main transcripts, with the same modification times."""
+        """Return the folded summary of each session of a project, with the session's modification time."""
         query = (
             "select summary, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = '' and summary is not null"
@@ -171,7 +178,7 @@ class PostgresSessionStore:
         return summaries
 
     async def delete(self, key: Key) -> None:
-        """Delete a transcript. With a main transcript, its sub-agents' transcripts are also deleted."""
+        """Delete a transcript. If it is a session's main transcript, also delete those of its sub-agents."""
         subpath = key.get("subpath")
         async with connect_async(self._service) as db:
             await db.execute(
@@ -179,7 +186,7 @@ class PostgresSessionStore:
             )
 
     async def list_subkeys(self, key: Key) -> list[str]:
-        """Return the names of a session's sub-agent transcripts."""
+        """Return the subpaths of a session's sub-agent transcripts."""
         query = (
             "select subpath from team.sdk_part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath <> ''"
@@ -199,7 +206,10 @@ async def _fetch_strict_rows(
     values: Sequence[object],
     row_format: RowFormat[Row],
 ) -> list[Row]:
-    """Return a query's rows. Raise TeamFailed if a row is invalid, because omitting it would change the session."""
+    """Return the rows of a query. Raise TeamFailed if a row is invalid.
+
+    An invalid row is not skipped, because the loaded session would then lack entries.
+    """
     valid_rows, refused_count = await rows.read_rows_async(db, query, values, row_format)
     if refused_count:
         raise _build_damage_error()
@@ -207,7 +217,10 @@ async def _fetch_strict_rows(
 
 
 def _unpack_entries(chunks: Iterable[bytes]) -> list[Entry]:
-    """Return the entries in the chunks. Raise TeamFailed if they are not JSON or exceed ``MAX_LOADED_BYTES``."""
+    """Return the entries in compressed chunks.
+
+    Raise TeamFailed if a chunk is damaged or if the entries exceed ``MAX_LOADED_BYTES`` bytes.
+    """
     entries: list[Entry] = []
     remaining_bytes = MAX_LOADED_BYTES
     for packed_chunk in chunks:
@@ -220,7 +233,7 @@ def _unpack_entries(chunks: Iterable[bytes]) -> list[Entry]:
                 entries.append(json.loads(line))
         except (zlib.error, ValueError, RecursionError) as error:
             raise _build_damage_error() from error
-        remaining_bytes = max(1, remaining_bytes - len(body))  # zlib treats 0 as unlimited
+        remaining_bytes = max(1, remaining_bytes - len(body))  # zlib treats 0 as unlimited.
     return entries
 
 

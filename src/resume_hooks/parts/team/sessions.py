@@ -1,7 +1,7 @@
 """List the sessions on the server that you may see, and find the session that a locator names.
 
-Your own sessions are queried first, in a separate query, so that rows of others cannot displace
-them.
+Your own sessions are queried separately, because the number of rows per query is limited. So the
+sessions of other members cannot displace your own.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
 
 VISIBILITY = {"m": "private", "p": "project", "t": "team"}
-"""Who may read a session, by the kind of its scope. A session can also be shared with single members."""
+"""Maps the kind of a session's scope to the word for the members who may read the session. Single
+members may have access in addition."""
 
 MAX_LISTED_SESSIONS = 10_000
-"""The maximum number of listed sessions, counted separately for your own and those of others."""
+"""The maximum number of your own sessions in a list, and also of the sessions of other members."""
 
 _MAX_CANDIDATES = 1_000
-"""The maximum number of candidates to query for a locator, counted separately for your own and those of others."""
+"""The maximum number of your own sessions that are queried for a locator, and also of the sessions
+of other members."""
 
 _QUERY = """
 select s.id::text, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent,
@@ -48,11 +50,13 @@ _NAME_CONDITION = """ and (s.session_id = any(%(words)s::text[]) or starts_with(
 _ORDER_BY_MATCH = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::text[]) desc,
   s.title = any(%(words)s::text[]) desc, s.pushed desc limit %(most)s"""
 _ORDER_BY_TIME = " order by s.pushed desc limit %(most)s"
-"""Sort by the server's clock, so that a client cannot move its sessions to the front with a false time."""
+"""Sort by the server's clock. A client that sent a false time could otherwise move its sessions to
+the front."""
 
 
 _SHORT_ID_CHARACTERS = 8
-"""The length of ids in lists. A shorter word in a locator may be part of a title."""
+"""The number of characters of a session id in lists. A shorter word in a locator may be part of a
+title."""
 
 _ANY_ID = "00000000-0000-0000-0000-000000000000"
 
@@ -60,10 +64,10 @@ _ANY_ID = "00000000-0000-0000-0000-000000000000"
 class TeamSession(NamedTuple):
     """A session that one machine pushed, as recorded on the server.
 
-    ``row`` is the id of its row. ``visibility`` is private, project or team. ``shared_with`` lists
-    single members who can also read it. ``is_transferred`` is true if an admin transferred the session to
-    you from a former member, so that its words are unverified. ``pushed`` is the time of the last
-    push.
+    ``row`` is the id of the session's row on the server. ``visibility`` is ``private``, ``project``
+    or ``team``. ``shared_with`` lists single members who can also read the session.
+    ``is_transferred`` is true if an admin transferred the session to you from a former member. In
+    this case the text of the session is unverified. ``pushed`` is the time of the last push.
     """
 
     row: int
@@ -103,9 +107,9 @@ _SESSION_FORMAT = RowFormat(
 
 
 def list_team_sessions(db: Database, *, only_own: bool = False) -> list[TeamSession]:
-    """Return the sessions that you may see, newest first. With ``only_own``, return only your own.
+    """Return the sessions that you may see, newest first. ``only_own`` selects your own sessions.
 
-    If there are more than ``MAX_LISTED_SESSIONS``, only the most recently pushed ones are returned.
+    If there are more than ``MAX_LISTED_SESSIONS``, return those that were pushed last.
     """
     return _query_sessions(
         db, _ORDER_BY_TIME, {}, only_own=only_own, max_sessions=MAX_LISTED_SESSIONS
@@ -113,7 +117,7 @@ def list_team_sessions(db: Database, *, only_own: bool = False) -> list[TeamSess
 
 
 def fetch_sessions_by_row(db: Database, row_ids: list[int]) -> list[TeamSession]:
-    """Return the sessions with these row ids that you may see."""
+    """Return the sessions with these row ids. Sessions that you may not see are omitted."""
     return db.fetch_rows(
         _QUERY + _ROWS_CONDITION + _ORDER_BY_TIME,
         {"rows": row_ids, "most": len(row_ids)},
@@ -124,9 +128,10 @@ def fetch_sessions_by_row(db: Database, row_ids: list[int]) -> list[TeamSession]
 def fetch_sessions_by_id(
     db: Database, session_ids: list[str], *, only_own: bool = False, owner: str = ""
 ) -> list[TeamSession]:
-    """Return the sessions with these ids that you may see, newest first. With ``owner``, return only that member's.
+    """Return the sessions with these session ids, newest first. Sessions that you may not see are omitted.
 
-    Several machines, and several members, may have a session with the same id.
+    With ``owner``, return only the sessions of this member. An id may occur several times, because
+    several machines or members can push a session with the same id.
     """
     conditions = _IDS_CONDITION + (_OWNER_CONDITION if owner else "") + _ORDER_BY_TIME
     matches = _query_sessions(
@@ -181,27 +186,29 @@ def _query_sessions(
 
 
 def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSession:
-    """Return the session that a locator names by its id, a prefix of the id, its title or a part of its title.
+    """Return the session that a locator names by its id, a prefix of its id, or a part of its title.
 
-    ``sessions`` are sorted newest first. The locator may begin with ``owner:`` or
-    ``owner@machine:``. If the locator names no machine, the copy with the latest activity is
-    chosen. If several members have a session with the same id, yours is preferred, and a current
-    member's is preferred to a transferred one. Raise SessionNotFound or AmbiguousLocator.
+    The locator may begin with ``owner:`` or ``owner@machine:``. ``sessions`` is sorted newest
+    first. If several machines have the session, the latest copy is returned. If several members
+    have a session with the same id, your own session is preferred, and sessions of current members
+    are preferred to sessions that were transferred from former members. Raise SessionNotFound or
+    AmbiguousLocator.
     """
     front, colon, remaining_part = locator.strip().partition(":")
-    of_owner = []
+    owner_sessions = []
     for session in sessions:
         if front in {session.owner, f"{session.owner}@{session.machine}"}:
-            of_owner.append(session)
-    if colon and of_owner:
-        sessions, locator = of_owner, remaining_part
+            owner_sessions.append(session)
+    if colon and owner_sessions:
+        sessions, locator = owner_sessions, remaining_part
     locator_text = locator.strip()
     matches = sorted(
         _select_sessions_by_name(locator_text, sessions), key=lambda session: session.is_transferred
     )
     own_ids = {session.session_id for session in matches if session.is_own}
     chosen: dict[tuple[str, str], TeamSession] = {}
-    for session in reversed(matches):  # keep the first session with each id
+    # Of several copies with the same owner and id, the first one in ``matches`` is kept.
+    for session in reversed(matches):
         if session.is_own or session.session_id not in own_ids:
             chosen[session.owner, session.session_id] = session
     if not chosen:
@@ -225,34 +232,38 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
 
 
 def _select_sessions_by_name(locator_text: str, sessions: list[TeamSession]) -> list[TeamSession]:
-    """Return the sessions with an id, else those with a prefix of it, a title, or a part of a title."""
-    same_id = [session for session in sessions if session.session_id == locator_text]
-    if same_id:
-        return same_id
+    """Return the sessions that a text names, with only the best kind of match.
+
+    The kinds, best first, are: the session id, a prefix of the session id, the title, a part of the
+    title.
+    """
+    id_matches = [session for session in sessions if session.session_id == locator_text]
+    if id_matches:
+        return id_matches
     if len(locator_text) >= MIN_PREFIX_CHARACTERS:
-        same_prefix = [
+        prefix_matches = [
             session for session in sessions if session.session_id.startswith(locator_text)
         ]
-        if same_prefix:
-            return _prefer_own(same_prefix)
-    if _is_id_or_prefix(locator_text):  # it is never compared with titles
+        if prefix_matches:
+            return _prefer_own(prefix_matches)
+    if _is_id_or_prefix(locator_text):  # A session id is never compared with titles.
         return []
-    same_title = [session for session in sessions if session.title == locator_text]
-    if same_title:
-        return same_title
+    title_matches = [session for session in sessions if session.title == locator_text]
+    if title_matches:
+        return title_matches
     folded = locator_text.casefold()
     return [session for session in sessions if folded and folded in session.title.casefold()]
 
 
 def _is_id_or_prefix(locator_text: str) -> bool:
-    """Check whether words are a session id, or a prefix of one, with or without ``owner:``."""
+    """Check whether a text is a session id or the beginning of one, optionally after ``owner:``."""
     owner, _, name = locator_text.rpartition(":")
     shortest = MIN_PREFIX_CHARACTERS if owner else _SHORT_ID_CHARACTERS
     return len(name) >= shortest and is_session_id(name + _ANY_ID[len(name) :])
 
 
 def _prefer_own(sessions: list[TeamSession]) -> list[TeamSession]:
-    """Return only your own sessions if there are any, or else all sessions."""
+    """Return only your own sessions if the list contains any, and otherwise all sessions."""
     own_sessions = []
     for session in sessions:
         if session.is_own and not session.is_transferred:

@@ -1,6 +1,6 @@
-"""Share, unshare and forget sessions on the server. Only a session's owner can do that.
+"""Share, unshare and forget sessions on the server.
 
-The database enforces this rule.
+The database allows this only for the owner of a session.
 """
 
 from __future__ import annotations
@@ -30,24 +30,27 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import read_managed_retention
 
 _FORGET_QUEUE_FOLDER = "forget"
-"""The folder with a file for each session that the server must forget at the next connection."""
+"""The folder with a file for each session that the next push must remove from the server."""
 
 _ONLY_THIS_MACHINE_MARK = b"here"
-"""The content of a session's file if the server must only remove the copy from this machine.
+"""The content of a session's file if the server must only remove the copy that this machine pushed.
 
-Otherwise the server removes the copies from all your machines.
+If the file is empty, the server removes the copies from all your machines.
 """
 
 
 class ProjectReaders(NamedTuple):
-    """A project's owner, and the number of other members who can read sessions that are shared with the project."""
+    """The owner of a project, and the number of other members who can read the project's shared sessions."""
 
     owner: str
     reader_count: int
 
 
 def fetch_project_readers(project: str, db: Database) -> ProjectReaders | None:
-    """Return the owner and readers of a project, or None if you are not in it. Raise TeamFailed."""
+    """Return the owner of a project and the number of its readers. Raise TeamFailed.
+
+    Return None if you are not a member of the project.
+    """
     query = "select login::text, others::text from team.project_reach(%s)"
     return db.fetch_row(
         query, (project,), RowFormat(ProjectReaders, (rows.parse_login, rows.parse_count))
@@ -57,7 +60,10 @@ def fetch_project_readers(project: str, db: Database) -> ProjectReaders | None:
 def share_session(
     session: TeamSession, audience: str, until: datetime | None, db: Database
 ) -> None:
-    """Share a session with ``team``, its ``project`` or a member's login, optionally until a time. Raise TeamFailed."""
+    """Share a session with the team, with its project or with one member, optionally until a time.
+
+    ``audience`` is ``"team"``, ``"project"`` or the login of a member. Raise TeamFailed.
+    """
     kind, name = {"team": ("t", ""), "project": ("p", session.project)}.get(
         audience, ("g", audience)
     )
@@ -70,9 +76,10 @@ def unshare_session(session: TeamSession, db: Database) -> None:
 
 
 def forget_on_server(session_id: str, db: Database, where: Where) -> int:
-    """Make the server permanently forget a session from all your machines. Return the number of removed copies.
+    """Permanently remove the copies of a session that you pushed from any of your machines.
 
-    Raise TeamFailed.
+    The server will never accept the session again. Return the number of removed copies. Raise
+    TeamFailed.
     """
     copy_count = db.fetch_value("select team.forget(%s)::text", (session_id,), rows.parse_count)
     record_forgotten_session(session_id, where)
@@ -80,7 +87,7 @@ def forget_on_server(session_id: str, db: Database, where: Where) -> int:
 
 
 def queue_deletion(session_id: str, where: Where) -> str:
-    """Queue a session that was deleted on this machine, so that the next push makes the server forget it.
+    """Queue a session that was deleted on this machine, so that the next push removes it from the server.
 
     Return a note for the user, or ``""`` if the session was never pushed.
     """
@@ -98,10 +105,10 @@ def queue_deletion(session_id: str, where: Where) -> str:
 
 
 def queue_replacement(session_id: str, where: Where) -> str:
-    """Queue a scrubbed session, so that the next push replaces the server's copy. Return a note for the user.
+    """Queue a scrubbed session, so that the next push replaces the server's copy.
 
-    If only an archived copy was scrubbed and the session itself is deleted, the server's copy is
-    removed.
+    If the session was deleted and only its archived copy was scrubbed, the next push removes the
+    server's copy. Return a note for the user, or ``""`` if the session was never pushed.
     """
     cursor = read_cursor(session_id, where)
     if read_team(where) is None or not is_session_id(session_id) or not cursor.row:
@@ -114,7 +121,7 @@ def queue_replacement(session_id: str, where: Where) -> str:
                 where,
             )
     else:
-        write_cursor(session_id, cursor._replace(drop=True, places={}), where)
+        write_cursor(session_id, cursor._replace(must_replace=True, progress_by_file={}), where)
     return (
         f"To replace the team's copy of {session_id} from this machine: resume-hooks team "
         "push --all"
@@ -122,14 +129,14 @@ def queue_replacement(session_id: str, where: Where) -> str:
 
 
 def has_queued_deletions(where: Where) -> bool:
-    """Check whether there are queued sessions that the server must forget."""
+    """Check whether sessions wait to be removed from the server."""
     return os.path.isdir(
         queue := os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER)
     ) and bool(os.listdir(queue))
 
 
 def forget_queued_sessions(db: Database, where: Where) -> list[str]:
-    """Make the server forget the queued sessions, and return their ids."""
+    """Remove the queued sessions from the server, and return their ids."""
     queue = os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER)
     try:
         session_ids = []
@@ -148,7 +155,8 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
                     == _ONLY_THIS_MACHINE_MARK
                 ):
                     removed_ids += _remove_from_server([session_id], 0, db, where)
-                elif find_session(session_id, where) is None:  # otherwise the session was restored
+                # The user may have restored the session after its deletion.
+                elif find_session(session_id, where) is None:
                     forget_on_server(session_id, db, where)
                     removed_ids.append(session_id)
                 removal.remove_if_possible(queue_entry, where.state)
@@ -159,7 +167,7 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
 
 
 def remove_lost_sessions(db: Database, where: Where) -> list[str]:
-    """Remove deleted, scrubbed and expired sessions from the server, and return their ids."""
+    """Remove queued and expired sessions from the server, and return their ids."""
     return [
         *forget_queued_sessions(db, where),
         *_remove_from_server(*find_expired_sessions(where), db, where),
@@ -167,7 +175,11 @@ def remove_lost_sessions(db: Database, where: Where) -> list[str]:
 
 
 def find_expired_sessions(where: Where) -> tuple[list[str], int]:
-    """Return the pushed sessions that are no longer on this machine, and the employer's retention period in days."""
+    """Return the ids of pushed sessions that are no longer on this machine, and a number of days.
+
+    This number is the retention period that the employer has set in the client's managed settings.
+    If none is set, return no ids and 0.
+    """
     days = read_managed_retention()[1]
     if not days:
         return [], 0
@@ -178,9 +190,9 @@ def find_expired_sessions(where: Where) -> tuple[list[str], int]:
 
 
 def _remove_from_server(sessions: list[str], days: int, db: Database, where: Where) -> list[str]:
-    """Remove the copies of sessions that this machine pushed from the server, if they are old enough.
+    """Remove the copies of ``sessions`` that this machine pushed, if they are older than ``days`` days.
 
-    Return the ids of these sessions.
+    Return the ids of the removed sessions.
     """
     if not sessions:
         return []
@@ -192,7 +204,7 @@ def _remove_from_server(sessions: list[str], days: int, db: Database, where: Whe
     )
     removed_ids = [
         session_id for session_id in expired_ids if session_id in sessions
-    ]  # ignore sessions that we did not ask about
+    ]  # Ignore sessions that were not requested.
     for session_id in removed_ids:
         removal.remove_if_possible(cursor_folder(session_id, where), where.state)
     return removed_ids

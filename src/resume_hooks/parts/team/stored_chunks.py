@@ -1,7 +1,7 @@
-"""Fetch chunks of session files from the server in slices, decompress them and verify their digests.
+"""Fetch the chunks of session files from the server, decompress them and verify their digests.
 
-At most ``SLICE_BYTES`` bytes of a chunk are in memory at a time, even if the server states a larger
-size.
+A chunk is fetched in slices. At most ``SLICE_BYTES`` bytes of it are in memory at a time, even if
+the server states a larger size.
 """
 
 from __future__ import annotations
@@ -18,14 +18,19 @@ from resume_hooks.parts.team.chunks import MAX_CHUNK_BYTES, MAX_LINE_BYTES
 from resume_hooks.parts.team.rows import Database, RowFormat
 
 SLICE_BYTES = 1024 * 1024
-"""The maximum number of bytes that are fetched or decompressed at a time."""
+"""The maximum number of bytes to fetch or decompress in one step."""
 
 MAX_STORED_BYTES = MAX_LINE_BYTES + MAX_LINE_BYTES // 1000 + MAX_CHUNK_BYTES
-"""The maximum size of a chunk on the server. Compression slightly enlarges incompressible data."""
+"""The maximum number of bytes of a compressed chunk. Compression makes incompressible data slightly
+larger."""
 
 
 class StoredChunk(NamedTuple):
-    """Complete lines of a file on the server: ``raw_bytes`` bytes, compressed to ``stored_bytes`` bytes."""
+    """A chunk of a file on the server, which consists of complete lines.
+
+    Its lines have ``raw_bytes`` bytes, and ``stored_bytes`` bytes after compression. ``sha256`` is
+    the digest of the lines.
+    """
 
     first_record: int
     record_count: int
@@ -35,9 +40,9 @@ class StoredChunk(NamedTuple):
 
 
 def parse_part_name(raw: bytes | None) -> str:
-    """Parse the name of a session's file: ``""`` for the transcript, or a path in the session's folder.
+    """Parse the name of a session's file. Raise ValueError if it is invalid.
 
-    Raise ValueError.
+    The name is ``""`` for the transcript, and a path in the session's folder for other files.
     """
     name = (raw or b"").decode()
     if raw is None or (name and not is_valid_name(name)):
@@ -58,7 +63,7 @@ STORED_CHUNK_FORMAT = RowFormat(
 
 
 class _SizedChunk(Protocol):
-    """An object with a known size on the server."""
+    """An object whose compressed size on the server is known."""
 
     @property
     def stored_bytes(self) -> int:
@@ -69,7 +74,10 @@ SomeSized = TypeVar("SomeSized", bound=_SizedChunk)
 
 
 def batch_chunks(chunks: Iterable[SomeSized]) -> Iterator[list[SomeSized]]:
-    """Yield chunks in order, in batches of at most ``SLICE_BYTES`` bytes. A larger chunk gets its own batch."""
+    """Yield the chunks in order, in batches whose compressed sizes add up to at most ``SLICE_BYTES``.
+
+    A larger chunk is a batch of its own.
+    """
     batch: list[SomeSized] = []
     batch_bytes = 0
     for chunk in chunks:
@@ -85,7 +93,11 @@ def batch_chunks(chunks: Iterable[SomeSized]) -> Iterator[list[SomeSized]]:
 def fetch_small_chunks(
     addresses: list[tuple[int, int]], db: Database
 ) -> dict[tuple[int, int], bytes]:
-    """Return the compressed bytes of chunks of up to ``SLICE_BYTES`` bytes, by part and first record."""
+    """Return the compressed bytes of chunks that have at most ``SLICE_BYTES`` bytes.
+
+    An address consists of the row id of the chunk's file and the number of the chunk's first
+    record.
+    """
     query = (
         "select c.part::text, c.first::text, substring(c.data for %s)"
         " from unnest(%s::bigint[], %s::int[]) q(part, first)"
@@ -117,7 +129,7 @@ def fetch_slices(
 ) -> Iterator[bytes]:
     """Yield the compressed bytes of a chunk of any size, ``SLICE_BYTES`` bytes at a time.
 
-    Raise ImportFailed if they end early.
+    Raise ImportFailed if the server sends fewer than ``stored_bytes`` bytes.
     """
     query = "select substring(data from %s for %s) from team.chunk where part = %s and first = %s"
     for start in range(0, stored_bytes, SLICE_BYTES):
@@ -132,12 +144,11 @@ def fetch_slices(
 
 
 def unpack_lines(slices: Iterable[bytes], raw_bytes: int, sha256: bytes) -> Iterator[bytes]:
-    """Yield the lines of a chunk of ``raw_bytes`` bytes while its compressed bytes are fetched.
+    """Yield the decompressed lines of a chunk while its compressed bytes are fetched.
 
-    Raise ImportFailed if the lines do not match the digest.
-
-    Consumers must expect this error even after the last line, because the digest is only known
-    then.
+    Raise ImportFailed if the lines do not have ``raw_bytes`` bytes or if their digest is not
+    ``sha256``. The digest is only known at the end, so the caller must expect this error even after
+    the last line.
     """
     decompressor, file_hash, byte_count = zlib.decompressobj(), hashlib.sha256(), 0
     for packed_slice in slices:
@@ -158,7 +169,7 @@ def unpack_lines(slices: Iterable[bytes], raw_bytes: int, sha256: bytes) -> Iter
 
 
 def build_damage_error() -> ImportFailed:
-    """Return an error that reports a damaged chunk or an incomplete chain."""
+    """Return the error for a chunk that is damaged or missing."""
     return ImportFailed(
         "The server's copy of this session is damaged or incomplete",
         "Push it again, with --rescan.",

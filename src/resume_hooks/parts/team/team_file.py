@@ -1,7 +1,7 @@
-"""Read ``team/team.json`` in the state folder, which names the joined team, and record why pushes fail.
+"""Read the team that this machine has joined, and record failed pushes.
 
-Standard library, Python 3.9: the installer and the session-start hook use this module without the
-engine.
+The team is in the file ``team/team.json`` in the state folder. The installer and the session-start
+hook use this module without the engine. So it needs only the standard library of Python 3.9.
 """
 
 from __future__ import annotations
@@ -19,26 +19,32 @@ from resume_hooks.system.invocation import shell_command
 
 TEAM_FOLDER, TEAM_FILE, TEAM_FILE_VERSION = "team", "team.json", 1
 PUSH_MARK_FILE = "push"
-"""A file that exists if turns are pushed. Its modification time is the time of the last attempt.
+"""The name of an empty file that exists if turns are pushed.
 
-Hooks only check this file.
+The modification time of the file is the time of the last attempt to push. A hook only checks
+whether this file exists.
 """
 
 _LAST_PUSH_FILE = "last"
 """An empty file whose modification time is the time of the last successful push."""
 
 FAILURE_FILE, UNREPORTED_FILE = "failing.json", "untold"
-"""The file with the reason why pushes fail, and a mark file for a failure that the next start must report.
+"""The names of two files about failed pushes.
 
-The hook's shell script checks for the mark file.
+The first file contains the reason. The second file is empty, and exists as long as the next session
+start must report the failure. A shell script in the hook checks whether the second file exists.
 """
 
 LONG_FAILURE_SECONDS = 24 * 60 * 60
-"""The number of seconds after which a session start reports an unreachable server."""
+"""The number of seconds after which a session start reports that the server is unreachable."""
 
 
 class Team(NamedTuple):
-    """The joined team: its libpq ``service``, our ``login``, this machine's id, and the keys of the pushed projects."""
+    """The joined team.
+
+    ``service`` is its libpq service, ``login`` the user's name on the server, ``machine`` the id of
+    this machine, and ``projects`` the names of the pushed projects.
+    """
 
     service: str
     login: str
@@ -47,32 +53,43 @@ class Team(NamedTuple):
 
 
 class PushFailure(NamedTuple):
-    """A push failure: its start (epoch seconds), the number of waiting sessions, the reason and the remedy."""
+    """A record of failing pushes. ``start_time`` is the time of the first failure, in seconds since the epoch.
 
-    since: int
-    sessions: int
-    why: str
+    ``waiting_count`` is the number of sessions that wait for a push, ``reason`` the reason and ``remedy``
+    what the user can do. ``is_reported`` is true if a session start must report the failure or has
+    reported it.
+    """
+
+    start_time: int
+    waiting_count: int
+    reason: str
     remedy: str
-    told: bool
+    is_reported: bool
 
     @property
     def sentence(self) -> str:
-        """The failure as a sentence for the user."""
-        start_text = datetime.fromtimestamp(self.since, timezone.utc).strftime("%Y-%m-%d %H:%M")
-        if self.sessions == 1:
+        """The sentence about the failure that the user sees."""
+        start_text = datetime.fromtimestamp(self.start_time, timezone.utc).strftime(
+            "%Y-%m-%d %H:%M"
+        )
+        if self.waiting_count == 1:
             waiting_text = "1 session waits"
         else:
-            waiting_text = f"{self.sessions:,} sessions wait"
-        return f"{waiting_text} to be pushed to the team since {start_text} UTC: {self.why}"
+            waiting_text = f"{self.waiting_count:,} sessions wait"
+        return f"{waiting_text} to be pushed to the team since {start_text} UTC: {self.reason}"
 
 
 def team_folder_path(where: Where) -> str:
-    """Return our folder for the team."""
+    """Return the path of the folder with the files of the team."""
     return os.path.join(where.state, TEAM_FOLDER)
 
 
 def read_team(where: Where) -> Optional[Team]:
-    """Return the joined team, or None if there is none or if a project's own settings chose the state folder."""
+    """Return the joined team, or None if no team was joined.
+
+    Also return None if the state folder is in the project, because the project's own settings may
+    have chosen this folder.
+    """
     row = read_json_object(os.path.join(team_folder_path(where), TEAM_FILE))
     service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
     if row.get("version") != TEAM_FILE_VERSION or not all(
@@ -91,7 +108,7 @@ def read_team(where: Where) -> Optional[Team]:
 
 
 def read_failure(where: Where) -> Optional[PushFailure]:
-    """Return why pushes fail, or None if no failure is recorded."""
+    """Return the recorded failure of pushes, or None if no failure is recorded."""
     row = read_json_object(os.path.join(team_folder_path(where), FAILURE_FILE))
     try:
         start_time, sessions = int(row["since"]), int(row["sessions"])
@@ -106,32 +123,42 @@ def read_failure(where: Where) -> Optional[PushFailure]:
 def record_failure(
     error: Tuple[str, str], sessions: int, where: Where, *, report_at_once: bool
 ) -> None:
-    """Record the reason for a failed push and its remedy.
+    """Record the reason for a failed push, and what the user can do about it. Raise OSError.
 
-    The next session start reports the failure once, immediately or when it has lasted long enough.
-    Raise OSError.
+    ``error`` consists of these two texts. If ``report_at_once`` is true, the next session start
+    reports the failure. Otherwise a session start reports it after ``LONG_FAILURE_SECONDS``
+    seconds. Each failure is reported only once.
     """
     previous_failure, now = read_failure(where), int(time.time())
     failure = PushFailure(
-        min(previous_failure.since, now) if previous_failure else now,
+        min(previous_failure.start_time, now) if previous_failure else now,
         sessions,
         *error,
-        told=bool(previous_failure and previous_failure.told),
+        is_reported=bool(previous_failure and previous_failure.is_reported),
     )
-    if not failure.told and (report_at_once or now - failure.since >= LONG_FAILURE_SECONDS):
+    if not failure.is_reported and (
+        report_at_once or now - failure.start_time >= LONG_FAILURE_SECONDS
+    ):
         state_file.replace_state_file(
             os.path.join(team_folder_path(where), UNREPORTED_FILE), b"", where
         )
-        failure = failure._replace(told=True)
+        failure = failure._replace(is_reported=True)
+    fields = {
+        "since": failure.start_time,
+        "sessions": failure.waiting_count,
+        "why": failure.reason,
+        "remedy": failure.remedy,
+        "told": failure.is_reported,
+    }
     state_file.replace_state_file(
         os.path.join(team_folder_path(where), FAILURE_FILE),
-        json.dumps(failure._asdict()).encode() + b"\n",
+        json.dumps(fields).encode() + b"\n",
         where,
     )
 
 
 def record_push(where: Where) -> None:
-    """Record a successful push, and remove the record of a failure."""
+    """Record the time of a successful push, and remove the record of a failure."""
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
             os.path.join(team_folder_path(where), _LAST_PUSH_FILE), b"", where
@@ -150,9 +177,9 @@ def format_last_push(where: Where) -> str:
 
 
 def report_push_failure(where: Where) -> str:
-    """Return the failure that this session start must report. Later starts do not report it again.
+    """Return a sentence about a failure that this session start must report, or ``""`` if there is none.
 
-    Return ``""`` if there is none.
+    Later session starts do not report the same failure.
     """
     try:
         removal.remove_file(os.path.join(team_folder_path(where), UNREPORTED_FILE), where.state)

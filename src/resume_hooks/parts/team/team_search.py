@@ -1,9 +1,10 @@
-"""Search the team's sessions: send the query of a local search to the server, and rank the hits.
+"""Search the team's sessions: send the query to the server, and rank the hits.
 
-The search first requires all words, then any of the words, then any word with one of them as a
-prefix. ``read_turns`` reads the turns that the server ranks and checks them for quoted phrases.
-The rank depends on the number of matching words and on how close together they are. Your own hits
-are mixed with those of others, and no member can fill the result while others have hits.
+The first query requires all words of the search. If there are too few hits, the second query
+requires any of the words, and the third query any word that begins with one of them. The server
+ranks the matching turns, and ``read_turns`` reads their text and compares it with quoted phrases.
+The score of a hit depends on the number of words in it and on their distance. At most half of the
+hits are from one member as long as other members have hits.
 """
 
 from __future__ import annotations
@@ -29,17 +30,21 @@ from resume_hooks.search.index.tokenize import stem_word
 from resume_hooks.search.query import Query, Term, parse_query
 
 _MAX_RANKED_TURNS = 50
-"""The maximum number of turns that the server ranks per query. Ranking long rows is slow, and fifty turns suffice."""
+"""The maximum number of turns that the server ranks per query. Ranking is slow for turns with many
+words."""
 
 _MAX_READ_TURNS = 1_000
-"""The maximum number of turns to read in search of a phrase. The server only finds the phrase's words."""
+"""The maximum number of turns that are read to find a phrase. The server finds only the words of a
+phrase."""
 
 _MAX_PAGES = 100
-"""The maximum number of pages to request, even if few texts contain the words that the server reports."""
+"""The maximum number of pages to request per query. This limit matters if the server reports turns
+whose text does not contain the words."""
 
 _MIN_TIME_STEP = timedelta(microseconds=1)
 _MAX_CLOCK_SKEW = timedelta(days=1)
-"""The maximum clock difference to another machine. Turns further in the future are not requested."""
+"""The maximum difference between this machine's clock and another machine's clock. Turns whose time
+is further in the future are not requested."""
 
 _FIND_QUERY = (
     "select session::text, part::text, record::text, extract(epoch from at)::float8::text, rank::text, said_by::text,"
@@ -56,10 +61,10 @@ _TURN_FORMAT = RowFormat(
 
 
 class SearchResult(NamedTuple):
-    """The result of a search.
+    """The hits of a search.
 
-    If a search for a phrase did not read all turns, ``searched_turn_count`` is the number of turns
-    that it read. Otherwise it is 0.
+    ``searched_turn_count`` is 0 if the search has read all turns. If a search for a phrase stopped
+    earlier, it is the number of turns that the search read.
     """
 
     hits: list[TeamHit]
@@ -67,9 +72,10 @@ class SearchResult(NamedTuple):
 
 
 class SearchScope(NamedTuple):
-    """The turns to search: since a time (ISO 8601), only your own, or those of a project.
+    """The turns that a search includes. By default it includes all turns.
 
-    By default all turns are searched.
+    ``start_time`` (ISO 8601) excludes earlier turns, ``only_own`` the turns of other members, and
+    ``project`` the turns of other projects.
     """
 
     start_time: str | None = None
@@ -88,38 +94,45 @@ def search_team(
     queries = build_queries(query)
     search = _Search(query, db, scope, max_hits)
     result = search.run(queries)
-    has_enough_hits = len(result.hits) >= max_hits and not any(hit.is_own for hit in result.hits)
-    if scope.only_own or not (search.stopped_early or has_enough_hits) or db.has_passed_deadline():
+    others_fill_result = len(result.hits) >= max_hits and not any(hit.is_own for hit in result.hits)
+    if (
+        scope.only_own
+        or not (search.stopped_early or others_fill_result)
+        or db.has_passed_deadline()
+    ):
         return result
     own_result = _Search(query, db, scope._replace(only_own=True), max_hits).run(
         queries[: search.query_count]
-    )  # the hits of others have displaced your own, so search those again
+    )  # Turns of other members may have displaced your own, so search only your own turns.
     return result._replace(hits=_select_best_hits([*result.hits, *own_result.hits], max_hits))
 
 
 class _Search:
     """Requests turns until there are enough hits from several members.
 
-    ``query_count`` is the number of queries. ``stopped_early`` is true if the search stopped although there
-    may be more turns.
+    ``query_count`` is the number of queries that were sent. ``stopped_early`` is true if the search
+    stopped before it had requested all turns.
     """
 
     def __init__(self, query: Query, db: Database, scope: SearchScope, max_hits: int) -> None:
         self._db, self._scope, self._max_hits = db, scope, max_hits
         self._has_phrases = any(term.is_phrase for term in (*query.terms, *query.excluded))
         if self._has_phrases:
-            self._most_per_member = _MAX_READ_TURNS // 2
+            self._max_turns_per_member = _MAX_READ_TURNS // 2
         else:
-            self._most_per_member = max(_MAX_RANKED_TURNS, max_hits)
+            self._max_turns_per_member = max(_MAX_RANKED_TURNS, max_hits)
         self._reader = TurnReader(query, db)
-        self._known: set[tuple[int, int]] = set()
-        self._before = db.refused_row_count
-        self._more = False
+        self._seen_turns: set[tuple[int, int]] = set()
+        self._refused_rows_before = db.refused_row_count
+        self._has_unread_turns = False
         self.query_count = 0
         self.stopped_early = False
 
     def run(self, queries: list[str]) -> SearchResult:
-        """Return the best hits of all queries. Hits of stricter queries come first."""
+        """Send the queries until there are enough hits, and return the best hits.
+
+        ``queries`` is sorted strictest first. The hits of a stricter query come first.
+        """
         hits: list[TeamHit] = []
         for query in queries:
             if self._db.has_passed_deadline():
@@ -135,23 +148,23 @@ class _Search:
                 break
         return SearchResult(
             _select_best_hits(hits, self._max_hits),
-            len(self._known) if self._more and len(hits) < self._max_hits else 0,
+            len(self._seen_turns) if self._has_unread_turns and len(hits) < self._max_hits else 0,
         )
 
     @property
     def _read_turn_count(self) -> int:
         """The number of turns that were read.
 
-        Without a phrase in the query, only turns whose texts contain the words count.
+        If the search contains no phrase, turns whose text lacks the words are not counted.
         """
-        return len(self._known) - (
-            0 if self._has_phrases else self._db.refused_row_count - self._before
+        return len(self._seen_turns) - (
+            0 if self._has_phrases else self._db.refused_row_count - self._refused_rows_before
         )
 
     def _add_hits(self, query: str, hits: list[TeamHit]) -> None:
-        """Append the hits of one query, newest turns first.
+        """Append the hits of one query to ``hits``. Request newer turns first.
 
-        A member who already has many turns is excluded from the next pages.
+        After many turns of one member, the next requests exclude this member.
         """
         end_time, turn_counts = datetime.now(UTC) + _MAX_CLOCK_SKEW, Counter[str]()
         for page in range(1, _MAX_PAGES + 1):
@@ -163,15 +176,19 @@ class _Search:
             turns_before, is_full_page = self._fetch_page(
                 query,
                 end_time,
-                [login for login in turn_counts if turn_counts[login] >= self._most_per_member],
+                [
+                    login
+                    for login in turn_counts
+                    if turn_counts[login] >= self._max_turns_per_member
+                ],
             )
             turn_counts.update(turn.owner for turn in turns_before if not turn.is_own)
             new_turns = [
                 turn
                 for turn in sorted(turns_before, key=lambda turn: -turn.rank)
-                if turn[1:3] not in self._known
+                if turn[1:3] not in self._seen_turns
             ]
-            self._known.update(turn[1:3] for turn in new_turns)
+            self._seen_turns.update(turn[1:3] for turn in new_turns)
             read_limit = max(HITS_PER_READ, self._max_hits)
             hits += self._reader.read_hits(
                 balance_members(new_turns, read_limit), read_limit, is_exact=not self._has_phrases
@@ -179,21 +196,21 @@ class _Search:
             is_last_page = not (is_full_page and turns_before)
             has_read_enough = self._read_turn_count >= _MAX_READ_TURNS or page == _MAX_PAGES
             self.stopped_early = self.stopped_early or (has_read_enough and not is_last_page)
-            self._more = self._has_phrases and not is_last_page and has_read_enough
+            self._has_unread_turns = self._has_phrases and not is_last_page and has_read_enough
             if is_last_page or has_read_enough:
                 break
             end_time = min(turn.start_time for turn in turns_before)
             if new_turns:
                 end_time += (
-                    # There may be more turns at this instant, so request it again. If the page had
-                    # no new turn, the instant has too many turns, so skip it.
+                    # The next request includes this instant, because there may be more turns with
+                    # the same time. If the page had no new turn, the request skips the instant.
                     _MIN_TIME_STEP
                 )
 
     def _fetch_page(
         self, query: str, end_time: datetime, excluded_owners: list[str]
     ) -> tuple[list[MatchingTurn], bool]:
-        """Return the turns before ``end_time``, and whether there may be older turns."""
+        """Return turns before ``end_time``, and whether older turns may also match the query."""
         start_time, only_own, project = self._scope
         refused_before = self._db.refused_row_count
         values = (
@@ -214,17 +231,20 @@ class _Search:
 
 
 def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
-    """Return the ``max_hits`` hits with the highest scores, with at most half of them from one member."""
+    """Return the ``max_hits`` hits with the highest scores, highest first.
+
+    At most half of them are from one member as long as other members have hits.
+    """
     hits_by_turn: dict[str, TeamHit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.score):
-        hits_by_turn.setdefault(hit.reference, hit)  # the same turn from two machines
+        hits_by_turn.setdefault(hit.reference, hit)  # Two machines may have pushed the same turn.
     return sorted(
         balance_members(hits_by_turn.values(), max_hits)[:max_hits], key=lambda hit: -hit.score
     )
 
 
 def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
-    """Return the number of hits. For each other member, count at most one member's share."""
+    """Return the number of hits, with at most ``limit_per_member`` hits of each other member counted."""
     own_references = {hit.reference for hit in hits if hit.is_own}
     turns = set()
     for hit in hits:
@@ -237,9 +257,9 @@ def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
 
 
 def build_queries(query: Query) -> list[str]:
-    """Return the query's variants in PostgreSQL's syntax, strictest first.
+    """Return the variants of a query in PostgreSQL's syntax, strictest first.
 
-    Every variant requires all words of a phrase.
+    Every variant requires all words of a quoted phrase.
     """
     exclusions = "".join(
         f" & !({_build_term_query(term, quote_stem)})"
@@ -266,12 +286,15 @@ def build_queries(query: Query) -> list[str]:
 
 
 def quote_stem(word: str) -> str:
-    """Return the stem of a word as the server stores it."""
+    """Return the stem of a word as a quoted term for PostgreSQL."""
     return quote_word(stem_word(word))
 
 
 def _build_term_query(term: Term, quote_form: Callable[[str], str]) -> str:
-    """Return a query for a term. It requires all words of the term, each either whole or as its parts."""
+    """Return PostgreSQL's query for a term of the search.
+
+    The query requires each word of the term, or instead of the word all of its parts.
+    """
     tokens = []
     for word_text, *parts in term.forms:
         if parts and not term.is_phrase:

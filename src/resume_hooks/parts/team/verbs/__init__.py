@@ -8,7 +8,7 @@ from resume_hooks.cli.options import DRY_RUN, YES, VerbOptions, argument, flag, 
 
 
 class InitOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:create_schema"):
-    """Set up a database for a team; needs a role that may create roles, and objects in the database.
+    """Set up a database for a team. Your role must be allowed to create roles, and objects in the database.
 
     Each member then needs a role on the server: CREATE ROLE alice LOGIN; GRANT rh_member TO alice.
 
@@ -40,8 +40,8 @@ class ProjectsOptions(
 ):
     """List the projects that are pushed after each turn. Add or remove this folder's project, or admit a member to it.
 
-    A project is named by its git remote. The member who adds it first admits others. They can then
-    read sessions that are shared with the project, and nothing else.
+    The name of a project is its git remote. The member who adds a project first can admit others.
+    Admitted members can read the sessions that are shared with the project, and no others.
 
     \b
     Examples:
@@ -58,7 +58,7 @@ class ProjectsOptions(
 
 
 class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:record_member"):
-    """As the admin, record who a member is, or that a member left: a new role inherits nothing by its name.
+    """As the admin, record who a member is, or that a member left. A new role with an old name gets no old sessions.
 
     \b
     keep    the role that has the name today is the same person
@@ -84,7 +84,7 @@ class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_se
 
 
 class StatusOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:print_status"):
-    """Show the team, the pushed projects and the sessions that wait; does not ask the server.
+    """Show the team, the pushed projects and the sessions that wait for a push, without asking the server.
 
     \b
     Examples:
@@ -95,7 +95,7 @@ class StatusOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_se
 class LeaveOptions(
     VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:leave_joined_team"
 ):
-    """Forget the team on this machine, with all fetched copies; the server keeps its data.
+    """Remove the team and all fetched copies from this machine. The server keeps its data.
 
     \b
     Examples:
@@ -104,7 +104,7 @@ class LeaveOptions(
 
 
 class PushOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:push_sessions"):
-    """Send sessions without secrets, images and documents; nothing is sent twice.
+    """Send sessions to the server, without secrets, images and documents. What the server has is not sent again.
 
     SESSION defaults to the latest session of this folder. Sessions stay private to you until you
     share them.
@@ -124,7 +124,7 @@ class PushOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:push
 
 
 class PullOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:pull_session_copy"):
-    """Fetch a session to read it here; without SESSION, drop copies that were forgotten or are no longer shared.
+    """Fetch a session to read it here. Without SESSION, remove copies that were forgotten or are no longer shared.
 
     \b
     Examples:
@@ -152,7 +152,7 @@ class SearchOptions(
     function="resume_hooks.parts.team.verbs.team:print_search",
     context_settings={"ignore_unknown_options": True},
 ):
-    """Search all sessions that you may see; the query is that of `resume-hooks search`.
+    """Search all sessions that you may see. A query has the same form as for `resume-hooks search`.
 
     \b
     Examples:
@@ -172,8 +172,8 @@ class SearchOptions(
 class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:resume_from_team"):
     """Continue one of the team's sessions here: your own in full, or a colleague's as a conversation under a new id.
 
-    Your own session is copied into this folder together with its ancestors. Later turns are pushed
-    as a fork of it.
+    Your own session is copied into this folder together with its ancestors. Its later turns are
+    pushed as a fork of the session.
 
     \b
     Examples:
@@ -226,9 +226,10 @@ class UnshareOptions(
 
 
 class ForgetOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:forget_own_session"):
-    """Remove one of your sessions from the server for good, from all your machines; it is never accepted again.
+    """Permanently remove one of your sessions from the server. The server never accepts the session again.
 
-    The files here stay. Backups of the server, and copies made elsewhere, are out of reach.
+    This removes what you pushed from any of your machines. The files on this machine stay. Backups of
+    the server and copies on other machines cannot be removed.
 
     \b
     Examples:
@@ -262,8 +263,8 @@ class TeamOptions(VerbOptions, subcommands=_SUBCOMMANDS):
     """Share sessions with a team, and with your own other machines, over your own PostgreSQL.
 
     Everything is private to you until you share it. Known secrets, images and documents stay here.
-    A team is named by a libpq service (~/.pg_service.conf, with the password in ~/.pgpass); our
-    settings contain none of it.
+    The name of a team is a libpq service, which ~/.pg_service.conf describes. The password is in
+    ~/.pgpass, and never in the settings of resume-hooks.
 
     \b
     Examples:

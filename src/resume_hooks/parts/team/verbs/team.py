@@ -1,4 +1,4 @@
-"""``team``: push, pull, resume, search, share and forget sessions in the team's database."""
+"""Run the actions of ``team`` on sessions: push, pull, resume, search, share and forget."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-if TYPE_CHECKING:  # takes 80 ms to import
+if TYPE_CHECKING:  # Not imported at run time because the import takes 80 ms.
     from resume_hooks.parts.team.pushing import PushResult
 
 _MORE_SESSIONS_NOTES = [
@@ -54,11 +54,11 @@ _MORE_SESSIONS_NOTES = [
 
 
 def push_sessions(options: PushOptions) -> None:
-    """Send sessions, or preview what would be sent."""
+    """Push sessions, or print what a push would send."""
     from resume_hooks.parts.team import (
         background,
         pushing,
-    )  # takes 80 ms to import
+    )  # Imported here because the import takes 80 ms.
 
     team = membership.get_joined_team(options.where)
     if options.everything and options.locators:
@@ -96,8 +96,11 @@ def push_sessions(options: PushOptions) -> None:
 def _push_sessions(
     sessions: list[SessionFile], team: Team, db: Database, options: PushOptions
 ) -> list[PushResult]:
-    """Push the sessions, with progress. Raise TeamFailed, also if the answers to one of them take too long."""
-    from resume_hooks.parts.team import pushing  # as in push
+    """Push the sessions and show the progress. Return the result for each session.
+
+    Raise TeamFailed if a push fails or takes longer than ``MAX_PUSH_SECONDS``.
+    """
+    from resume_hooks.parts.team import pushing  # Imported here because the import takes 80 ms.
 
     results: list[PushResult] = []
     total_bytes, done_bytes = sum(session.size for session in sessions), 0
@@ -127,8 +130,8 @@ def _make_slow_push_error(session: SessionFile, done_count: int, count: int) -> 
 
 
 def pull_session_copy(options: PullOptions) -> None:
-    """Fetch a session, or remove copies that you may no longer read."""
-    from resume_hooks.parts.team import fetching  # as in push
+    """Fetch a session to read it, and remove the copies that you may no longer read."""
+    from resume_hooks.parts.team import fetching  # Imported here because the import takes 80 ms.
 
     team = membership.get_joined_team(options.where)
     with connect_to_team(team.service) as db:
@@ -178,9 +181,9 @@ def resume_from_team(options: ResumeOptions) -> None:
     from resume_hooks.cli.child import (
         refuse_start_in_other_folder,
         refuse_start_without_client,
-    )  # as in push
-    from resume_hooks.derive.verbs.caller import Caller  # as in push
-    from resume_hooks.derive.verbs.import_ import ImportSpec  # as in push
+    )  # Imported here because only this action needs it.
+    from resume_hooks.derive.verbs.caller import Caller
+    from resume_hooks.derive.verbs.import_ import ImportSpec
     from resume_hooks.parts.team import fetching
 
     team = membership.get_joined_team(options.where)
@@ -223,7 +226,7 @@ def resume_from_team(options: ResumeOptions) -> None:
 
 
 def share_own_session(options: ShareOptions) -> None:
-    """Share a session."""
+    """Share one of your sessions with the team, its project or a member."""
     if options.until and options.whom in {"project", "team"}:
         raise UsageError(
             "--until is for a single member", "Unshare the session to end access for all."
@@ -237,14 +240,14 @@ def share_own_session(options: ShareOptions) -> None:
 
 
 def unshare_own_session(options: UnshareOptions) -> None:
-    """Make a session private again."""
+    """Make one of your sessions private again."""
     _change_own_session(
         options, lambda db, session: sharing.unshare_session(session, db), "private again"
     )
 
 
 def forget_own_session(options: ForgetOptions) -> None:
-    """Ask for confirmation, then remove a session from the server."""
+    """Ask for confirmation, and then remove one of your sessions from the server permanently."""
     is_asking = options.must_ask("Forgetting")
     team = membership.get_joined_team(options.where)
     with connect_to_team(team.service) as db:
@@ -268,7 +271,10 @@ def forget_own_session(options: ForgetOptions) -> None:
 
 
 def _locate_pushable_session(locator: str | None, where: Where) -> SessionFile:
-    """Return the session for a locator. Raise UsageError if it belongs to another agent."""
+    """Return the session that a locator names, or the latest session of this folder without a locator.
+
+    Raise UsageError if the session belongs to an agent other than Claude Code.
+    """
     session = locate_session(locator, where, foreign=bool(locator))
     require_complete(session)
     if session.agent != CLAUDE_NAME:
@@ -278,7 +284,10 @@ def _locate_pushable_session(locator: str | None, where: Where) -> SessionFile:
 
 
 def _build_reader_notes(project: str, login: str, db: Database) -> list[str]:
-    """Return notes on the project's owner and its number of readers, or [] if you are not in the project."""
+    """Return a note on the owner of a project and the number of its readers.
+
+    Return no note if you are not a member of the project.
+    """
     readers = sharing.fetch_project_readers(project, db)
     if readers is None:
         return []

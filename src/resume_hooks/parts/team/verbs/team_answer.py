@@ -1,6 +1,6 @@
-"""Print the answers of the ``team`` actions: one JSON schema for all, and tables for people.
+"""Print the answers of the ``team`` actions, as tables or in one JSON format for all actions.
 
-``team search`` and ``search --team`` share one search.
+``team search`` and ``search --team`` both use ``answer_search``.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ EMPTY_ANSWER: dict[str, Any] = {
 
 
 def answer_search(options: SearchOptions | core.SearchOptions, *, only_own: bool = False) -> None:
-    """Print the team's hits for the query of ``team search`` or ``search --team``."""
+    """Run ``team search`` or ``search --team``, and print the hits."""
     refuse_unknown_options(options.words)
-    from resume_hooks.parts.team import team_search  # only needed for a search
+    from resume_hooks.parts.team import team_search  # Imported here because only a search needs it.
 
     if options.since:
         start_time = parse_time_option(options.since).isoformat()
@@ -77,15 +77,16 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, only_own: bool
 
 @contextlib.contextmanager
 def connect_to_read(options: VerbOptions) -> Iterator[Database]:
-    """Open a time-limited connection for a request that a model may also make.
+    """Open a connection with a time limit, for a request that a model may also make.
 
-    Raise UsageError if a model makes the request and the user has not allowed it.
-
-    A shell that was started by a client counts as the model's, even if its environment does not
-    show this.
+    Raise UsageError if the model makes the request and the user has not allowed it. Every shell
+    that a client started is treated as a shell of the model, even if its environment does not show
+    the client.
     """
     if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
-        from resume_hooks.parts.team import background  # not needed for a search by the user
+        from resume_hooks.parts.team import (
+            background,
+        )  # Imported here because a search by the user does not need it.
 
         background.check_model_search_allowed(options.where)
     with connect_to_team(membership.get_joined_team(options.where).service) as db:
@@ -96,11 +97,14 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
 def read_team_lineage(
     options: LineageOptions, read_local_lineage: Callable[[LineageOptions], list[Ancestor]]
 ) -> tuple[list[Ancestor], list[str]]:
-    """Return the rows of ``lineage --team`` and notes. Ancestors that this machine lacks come from the server."""
+    """Return the rows that ``lineage --team`` prints, and notes for the user.
+
+    The server provides the ancestors that are not on this machine.
+    """
     from resume_hooks.parts.team.ancestry import (
         extend_lineage,
         fetch_server_lineage,
-    )  # only needed for a lineage
+    )  # Imported here because only a lineage needs it.
 
     with connect_to_read(options) as db:
         try:
@@ -113,7 +117,7 @@ def read_team_lineage(
 
 
 def _format_hits(hits: Sequence[TeamHit]) -> str:
-    """Return hits as text. Each has its session, its owner and a snippet."""
+    """Return the hits as text. Each hit has its session, its owner and a snippet."""
     lines = [f"{format_count(len(hits), 'hit')} in the team · {EVIDENCE_NOTE}"]
     for hit in hits:
         lines += [
@@ -134,7 +138,10 @@ def print_team_answer(
     text: Callable[[], str],
     warnings: Sequence[str] = (),
 ) -> None:
-    """Print the answer of an action. The fields of other actions are empty."""
+    """Print the answer of an action as text or JSON.
+
+    In JSON, the fields of ``data`` are filled, and the fields of other actions are empty.
+    """
     team: Team | None = read_team(options.where)
     facts = {
         "act": options.verb,
@@ -171,7 +178,7 @@ def format_push_results(results: Sequence[PushResult], *, was_written: bool) -> 
 
 
 def build_push_notes(results: Sequence[PushResult]) -> list[str]:
-    """Return notes on sessions that the server refused."""
+    """Return notes for the user on the sessions that the server refused."""
     notes: list[str] = []
     for refusal, note in _REFUSAL_NOTES.items():
         for result in results:
@@ -187,11 +194,12 @@ _REFUSAL_NOTES = {
     " resume-hooks scrub {session_id} --in-place",
     "expired": "'{title}' ended before the team's retention period, and is not sent.",
 }
-"""The notes on sessions that the server refused, by its reason, in the order in which they are shown."""
+"""Maps each reason for which the server refuses a session to a note. The notes are shown in this
+order."""
 
 
 def format_sessions(sessions: Sequence[TeamSession]) -> str:
-    """Return the team's sessions as text, one line each."""
+    """Return the sessions of the team as text with one line per session."""
     rows = []
     for session in sessions:
         readers = " + ".join([session.visibility, *session.shared_with])

@@ -33,7 +33,7 @@ _LOCKED_SESSIONS_QUERY = (
 
 
 def create_schema(options: InitOptions) -> None:
-    """Create or upgrade the database schema, or print the SQL for it."""
+    """Create or upgrade the team's database schema, or print the SQL that does it."""
     service, version = validate_service(options.service), 0
     if options.upgrade:
         with connect_to_team(service, any_version=True) as db:
@@ -53,7 +53,7 @@ def create_schema(options: InitOptions) -> None:
     if options.upgrade:
         with connect_to_team(
             service, any_version=options.sql
-        ):  # a schema version that is too new is refused
+        ):  # A database whose schema version is too new is refused.
             if sql:
                 text = f"The database has schema version {SCHEMA_VERSION} now."
             else:
@@ -66,7 +66,7 @@ def create_schema(options: InitOptions) -> None:
 
 
 def join_service(options: JoinOptions) -> None:
-    """Join the team."""
+    """Join the team of a libpq service."""
     team = membership.join_team(options.service, options.where)
     print_team_answer(
         options,
@@ -76,7 +76,10 @@ def join_service(options: JoinOptions) -> None:
 
 
 def print_or_change_projects(options: ProjectsOptions) -> None:
-    """Add or remove a project if requested, and print the pushed projects."""
+    """Change the pushed projects or the members of a project if the user asks for it.
+
+    Then print the pushed projects.
+    """
     team = membership.get_joined_team(options.where)
     key, change, text = (
         membership.read_project_name(find_project_folder(options.project)),
@@ -123,7 +126,7 @@ def print_or_change_projects(options: ProjectsOptions) -> None:
 
 
 def record_member(options: MemberOptions) -> None:
-    """Ask for confirmation, then record who a member is, or that the member left."""
+    """Ask for confirmation, and then record who a member is, or that the member has left."""
     if (options.change == "give") is not bool(options.to) and options.change != "keep":
         raise UsageError(
             '--to is required with "give", optional with "keep", and not allowed otherwise',
@@ -146,7 +149,7 @@ def record_member(options: MemberOptions) -> None:
             count = db.fetch_value(
                 "select team.settle_member(%s, %s, %s)::text", values, rows.parse_count
             )
-            held_sessions = db.fetch_row(
+            locked_sessions = db.fetch_row(
                 _LOCKED_SESSIONS_QUERY,
                 (options.change,),
                 rows.RowFormat(_LockedSessions, (rows.parse_count, rows.parse_login)),
@@ -155,31 +158,34 @@ def record_member(options: MemberOptions) -> None:
         text += f" the role {options.to or options.login}." if options.change == "keep" else "."
         text += f" Sessions: {count}." if options.change in {"give", "remove"} else ""
         text += (
-            _describe_unfinished_transaction(held_sessions)
-            if held_sessions and held_sessions.session_count
+            _describe_unfinished_transaction(locked_sessions)
+            if locked_sessions and locked_sessions.session_count
             else ""
         )
     print_team_answer(options, {"written": is_confirmed}, lambda: text)
 
 
 class _LockedSessions(NamedTuple):
-    """The number of a former member's sessions that an open transaction still locks, and the member's new name."""
+    """The sessions of a former member that an open transaction still locks.
+
+    ``session_count`` is their number, and ``login`` the new name of the former member.
+    """
 
     session_count: int
     login: str
 
 
-def _describe_unfinished_transaction(held_sessions: _LockedSessions) -> str:
-    session_count = format_count(held_sessions.session_count, "session")
+def _describe_unfinished_transaction(locked_sessions: _LockedSessions) -> str:
+    session_count = format_count(locked_sessions.session_count, "session")
     return (
         f"\nAn open transaction locks {session_count}: end it, and repeat this for "
-        f"'{held_sessions.login}'."
+        f"'{locked_sessions.login}'."
     )
 
 
 def print_status(options: StatusOptions) -> None:
-    """Print the team, the pushed projects and the waiting sessions."""
-    from resume_hooks.parts.team import background  # takes 80 ms to import
+    """Print the joined team, the pushed projects, and the number of sessions that wait for a push."""
+    from resume_hooks.parts.team import background  # Imported here because the import takes 80 ms.
 
     team = membership.get_joined_team(options.where)
     unsent_sessions = background.find_unsent_sessions(team, options.where)
@@ -200,7 +206,7 @@ def print_status(options: StatusOptions) -> None:
 
 
 def leave_joined_team(options: LeaveOptions) -> None:
-    """Forget the team on this machine."""
+    """Remove the team from this machine."""
     membership.get_joined_team(options.where)
     membership.leave_team(options.where)
     print_team_answer(
