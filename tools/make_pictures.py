@@ -189,9 +189,8 @@ def picture_pasted_session(desk: Desk) -> Rows:
 def picture_continuing(desk: Desk) -> list[Rows]:
     """Return the screens of a trim's question and of a handoff: the typed command, the new session, its next turn."""
     with desk.client(SCREEN, modules=True) as tui:
-        tui.type(
-            "/trim "
-        )  # after a space no menu is open; a menu would use Enter for its first row
+        # after a space no menu is open; a menu would use Enter for its first row
+        tui.type("/trim ")
         tui.key("Enter")
         frames = [desk.screen(tui, "1. Open the trimmed copy")]
         tui.wait_idle(2)  # a key that comes too early would go to the box

@@ -19,10 +19,11 @@ ABOUT = (
 MARKETPLACE_DESCRIPTION = (
     "resume-hooks: hand a full Claude Code session off to a fresh, linked one."
 )
+# pip and uv fetch the packages once; nothing else uses a network
 HOSTS = [
     "pypi.org",
     "files.pythonhosted.org",
-]  # pip and uv fetch the packages once; nothing else uses a network
+]
 KEYWORDS = ["session", "resume", "handoff", "context", "transcript", "lineage"]
 
 

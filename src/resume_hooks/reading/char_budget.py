@@ -24,9 +24,8 @@ TAIL_DIVISOR = 3
 MAX_WHOLE_CHARACTERS = 20_000
 # the end of a shortened line, first without and then with the option that prints everything
 CUT_SIGN, CUT_HINT = "…", "… --max-chars 0"
-MIN_HINT_CHARACTERS = 3 * len(
-    CUT_HINT
-)  # the minimum number of characters for the hint, so that the marker before it stays whole
+# the minimum number of characters for the hint, so that the marker before it stays whole
+MIN_HINT_CHARACTERS = 3 * len(CUT_HINT)
 # the characters by which a gap's line may exceed the widest one so far, because turn numbers grow
 GAP_TOLERANCE_CHARACTERS = 20
 
@@ -239,9 +238,8 @@ def _choose_pieces(pieces: Sequence[TextPiece], available_characters: int) -> li
                 and index + 1 < len(is_kept)
                 and not is_kept[index + 1]
             )
-            available_characters -= piece.min_characters + (
-                GAP_CHARACTERS if splits else 0
-            )  # one gap becomes two gaps
+            # one gap becomes two gaps
+            available_characters -= piece.min_characters + (GAP_CHARACTERS if splits else 0)
             if available_characters < 0:
                 return is_kept
             is_kept[index] = True

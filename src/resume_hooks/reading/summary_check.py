@@ -39,9 +39,8 @@ _TO_WORDS = (
 )
 _CODE_PATTERN = re.compile(r"(`{1,3})([^`]{1,400})\1")
 _QUOTE_PATTERN = re.compile(r'(?<![\w=])"([^"]{9,2000})"(?!\w)|\u201c([^\u201d]{9,2000})\u201d')
-_QUOTE_OMISSIONS = re.compile(
-    r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&"
-)  # an omission or other non-text in a quote, and the end of a command
+# an omission or other non-text in a quote, and the end of a command
+_QUOTE_OMISSIONS = re.compile(r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&")
 
 _COMMAND = re.compile(r"[a-z.~/][\w./:@-]*\s[^(){}=]+\Z")
 _TOKEN = re.compile(r"[\w.@~/\\+#%:,$-]+")
@@ -68,9 +67,8 @@ _CODE_CHARACTERS = re.compile(
 """Characters that do not occur in words of prose."""
 
 _FILE = re.compile(r"(?:.*[\\/])?([\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?::[\d:,-]+)?")
-_HASH = re.compile(
-    r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}"
-)  # a hash, which may be abbreviated
+# a hash, which may be abbreviated
+_HASH = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}")
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a"})
 
 
@@ -211,9 +209,8 @@ _MARKS, _REFERENCES = re.compile(_MARK), re.compile(_REF)
 _SENTENCE_END = re.compile(
     rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
 )
-_CLOSED_SPANS = re.compile(
-    r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d"
-)  # a quoted text, inside which a sentence does not end
+# a quoted text, inside which a sentence does not end
+_CLOSED_SPANS = re.compile(r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d")
 _EARLY_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
 """Characters that would end a mark or the surrounding sentence early."""
 

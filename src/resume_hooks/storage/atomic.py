@@ -72,10 +72,11 @@ def replace_session(
             check(temporary)
         with open(temporary, "a+b", buffering=0) as target:
             old_status, new_status = os.fstat(original), os.fstat(target.fileno())
+            # as root, keep the file's owner
             if (old_status.st_uid, old_status.st_gid) != (
                 new_status.st_uid,
                 new_status.st_gid,
-            ):  # as root, keep the file's owner
+            ):
                 os.fchown(target.fileno(), old_status.st_uid, old_status.st_gid)
             carryover.settle(target.fileno())
             os.fsync(target.fileno())

@@ -191,9 +191,8 @@ def _write_and_rename(
         stream.write(content)
         stream.flush()
         if expected_state is not None:
-            with contextlib.suppress(
-                OSError
-            ):  # fails for a colleague's file; as root it restores the owner
+            # fails for a colleague's file; as root it restores the owner
+            with contextlib.suppress(OSError):
                 os.chown(path, expected_state.st_uid, expected_state.st_gid, dir_fd=dir_fd)
         if mode is not None:
             new_mode = mode
@@ -202,9 +201,8 @@ def _write_and_rename(
         else:
             new_mode = None
         if new_mode is not None:
-            os.chmod(
-                path, new_mode, dir_fd=dir_fd
-            )  # set after the owner, because changing the owner clears bits of the mode
+            # set after the owner, because changing the owner clears bits of the mode
+            os.chmod(path, new_mode, dir_fd=dir_fd)
         os.fsync(descriptor)
         stream.seek(0)
         if stream.read() != content:

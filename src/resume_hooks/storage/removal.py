@@ -17,9 +17,8 @@ import os
 import stat
 from collections.abc import Iterator
 
-_HAS_DESCRIPTOR_CALLS = os.unlink in os.supports_dir_fd and hasattr(
-    os, "fwalk"
-)  # missing on Windows
+# missing on Windows
+_HAS_DESCRIPTOR_CALLS = os.unlink in os.supports_dir_fd and hasattr(os, "fwalk")
 _OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 _MAX_REMOVAL_ATTEMPTS = 3  # the number of attempts to empty a folder

@@ -1,7 +1,8 @@
-"""The reports of sub-agents: the files that a sub-agent says it changed, for sub-agents without a transcript.
+"""Find the files that a sub-agent without a transcript changed, from the sub-agent's report.
 
-Precision comes before recall: a report also lists files that the sub-agent only reviewed. So in a
-review only explicit claims to have written a file count.
+A report also lists files that the sub-agent only reviewed. It is better to miss a changed file than
+to list an unchanged file. So a file in the report of a review is listed only if the report says
+explicitly that the sub-agent wrote the file.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Iterator
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_READ_CHARACTERS = 20_000  # the maximum number of characters in a report that are read
-# the number of characters at the start of a report that show what kind of report it is
+MAX_READ_CHARACTERS = 20_000  # The maximum number of characters of a report that are read.
+# The number of characters at the start of a report in which words such as "review" show what kind
+# of report it is.
 BEGINNING_CHARACTERS = 400
-MAX_FILES = 40  # the maximum number of files from one report
+MAX_FILES = 40  # The maximum number of files that are returned for one report.
 
 _PATH = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
 _CLAIMED_FILE = compile_lazily(
@@ -27,7 +29,8 @@ _CLAIM_WORDS = (
     "I've ", "I have ", " written ", " saved ", "I created", "I added", "I wrote", "I updated", "I modified",
            "I edited", "I changed", "I rewrote",
 )  # fmt: skip
-"""A text without any of these words claims no changes. Searching for them is fast."""
+"""A text without any of these words does not claim changes. The search for these words saves the
+slow search with ``_CLAIMED_FILE``."""
 
 _FILES_HEADING = compile_lazily(
     r"[\s#*_]*(?:all\s+)?(?:files?\s+(?:i\s+)?(?:changed|modified|created|updated|edited|added|written|touched)"
@@ -44,7 +47,7 @@ _TRAILER = compile_lazily(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
 
 
 def strip_trailer(report: str) -> str:
-    """Return a report without the note that the client adds for the sub-agent's caller."""
+    """Return a report without the note with the sub-agent's id that the client appends."""
     trailer_start = report.rfind("\nagentId: ")
     if trailer_start >= 0 and _TRAILER.match(report, trailer_start):
         return report[:trailer_start].rstrip()
@@ -52,7 +55,7 @@ def strip_trailer(report: str) -> str:
 
 
 def find_changed_files(report: str) -> Iterator[str]:
-    """Yield the distinct files that the sub-agent changed according to its report."""
+    """Yield the files that the sub-agent changed according to its report, each once."""
     text = report[:MAX_READ_CHARACTERS]
     paths: list[str] = []
     if any(claim_word in text for claim_word in _CLAIM_WORDS):
@@ -63,7 +66,7 @@ def find_changed_files(report: str) -> Iterator[str]:
 
 
 def _find_files_under_headings(text: str) -> list[str]:
-    """Return the files that are listed under a heading for changes, and the files with a section of their own."""
+    """Return the files that a report lists under a heading such as "Files changed" or names in a heading."""
     files: list[str] = []
     mentions_changes = _CHANGE_WORD.search(text[:BEGINNING_CHARACTERS]) is not None
     if not mentions_changes and "files" not in text.lower():

@@ -1,4 +1,4 @@
-"""The branches of a lineage's files: records that a child copied, and records that left the live branch."""
+"""Recognize records that a child copied from its parent, and records that are not on the live branch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from resume_hooks.transcripts.records import Record, copied_from, get_string
 
 
 class Branches:
-    """The links between the records of all files that were read so far."""
+    """The links between the records of all files of a lineage that were read so far."""
 
     def __init__(self) -> None:
         self._order_by_uuid: dict[str, int] = {}
@@ -19,7 +19,7 @@ class Branches:
         self._last_copied_order = 0
 
     def is_copy(self, record: Record, order: int) -> bool:
-        """Check whether a record was processed before. If not, record its link.
+        """Check whether a record was processed before. If it was not, remember its uuid and its parent.
 
         A record without a uuid is not a copy.
         """
@@ -35,10 +35,14 @@ class Branches:
         )
 
     def is_known_copy(self, uuid: str, parent: str, order: int) -> bool:
-        """Check whether a record with these ids was processed before. ``order`` counts the records that were read."""
+        """Check whether a record with this uuid was processed before. If not, remember it.
+
+        ``parent`` is the parent's uuid. ``order`` is the record's position among all records that
+        were read.
+        """
         first_order = self._order_by_uuid.setdefault(uuid, order)
         if uuid in self._parents:
-            return True  # the record is repeated in one file
+            return True  # The file contains the record twice.
         if first_order != order:
             self._last_copied_order = max(self._last_copied_order, first_order)
             return True
@@ -47,15 +51,16 @@ class Branches:
         return False
 
     def record_leaf(self, leaf: str) -> None:
-        """Record which record the client reports as the current leaf."""
+        """Remember the uuid of the record that the client reports as the current leaf."""
         self._reported_leaf = leaf
 
     def end_file(self, session_id: str) -> Callable[[Quote], bool]:
-        """Finish a file. Return a function that checks whether a quote still counts.
+        """Finish a file. Return a function that checks whether a quote is still part of the conversation.
 
-        Quotes do not count if they are on a branch of this file that leaves the live branch, or in
-        a parent after the point at which this file was copied from it. If a record has another
-        root, or no root, it is not known to be abandoned.
+        A quote from this file is not part of the conversation if its record is on a branch that
+        leaves the live branch. A quote from an ancestor is not part of the conversation if its
+        record comes after the last record that this file copied. A record is not considered
+        abandoned if it has no root or another root than the live branch.
         """
         live_uuids = self._collect_ancestors(self._last_uuid)
         if self._reported_leaf in self._parents and self._reported_leaf not in live_uuids:
@@ -72,7 +77,10 @@ class Branches:
         return is_quote_live
 
     def _collect_ancestors(self, leaf: str) -> set[str]:
-        """Return the records from a leaf upward, including the copied record at their root."""
+        """Return the uuids of a leaf and its ancestors in this file.
+
+        If the oldest of them continues a record of another file, that record's uuid is included.
+        """
         ancestors: set[str] = set()
         uuid = leaf
         parent = self._parents.get(uuid)
@@ -91,11 +99,12 @@ def _leaves_live_branch(
     parents: Mapping[str, str],
     known_results: dict[str, bool],
 ) -> bool:
-    """Check whether a record is on a branch that leaves the live one."""
+    """Check whether a record is on a branch that starts at a live record but is not live itself."""
     visited: list[str] = []
     current = uuid
     while current in parents and current not in live_uuids and current not in known_results:
-        known_results[current] = False  # a provisional value, which also stops at a cycle
+        # This provisional value also stops the loop if the links form a cycle.
+        known_results[current] = False
         visited.append(current)
         current = parents[current]
     leaves = known_results.get(current, False) or (current in live_uuids and current != uuid)

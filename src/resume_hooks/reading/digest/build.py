@@ -1,8 +1,9 @@
-"""Build the digest of a session and its ancestors. It covers the whole history, and the latest part in most detail.
+"""Build the digest of a session and its ancestors.
 
-Ancestors are read oldest first, within a budget. A fresh child from our verbs already contains the
-digest of its ancestors, so the ancestors before it are not read. Each section keeps as many entries
-as fit.
+The digest covers the whole history, and the latest part in most detail. Ancestors are read from the
+oldest to the latest, within a budget of bytes. A fresh child written by this plugin already
+contains the digest of its ancestors. So the ancestors of such a child are not read. Each section
+keeps as many entries as fit.
 """
 
 from __future__ import annotations
@@ -84,29 +85,32 @@ from resume_hooks.transcripts.metadata_records import IMPORT_FIELD
 from resume_hooks.transcripts.records import get_mapping, parse_record
 from resume_hooks.transcripts.transcript import pause_garbage_collection
 
-# the maximum number of bytes in ancestors that are read in addition to the session
+# The maximum total size of the ancestors that are read, in bytes.
 MAX_ANCESTOR_BYTES = 100_000_000
-# the maximum number of bytes in sub-agents that are read; the sub-agents that ended last are read
+# The maximum total size of the sub-agents' files that are read, in bytes. The files of the
+# sub-agents that ended last are read first.
 # first
 MAX_SUBAGENT_BYTES = 20_000_000
 
 MAX_READ_BYTES = 200_000_000
-"""The maximum number of bytes at the end of a session that are read, which takes a little more than a second.
+"""The maximum number of bytes that are read from the end of a session.
 
-The start of a larger session is also read.
+Reading them takes a little over a second. The first START_BYTES of a larger session are also read.
 """
 
-START_BYTES = 2_000_000  # the number of bytes at the start that are read
+# The number of bytes that are read from the start of a session larger than MAX_READ_BYTES.
+START_BYTES = 2_000_000
 
 OUTDATED_NOTES = ("uncommitted", "staged", NOT_COMMITTED, CONFLICTING, MAYBE_COMMITTED, MAYBE_LEFT)
-"""Notes on a file that may have been committed after the note was made. Older versions write
-``uncommitted``."""
+"""Notes on files that an ancestor's digest contains and that may be outdated, because the file may
+have been committed later. Older versions of this plugin wrote ``uncommitted``."""
 
-LATER_FAILURE_NOTE = "failed since"  # the note on an ancestor's command that later failed
+# The note on a command of an ancestor that failed when a later session ran it again.
+LATER_FAILURE_NOTE = "failed since"
 
 _PRIVATE_KEY_MARKER = b"PRIVATE KEY"
-"""The start of a multi-line secret in its first line. The whole secret is removed before a text is
-split into lines or sentences."""
+"""Words in the first line of a private key. A line with them is redacted before its text is split
+into lines or sentences, because a part of a private key is not recognized as a secret."""
 
 
 def _join_sections(
@@ -115,9 +119,9 @@ def _join_sections(
     facts: LineageFacts,
     paths: changed_files.SessionPaths,
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
-    """Merge a session's sections with those of ``ancestor_digest``.
+    """Append the entries of ``ancestor_digest`` to a session's sections.
 
-    Also return the number of entries that ``ancestor_digest`` omitted.
+    Also return how many entries ``ancestor_digest`` omitted, by section.
     """
     if ancestor_digest is None:
         return own_sections, {}
@@ -130,7 +134,7 @@ def _join_sections(
         if section.is_current and (
             own_sections[section.name] or section.name != "todos" or facts.todo_list.was_used
         ):
-            continue  # older entries describe an earlier state
+            continue  # The ancestor's entries describe an earlier state.
         known_texts = {entry.text for entry in own_sections[section.name]}
         entries = list(own_sections[section.name])
         for entry in ancestor_digest.section_entries(section.name):
@@ -152,7 +156,7 @@ def _update_entry(
     paths: changed_files.SessionPaths,
     failed_commands: Collection[str],
 ) -> DigestEntry:
-    """Return an entry of an ancestor's digest, updated with the present state of its file or command."""
+    """Return an entry of an ancestor's digest with notes on the present state of its file or command."""
     notes = [
         note
         for note in entry.note.split(", ")
@@ -166,7 +170,7 @@ def _update_entry(
 
 
 def _drop_revoked_demands(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
-    """Return the demands, the latest first, without demands that a later one revokes."""
+    """Return the demands without those that a later demand revokes. The demands are ordered latest first."""
     return tuple(
         entries[index] for index in find_binding_statements([entry.text for entry in entries])
     )
@@ -175,9 +179,9 @@ def _drop_revoked_demands(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, 
 def _drop_demands_revoked_in_talk(
     entries: Sequence[DigestEntry], messages: Sequence[TalkMessage]
 ) -> tuple[DigestEntry, ...]:
-    """Return the demands that the talk does not mark as revoked.
+    """Return the demands without those that the talk marks as superseded.
 
-    Statements that are not demands can also revoke a demand.
+    A statement in the talk can revoke a demand without being a demand itself.
     """
     revoked_sentences: dict[str, list[str]] = {}
     for message in messages:
@@ -194,9 +198,9 @@ def _drop_demands_revoked_in_talk(
 def _make_sections(
     facts: LineageFacts, folder: str, repository: RepositoryState, session_id: str
 ) -> dict[str, tuple[DigestEntry, ...]]:
-    """Return the sections for the facts.
+    """Return the entries of each section, from the facts of a lineage.
 
-    Paths are relative to ``folder``. ``session_id`` is the latest session.
+    Paths in the entries are relative to ``folder``. ``session_id`` is the latest session.
     """
     runs = session_commands.list_commands(facts)
     parsed_runs = [(command.run, command.parts) for command in runs]
@@ -278,7 +282,7 @@ def _make_sections(
 
 
 def _deduplicate_entries(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
-    """Return the entries without empty and repeated ones."""
+    """Return the entries that have a text, and only the first of several entries with the same text."""
     entries_by_text: dict[str, DigestEntry] = {}
     for entry in entries:
         if entry.text:
@@ -289,7 +293,7 @@ def _deduplicate_entries(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, .
 def _limit_stored_sections(
     entries: Mapping[str, tuple[DigestEntry, ...]], omitted: Mapping[str, int]
 ) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
-    """Return the entries that a child stores, by section, and the number of omitted entries in each section."""
+    """Return the entries that a child stores and the number of omitted entries, both by section."""
     stored_sections, omitted_counts = {}, {}
     for section in SECTIONS:
         section_entries = entries.get(section.name, ())
@@ -316,7 +320,7 @@ def _measure_entry_bytes(entry: DigestEntry) -> int:
 
 
 _IMPORT_PREFIX = f'{{"{IMPORT_FIELD}":'.encode()
-"""The start of an imported session's file."""
+"""The first bytes of a session that was imported from another machine or user."""
 
 UNVERIFIED_ENTRY = DigestEntry(
     "some of this was said in an imported session: nobody verified it, and its USER is not yours"
@@ -326,11 +330,12 @@ UNVERIFIED_ENTRY = DigestEntry(
 def build_digest(
     session: SessionFile, where: Where, *, max_read_bytes: int | None = None, first_line: int = 0
 ) -> Digest:
-    """Return the digest of a session, without secrets. Raises SessionNotFound if the session is unreadable.
+    """Return the digest of a session, without secrets.
 
-    ``max_read_bytes`` is the maximum number of bytes read from the end of each file (default
-    MAX_READ_BYTES). The start of a larger file is also read. ``first_line`` is the first line of
-    the session that counts. If it is given, ancestors are ignored.
+    Raises SessionNotFound if the session is unreadable. ``max_read_bytes`` is the maximum number of
+    bytes read from the end of each file (default MAX_READ_BYTES). The first START_BYTES of a larger
+    file are also read. If ``first_line`` is given, the digest covers the session from this line on
+    and does not include ancestors.
     """
     session = Session.from_file(session, where)
     head_tail = session.head_tail
@@ -383,7 +388,9 @@ def build_digest(
         )
         if has_imported:
             all_entries["now"] = (UNVERIFIED_ENTRY, *all_entries["now"])
-        if session.agent != CLAUDE_NAME:  # the path of a Claude Code transcript shows the folder
+        # The other clients' paths do not contain the folder, as the path of a Claude Code
+        # transcript does.
+        if session.agent != CLAUDE_NAME:
             folder_entry = make_entry(f"folder: {quote_name(folder)}", "")
             all_entries["now"] = (folder_entry, *all_entries["now"])
         sections, omitted_counts = _limit_stored_sections(all_entries, omitted_counts)
@@ -403,7 +410,7 @@ def build_digest(
 def _read_ancestors(
     files: Sequence[SessionFile], facts: LineageFacts, max_read_bytes: int
 ) -> tuple[int, int]:
-    """Read the files of ancestors. Return the number of skipped bytes, and of files deleted in the meantime."""
+    """Read ancestors' files. Return the number of skipped bytes and the number of deleted files."""
     skipped_bytes = deleted_count = 0
     for file in files:
         try:
@@ -414,11 +421,16 @@ def _read_ancestors(
 
 
 def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, int]:
-    """Return the files to read, oldest first, the digest of the files before them, and the number of omitted files."""
+    """Return the files to read, oldest first, a stored digest, and the number of omitted ancestors.
+
+    The stored digest is that of a fresh child. It covers the ancestors before the first file, or is
+    None.
+    """
     files: list[SessionFile] = [session]
     remaining_bytes = MAX_ANCESTOR_BYTES
     if subagent_name(session.path):
-        return files, None, 0  # a sub-agent only knows its own prompt
+        # A sub-agent does not know its session's conversation, only its own prompt.
+        return files, None, 0
     if ancestor_digest := read_digest(session.file):
         return files, ancestor_digest, 0
     ancestors = [ancestor for ancestor in session.lineage[:-1] if ancestor.status != MISSING_STATUS]
@@ -438,7 +450,7 @@ def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, 
 def _read_file(
     file: SessionFile, facts: LineageFacts, max_read_bytes: int, first_line: int = 0
 ) -> int:
-    """Read a file from a line on. Return the number of bytes that were skipped because the file is too large."""
+    """Read a file from a line on. Return the number of bytes skipped because the file is too large."""
     try:
         with open_transcript(file.file, BUFFER_BYTES) as stream:
             skipped_bytes = os.fstat(stream.fileno()).st_size - max_read_bytes
@@ -451,7 +463,7 @@ def _read_file(
             _process_lines(iter(stream.readlines(START_BYTES)), 0, file.session_id, facts)
             if stream.tell() < skipped_bytes:
                 stream.seek(skipped_bytes - 1)
-                stream.readline()  # the rest of the last line in the skipped part
+                stream.readline()  # Skip the rest of the line in which the skipped part ends.
             offset = stream.tell()
             line_number = LineNumbers(offset).number_at(stream, offset)
             stream.seek(offset)
@@ -465,14 +477,13 @@ def _read_file(
 def _process_lines(
     lines: Iterator[bytes], first_line: int, session_id: str, facts: LineageFacts
 ) -> int:
-    """Process lines, of which the first has the number ``first_line``.
+    """Process lines. ``first_line`` is the number of the first of these lines.
 
     Return the number of the line after the last one.
     """
     line_number = first_line - 1
-    for line_number, raw in enumerate(
-        lines, first_line
-    ):  # an object for each line would cost a tenth of the total time
+    # Creating an object for each line would add a tenth to the total time.
+    for line_number, raw in enumerate(lines, first_line):
         prescan = prescan_line(raw)
         if prescan is not None and facts.process_prescan(prescan, session_id, line_number):
             continue
@@ -491,7 +502,11 @@ def _process_lines(
 
 
 class SubagentChanges(NamedTuple):
-    """The files that sub-agents changed, the number of their transcripts, and the number of unread ones."""
+    """The files that sub-agents changed, and the numbers of their transcripts.
+
+    ``transcript_count`` is the number of transcripts that were found, ``unread_count`` the number
+    of those that were too large or unreadable.
+    """
 
     changes: list[FileChange]
     transcript_count: int
@@ -501,8 +516,8 @@ class SubagentChanges(NamedTuple):
 def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> SubagentChanges:
     """Return the files that sub-agents changed.
 
-    The sub-agents' work is in files of their own, and with old clients in the session's file. A copy
-    of such a file under a child's id is not read again.
+    Each sub-agent's records are in a file of its own. Old clients wrote these records into the
+    session's file. If a child has a copy of a sub-agent's file, only the first copy is read.
     """
     changes: list[FileChange] = []
     unread_count, known_names = 0, set[str]()
@@ -526,7 +541,11 @@ def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts)
 
 
 def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
-    """Yield the sub-agents in the session's own folder, and the sub-agents next to the session that have a result."""
+    """Yield the sub-agents of a session.
+
+    Their transcripts are in the session's own folder or, if the session contains the sub-agent's
+    result, beside the session's file.
+    """
     own_subagents = list(subagents_in_folder(os.path.splitext(file.path)[0], file.session_id))
     yield from own_subagents
     known_names = {agent.name for agent in own_subagents}
@@ -538,7 +557,7 @@ def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent
 
 
 def _agent_order(agent: Subagent, facts: LineageFacts) -> int:
-    """Return the position of a sub-agent's end among the records of its session, or 0 if it is unknown."""
+    """Return the order of the record that ended a sub-agent, or 0 if this record is unknown."""
     return facts.agent_orders.get(agent.name.removeprefix(SUBAGENT_PREFIX), 0)
 
 
@@ -551,7 +570,7 @@ def _read_agent_changes(agent: Subagent, order: int) -> list[FileChange]:
 
 
 def _list_agent_changes(facts: LineageFacts) -> list[FileChange]:
-    """Return the files that the tools and the commands of sub-agents changed, without removed ones."""
+    """Return the files that sub-agents changed with tools or commands and did not remove later."""
     changes = list(facts.changes)
     removals: list[tuple[str, int]] = []
     for run in facts.runs:
@@ -567,7 +586,7 @@ def _list_agent_changes(facts: LineageFacts) -> list[FileChange]:
 
 
 def _was_removed_later(change: FileChange, removals: Sequence[tuple[str, int]]) -> bool:
-    """Check whether a later command removed a file, or a folder above it."""
+    """Check whether a later command removed the changed file, or a folder that contains it."""
     path = f"{_join_path(change)}/"
     return any(
         order > change.place.order and path.startswith(f"{removed_path}/")

@@ -1,10 +1,15 @@
-"""Choose the calls for the remaining space of an opening, and the part of each call that is shown.
+"""Choose which calls an opening shows in its remaining space, and how much of each call.
 
-The order is as follows. First come the failures that are still open, then the edits that decided
-the last turn, then the latest other edits, then the latest other calls, each in a fraction of the
-space. Then shortened deciding edits are shown with more of their text. Then come earlier calls that
-are related to the last request, then the other calls and more of the other shortened texts. Outputs
-of little use fill the rest.
+The calls are added in this order, each group up to a fraction of the space:
+
+1. commands whose failure is still open
+2. edits that decided the last turn
+3. the latest other edits
+4. the latest other calls
+
+Then more text of the deciding edits is shown. Then earlier calls that are related to the last
+request are added, then all other calls. Last, more text of the calls that were shortened is shown,
+first of the useful calls.
 """
 
 from __future__ import annotations
@@ -17,54 +22,62 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose
 
-# the fraction of the available space for failures that are still open
+# The fraction of the space that commands with open failures may use.
 OPEN_ERRORS_FRACTION = 0.15
-# the fraction of the available space for these and for edits that decided the last turn
+# The fraction of the space that commands with open failures and edits that decided the last turn
+# may use together.
 DECIDING_FRACTION = 0.3
-# the fraction of the available space for all the latest edits, which come before the latest other
+# The fraction of the space that open failures and all the latest edits may use together, before the
+# latest other calls are added.
 # calls
 EDITS_FRACTION = 0.35
-# the fraction for committed edits, if the last request is about them and there are no others
+# The fraction of the space that committed edits may use if the last request is about a review and
+# there are no uncommitted edits.
 COMMITTED_FRACTION = 0.3
-# the fraction of the available space for earlier calls that are related to the last request
+# The fraction of the space that is reserved for earlier calls that are related to the last request.
 RELATED_FRACTION = 0.35
-MAX_RARE_FRACTION = 0.25  # a word that occurs in a larger fraction of the calls is not significant
-# the minimum number of characters by which a shortened call is extended
+MAX_RARE_FRACTION = 0.25  # A word that occurs in a larger fraction of the calls is ignored.
+# A shortened call is only extended if at least this number of characters is still available.
 MIN_ADDED_CHARACTERS = 200
-MAX_EXTENDED_CHARACTERS = 12_000  # the maximum number of characters in an extended call
-# the same for a call that only fills spare space
+MAX_EXTENDED_CHARACTERS = 12_000  # The maximum number of characters in a call that is extended.
+# The maximum number of characters in a call of little use that is extended only because space is
+# left.
 MAX_SPARE_CHARACTERS = 4_000
 
 
 class CallValue(Enum):
-    """The usefulness of a call for continuing the work."""
+    """How useful a call is for continuing the work."""
 
     DECIDING = "deciding"
-    """An edit since the last request, or of a file that the last request or the last answer names."""
+    """An edit after the last request, or an edit of a file that the last request or the last answer
+    names."""
     EDIT = "edit"
-    """One of the latest edits of another file."""
+    """One of the latest edits of any other file."""
     OPEN_ERROR = "open error"
-    """A command whose failure is listed as open."""
+    """A command whose failure is listed as open in the digest."""
     OTHER = "other"
     BRIEF = "brief"
-    """An older check that passed, or a failed run that passed later. The start and end of its log are enough."""
+    """An older check that passed, or a failed run of a command that passed later. Only the start
+    and the end of the output are shown."""
     LOW = "low"
-    """An older search or edit. Its result is already used or outdated."""
+    """An older search or edit, whose result was already used or is outdated."""
     COMMITTED = "committed"
-    """An edit that was committed afterwards. It comes last, unless the last request is about it or a review."""
+    """An edit that was committed afterwards. It is shown last, unless the last request is about the
+    edit or about a review."""
 
 
 _REVIEW_WORDS = frozenset({"feedback", "review", "reviews", "reviewer"})
-"""Words of a request about edits that were committed."""
+"""If the last request contains one of these words, it is about edits that were committed."""
 
 
 class CandidateCall(NamedTuple):
-    """A call, its usefulness, and its ``text``.
+    """A call that an opening may show.
 
-    ``is_recent`` means that the call came after the last request. ``is_old_read`` means that the
-    call read a file or the state of git before the last request. It can be read again.
-    ``format_longer`` formats the call with the given maximum number of characters in its result.
-    ``is_worth_space`` means that more of the text is useful; otherwise it only fills spare space.
+    ``text`` is the shortened call as it is shown. ``is_recent`` means that the call came after the
+    last request. ``is_old_read`` means that the call read a file or the state of git before the
+    last request, so the new session can repeat it. ``format_longer`` returns the call with at most
+    the given number of characters of its result. ``is_worth_space`` means that more of the call's
+    text is useful. More text of other calls is only shown if space is left.
     """
 
     text: str
@@ -76,7 +89,7 @@ class CandidateCall(NamedTuple):
 
     @property
     def is_likely(self) -> bool:
-        """Check whether a call is among the latest calls that are shown first."""
+        """Whether a call belongs to the latest calls, which are shown before the others."""
         return self.value not in {CallValue.LOW, CallValue.COMMITTED} and not self.is_old_read
 
 
@@ -86,10 +99,10 @@ def choose_calls(
     request_words: frozenset[str],
     shorten_result: Callable[[str], str],
 ) -> dict[int, str]:
-    """Return the indexes of the calls to show, each with its text, in about ``max_characters``.
+    """Return the texts of the calls to show, by the calls' indexes, in about ``max_characters``.
 
-    The candidates are ordered latest first. ``shorten_result`` shortens the text of a file that was
-    read before the last request and is not related to that request.
+    The candidates are ordered latest first. ``shorten_result`` shortens a call that only read
+    something before the last request and is not related to that request.
     """
     scores = _score_calls([candidate.text for candidate in candidates], request_words)
     texts: list[str] = []
@@ -125,7 +138,8 @@ def choose_calls(
     choice.extend_calls([*recent, *edits, *related])
     spare: list[int] = []
     for index in remaining:
-        candidate = candidates[index]  # an old read can be repeated, an outdated failure is useless
+        # A read can be repeated, and a failure that passed later is of no use.
+        candidate = candidates[index]
         if not candidate.is_old_read and candidate.value is not CallValue.BRIEF:
             spare.append(index)
     choice.extend_spare_calls(spare)
@@ -133,14 +147,17 @@ def choose_calls(
 
 
 def _rank_call(candidate: CandidateCall) -> int:
-    """Return the rank of a call that is not related to the last request; the lowest rank comes first."""
+    """Return the rank of a call among calls that are equally related to the last request.
+
+    Rank 0 is shown first.
+    """
     if candidate.value is CallValue.COMMITTED:
         return 2
     return 0 if candidate.is_likely else 1
 
 
 class _CallChoice:
-    """The calls that were chosen so far, with their texts by index."""
+    """The calls that were chosen so far. ``texts`` contains the text of each by the call's index."""
 
     def __init__(
         self, candidates: Sequence[CandidateCall], texts: Sequence[str], max_characters: int
@@ -151,7 +168,7 @@ class _CallChoice:
         self._max_characters = max_characters
 
     def indexes_of_values(self, *values: CallValue) -> list[int]:
-        """Return the indexes of the calls with these values, the latest call first."""
+        """Return the indexes of the calls with any of these values, the latest call first."""
         indexes: list[int] = []
         for index, candidate in enumerate(self._candidates):
             if candidate.value in values:
@@ -159,9 +176,9 @@ class _CallChoice:
         return indexes
 
     def show_calls(self, indexes: Iterable[int], max_characters: int) -> None:
-        """Show these calls until all shown calls have ``max_characters``.
+        """Show these calls, in order, until the shown calls have ``max_characters`` together.
 
-        The last call may exceed the space, because the space is approximate.
+        The last call may exceed this limit, because the space of an opening is approximate.
         """
         for index in indexes:
             if self._count_characters() >= max_characters:
@@ -169,12 +186,12 @@ class _CallChoice:
             self.texts.setdefault(index, self._texts[index])
 
     def extend_calls(self, indexes: Iterable[int]) -> None:
-        """Show more of the text of those calls that are worth the space, as far as the space allows."""
+        """Show more text of those calls that are worth the space, while space is left."""
         useful = [index for index in indexes if self._candidates[index].is_worth_space]
         self._extend_calls(useful, MAX_EXTENDED_CHARACTERS)
 
     def extend_spare_calls(self, indexes: Iterable[int]) -> None:
-        """Show more of the text of any of these calls, as far as the space allows."""
+        """Show more text of these calls, whether or not they are worth the space, while space is left."""
         self._extend_calls(indexes, MAX_SPARE_CHARACTERS)
 
     def _extend_calls(self, indexes: Iterable[int], max_call_characters: int) -> None:
@@ -197,7 +214,10 @@ class _CallChoice:
 
 
 def _score_calls(texts: Sequence[str], request_words: frozenset[str]) -> list[float]:
-    """Return for each call how strongly it is related to some words. A rarer word counts more."""
+    """Return a number for each call: how strongly the call is related to the last request.
+
+    A word of the request counts more if it occurs in fewer calls.
+    """
     shared_words = [prose.significant_words(text) & request_words for text in texts]
     counts: Counter[str] = Counter()
     for call_words in shared_words:
@@ -208,6 +228,6 @@ def _score_calls(texts: Sequence[str], request_words: frozenset[str]) -> list[fl
         for word in call_words:
             if counts[word] <= max(2, len(texts) * MAX_RARE_FRACTION):
                 rare_words.append(word)
-        # ``fsum`` returns the same result for any order
+        # Unlike ``sum``, ``fsum`` does not depend on the order of the words.
         scores.append(fsum([1 / counts[word] for word in rare_words]))
     return scores

@@ -1,7 +1,7 @@
-"""The latest tool calls of a session with their results. They fill the remaining space of an opening.
+"""Collect the latest tool calls of a session, with results, for the remaining space of an opening.
 
-The file is read backwards from its end, so the cost depends on the size of the output and not on
-the session's size.
+The file is read backwards from its end. So the cost depends on the available space and not on the
+session's size.
 """
 
 from __future__ import annotations
@@ -40,21 +40,23 @@ from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 
-# the maximum number of characters in a result; the middle of a longer result is cut out
+# The maximum number of characters shown of a result. A longer result loses its middle.
 MAX_RESULT_CHARACTERS = 1_500
-# the maximum number of characters in the output of a command whose failure is still open
+# The maximum number of characters shown of the output of a command whose failure is still open.
 MAX_OPEN_ERROR_CHARACTERS = 3_000
-# the number of characters at the start of a command by which its later output is known
+# A later output of a command is recognized by this number of characters at the start of the
+# command.
 MAX_COMPARED_CHARACTERS = 60
-MAX_OUTPUT_CHARACTERS = 700  # the maximum number of characters in a successful command's output
-# the maximum number of characters in the text of an edit that decided the last turn, and in a whole
-# file that is shown instead of its edits
+# The maximum number of characters shown of a successful command's output.
+MAX_OUTPUT_CHARACTERS = 700
+# The maximum number of characters shown of an edit that decided the last turn, and of a whole file
+# that is shown instead of its edits.
 MAX_DECIDING_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
-# the maximum number of characters in the lines that an edit removed
+# The maximum number of characters shown of the lines that an edit removed.
 MAX_REMOVED_CHARACTERS = 600
-# the maximum number of characters in the output of an older check that passed
+# The maximum number of characters shown of the output of an older check that passed.
 MAX_PASSED_CHECK_CHARACTERS = 160
-# the maximum number of characters in the output of a failed run that was repeated and passed
+# The maximum number of characters shown of the output of a failed run that was repeated and passed.
 MAX_FIXED_FAILURE_CHARACTERS = 700
 # an end of this many times its shown length is redacted, because a secret in it is shorter than
 # that
@@ -62,27 +64,31 @@ REDACTED_MULTIPLE = 4
 # calls that fill this many times the available space are collected before the calls to show are
 # chosen
 COLLECTED_MULTIPLE = 2
-# the maximum number of characters in a file that was read before the last request and is not
-# related to that request
+# The maximum number of characters shown of a file that was read before the last request and is not
+# related to that request.
 MAX_OLD_RESULT_CHARACTERS = 300
-# the maximum number of characters in the parts of a diff that are related to the last request
+# The maximum number of characters shown of the parts of a diff that are related to the last
+# request.
 MAX_HUNKS_CHARACTERS = 4_000
-# the maximum number of characters in a diff that are searched for these parts
+# The maximum number of characters of a diff that are searched for related parts.
 MAX_DIFF_CHARACTERS = 40_000
-MIN_REQUEST_WORDS = 3  # if the request has fewer words, the words of the last answer also count
-# the maximum number of searches that count as latest calls, and of passed checks that are shown
-# with their logs
+# If the last request has fewer significant words, those of the last answer are added.
+MIN_REQUEST_WORDS = 3
+# The number of searches that count as latest calls. It is also the number of passed checks that are
+# shown with their output.
 MAX_LATEST_CALLS = 2
-# the maximum number of characters in the last request that are searched for words
+# The maximum number of characters of the last request that are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
-# the maximum number of latest changes shown for each file, and for a file that the last turn is about
+# The maximum number of edits shown for each file, and for a file that the last turn is about.
 MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
-# the maximum number of characters in a tool's name, and of a call's input
+# The maximum number of characters shown of a tool's name, and of a call's input.
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
-# the maximum number of characters in the input of a call that describes a pull request
+# The maximum number of characters shown of the input of a call that describes a pull request.
 MAX_DESCRIPTION_CHARACTERS = 2_000
-POLL_LABEL = "later output of"  # the label of a call that shows more output of a command
-# the maximum number of bytes at the end of a file that are searched
+# This label precedes a command if the call shows more output of that command, which was started
+# earlier.
+POLL_LABEL = "later output of"
+# The maximum number of bytes that are read from the end of a file.
 MAX_SEARCHED_BYTES = 24_000_000
 _MAIN_INPUTS = ("command", "file_path", "pattern", "query", "url", "prompt", "description", "code")
 _COMMIT_COMMAND = compile_lazily(r"\bgit\b[^\n;&|]*\scommit\b")
@@ -93,18 +99,19 @@ _FAILURE_WORD = compile_lazily(
     r"(?i:(?<!\b0 )(?<!\bno )(?<!\bwithout )\b(?:fail(?:ed|ing|s|ures?)?|error(?:ed|s)?)\b(?!\s?[:=]?\s?0\b)|"
     r"\b(?:panic|fatal|cannot|could not))"
 )
-"""Words that report a failure, except in "0 failed" and "no errors"."""
+"""Words that report a failure. "0 failed" and "no errors" are excluded."""
 
 _HUNK_HEADER = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
 _DIFF_PART_START = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
-# the maximum number of characters in the first row of an omitted part of a diff
+# The maximum number of characters shown of the first row of an omitted part of a diff.
 MAX_DIFF_HEADER_CHARACTERS = 160
 _FAILURE_PREFIXES = ("Exit code", "Error")
 _FILE_NAME_IN_TEXT = compile_lazily(r"[\w-]+(?:\.[\w-]+)*\.\w{1,8}\b")
 _PROGRESS_ROWS = compile_lazily(
     r"\n[ \t]*(?:(?:Compiling|Downloading|Downloaded|Checking|Fresh|Locking|Adding) \S+ v\d[^\n]*\n[ \t]*){3,}"
 )
-"""At least three rows of progress of a build, which hide its errors in a shortened output."""
+"""At least three successive rows of a build's progress. They are removed because a shortened output
+would show them instead of the errors."""
 
 _EXCLUDED_TOOLS = frozenset(
     {
@@ -120,22 +127,28 @@ _EXCLUDED_TOOLS = frozenset(
         "Agent",
     }
 )
-"""Tools whose calls are in other sections."""
+"""Tools whose calls are shown in other sections."""
 
 
 _PLANS_FOLDER = "/.claude/plans/"
-"""The folder of the client's plans. The talk quotes a plan that was shown to the user."""
+"""The folder in which the client writes plans. The talk already quotes a plan that was shown to the
+user."""
 
 _SEARCH_TOOLS = frozenset({"Grep", "Glob", "LS", "WebSearch", "ToolSearch"})
 _SEARCH_PROGRAMS = frozenset({"grep", "rg", "ag", "find", "fd", "ls", "tree", "wc"})
 
 
 _CallKey = tuple[str, str]
-"""The tool, and a text that is equal for calls of which the latest supersedes the others, or ``""``."""
+"""The name of a tool, and a text from its input. If two calls have the same key, the later call
+supersedes the earlier one. If the text is ``""``, the call does not supersede other calls."""
 
 
 class _Answer(NamedTuple):
-    """The result of a call, whether the call failed or was refused, and whether a command went on."""
+    """The result of a call.
+
+    ``is_error`` means that the call failed or was refused. ``is_running`` means that the command
+    was still running.
+    """
 
     text: str
     is_error: bool
@@ -143,10 +156,12 @@ class _Answer(NamedTuple):
 
 
 class _Subject(NamedTuple):
-    """The subject of the last turn: the words of the last request, its record number, and files.
+    """The subject of the last turn.
 
-    ``file_names`` are the names of files, without folders, in the last request and the last answer.
-    ``open_errors`` are the listed failures that are still open, by the record number of the command.
+    ``words`` are the significant words of the last request. ``request_number`` is its record
+    number. ``file_names`` are the names of the files, without folders, that the last request and
+    the last answer mention. ``open_errors`` maps the record number of a failed command to the
+    digest's entry about it, if the failure is still open.
     """
 
     words: frozenset[str]
@@ -156,7 +171,7 @@ class _Subject(NamedTuple):
 
 
 class _ListedCall(NamedTuple):
-    """A candidate with its record number, its key, and the file that it wrote, if any."""
+    """A candidate with its record number, its key, and the path of the file that it wrote, or ``""``."""
 
     candidate: CandidateCall
     number: int
@@ -172,8 +187,8 @@ def collect_latest_calls(
     A part of the space is used for earlier calls that contain words of the last request. The result
     is empty if the file is gone.
 
-    The calls end at the same record as ``digest``. If a file was read and later written, the
-    written text is shown.
+    Calls after the last record of ``digest`` are ignored. If a file was read and later written, the
+    written text is shown and the read is not.
     """
     subject = _find_subject(digest, session)
     later_calls = _LaterCalls(subject)
@@ -235,7 +250,7 @@ def _list_calls(
 
 
 def _is_whole_file(block: Record, call: _ListedCall) -> bool:
-    """Check whether a shown call contains a whole file with all later edits."""
+    """Check whether a call wrote a whole file and is shown with the file's later edits."""
     return get_string(block, "name") == "Write" and call.candidate.value is CallValue.DECIDING
 
 
@@ -259,9 +274,9 @@ def _find_subject(digest: Digest, session: SessionFile) -> _Subject:
 
 
 def _last_request_words(digest: Digest) -> frozenset[str]:
-    """Return the significant words of the last request in a digest. If there are few, add those of the last answer.
+    """Return the significant words of the last request. If there are few, add those of the last answer.
 
-    A name from the code is significant enough by itself.
+    If a word contains an underscore, it is a name from the code. Then no words are added.
     """
     words: frozenset[str] = frozenset()
     for kind in (MessageKind.REQUEST, MessageKind.CLOSING):
@@ -284,7 +299,7 @@ def _last_request_number(digest: Digest, session: SessionFile) -> int:
 class _LaterCalls:
     """The calls that were processed so far, from the end of the file backwards.
 
-    Earlier calls that these calls supersede are not shown.
+    They decide whether an earlier call is superseded and therefore not shown.
     """
 
     def __init__(self, subject: _Subject) -> None:
@@ -294,25 +309,30 @@ class _LaterCalls:
         self._whole_files: set[str] = set()
         self._longest_edits: dict[str, int] = {}
         self._call_counts: Counter[_CallKey] = Counter()
-        self._passed_numbers: dict[_CallKey, int] = {}  # the record of the last call that passed
-        self._passed_folders: dict[_CallKey, str] = {}  # the folder that this call changed to
+        # The record number of the last call that passed.
+        self._passed_numbers: dict[_CallKey, int] = {}
+        # The folder that the last call that passed changed to.
+        self._passed_folders: dict[_CallKey, str] = {}
         self._polled_commands: set[str] = set()
         self._shown_errors: set[int] = set()
-        self._changing_commands: dict[str, str] = {}  # a note on each file that a command changed
-        # the files that calls changed, without temporary ones, in order
+        # A note on each file that a later command changed or removed.
+        self._changing_commands: dict[str, str] = {}
+        # The files that later calls changed, in the order of processing, without temporary files.
+        # The dict is an ordered set.
         self._edited_paths: dict[str, None] = {}
         self._is_committed = False
         self._branches = _BranchesBackwards()
-        self._files_in_later_diffs: set[str] = set()  # of the work tree, up to the next commit
+        # The files in later diffs of the work tree, up to the next commit.
+        self._files_in_later_diffs: set[str] = set()
         self._has_plan = False
         self._search_count = 0
         self._check_count = 0
 
     def register_call(self, block: Record, answer: _Answer, number: int) -> _ListedCall | None:
-        """Register a call of the record ``number``. Return the call as it is shown, or None if it is useless.
+        """Register a call. Return it in the form in which it is shown, or None if it is useless.
 
-        A call is useless if it changed little, if it succeeded and was later repeated, or if little
-        remains of its text.
+        ``number`` is its record number. A call is useless if it changed little, if it succeeded and
+        was repeated later, or if later calls replaced what it shows.
         """
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         self._has_plan = self._has_plan or tool == PLAN_TOOL
@@ -348,9 +368,10 @@ class _LaterCalls:
         return self._list_result(block, answer, number, value, shown_key, age_note)
 
     def _shows_open_error(self, block: Record, number: int) -> bool:
-        """Check whether a call of the record ``number`` shows the output of a failure that is still open.
+        """Check whether a call shows the output of a failure that is still open.
 
-        A later output of such a command is known by the command's beginning.
+        ``number`` is the call's record number. If the call shows more output of a command that was
+        started earlier, the start of that command is compared with the listed failures.
         """
         numbers = {number} & self._subject.open_errors.keys()
         command = get_string(records.get_mapping(block, "input"), "command")
@@ -364,7 +385,10 @@ class _LaterCalls:
         return bool(numbers)
 
     def _was_polled(self, block: Record) -> bool:
-        """Check whether a later call shows more output of a command. Register a call that shows it."""
+        """Check whether a later call shows more output of this call's command.
+
+        If this call itself shows more output of a command, remember the command.
+        """
         command = get_string(records.get_mapping(block, "input"), "command")
         was_polled = command in self._polled_commands
         if get_string(block, "name") == records.POLL_TOOL and command:
@@ -380,7 +404,7 @@ class _LaterCalls:
         key: _CallKey,
         note: str,
     ) -> _ListedCall:
-        """Return the text of a call that wrote no file, with a ``note`` if it is not empty."""
+        """Return a call that wrote no file as it is shown, with a ``note`` if it is not empty."""
         is_recent = number >= self._subject.request_number
         format_result = partial(_format_result, block, note, answer.text, self._subject.words)
         is_failure = answer.text.startswith(_FAILURE_PREFIXES)
@@ -406,7 +430,10 @@ class _LaterCalls:
         return _ListedCall(candidate, number, key, "")
 
     def _find_age_note(self, key: _CallKey, inputs: Record, answer: _Answer) -> str:
-        """Return a note if later calls may have changed what a call shows of files or of git, else ``""``."""
+        """Return a note if later calls may have changed what a call shows, else ``""``.
+
+        Only files and the state of git are considered.
+        """
         tool = key[0]
         if tool == "Grep":
             searched_paths = [get_string(inputs, "path")]
@@ -440,15 +467,18 @@ class _LaterCalls:
             self._edited_paths[path] = None
 
     def _list_paths_in(self, places: Iterable[str]) -> list[str]:
-        """Return the files that later calls changed and that are among some files, or in some folders."""
+        """Return the files that later calls changed and that are in ``places``, a list of files and folders."""
         names = [place.removeprefix("./").strip("/") for place in places]
         tails = [f"/{name}/" for name in names if name not in {"", "."}]
         return [path for path in self._edited_paths if any(tail in f"/{path}/" for tail in tails)]
 
     def _register_changes(self, command: str, number: int) -> None:
-        """Register the files that a command of the record ``number`` changed or removed, and a commit."""
+        """Register a commit, and the files that a command changed or removed.
+
+        ``number`` is the command's record number.
+        """
         if _COMMIT_COMMAND.search(command) is not None:
-            self._is_committed = True  # what was written before is in the repository
+            self._is_committed = True  # Earlier edits are in the repository.
         for path, is_removed in shell.find_changed_paths(shell.parse_simple_commands(command)):
             verb = "removed" if is_removed else "changed"
             self._add_edited_path(path)
@@ -457,14 +487,14 @@ class _LaterCalls:
             )
 
     def _find_change_note(self, path: str) -> str:
-        """Return a note if a later command changed or removed a file, else ``""``."""
+        """Return a note if a later command changed or removed the file, else ``""``."""
         for changed_path, note in self._changing_commands.items():
             if _is_listed_path(path, [changed_path]):
                 return note
         return ""
 
     def _register_edit(self, block: Record, number: int) -> _ListedCall | None:
-        """Register a call that wrote a file. Return the call as it is shown, or None if it is useless."""
+        """Register a call that wrote a file. Return what is shown of it, or None if it is useless."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
         present_text = self._later_edits.find_present_text(inputs)
@@ -489,7 +519,7 @@ class _LaterCalls:
         elif value is CallValue.DECIDING:
             max_characters = MAX_WHOLE_FILE_CHARACTERS
             if was_edited_later and len(present_text) > max_characters:
-                value = CallValue.LOW  # the edits show the deciding parts
+                value = CallValue.LOW  # The later edits show the deciding parts of the file.
         format_edit = partial(_format_edit, block, present_text, self._find_change_note(path))
         is_worth_space = value in {CallValue.DECIDING, CallValue.EDIT}
         candidate = CandidateCall(
@@ -503,7 +533,7 @@ class _LaterCalls:
         return _ListedCall(candidate, number, ("", ""), path)
 
     def _rate_edit(self, path: str, *, is_recent: bool) -> CallValue:
-        """Return the value of an edit of a file."""
+        """Return the value of an edit of the file ``path``, whose edits were already counted."""
         if self._edit_counts[path] > MAX_CHANGES_PER_SUBJECT_FILE:
             return CallValue.LOW
         if self._is_committed and not is_recent:
@@ -534,7 +564,7 @@ class _LaterCalls:
         return CallValue.OTHER
 
     def _is_superseded(self, block: Record, answer: _Answer) -> bool:
-        """Check whether later calls wrote what a call shows, or whether another section shows it."""
+        """Check whether later calls replaced what a call shows, or whether another section shows the call."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
         if tool in _EXCLUDED_TOOLS or path in self._whole_files:
@@ -547,10 +577,13 @@ class _LaterCalls:
         return self._is_outdated(command, answer) or self._is_in_later_diffs(command, answer)
 
     def _is_in_later_diffs(self, command: str, answer: _Answer) -> bool:
-        """Check whether later diffs show all files in a diff of the work tree. Register its files."""
+        """Check whether later diffs of the work tree show all files that this diff shows.
+
+        Remember the files in this diff.
+        """
         parts = shell.parse_simple_commands(command)
         if _COMMIT_COMMAND.search(command) is not None:
-            self._files_in_later_diffs.clear()  # a diff before it shows other changes
+            self._files_in_later_diffs.clear()  # A diff before the commit shows other changes.
             return False
         if answer.is_error or not any(map(_is_work_tree_diff, parts)):
             return False
@@ -565,8 +598,8 @@ class _LaterCalls:
     def _is_outdated(self, command: str, answer: _Answer) -> bool:
         """Check whether a command only reads or writes files that later calls rewrote.
 
-        An edit that writes more than the call shows also counts, because the call shows only a
-        stub.
+        A file counts as rewritten if a later call wrote the whole file, or if a later edit of the
+        file is longer than the command with its output.
         """
         parts = shell.parse_simple_commands(command)
         paths = [path for path, _ in shell.find_changed_paths(parts)]
@@ -584,18 +617,18 @@ class _LaterCalls:
         return bool(paths) and all(_is_listed_path(path, rewritten_files) for path in paths)
 
     def count_equal_calls(self, key: _CallKey) -> int:
-        """Return how many calls have a key."""
+        """Return how many of the calls that were not useless have this key."""
         return self._call_counts[key]
 
 
 def _find_named_folder(inputs: Record) -> str:
-    """Return the folder that a command changes to first, or ``""`` if it names none."""
+    """Return the folder that a command changes to first, or ``""`` if the command has no ``cd``."""
     parts = shell.parse_simple_commands(get_string(inputs, "command"))
     return shell.find_start_folder(parts) or ""
 
 
 def _list_read_files(parts: Sequence[shell.SimpleCommand]) -> list[str]:
-    """Return the files that a command shows or searches."""
+    """Return the files that the simple commands show or search."""
     names: list[str] = []
     for words, _ in parts:
         if words and words[0] in _FILE_READERS | _SEARCH_PROGRAMS:
@@ -609,7 +642,7 @@ def _count_edits(paths: Sequence[str]) -> str:
 
 
 def _format_age_note(events: Iterable[str]) -> str:
-    """Return a row about what happened after a call, or ``""`` if all events are empty."""
+    """Return a row such as ``[since then: 2 files edited]``, or ``""`` if all events are empty."""
     known_events = ", ".join(filter(None, events))
     return f"[since then: {known_events}]" if known_events else ""
 
@@ -617,7 +650,8 @@ def _format_age_note(events: Iterable[str]) -> str:
 _WORK_TREE_QUERIES = frozenset({"status", "diff"})
 _COMMIT_QUERIES = _WORK_TREE_QUERIES | {"log"}
 _BRANCH_QUERIES = _COMMIT_QUERIES | {"branch", "rev-parse"}
-"""Git subcommands whose output an edit, a commit or another branch makes outdated."""
+"""Git subcommands whose output is outdated after an edit, a commit or a switch to another branch.
+"""
 
 _SWITCH = compile_lazily(r"(?:\A|\n)Switched to (a new )?branch '([^'\n]+)'")
 _SHOWN_BRANCHES = {
@@ -626,23 +660,24 @@ _SHOWN_BRANCHES = {
     "log": compile_lazily(r"\(HEAD -> ([^,)\s]+)"),
     "show": compile_lazily(r"\(HEAD -> ([^,)\s]+)"),
 }
-"""The present branch in the output of a subcommand of git."""
+"""For each subcommand of git, the pattern that finds the present branch in its output."""
 
 
 class _BranchesBackwards:
-    """The branch at each call, from the end of a session backwards."""
+    """The branch at each call. The calls are added from the end of a session backwards."""
 
     def __init__(self) -> None:
-        self._last_branch = ""  # the branch of the last switch
-        self._next_branch = ""  # the branch of the next switch after the call that is processed
-        self._branch_then = ""  # the branch at the call that is processed, or "" if it is unknown
-        self._created_branches: set[str] = set()  # the branches that later calls created
+        self._last_branch = ""  # The branch of the session's last switch.
+        self._next_branch = ""  # The branch of the next switch after the present call.
+        self._branch_then = ""  # The branch at the present call, or "" if it is unknown.
+        self._created_branches: set[str] = set()  # The branches that later calls created.
 
     @property
     def is_other(self) -> bool:
-        """Whether the last branch is certainly not that of the call that is processed.
+        """Whether the session's last branch is certainly not the branch at the present call.
 
-        Git reports no switch to the present branch.
+        If the next switch goes to the last branch, the present call was on another branch, because
+        git does not report a switch to the present branch.
         """
         if self._last_branch in self._created_branches:
             return True
@@ -651,14 +686,14 @@ class _BranchesBackwards:
         return self._last_branch != "" and self._last_branch == self._next_branch
 
     def add_query(self, git_verbs: frozenset[str], output: str) -> None:
-        """Add a call that may have shown its branch."""
+        """Read the present branch from the output of git, if the output shows the branch."""
         for verb, pattern in _SHOWN_BRANCHES.items():
             match = pattern.search(output) if verb in git_verbs else None
             if match is not None:
                 self._branch_then = match[1]
 
     def add_switch(self, output: str) -> None:
-        """Add a call that may have switched to a branch. The branch before it is unknown."""
+        """Read switches from the output of git. The branch before the first switch is unknown."""
         for new_mark, branch in reversed(_SWITCH.findall(output)):
             self._last_branch = self._last_branch or branch
             self._next_branch = branch
@@ -668,7 +703,7 @@ class _BranchesBackwards:
 
 
 def _list_git_verbs(parts: Sequence[shell.SimpleCommand]) -> frozenset[str]:
-    """Return the git subcommands of a command, without comparisons of commits."""
+    """Return the git subcommands of a command, except comparisons of commits such as ``git diff a..b``."""
     verbs: set[str] = set()
     for part in parts:
         if part.words[:1] == ("git",) and not any(".." in word for word in part.words):
@@ -681,7 +716,7 @@ _FILE_NAME = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 
 
 def _is_listed_path(path: str, other_paths: Iterable[str]) -> bool:
-    """Check whether a path is in a list of absolute or relative paths."""
+    """Check whether one of ``other_paths`` is the same path or ends with it, or the other way around."""
     tail = f"/{path.removeprefix('./')}"
     return any(
         f"/{other_path}".endswith(tail) or tail.endswith(f"/{other_path}")
@@ -690,9 +725,9 @@ def _is_listed_path(path: str, other_paths: Iterable[str]) -> bool:
 
 
 def _add_count_note(text: str, count: int) -> str:
-    """Return a call with a note if it is the latest of several equal calls.
+    """Add a note to the text of a call that is the latest of several equal calls.
 
-    The note has no number, because only the end of the file is searched.
+    The note does not give ``count``, because calls far from the end of the file are not counted.
     """
     if count < 2:
         return text
@@ -701,7 +736,7 @@ def _add_count_note(text: str, count: int) -> str:
 
 
 def _reads_or_reports(block: Record) -> bool:
-    """Check whether a call only reads files, by a tool or by commands, or only commits, pushes or shows git's state."""
+    """Check whether a call only reads files or only runs routine commands such as ``git status``."""
     tool = get_string(block, "name")
     if tool != "Bash":
         return tool in records.READING_TOOLS
@@ -714,11 +749,12 @@ _ROUTINE_COMMAND = compile_lazily(
     r"(?:cat|sed|head|tail|nl|echo|pwd|true)\b|git\s+(?:-C\s+\S+\s+)?(?:add|fetch|status|log|branch|"
     r"rev-parse|remote|diff\s+--(?:stat|name-only|name-status|check))\b|gh\s+(?:auth|pr\s+(?:create|edit))\b"
 )
-"""Commands that read files, and those whose results are in the lists of files and commits."""
+"""Commands that read files, and commands whose results the digest's lists of files and commits
+contain."""
 
 
 def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:
-    """Check whether a command only searches. The first program other than ``cd`` decides."""
+    """Check whether the first program of a command, except ``cd``, is a search program."""
     programs = []
     for part in parts:
         if part.words and part.words[0] != "cd":
@@ -727,7 +763,7 @@ def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:
 
 
 def _shows_contents(block: Record) -> bool:
-    """Check whether the result of a call is a text to read whole, and not the log of a command."""
+    """Check whether the result of a call is a text that is worth reading whole, and not a command's log."""
     if get_string(block, "name") != "Bash":
         return get_string(block, "name") not in _SEARCH_TOOLS
     command = get_string(records.get_mapping(block, "input"), "command")
@@ -738,14 +774,17 @@ def _shows_contents(block: Record) -> bool:
 
 
 def _is_diff(block: Record) -> bool:
-    """Check whether a call shows changes, which may contain words about failures."""
+    """Check whether a call is a ``git diff``.
+
+    Words such as "error" in a diff do not mean that the call failed.
+    """
     command = get_string(records.get_mapping(block, "input"), "command")
     parts = shell.parse_simple_commands(command) if get_string(block, "name") == "Bash" else ()
     return any(part.words[:1] == ("git",) and "diff" in part.words[1:3] for part in parts)
 
 
 def _is_work_tree_diff(part: shell.SimpleCommand) -> bool:
-    """Check whether a simple command shows the changes since the last commit."""
+    """Check whether a simple command is a ``git diff`` that does not name a commit."""
     operands = [word for word in part.words[2:] if not word.startswith("-") or word == "--"]
     is_of_commits = operands[:1] != ["--"] and bool(operands) and not _FILE_NAME.search(operands[0])
     return part.words[:2] == ("git", "diff") and not is_of_commits
@@ -755,11 +794,11 @@ _STATE_QUERIES = (("git", "diff"), ("git", "status"))
 _DIFF_FILE = compile_lazily(r"^diff --git a/(\S+) b/", re.MULTILINE)
 
 _SHOWING_VERBS = frozenset({"diff", "show", "view"})
-"""The verbs of git and gh that show contents, as in ``gh pr diff``."""
+"""The subcommands of git and gh that show contents, as in ``gh pr diff``."""
 
 
 def _make_repetition_key(tool: str, inputs: Record) -> str:
-    """Return a key that is equal for two calls if the later call supersedes the earlier one, or ``""``."""
+    """Return a text that is equal for two calls if the later call supersedes the earlier call, or ``""``."""
     if tool == "Bash":
         return shell.make_command_key(get_string(inputs, "command"))
     if tool == records.POLL_TOOL:
@@ -789,14 +828,15 @@ def _read_results(record: Record) -> dict[str, _Answer]:
 
 
 def _is_useless(answer: _Answer) -> bool:
-    """Check whether a result has no contents."""
+    """Check whether the result of a call contains nothing of interest."""
     if answer.text.startswith(_EMPTY_RESULT_PREFIXES):
         return True
     return not answer.is_error and answer.text.strip() in _EMPTY_OUTPUTS
 
 
 _EMPTY_RESULT_PREFIXES = ("Operation stopped by hook", "Stop hook feedback", "Launching skill:")
-"""The start of a result without contents: a hook stopped the work, or a skill was loaded."""
+"""The start of a result without contents, for example after a hook stopped the work or a skill was
+loaded."""
 
 _EMPTY_OUTPUTS = EMPTY_ANSWERS | {
     "",
@@ -804,13 +844,15 @@ _EMPTY_OUTPUTS = EMPTY_ANSWERS | {
     "No files found",
     "(Bash completed with no output)",
 }
-"""The output of a search without a match."""
+"""The whole output of a call that found or printed nothing."""
 
 
 def _format_edit(block: Record, present_text: str, note: str, max_characters: int) -> str:
-    """Format a call that wrote a file, with the text that remains of it, or the text that it removed.
+    """Return the text that is shown of a call that wrote a file.
 
-    ``note`` is a row about later changes of the file, or empty.
+    ``present_text`` is the part of the written text that is still in the file. If it is empty, the
+    text that the call removed is shown. ``note`` is a row about later changes of the file, or
+    empty.
     """
     inputs = records.get_mapping(block, "input")
     rows = [_format_call_head(block)]
@@ -831,9 +873,10 @@ def _format_edit(block: Record, present_text: str, note: str, max_characters: in
 def _format_result(
     block: Record, note: str, answer: str, request_words: frozenset[str], max_characters: int
 ) -> str:
-    """Format a call with its result, and with a ``note`` if it is not empty.
+    """Return the text that is shown of a call with its result, and with a ``note`` if it is not empty.
 
-    If the result is a diff, its parts with some of the ``request_words`` are shown.
+    If the result is a long diff, only the parts that contain some of the ``request_words`` are
+    shown.
     """
     head = "\n".join(filter(None, (_format_call_head(block), note)))
     if is_placeholder(answer):
@@ -851,7 +894,7 @@ def _format_result(
 
 
 def _format_call_head(block: Record) -> str:
-    """Format the tool of a call and its main input."""
+    """Return the name of a call's tool and the call's main input, for example ``Bash: ls``."""
     inputs = records.get_mapping(block, "input")
     main_input = next((value for key in _MAIN_INPUTS if (value := get_string(inputs, key))), "")
     name = get_string(block, "name")
@@ -866,13 +909,14 @@ def _format_call_head(block: Record) -> str:
 
 
 _DESCRIBING_COMMAND = compile_lazily(r"\b(?:gh|glab)\s+(?:pr|mr)\s+(?:create|edit)\b")
-"""Commands with the description of a pull request, which a later request may change."""
+"""Commands that contain the description of a pull request. A later request may ask to change it."""
 
 
 def _select_related_hunks(text: str, max_characters: int, request_words: frozenset[str]) -> str:
-    """Return the whole parts of a long diff that contain some words, or ``""`` for any other text.
+    """Return the parts of a long diff that contain some of the ``request_words``, each part as a whole.
 
-    A mark stands for the lines of the other parts.
+    Each omitted part is replaced by a row with its number of lines. The result is ``""`` if the
+    text is not a long diff or no part is related to the request.
     """
     if len(text) <= max_characters or _HUNK_HEADER.search(text[:MAX_DIFF_CHARACTERS]) is None:
         return ""
@@ -909,7 +953,11 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
 
 
 def _list_marks_of_hunks(hunks: Sequence[str]) -> list[str]:
-    """Return the rows that stand for successive omitted hunks: of one, its header; of several, only their number."""
+    """Return the rows that replace successive omitted hunks.
+
+    They are the header and the number of lines of a single hunk, or the number of several hunks and
+    of their lines.
+    """
     line_count = sum(hunk.rstrip("\n").count("\n") for hunk in hunks)
     if len(hunks) > 1:
         return [f"[... {len(hunks)} hunks, {format_count(line_count, 'line')} ...]"]
@@ -920,20 +968,21 @@ def _list_marks_of_hunks(hunks: Sequence[str]) -> list[str]:
 
 
 def _shorten_old_result(text: str) -> str:
-    """Shorten the result of a formatted call."""
+    """Shorten the result in the text of a call."""
     head, separator, result = text.partition("\ngot:\n")
     if len(result) <= MAX_OLD_RESULT_CHARACTERS:
         return text
     shortened = talk.keep_beginning(result, MAX_OLD_RESULT_CHARACTERS)
-    if len(shortened) < MAX_OLD_RESULT_CHARACTERS // 3:  # for example, the number of a list item
+    # The beginning may be useless, for example only the number of a list item.
+    if len(shortened) < MAX_OLD_RESULT_CHARACTERS // 3:
         shortened = f"{result[: MAX_OLD_RESULT_CHARACTERS - 1].rstrip()}…"
     return f"{head}{separator}{shortened}\n[... {len(result) - len(shortened):,} characters ...]"
 
 
 def _shorten_output(text: str, max_characters: int) -> str:
-    """Format a text in about ``max_characters``.
+    """Redact and shorten a text to about ``max_characters``.
 
-    If the text is long, only its start and end are used.
+    Only the start and the end of a long text are redacted and shown.
     """
     redacted_characters = REDACTED_MULTIPLE * max_characters
     if len(text) <= 2 * redacted_characters:

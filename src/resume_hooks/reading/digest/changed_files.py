@@ -1,4 +1,7 @@
-"""The files that a session changed or read, the steps of its plan, and its artefacts."""
+"""List the files that a session changed or read, the steps of its plan, and its artefacts.
+
+Artefacts are commits, pull requests and releases.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +23,30 @@ from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH, ShellCo
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line
 
-# the maximum number of characters in a path; for a longer path only the end is shown
+# The maximum number of characters shown of a path. Only the end of a longer path is shown.
 MAX_PATH_CHARACTERS = 300
-LISTED_NOTE = "named by git only"  # the note on a file that no call of the session names as changed
-# the note on a file that only a sub-agent's report names as changed
+# The note on a file that only the output of git names as changed.
+LISTED_NOTE = "named by git only"
+# The note on a file that only a sub-agent's report names as changed.
 REPORTED_NOTE = "as a sub-agent reported"
-# the note on a file if the command that wrote it failed at an unknown point
+# The note on a file if the command that wrote it failed, and perhaps before writing.
 UNSURE_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
 MOVED_NOTE = "moved, to where a variable says"
-MAX_WRITTEN_FILES = 60  # the maximum number of files that one command may name as changed
-MAX_LISTED_FILES = 8  # the maximum number of listed files that only git names
-MAX_ANNOUNCING_CHARACTERS = 20_000  # the characters of an output that may say what was written
-MAX_LISTINGS = 300  # the maximum number of files that git may list after one command
+MAX_WRITTEN_FILES = 60  # The maximum number of files that are read from one command as changed.
+# The maximum number of listed files that only the output of git names as changed.
+MAX_LISTED_FILES = 8
+# The maximum number of characters of an output that are searched for written files.
+MAX_ANNOUNCING_CHARACTERS = 20_000
+MAX_LISTINGS = 300  # The maximum number of files that are read from one output of git.
 
 
 def is_temporary(path: str, checkouts: Sequence[str] = ()) -> bool:
-    """Check whether a file is temporary. A checkout in a temporary folder has files like any other."""
+    """Check whether a path is temporary, for example in ``/tmp``.
+
+    In a checkout of the session, only the path inside the checkout is checked, because a checkout
+    in a temporary folder is not temporary work.
+    """
     for folder in checkouts:
         if path.startswith(f"{folder}/"):
             path = path[len(folder) + 1 :]
@@ -56,10 +66,10 @@ _FORCED_REMOVAL = compile_lazily(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f
 
 
 class FileTouch(NamedTuple):
-    """A change of a file: its position, and a note on how certain the change is, or ``""``.
+    """One change of a file, at the record ``place``.
 
-    ``is_removed`` means that the file is gone, as a successful command proves. ``is_new`` means that
-    the file did not exist before.
+    ``doubt`` is a note if the change is uncertain, else ``""``. ``is_removed`` means that a
+    successful command removed the file. ``is_new`` means that the file did not exist before.
     """
 
     place: RecordPlace
@@ -69,7 +79,7 @@ class FileTouch(NamedTuple):
 
 
 class SessionPaths:
-    """Paths relative to the home ``folder`` of a session, with git's present state of these paths."""
+    """Convert paths to paths relative to the home ``folder`` of a session, and look up their state in git."""
 
     def __init__(self, folder: str, git: RepositoryState) -> None:
         self.folder = folder
@@ -77,12 +87,14 @@ class SessionPaths:
         self._relative: dict[tuple[str, str], str] = {}
 
     def relative_path(self, path: str, folder: str = "") -> str:
-        """Return a path relative to the home folder if it is in the home folder.
+        """Return a path relative to the home folder if the path is in that folder, else the absolute path.
 
-        A relative path is relative to ``folder`` or to the home folder.
+        If ``path`` is relative, it is relative to ``folder``, or to the home folder without
+        ``folder``.
         """
         relative_path = self._relative.get((path, folder))
-        if relative_path is None:  # cached because a session names the same files many times
+        # The results are cached because a session names the same files many times.
+        if relative_path is None:
             relative_path = self._relative[path, folder] = self._find_relative(path, folder)
         return relative_path
 
@@ -100,14 +112,18 @@ class SessionPaths:
         return str(full_path[len(path_module.join(home_folder, "")) :] if is_inside else full_path)
 
     def find_git_root(self, folder: str) -> str:
-        """Return the root of the paths that git prints in ``folder``: the home folder if no other root is known."""
+        """Return the folder to which paths in git's output are relative if git ran in ``folder``.
+
+        This folder is the repository's root, or the home folder if the root is unknown. If
+        ``folder`` is outside, it is ``folder`` itself.
+        """
         known_root = self._git.root or self.folder
         if f"{folder}/".startswith(f"{known_root}/"):
             return known_root
         return folder
 
     def is_in_repository(self, path: str) -> bool:
-        """Check whether git's present state of a relative path is known."""
+        """Check whether a relative path is in the repository whose present state is known."""
         root = self._git.root
         return bool(root) and f"{posixpath.join(self.folder, path)}/".startswith(f"{root}/")
 
@@ -120,7 +136,10 @@ class SessionPaths:
 def collect_touched_files(
     changes: Sequence[FileChange], commands: Sequence[ShellCommand], paths: SessionPaths
 ) -> dict[str, list[FileTouch]]:
-    """Return the changed files: files that tools changed, that commands name, and that git's output lists."""
+    """Return the changes of each file, by relative path.
+
+    Tools changed the file, a command names it, or git's or a program's output lists it as changed.
+    """
     touches_by_path: dict[str, list[FileTouch]] = {}
     for change in changes:
         doubt = REPORTED_NOTE if change.is_reported else ""
@@ -147,7 +166,10 @@ def collect_touched_files(
 
 
 def _find_script_files(command: ShellCommand) -> Iterator[str]:
-    """Yield the paths that scripts in a command write, unless it works in several folders."""
+    """Yield the paths that scripts in a command write.
+
+    If the command works in several folders, the result is empty.
+    """
     names = find_files_written_by_scripts(command.run.command)
     if not names:
         return
@@ -161,18 +183,19 @@ def _find_script_files(command: ShellCommand) -> Iterator[str]:
 
 
 def _proves_removal(command: ShellCommand) -> bool:
-    """Check whether a command certainly removed the paths that it names."""
+    """Check whether a successful command certainly removed the paths that it names."""
     if not command.has_worked:
         return False
-    # the command does not fail if the folder is missing
+    # With ``-f``, the command succeeds even if the folder is missing.
     is_forced = _FORCED_REMOVAL.search(command.run.command) is not None
     return is_forced or shell.does_status_cover_all(command.run.command)
 
 
 def _find_surely_removed_paths(command: ShellCommand) -> frozenset[str]:
-    """Return the paths that certain simple commands removed: one whose status is the run's, or a first ``rm -f``.
+    """Return the paths that a command certainly removed, although not all of its parts are certain.
 
-    ``rm -f`` succeeds for a missing file, and prints a message if it fails.
+    The last simple command is certain if the whole command succeeded. If the first simple command
+    is ``rm -f``, it is certain unless the output contains an error of ``rm``.
     """
     if "rm " not in command.run.command:
         return frozenset()
@@ -195,7 +218,7 @@ _REMOVALS_THAT_REPORT = (("rm", "-f"), ("rm", "-rf"), ("rm", "-fr"))
 def _mark_folder_removed(
     touches_by_path: dict[str, list[FileTouch]], folder: str, order: int
 ) -> None:
-    """Mark the files in a removed folder as gone, because the command names only the folder."""
+    """Mark the files that changed before a folder was removed as removed with the folder."""
     prefix = f"{folder.rstrip('/')}/"
     for path, touches in touches_by_path.items():
         if path.startswith(prefix):
@@ -211,11 +234,12 @@ def _add_listed_files(
     commands: Sequence[ShellCommand],
     paths: SessionPaths,
 ) -> set[str]:
-    """Add the files that git printed as changed, without files that it listed before the session's first change.
+    """Add the files that git printed as changed, except those printed before the session's first change.
 
-    Return all files that it listed, also the untracked ones.
+    Return all files that git printed, including untracked files.
     """
-    # The first command that may have changed a file. Files that git listed before it were changed
+    # If git listed a file before the first command that may change files, the session did not
+    # change the file.
     # earlier.
     working_orders = (
         c.run.place.order
@@ -228,7 +252,7 @@ def _add_listed_files(
     listed_before: set[str] = set()
     all_listed: set[str] = set()
     for command in commands:
-        # Each file once, in git's order, because the order of a set differs between processes.
+        # Each file once, in git's order. A set would have another order in each process.
         listed_paths = dict.fromkeys(islice(_list_git_files(command, paths), MAX_LISTINGS))
         all_listed.update(listed_paths, _list_untracked_files(command, paths))
         if command.run.place.order < first_change:
@@ -248,7 +272,7 @@ def _add_reported_files(
     paths: SessionPaths,
     listed_paths: Collection[str],
 ) -> None:
-    """Add the files that a program said it wrote and that git listed as changed at some time."""
+    """Add the files that a program said it wrote, if git listed them as changed at any time."""
     if not listed_paths:
         return
     for command in commands:
@@ -257,11 +281,11 @@ def _add_reported_files(
         output = command.run.output[:MAX_ANNOUNCING_CHARACTERS]
         lower_output = output.lower()
         if not any(stem in lower_output for stem in _ANNOUNCING_STEMS):
-            continue  # a search for a few words is faster than the pattern
+            continue  # This search for a few words is faster than the pattern.
         folder = command.run.folder
         announced = dict.fromkeys(_ANNOUNCED_FILE.findall(output))
         names = (paths.relative_path(path, folder) for path in announced)
-        # a generator may announce hundreds of files that did not change
+        # A generator may name hundreds of files that it did not change.
         changed_names = (name for name in names if name in listed_paths)
         for name in islice(changed_names, MAX_WRITTEN_FILES):
             touches_by_path.setdefault(name, []).append(FileTouch(command.run.place))
@@ -289,7 +313,7 @@ def _list_git_files(command: ShellCommand, paths: SessionPaths) -> Iterator[str]
 
 
 def _list_untracked_files(command: ShellCommand, paths: SessionPaths) -> Iterator[str]:
-    """Yield the untracked files in a short status."""
+    """Yield the untracked files in the output of ``git status --short``."""
     if "status" not in command.run.command or "git" not in command.run.command:
         return
     folder = command.run_folder
@@ -305,10 +329,7 @@ def find_missing_files(
     commands: Sequence[ShellCommand],
     paths: SessionPaths,
 ) -> set[str]:
-    """Return the changed files that a later command reported as missing.
-
-    A file is also included if a folder above it was reported as missing.
-    """
+    """Return the changed files that a later command reported as missing, or whose folder it did."""
     missing_paths: set[str] = set()
     for command in commands:
         if "No such file" not in command.run.output:
@@ -337,7 +358,10 @@ _MISSING_FILE = compile_lazily(
 
 
 def list_edits(touches_by_path: Mapping[str, Sequence[FileTouch]]) -> list[FileEdit]:
-    """Return the changes by tools and commands, without changes that only git's listings show."""
+    """Return the changes by tools and commands, without uncertain changes.
+
+    Changes that a sub-agent reported are included.
+    """
     edits: list[FileEdit] = []
     for path, touches in touches_by_path.items():
         for touch in touches:
@@ -365,10 +389,10 @@ def list_changed_files(
 ) -> Iterator[DigestEntry]:
     """Yield the changed files, each with its state at the session's end.
 
-    Files come first if they are in the home folder, certain, uncommitted or recent. ``removals`` are
-    removed folders, each with the order of the command that removed it. Files that only git names
-    may have been changed by others: if there are many, those that the session did not commit are
-    left out. Temporary files are left out, except in the session's ``checkouts``.
+    Files come first if they are in the home folder, certain, uncommitted or recent. ``removals``
+    are removed folders, each with the order of the command that removed it. Somebody else may have
+    changed the files that only git names. If there are many of them, only those that the session
+    committed are listed. Temporary files are left out, except in the session's ``checkouts``.
     """
 
     def sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
@@ -394,7 +418,8 @@ def list_changed_files(
     for path in sorted(touches_by_path, key=sort_key):
         if is_temporary(path, checkouts) or path in removed_with_folder or path in foreign_files:
             continue
-        if path in contents:  # a folder that a command changed in addition to its files
+        # The path is a folder that a command changed in addition to its files.
+        if path in contents:
             if path in removed_folders:
                 files = format_count(
                     sum(inner in removed_with_folder for inner in contents[path]), "file"
@@ -409,7 +434,7 @@ def list_changed_files(
             continue
         listed_count += path in listed_only
         if listed_count > MAX_LISTED_FILES:
-            continue  # there may be hundreds of files
+            continue  # Git may have listed hundreds of files.
         if is_removed:
             state = _format_removal_note(path, states, touches_by_path)
         else:
@@ -424,7 +449,7 @@ def list_changed_files(
 def _make_file_entry(
     path: str, last_touch: FileTouch, state: str, removals: Sequence[tuple[str, int]]
 ) -> DigestEntry:
-    """Return the row of a file. If the file's folder was removed, the path is relative to that folder."""
+    """Return the entry of a file. If the file's folder was removed, the path is relative to that folder."""
     notes = [last_touch.doubt, state]
     folder = _find_removed_folder(path, last_touch, removals)
     if folder:
@@ -439,7 +464,11 @@ def _find_foreign_files(
     states: FileStates,
     branch: str,
 ) -> frozenset[str]:
-    """Return the files that only git names as changed and the session did not commit, or none if there are few."""
+    """Return the files that another person or program may have changed.
+
+    Only git names them as changed, and the session did not commit them. If there are few such
+    files, the result is empty.
+    """
     listed_only: list[str] = []
     for path in find_listed_only(touches_by_path):
         if _format_state_note(path, paths, states, branch) in {"", *OPEN_STATES}:
@@ -462,9 +491,10 @@ def _find_removed_folder(
 def _format_removal_note(
     path: str, states: FileStates, touches_by_path: Mapping[str, list[FileTouch]]
 ) -> str:
-    """Return the note on a path that no longer exists: a command removed or moved it.
+    """Return the note on a path that a command removed or moved.
 
-    The note on a file that moved several times names its last place, and whether that was removed.
+    The note on a file that was moved several times names its last path, and says whether the file
+    was removed from there.
     """
     new_path = states.new_paths.get(path)
     if new_path is None:
@@ -484,7 +514,7 @@ def _format_removal_note(
 def _is_removed_with_folder(
     path: str, states: FileStates, touches_by_path: Mapping[str, list[FileTouch]]
 ) -> bool:
-    """Check whether a command removed a path, or the nearest changed folder above it."""
+    """Check whether a command removed a path, or the nearest folder above it that has changes."""
     if path in states.removed_paths:
         return True
     while path not in {"", "/"}:
@@ -495,7 +525,7 @@ def _is_removed_with_folder(
 
 
 def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branch: str) -> str:
-    """Return the state of a file according to git or, if git cannot run, to the session's own commands."""
+    """Return the state of a file according to git. If git cannot run, use the session's own commands."""
     if paths.is_dirty(path):
         return NOT_COMMITTED
     note = states.describe_file(path, branch)
@@ -505,7 +535,7 @@ def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branc
 
 
 def _find_last_touch(touches: Sequence[FileTouch]) -> FileTouch:
-    """Return the last certain change of a file or, if there is none, the last change."""
+    """Return the last certain change of a file. If no change is certain, return the last change."""
     return max(
         reversed(_select_sure_touches(touches) or touches), key=lambda touch: touch.place.order
     )
@@ -518,7 +548,7 @@ def _select_sure_touches(touches: Sequence[FileTouch]) -> list[FileTouch]:
 def _collect_folder_contents(
     touches_by_path: Mapping[str, list[FileTouch]],
 ) -> dict[str, list[str]]:
-    """Return the paths that are folders of other paths, each with the paths in the folder."""
+    """Return the changed paths inside each path that is a folder."""
     contents: dict[str, list[str]] = {}
     for path in touches_by_path:
         folder = posixpath.dirname(path)
@@ -532,7 +562,7 @@ def _collect_folder_contents(
 def list_todo_comments(
     facts: LineageFacts, touches_by_path: Mapping[str, list[FileTouch]], paths: SessionPaths
 ) -> Iterator[DigestEntry]:
-    """Yield the TODO comments that the session wrote into files and that still exist, the latest first."""
+    """Yield the TODO comments that the session wrote and that still exist, the latest first."""
     for mark in facts.marks.list_comments():
         path = paths.relative_path(mark.path, mark.folder)
         if TEMPORARY_PATH.search(path) or _find_last_touch(touches_by_path[path]).is_removed:
@@ -543,9 +573,9 @@ def list_todo_comments(
 def list_unchecked_plan_steps(
     facts: LineageFacts, touches_by_path: Mapping[str, list[FileTouch]], paths: SessionPaths
 ) -> Iterator[DigestEntry]:
-    """Yield the unchecked boxes of the plan that the session wrote last.
+    """Yield the unchecked boxes of the plan file that the session wrote last.
 
-    Plans that a command changed or removed later are left out, because their text is unknown.
+    A plan that a command changed or removed later is left out, because its present text is unknown.
     """
     for step in facts.marks.list_open_steps():
         path = paths.relative_path(step.path, step.folder)
@@ -567,12 +597,15 @@ def list_read_files(
 
 
 def _last_path_parts(path: str) -> str:
-    """Return the last two components of a path, which are equal in another worktree."""
+    """Return the last two components of a path, which are the same in each worktree of a project."""
     return "/".join(path.split("/")[-2:])
 
 
 def list_artefacts(facts: LineageFacts, commits: Sequence[Commit]) -> Iterator[DigestEntry]:
-    """Yield existing commits, pull requests and the like, the latest first, then the links that the client recorded."""
+    """Yield the commits, pull requests and other links to the session's work, the latest first.
+
+    Links that the client recorded come last.
+    """
     rows: list[tuple[int, DigestEntry]] = []
     for commit in reversed(commits):
         rows.append((commit.place.order, _make_commit_entry(commit)))
@@ -589,7 +622,7 @@ def list_artefacts(facts: LineageFacts, commits: Sequence[Commit]) -> Iterator[D
 
 
 def _make_commit_entry(commit: Commit) -> DigestEntry:
-    """Return the row of a commit: its hash, subject and branch, if they are known."""
+    """Return the entry of a commit: its subject and, if they are known, its hash and its branch."""
     label = f"commit {commit.hash}" if commit.hash else "commit:"
     notes = [f"on {commit.branch}"] if commit.branch else []
     if commit.is_rebased:

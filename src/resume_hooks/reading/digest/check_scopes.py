@@ -1,6 +1,7 @@
-"""The scopes of checks: the code that a test, build or linter covers, and the later checks that cover it, too.
+"""Find out which code a check covers: a run of tests, a build or a linter.
 
-A runner such as ``mise run test`` prints the command that it runs, whose scope counts as its own.
+A failed check is outdated if later checks that passed cover the same code. A runner such as ``mise
+run test`` prints the command that it runs. The runner covers the same code as that command.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_PRINTED_COMMANDS = 20  # the maximum number of commands that the output of a runner shows
-MAX_PRINTED_CHARACTERS = 400  # the maximum number of characters that are read of such a command
-# the maximum number of the latest scopes of a program that are compared with another scope
+# The maximum number of commands that are read from the output of a runner.
+MAX_PRINTED_COMMANDS = 20
+# The maximum number of characters that are read of a command in a runner's output.
+MAX_PRINTED_CHARACTERS = 400
+# A scope is compared with at most this number of the program's latest scopes that passed.
 MAX_COMPARED_SCOPES = 40
 _PRINTED_COMMAND = compile_lazily(
     rf"(?:\A|\n)(?:\[[\w:.-]{{1,60}}\] )?[$>] ([^\n]{{1,{MAX_PRINTED_CHARACTERS}}})"
 )
-"""A command that a runner is about to run, as mise, npm, yarn and bun print it."""
+"""A row in which mise, npm, yarn or bun prints a command before running it."""
 
 _RUNNERS = frozenset({"mise", "npm", "pnpm", "yarn", "bun", "task", "just", "make"})
 """Programs that print the commands that they run."""
@@ -37,22 +40,24 @@ _NEUTRAL_OPTION = compile_lazily(
     r"--(?:verbose|quiet|silent|nocapture|no-header|tb|color|no-color|maxfail|bail|timeout|reporter|format|"
     r"max-diagnostics|jobs|coverage|locked|offline|tests?-threads)(?:=.*)?\Z|--\Z"
 )
-"""An option that changes how a check runs or reports, and not what it checks."""
+"""An option that changes how a check runs or reports, but not which code it checks."""
 
-_NODE_SEPARATOR = "::"  # it precedes the name of a test in an operand of pytest
-_ALL_BELOW = "/..."  # the end of an operand of go that includes all folders below
+# This separator precedes the name of a test, as in ``pytest test_a.py::test_b``.
+_NODE_SEPARATOR = "::"
+_ALL_BELOW = "/..."  # This ending includes all folders below, as in ``go test ./...``.
 _COMPILERS = {
     "go build": frozenset({"go vet", "go test"}),
     "cargo check": frozenset({"cargo build", "cargo clippy", "cargo test", "cargo nextest"}),
     "cargo build": frozenset({"cargo test", "cargo nextest"}),
 }
-"""Programs that only compile, with checks that compile the same code."""
+"""Programs that only compile, each with the checks that compile the same code."""
 
 
 class CheckRun(NamedTuple):
-    """A run with its simple commands, its key and its folder, or ``""`` if the folder is unknown.
+    """A run of a check.
 
-    ``has_passed`` means that it certainly succeeded.
+    ``key`` is equal for runs of the same command. ``folder`` is the folder of the run, or ``""`` if
+    it is unknown. ``has_passed`` means that the check certainly succeeded.
     """
 
     run: ShellRun
@@ -63,10 +68,11 @@ class CheckRun(NamedTuple):
 
 
 class _CheckScope(NamedTuple):
-    """What a check covers: a program's work on the folders and files ``targets``, as absolute paths.
+    """The code that a check covers: the folders and files ``targets``, as absolute paths.
 
-    ``filters`` select some tests. The check works as its ``options`` say. If ``is_deep``, it covers
-    everything in its targets, else only what is directly in them.
+    ``filters`` select some of the tests in the targets. ``options`` are the options that change
+    what is checked. If ``is_deep``, the check covers the folders below the targets too, else only
+    the files that are directly in the targets.
     """
 
     program: str
@@ -77,13 +83,17 @@ class _CheckScope(NamedTuple):
 
 
 class CheckPasses:
-    """The checks of a lineage that passed, with the last pass of each scope."""
+    """The checks of a lineage that passed, with the last run of each scope that passed."""
 
     def __init__(self, check_runs: Sequence[CheckRun]) -> None:
         self._printed_scopes: dict[tuple[str, str], list[_CheckScope]] = {}
-        """What each runner printed last, by its key and folder."""
+        """The scopes of the commands that each runner printed last, by the runner's key and folder.
+        """
         self._passes: dict[tuple[str, bool], dict[_CheckScope, RecordPlace]] = {}
-        """The last pass of each scope, the latest last, by the program and whether it has filters."""
+        """The place of the last pass of each scope, the latest last.
+
+        The outer key is a program, and whether the scope has filters.
+        """
         for check_run in check_runs:
             printed_scopes = list(_list_printed_scopes(check_run))
             if printed_scopes:
@@ -95,11 +105,15 @@ class CheckPasses:
 
     def _add_pass(self, scope: _CheckScope, place: RecordPlace) -> None:
         passes = self._passes.setdefault((scope.program, bool(scope.filters)), {})
-        passes.pop(scope, None)  # the latest one must be the last one
+        # A dict keeps the position of an existing key, but the latest pass must be last.
+        passes.pop(scope, None)
         passes[scope] = place
 
     def find_covering_pass(self, check_run: CheckRun) -> RecordPlace | None:
-        """Return the last pass, after a run, of checks that cover everything that the run checked, or None."""
+        """Return the place after which later passes cover everything that a failed run checked.
+
+        If no later passes cover everything, return None.
+        """
         places: list[RecordPlace] = []
         for scope in self._list_scopes(check_run):
             place = self._find_pass_of_scope(scope, check_run.run.result_place.order)
@@ -109,7 +123,7 @@ class CheckPasses:
         return min(places, key=lambda place: place.order, default=None)
 
     def _find_pass_of_scope(self, scope: _CheckScope, order: int) -> RecordPlace | None:
-        """Return the last pass after ``order`` that covers a scope, or None."""
+        """Return the place of the last pass after ``order`` that covers a scope, or None."""
         places: list[RecordPlace] = []
         for program in (scope.program, *_COMPILERS.get(scope.program, ())):
             for has_filters in (False, True):
@@ -123,7 +137,10 @@ class CheckPasses:
         return max(places, key=lambda place: place.order, default=None)
 
     def _list_scopes(self, check_run: CheckRun) -> list[_CheckScope]:
-        """Return the scopes of the programs in a run, and of those that it prints if it is a runner."""
+        """Return the scopes of the programs in a run.
+
+        For a runner, return the scopes of the commands that it printed.
+        """
         printed_scopes = self._printed_scopes.get((check_run.key, check_run.folder))
         if printed_scopes is not None:
             return printed_scopes
@@ -131,7 +148,7 @@ class CheckPasses:
 
 
 def selects_tests(parts: Sequence[SimpleCommand]) -> bool:
-    """Check whether a command runs only tests that it selects by their names."""
+    """Check whether a command selects the tests that it runs by their names."""
     return any(scope.filters for scope in _list_scopes_in_folder(parts, ""))
 
 
@@ -141,7 +158,8 @@ def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
         return
     commands = _PRINTED_COMMAND.findall(check_run.run.output)[:MAX_PRINTED_COMMANDS]
     if any(text.endswith("…") or len(text) == MAX_PRINTED_CHARACTERS for text in commands):
-        return  # mise or the pattern shortened a long command, whose filters are then unknown
+        # mise or the pattern shortened a long command, so the command's filters are unknown.
+        return
     for text in commands:
         yield from _list_scopes_in_folder(shell.parse_simple_commands(text), check_run.folder)
 
@@ -188,7 +206,7 @@ def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
 
 
 def _covers(wider: _CheckScope, scope: _CheckScope) -> bool:
-    """Check whether a check covers all that another one of its program, or of a compiler, checks."""
+    """Check whether a check with the scope ``wider`` checks everything in ``scope``."""
     if not _selects_all(wider.filters, scope.filters):
         return False
     if not scope.options <= wider.options:
@@ -199,7 +217,11 @@ def _covers(wider: _CheckScope, scope: _CheckScope) -> bool:
 
 
 def _selects_all(wider_filters: Sequence[str], filters: Sequence[str]) -> bool:
-    """Check whether filters select everything that others select: without any, or by a part of each name."""
+    """Check whether ``wider_filters`` select every test that ``filters`` select.
+
+    They do if they are empty, or if each is equal to the corresponding filter or a part of its
+    name.
+    """
     if not wider_filters:
         return True
     if len(wider_filters) != len(filters):

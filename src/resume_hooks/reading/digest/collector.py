@@ -1,8 +1,8 @@
 """Collect the facts of a digest in one pass over the files of a lineage, oldest first.
 
-Every fact has its position: the session and the line. The following records are skipped:
-placeholders from a trim, records on abandoned branches, and records that a child copied from its
-parent (with the same uuids or, in a fork with new uuids, with a reference to the source).
+Each fact has its position: the session and the line. These records are skipped: placeholders from a
+trim, records on abandoned branches, and records that a child copied from its parent. A copied
+record has the same uuid or, in a fork with new uuids, a reference to its source.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import CopyDetector
 
-MAX_ANSWER_CHARACTERS = 8_000  # the maximum number of characters in a user's answers to questions
+# The maximum number of characters kept of a user's answers to questions.
+MAX_ANSWER_CHARACTERS = 8_000
 _WRITERS = records.WRITING_TOOLS | {"Update"}
-_FOLDER_INPUT = "workdir"  # the name of an agent's own input for a command's folder
+# The name of the input that gives the folder of a command, in sessions of another agent.
+_FOLDER_INPUT = "workdir"
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
 _TOOLS_WITH_RELEVANT_RESULTS = (
     frozenset({"Bash", records.POLL_TOOL, "AskUserQuestion", "ExitPlanMode", "TaskCreate"})
@@ -50,19 +52,20 @@ _TOOLS_WITH_RELEVANT_RESULTS = (
 _PLAN_MODE, _PLAN_MODE_EXIT = "plan", "plan_mode_exit"
 _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_MODE_EXIT})
 _REPORT_TOOLS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
-"""Tools that get the report of a background sub-agent, or stop it."""
+"""Tools that fetch the report of a background sub-agent or stop the sub-agent."""
 
 _READ_ONLY_AGENT = compile_lazily(
     r"explor|plan|review|research|search|guide|analy|audit", re.IGNORECASE
 )
-"""Words in the types of sub-agents that change no files."""
+"""A sub-agent whose type contains one of these words changes no files."""
 
 _EMPTY_READ_PREFIX = "<system-reminder>Warning: the file exists but"
-"""The start of the result of a read that found nothing: past a file's end, or in an empty file."""
+"""The start of the result of a read past a file's end or of an empty file."""
 
 _RECAP_SUBTYPE = "away_summary"
-_MAX_RECORDS_BEFORE_TEXT = 2  # the maximum number of records between a command and its loaded text
-# the minimum number of characters in a loaded text that counts as rules
+# The maximum number of records between a command and the text that it loads.
+_MAX_RECORDS_BEFORE_TEXT = 2
+# The minimum number of characters in a loaded text that is treated as rules.
 _MIN_RULES_CHARACTERS = 400
 _BACKGROUND_START_PREFIXES = ("Async agent launched", "Spawned successfully")
 """The start of the result of a call that starts a background sub-agent."""
@@ -74,37 +77,37 @@ _SERVER_WRITER_TOOL = compile_lazily(
 
 
 _NOTICE = compile_lazily(r"\[[^\[\]\n]{1,300}\]")
-"""A notice in the place of a text."""
+"""A notice in brackets that stands instead of a text."""
 
 
 class LineageFacts:
-    """The facts of a lineage or, if ``sidechain``, of a sub-agent."""
+    """The facts of a lineage. If ``sidechain`` is True, they are the facts of a sub-agent instead."""
 
     goal_status = ""
     interruption: Quote | None = None
-    """The user's last interruption."""
+    """The user's last interruption of a turn."""
     has_imported_file = False
     is_imported = False
-    """Whether the current file was imported. If so, its model is unknown."""
+    """Whether the current file was imported. The model of an imported session is unknown."""
     interrupted_words: Quote | None = None
-    """The last words of the latest turn that a prompt ended in the middle of its calls."""
+    """The assistant's last words before a prompt that interrupted a turn during its calls."""
     has_unseen_agents = False
     """Whether there are reports of sub-agents whose transcripts are missing."""
     agents_may_write = False
-    """Whether a sub-agent was started that may write files."""
+    """Whether the session started a sub-agent that may write files."""
 
     client_checkout: SessionCheckout | None = None
-    """The folder and the branch of the records of work when the branch last changed."""
+    """The folder and the branch of the work records, read when the branch last changed."""
     later_branch = ""
-    """Another branch that the client recorded only after the work, or ``""``."""
+    """A different branch that the client recorded only after the last work, or ``""``."""
     instructions: Quote | None = None
-    """The project's instructions, as the client gave them last."""
+    """The project's instructions, in the last version that the client sent."""
     instructions_of = ""
-    """The name of these instructions, with their folder."""
+    """The name and the folder of the file with the project's instructions."""
 
     sidechain_facts: LineageFacts | None = None
-    """The facts of the sub-agents whose records are in the session's file, as old clients write
-    them."""
+    """The facts of sub-agents whose records are in the session's own file. Old clients wrote them
+    there."""
 
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
@@ -118,65 +121,66 @@ class LineageFacts:
         self.runs: list[ShellRun] = []
         self.changes: list[FileChange] = []
         self.read_files: dict[tuple[str, str], RecordPlace] = {}
-        """Files that were read, by path and the folder that they were read from."""
+        """The place of the last read of each file, by the path and by the folder in which the path
+        was used."""
         self.plans: list[Quote] = []
         self.pull_request_links: dict[str, RecordPlace] = {}
         self.summaries: list[Quote] = []
-        """The client's summaries from compactions, and its recaps."""
+        """The client's summaries from compactions and its recaps for a user who was away."""
         self.questions: list[Quote] = []
         self.agent_orders: dict[str, int] = {}
-        """The order of each sub-agent's result, by the sub-agent's id."""
+        """The order of the record with each sub-agent's result, by the sub-agent's id."""
         self.running_agents: dict[str, Quote] = {}
-        """The tasks of sub-agents that were started and have not reported, by the sub-agent's
-        id."""
+        """The tasks of sub-agents that have not reported yet, by the sub-agent's id."""
         self.skills: dict[str, Quote] = {}
-        """The texts of loaded skills by name. The skill that was loaded last is the last one."""
+        """The texts of loaded skills, by name. The skill that was loaded last is the last entry."""
         self.unanswered_call: PendingCall | None = None
         """The last call, if the file ends before the call's result."""
         self.reports: list[Quote] = []
         """The reports of sub-agents."""
         self.reports_of_writers: list[tuple[Quote, str]] = []
-        """The reports of sub-agents that may write files, each with the folder that the sub-agent
-        was called in."""
+        """The reports of sub-agents that may write files, each with the folder in which the
+        sub-agent was started."""
         self.tool_errors: dict[str, Quote] = {}
-        """The server tools whose last call failed, with the error."""
+        """The last error of each server tool whose last call failed, by the tool's name."""
         self.goal: Quote | None = None
         self.sandbox: Quote | None = None
-        """The restricted sandbox of the last message, from the first message in it."""
+        """The restricted sandbox that the last message describes, quoted from the first message
+        that describes the same sandbox."""
         self.plan_mode, self.plan_file = False, ""
         self.read_end = (0, 0)
-        """The numbers of bytes and lines of the last file that were read."""
+        """How far the last file was read: the number of bytes and the number of lines."""
         self.words_since_prompt: Quote | None = None
-        """The assistant's last words since the last prompt."""
+        """The assistant's last words after the last prompt."""
         self._open_calls: dict[str, PendingCall] = {}
         self._background_runs: dict[str, int] = {}
         self.foreign_prompts: set[RecordPlace] = set()
-        """The prompts in the imported part of a file, which another user wrote."""
+        """The prompts in the imported part of a file. Another user wrote them."""
         self._imported_at = ""
         self._sidechain = sidechain
         self._branches = Branches()
         self._copy_detector = CopyDetector()
         self.last_call_order = 0
-        """The order of the last call."""
+        """The order of the record with the last call."""
         self._order = 0
 
     @property
     def last_words(self) -> Quote | None:
-        """The assistant's last words, after the last prompt or before it."""
+        """The assistant's last words after the last prompt or, if there are none, before it."""
         return self.words_since_prompt or (
             self.assistant_quotes[-1] if self.assistant_quotes else None
         )
 
     def mark_file_imported(self, imported_at: str) -> None:
-        """Mark the current file as imported at an instant. The prompts before it are another user's."""
+        """Mark the current file as imported. The prompts before ``imported_at`` are another user's."""
         self.is_imported = self.has_imported_file = True
         self._imported_at = imported_at
 
     def end_file(self, session_id: str) -> None:
-        """Finish a file, and remove the facts of abandoned branches.
+        """Finish a file, and remove facts from abandoned branches.
 
-        The commands of abandoned branches, and the files that they changed, are kept, because the
-        commands did run.
+        The commands on abandoned branches, and the files that they changed, are kept, because the
+        effects of these commands remain.
         """
         if self.sidechain_facts is not None:
             self.sidechain_facts.end_file(session_id)
@@ -229,7 +233,10 @@ class LineageFacts:
             handler(self, record, place)
 
     def _open_sidechain(self) -> LineageFacts:
-        """Return the facts of the sub-agents in the file, to which the next record belongs."""
+        """Return the facts of the sub-agents whose records are in the session's own file.
+
+        The next record's position in the file is set.
+        """
         if self.sidechain_facts is None:
             self.sidechain_facts = LineageFacts(sidechain=True)
         self.sidechain_facts.set_order(self._order)
@@ -237,11 +244,11 @@ class LineageFacts:
         return self.sidechain_facts
 
     def set_order(self, order: int) -> None:
-        """Set the number of records before the next one, which other facts have counted."""
+        """Set the number of records that were counted before the next record."""
         self._order = order
 
     def _process_branch(self, record: Record, place: RecordPlace) -> None:
-        """Process the branch that the client recorded, which may have changed outside the session."""
+        """Process the branch in a record. The branch may have been changed outside the session."""
         branch = get_string(record, "gitBranch")
         former = self.client_checkout
         if not branch:
@@ -255,7 +262,7 @@ class LineageFacts:
             self.client_checkout = SessionCheckout(get_string(record, "cwd"), branch, place)
 
     def _process_sandbox(self, record: Record, place: RecordPlace) -> None:
-        """Process the sandbox that a message names, or its absence."""
+        """Process the description of the sandbox in a message. Without a description, there is no sandbox."""
         if get_string(record, "type") not in {records.USER, records.ASSISTANT}:
             return
         description = get_string(record, records.SANDBOX_FIELD)
@@ -265,7 +272,7 @@ class LineageFacts:
             self.sandbox = Quote(description, place)
 
     def process_prescan(self, prescan: Prescan, session_id: str, number: int) -> bool:
-        """Process the prescan of a record. Return False if the whole record is needed."""
+        """Process the quickly read fields of a record. Return False if the whole record must be parsed."""
         if prescan.sidechain != self._sidechain:
             if self._sidechain:
                 return True
@@ -291,7 +298,7 @@ class LineageFacts:
             or records.counted_tokens(record)[1] > 0
         )
         if not is_from_model and not script_calls.is_made_by_script(record):
-            return  # the client's own text, or our card
+            return  # The text is the client's own or is printed by this plugin.
         for block in records.list_blocks(record):
             kind = block.get("type")
             if kind == records.TEXT:
@@ -333,7 +340,9 @@ class LineageFacts:
                 self._process_result(record, block, place)
             has_only_results = isinstance(content, list) and len(content) == len(results)
             extra_text = "" if has_only_results else records.join_text_blocks(record)
-            if extra_text:  # text that the user typed during the call, as older clients send it
+            # Older clients record a text that the user typed during the call in the record of the
+            # result.
+            if extra_text:
                 self._process_typed_words(Quote(extra_text, place, get_string(record, "uuid")))
             return
         uuid = get_string(record, "uuid")
@@ -349,7 +358,7 @@ class LineageFacts:
         self._process_prompt(record, Quote(records.prompt_text(record), place, uuid))
 
     def _process_prompt(self, record: Record, quote: Quote) -> None:
-        """Process a prompt, or other words of the user: a client command's arguments, or a shell command."""
+        """Process a prompt, the arguments of a client command, or a command that the user ran with ``!``."""
         content = records.get_message(record).get("content")
         if quote.text.startswith(facts.INTERRUPTION_PREFIX):
             self.interruption = quote
@@ -359,7 +368,7 @@ class LineageFacts:
             self._process_command(content, quote)
 
     def _process_note(self, record: Record, place: RecordPlace) -> None:
-        """Process a text that the client gave to the model: the project's instructions, or a skill."""
+        """Process a text that the client added for the model: the project's instructions, or a skill."""
         text, name = (
             records.join_text_blocks(record),
             get_string(record, records.INSTRUCTIONS_FIELD),
@@ -370,7 +379,10 @@ class LineageFacts:
             self._process_skill(text, place)
 
     def _process_skill(self, text: str, place: RecordPlace) -> None:
-        """Process the text of a skill. It was loaded by the client or for the user's preceding command."""
+        """Process the text of a skill.
+
+        The client loaded the skill, or the user did with the command just before the text.
+        """
         last_prompt = self.prompts.quotes[-1] if self.prompts.quotes else None
         name = facts.find_skill_name(text)
         if (
@@ -384,7 +396,7 @@ class LineageFacts:
             self.skills[name] = Quote(text, place)
 
     def _process_command(self, content: str, quote: Quote) -> None:
-        """Process a client command that has words about the work, and commands in the user's own shell."""
+        """Process a client command that has words about the work, or a command that the user ran with ``!``."""
         if words := facts.read_command_words(content) or facts.read_user_shell_command(content):
             self.prompts.add_words(quote._replace(text=words))
             self._end_turn()
@@ -392,7 +404,10 @@ class LineageFacts:
             self.prompts.append_shell_output(output, quote.place)
 
     def _process_summary(self, record: Record, place: RecordPlace) -> None:
-        """Process a summary of the client, or our child's opening. In an opening only the user's words count."""
+        """Process a summary of the client, or an opening that this plugin wrote.
+
+        In an opening, only the user's words are processed.
+        """
         text = records.join_text_blocks(record)
         if text.startswith(lineage_block.OPENING_MARKER):
             self._process_typed_words(
@@ -402,7 +417,10 @@ class LineageFacts:
             self.summaries.append(Quote(new_text, place, get_string(record, "uuid")))
 
     def _find_new_text(self, record: Record) -> str:
-        """Return the text of a summary without the messages that it repeats, or ``""`` if only a notice remains."""
+        """Return the text of a summary without the messages that it repeats.
+
+        If only a notice in brackets remains, return ``""``.
+        """
         known_texts = {quote.full_text.strip() for quote in self.prompts.quotes}
         known_texts |= {quote.text for quote in self.assistant_quotes}
         new_texts = []
@@ -415,10 +433,7 @@ class LineageFacts:
         return "\n".join(new_texts)
 
     def _process_system_record(self, record: Record, place: RecordPlace) -> None:
-        """Process the recap that the client writes for a user who was away.
-
-        Also process the session's goal.
-        """
+        """Process a goal of the session, or the recap that the client writes for a user who was away."""
         if get_string(record, "subtype") == records.GOAL:
             words = get_string(record, "goal")
             self.goal = Quote(words, place) if words else None
@@ -437,7 +452,11 @@ class LineageFacts:
             self._end_turn()
 
     def _end_turn(self) -> None:
-        """End a turn at the user's words: the questions are answered, and the assistant's last words ended the turn."""
+        """End a turn at the user's words.
+
+        The open questions count as answered. The assistant's last words become the closing words of
+        the turn.
+        """
         if self.words_since_prompt is not None:
             self.closing_quotes.append(self.words_since_prompt)
             self.words_since_prompt = None
@@ -507,7 +526,7 @@ class LineageFacts:
     def _process_poll(
         self, call: PendingCall, block: Record, text: str, place: RecordPlace
     ) -> None:
-        """Process a poll of a running command, which may continue as another task."""
+        """Process a poll of a running command. The command may then continue under another task id."""
         run_index = self._background_runs.get(call.first_text(records.POLLED_TASK_FIELD))
         if run_index is None:
             return
@@ -517,7 +536,7 @@ class LineageFacts:
             self._background_runs[task] = run_index
 
     def _process_agent_result(self, call: PendingCall, record: Record, quote: Quote) -> None:
-        """Process the report of a sub-agent, or the start of a background one."""
+        """Process the report of a sub-agent, or the start of a background sub-agent."""
         may_write = not _READ_ONLY_AGENT.search(call.first_text("subagent_type"))
         if call.tool in _AGENT_TOOLS and may_write:
             self.agents_may_write = True
@@ -532,13 +551,13 @@ class LineageFacts:
             self._process_report(quote, call.folder, may_write=may_write)
 
     def _process_report(self, quote: Quote, folder: str, *, may_write: bool) -> None:
-        """Process the report of a sub-agent that was called in ``folder``."""
+        """Process the report of a sub-agent that was started in ``folder``."""
         self.reports.append(quote._replace(text=agent_reports.strip_trailer(quote.text)))
         if may_write:
             self.reports_of_writers.append((quote, folder))
 
     def add_reported_changes(self) -> None:
-        """Count the files that sub-agents reported as changed, because their transcripts are missing."""
+        """Add the files that sub-agents reported as changed. Their transcripts are missing."""
         for report, folder in self.reports_of_writers:
             for path in agent_reports.find_changed_files(report.text):
                 self.changes.append(FileChange(path, folder, report.place, is_reported=True))
@@ -578,9 +597,9 @@ class LineageFacts:
     def _process_choices(
         self, pairs: Sequence[tuple[str, str]], place: RecordPlace, uuid: str
     ) -> None:
-        """Process the user's choices: pairs of question and answer.
+        """Process the user's answers to questions of the assistant: pairs of question and answer.
 
-        The list is empty if the user did not answer.
+        ``pairs`` is empty if the user did not answer.
         """
         if not pairs:
             return
@@ -624,13 +643,14 @@ def _call_folder(inputs: Record, cwd: str) -> str:
 
 
 def _extract_user_words(text: str) -> str:
-    """Return the user's words in our child's opening: a next step, or the report after a mark."""
+    """Return the user's words in an opening of this plugin: the next step, or the report after a mark."""
+    # Imported here because only this plugin's children need it.
     from resume_hooks.sessions.opening_layout import (
         FORMER_REPORT_HEADING,
         REPORT_HEADING,
-    )  # needed only for our children
+    )
 
-    # /clear reports its own result first
+    # The result of /clear precedes the opening.
     text = text[max(0, text.find(lineage_block.OPENING_MARKER)) :]
     next_step = (extract_next_step(text) or "").removeprefix(f"{NEW_TASK_NOTICE}\n")
     if next_step:

@@ -1,8 +1,8 @@
-"""The commits that a session made and that still exist at the session's end, from git's own output.
+"""Find the commits that a session made and that still exist at its end, from git's own output.
 
-Commits that were amended, reset or folded into another commit are left out. A rebase gives commits
-new hashes: the old hashes are dropped, and the new ones are read from a log that the session
-printed later.
+Commits that were amended, reset or squashed into another commit are left out. A rebase gives
+commits new hashes. The old hashes are dropped, and the new ones are read from a log that the
+session printed later.
 
 Invariant: no command is run. If a commit was rewritten outside the session, it is still listed.
 """
@@ -19,7 +19,7 @@ from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, read_branch
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-DETACHED = "detached HEAD"  # git's name for the branch of a commit during a rebase
+DETACHED = "detached HEAD"  # Git prints this instead of a branch for a commit during a rebase.
 _COMMIT_OUTPUT = compile_lazily(
     r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)"
 )
@@ -32,12 +32,13 @@ _NEW_BRANCH_OPTIONS = {
     "switch": (["-c"], ["-C"]),
     "branch": ([], ["-f"]),
 }
-"""The options with which git creates a branch, by git's subcommand."""
+"""The options that make git create a branch, by git's subcommand."""
 
 _HASH = compile_lazily(r"[0-9a-f]{7,40}")
 _LOG_ROW = compile_lazily(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
 _FOLDED_PREFIXES = ("fixup! ", "squash! ", "amend! ")
-"""The prefix of a commit's subject if a rebase folds the commit into an earlier one."""
+"""A commit is merged into an earlier commit by a rebase if its subject starts with one of these
+prefixes."""
 
 _COMMIT_MESSAGE = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
@@ -46,18 +47,19 @@ _COMMIT_THEN_LOG = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?\d\b"
 )
 _SHORT_OUTPUT = compile_lazily(r"(?:\A|\n)ok ([0-9a-f]{7,40})\s*(?:\n|\Z)")
-"""The output of a commit through a program that shortens git's output."""
+"""The result of a commit as a program prints it that shortens git's output."""
 
 _LOG_OUTPUT = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 
 
 @dataclass
 class Commit:
-    """A commit. ``hash`` and ``branch`` are ``""`` if git did not print them.
+    """A commit.
 
-    ``is_pushed`` means that a push followed the commit. ``is_rebased`` means that a rebase replaced
-    its hash, and that no later log has the new hash. ``other_branch`` is a branch that was created at
-    the commit or later, or ``""``.
+    ``hash`` and ``branch`` are ``""`` if git did not print them. ``is_pushed`` means that a push
+    followed the commit. ``is_rebased`` means that a rebase replaced the hash, and that no later log
+    shows the new hash. ``other_branch`` is a branch that was created at this commit or at a later
+    one, or ``""``.
     """
 
     hash: str
@@ -70,14 +72,14 @@ class Commit:
 
 
 class FinalCommits(NamedTuple):
-    """The commits that exist at the end, oldest first, and the hashes of the commits that were rewritten."""
+    """The commits that exist at the end, oldest first, and the hashes of rewritten commits."""
 
     commits: list[Commit]
     rewritten_hashes: frozenset[str]
 
     @property
     def head(self) -> str:
-        """The hash of the latest commit, or ``""`` if it was not printed."""
+        """The hash of the latest commit, or ``""`` if git did not print it."""
         if self.commits:
             return self.commits[-1].hash
         return ""
@@ -101,7 +103,7 @@ def find_final_commits(commands: Iterable[ParsedRun]) -> FinalCommits:
 
 
 def count_commits_back(target: str) -> int:
-    """Return how many commits a target like ``HEAD~2`` is before the last commit, or 0 for any other target."""
+    """Return 2 for a target such as ``HEAD~2``, which is two commits back, or 0 for any other target."""
     match = _RELATIVE_TARGET.fullmatch(target)
     if match is None:
         return 0
@@ -111,7 +113,7 @@ def count_commits_back(target: str) -> int:
 
 
 class _CommitHistory:
-    """The commits that exist after the commands so far, oldest first."""
+    """The commits that exist after the commands that were processed so far, oldest first."""
 
     def __init__(self) -> None:
         self.commits: list[Commit] = []
@@ -134,7 +136,7 @@ class _CommitHistory:
     def _process_git_command(
         self, call: Sequence[str], run: ShellRun, new_commits: list[Commit]
     ) -> None:
-        """Process a git command. If it is a commit, it made the first of ``new_commits``."""
+        """Process a git command. If the command is a commit, it made the first of ``new_commits``."""
         verb, arguments = (call[0], call[1:]) if call else ("", [])
         if verb == "commit":
             commit = new_commits.pop(0) if new_commits else None
@@ -155,7 +157,10 @@ class _CommitHistory:
             self._create_branch(verb, arguments)
 
     def _create_branch(self, verb: str, arguments: Sequence[str]) -> None:
-        """Process a new branch that starts at the last commit, unless the command names another start."""
+        """Process a command that creates a branch at the last commit.
+
+        A branch that starts at a named commit is ignored.
+        """
         operands = shell.select_operands(arguments)
         options = [word for word in arguments if word.startswith("-")]
         if len(operands) != 1 or options not in _NEW_BRANCH_OPTIONS[verb]:
@@ -170,7 +175,11 @@ class _CommitHistory:
         return [commit for commit in self.commits if commit.branch in {branch, ""}]
 
     def _current_commits(self) -> list[Commit]:
-        """Return the commits on the current branch: the branch that git printed last, else that of the last commit."""
+        """Return the commits on the current branch.
+
+        It is the branch that git printed last or, if git printed none, the branch of the last
+        commit.
+        """
         if self._branch or not self.commits:
             return self._commits_on_branch(self._branch)
         return self._commits_on_branch(self.commits[-1].branch)
@@ -179,14 +188,14 @@ class _CommitHistory:
         self.commits = [commit for commit in self.commits if commit not in dropped_commits]
 
     def _amend_commit(self, commit: Commit | None) -> None:
-        """Replace the last commit with another commit. None stands for an unknown commit, if git printed nothing."""
+        """Replace the last commit. ``commit`` is None if git did not print the new commit."""
         if commit is not None and commit.branch:
             candidates = self._commits_on_branch(commit.branch)
         else:
             candidates = self._current_commits()
         former_commits = candidates[-1:]
         if commit is not None:
-            # the order after a rebase is not known, and most amended commits keep their subjects
+            # After a rebase the order is unknown. Most amended commits keep their subjects.
             same_commits = (
                 former for former in reversed(candidates) if former.subject == commit.subject
             )
@@ -199,9 +208,9 @@ class _CommitHistory:
         self.commits.append(commit)
 
     def _reset_branch(self, operands: Sequence[str]) -> None:
-        """Drop the commits that a reset of the branch removes."""
+        """Drop the commits that a reset removes from the branch."""
         if len(operands) != 1:
-            return  # the command resets files
+            return  # The command resets files, not the branch.
         target = operands[0]
         current = self._current_commits()
         if count := count_commits_back(target):
@@ -219,9 +228,9 @@ class _CommitHistory:
                 commit.branch = commit.other_branch
 
     def _rebase_branch(self, branch: str, *, is_pull: bool) -> None:
-        """Process a rebase of a branch: its commits get new hashes, and some are folded into others.
+        """Process a rebase of a branch. Its commits get new hashes, and some are squashed into others.
 
-        A pull does not change pushed commits.
+        A pull does not rebase pushed commits.
         """
         rebase_commits = [commit for commit in self.commits if commit.branch == DETACHED]
         former_commits = self._commits_on_branch(branch)
@@ -232,7 +241,8 @@ class _CommitHistory:
                 continue
             self.rewritten_hashes.add(commit.hash)
             new_commit = new_commits.pop(commit.subject, None)
-            if new_commit is not None:  # at its former position, because an amend changes the last
+            # The commit keeps its position, because an amend changes the last commit.
+            if new_commit is not None:
                 self.commits[self.commits.index(commit)] = new_commit
             elif commit.subject.startswith(_FOLDED_PREFIXES):
                 self._drop_commits([commit])
@@ -245,7 +255,7 @@ class _CommitHistory:
         self._branch = branch
 
     def _read_new_hashes(self, run: ShellRun) -> None:
-        """Read the new hashes of rebased commits from a log, by their subjects."""
+        """Find the new hashes of rebased commits in a log, by the subjects of the commits."""
         rebased_commits = [commit for commit in self.commits if commit.is_rebased]
         if not rebased_commits:
             return
@@ -261,7 +271,11 @@ class _CommitHistory:
 
 
 def _parse_commits(run: ShellRun) -> list[Commit]:
-    """Return the commits of a command: from git's output, from a log in it, or from the message of a quiet commit."""
+    """Return the commits that a command made.
+
+    They are read from git's output, from a log in the output, or from the message of a quiet
+    commit.
+    """
     if "[" in run.output:
         rows = _COMMIT_OUTPUT.findall(f"\n{run.output}")
         if rows:
@@ -270,7 +284,7 @@ def _parse_commits(run: ShellRun) -> list[Commit]:
 
 
 def _find_quiet_commit(run: ShellRun) -> Iterator[Commit]:
-    """Yield the commit if git itself printed nothing about the commit."""
+    """Yield the commit of a command whose output does not mention the commit."""
     if run.failed or "commit" not in run.command:
         return
     if _COMMIT_THEN_LOG.search(run.command) and (log_match := _LOG_OUTPUT.search(run.output)):

@@ -1,4 +1,4 @@
-"""The files that a session edited after a check, whose result may therefore no longer be valid."""
+"""Find the files that a session edited after a check. The result of the check may be outdated."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
 _CLIENT_FILE = compile_lazily(r"\A(?:/|[A-Z]:).*/\.claude/")
-"""A file of the client, such as a plan, which no check reads."""
+"""A file of the client, such as a plan. Checks do not read these files."""
 
 _DOCUMENT = compile_lazily(r"\.(?:mdx?|rst|txt|log|out)\Z|/?\bLICENSE\Z")
 """A file that tests and builds do not read. A linter may read it."""
 
 
-MAX_NAMED_FILES = 2  # if more files were edited, their number is shown instead of their names
+# If more files were edited, the note gives their number instead of their names.
+MAX_NAMED_FILES = 2
 
 
 class EditedFiles:
-    """The time of the last edit of each file, from edits of files that are not temporary.
+    """The time of the last edit of each file, without temporary files.
 
-    ``find_checkout`` returns the checkout that contains a path or folder, or ``""`` if it is unknown.
+    ``find_checkout`` returns the checkout that contains a path or folder, or ``""`` if it is
+    unknown.
     """
 
     def __init__(self, edits: Iterable[FileEdit], find_checkout: Callable[[str], str]) -> None:
@@ -42,21 +44,22 @@ class EditedFiles:
         )
 
     def describe_passed_check(self, result_place: RecordPlace, folder: str) -> str:
-        """Return which files other than documents were edited after a check passed in ``folder``, or ``""``."""
+        """Return which files were edited after a check passed in ``folder``, or ``""``. Documents are ignored."""
         checkout = self.find_checkout(folder) if folder else ""
         return self._edits_of_code.describe_later_edits(result_place, checkout)
 
     def describe_failed_check(self, result_place: RecordPlace, folder: str) -> str:
-        """Return which files were edited after a check failed in ``folder`` and did not run again, or ``""``."""
+        """Return which files were edited after a check failed in ``folder``, or ``""``."""
         checkout = self.find_checkout(folder) if folder else ""
         edits = self._edits.describe_later_edits(result_place, checkout)
         return f"{edits}, not rerun" if edits else ""
 
 
 class _EditTimes:
-    """Edits of files, each with its order and path, in order. They are also listed by checkout.
+    """Edits of files, each with its order and path, sorted by order, and also grouped by checkout.
 
-    A long session has thousands of checks and edits, so no check may look at each edit.
+    A long session has thousands of checks and edits, so the edits after a check are found without
+    looking at every edit.
     """
 
     def __init__(self, edits: list[tuple[int, str]], find_checkout: Callable[[str], str]) -> None:
@@ -68,7 +71,8 @@ class _EditTimes:
     def describe_later_edits(self, place: RecordPlace, checkout: str) -> str:
         """Return which files were edited after a record, or ``""``.
 
-        Only files of ``checkout`` and of unknown checkouts count, or all files if ``checkout`` is empty.
+        Files of other checkouts are ignored, unless ``checkout`` is empty. Files of unknown
+        checkouts are included.
         """
         if checkout:
             edit_lists = [self._edits_by_checkout.get(name, []) for name in ("", checkout)]

@@ -1,6 +1,6 @@
 """The digest as a value: the talk of a session, and entries by section.
 
-A child stores the digest in a record.
+A child stores its digest in a record of its transcript.
 
 Invariant: an entry is one line, and a message has no blank lines, so a digest never contains a
 blank line.
@@ -35,25 +35,27 @@ from resume_hooks.transcripts.records import (
     positive_count,
 )
 
-MAX_NOTE_CHARACTERS = 200  # the maximum number of characters in a note on an entry
+MAX_NOTE_CHARACTERS = 200  # The maximum number of characters in the note of an entry.
 DIGEST_VERSION = 2
 WORK_CONTINUED = "work on the last request went on after these last words"
-"""The line in the section ``now`` that marks that the last words do not answer the last request
+"""The entry in the section ``now`` if the assistant's last words do not answer the last request
 yet."""
 
 TURN_CUT_SHORT = "the last request came before the turn with these last words was finished"
-"""The line in the section ``now`` if the last request came in the middle of a turn."""
+"""The entry in the section ``now`` if the last request came in the middle of a turn."""
 
-# the format of a digest without talk, from 0.2.0: its entries include the prompts and the last
+# The format of a digest without talk, as version 0.2.0 wrote it. Its entries include the prompts
+# and the last answer.
 # answer
 FORMER_VERSION = 1
-MAX_SEARCHED_LINES = 8  # the maximum number of a child's lines that are searched for its digest
-MAX_LINE_BYTES = 1_000_000  # the maximum number of bytes in the line with the digest
-# the maximum number of characters in an entry's text, larger than any that we write
+# The maximum number of lines at a child's start that are searched for its digest.
+MAX_SEARCHED_LINES = 8
+MAX_LINE_BYTES = 1_000_000  # The maximum number of bytes in the line with the digest.
+# The maximum number of characters in an entry's text. This plugin writes shorter texts.
 MAX_TEXT_CHARACTERS = 2_000
-# the maximum number of characters in a message in the talk, larger than any that we write
+# The maximum number of characters in a message of the talk. This plugin writes shorter messages.
 MAX_MESSAGE_CHARACTERS = 20_000
-MAX_COUNT = 10**12  # the largest valid count
+MAX_COUNT = 10**12  # A larger count in a stored digest is invalid.
 _REFERENCE = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")
 _FRESH_CHILD_TYPES = frozenset({"handoff", "rollover"})
 
@@ -66,19 +68,19 @@ class MessageKind(StrEnum):
     CLOSING = "closing"
     """The assistant's last words in a turn."""
     NARRATION = "narration"
-    """The assistant's words between two calls."""
+    """The assistant's words between two tool calls."""
     REPORT = "report"
     """The report of a sub-agent."""
     SUMMARY = "summary"
-    """A summary by the client."""
+    """A summary that the client wrote at a compaction."""
     CALL = "call"
-    """A call with its result. It appears only in large openings and is never stored."""
+    """A tool call with its result. It is shown only in large openings and is never stored."""
     PENDING = "pending"
-    """The arguments of the last call, if it has no result."""
+    """The arguments of the last tool call, if the call has no result."""
     REFUSED = "refused"
-    """The arguments of the last call, if the user refused it."""
+    """The arguments of the last tool call, if the user refused the call."""
     RETURNED = "returned"
-    """The last plan, if the user answered it with words instead of an approval."""
+    """The last plan, if the user did not approve it but answered with words."""
 
 
 _MESSAGE_KINDS = frozenset(MessageKind)
@@ -87,8 +89,8 @@ _MESSAGE_KINDS = frozenset(MessageKind)
 class TalkMessage(NamedTuple):
     """A message without blank lines, and its reference (``<session id>:<record>``).
 
-    ``superseded`` are the sentences in it that the user later revoked, each with the reference of
-    the revocation.
+    ``superseded`` lists the sentences in the message that the user revoked later, each with the
+    reference of the message that revokes the sentence.
     """
 
     kind: MessageKind
@@ -98,7 +100,7 @@ class TalkMessage(NamedTuple):
 
 
 class DigestEntry(NamedTuple):
-    """One line: words or an action, the reference (``<session id>:<record>`` or ``""``), and a note."""
+    """One line of the digest: a text, its reference (``<session id>:<record>`` or ``""``), and a note."""
 
     text: str
     ref: str = ""
@@ -109,12 +111,13 @@ class DigestEntry(NamedTuple):
 class Digest:
     """The entries by section, and the messages of the ``talk``, oldest first.
 
-    ``omitted`` is the number of a section's entries that did not fit. ``git`` is one line on the
-    folder's repository. ``unread_count`` is the number of ancestors and sub-agents that were too large to
-    read, ``skipped_bytes`` the number of skipped bytes in the middle of the session, ``remark_count`` the
-    number of messages that are not in the talk. ``secrets`` are texts with secrets, which are never
-    stored or shown; text that is added later must not contain them. ``read_end`` has the numbers of
-    bytes and lines of the session that were read, or zeros.
+    ``omitted`` is the number of entries that did not fit, by section. ``git`` is one line about the
+    repository of the session's folder. ``unread_count`` is the number of ancestors and sub-agents
+    that were too large to read. ``skipped_bytes`` is the number of bytes skipped in the middle of
+    the session. ``remark_count`` is the number of messages that are not in the talk. ``secrets``
+    are texts with secrets. They are never stored or shown, and a text that is added later must not
+    contain them. ``read_end`` is the number of bytes and the number of lines of the session that
+    were read, or zeros.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
@@ -133,7 +136,10 @@ class Digest:
 
 
 def select_knowledge(digest: Digest) -> Digest:
-    """Return the part of a digest that is useful for a new task on the same code: without talk, goal and open ends."""
+    """Return the part of a digest that helps with a new task on the same code.
+
+    The talk, the goal and the unfinished work are left out.
+    """
     names = set()
     for section in SECTIONS:
         if section.is_knowledge:
@@ -152,10 +158,11 @@ def select_knowledge(digest: Digest) -> Digest:
 def make_entry(
     text: str, place: object, note: str = "", max_characters: int = MAX_SENTENCE_CHARACTERS
 ) -> DigestEntry:
-    """Make an entry from foreign text: one line of at most ``max_characters``, without secrets and terminal controls.
+    """Make an entry from a text of the session.
 
-    Secrets are removed before the text is shortened, because the rules do not recognize half a
-    token.
+    The entry is one line of at most ``max_characters``, without secrets and terminal control
+    characters. Secrets are removed before the text is shortened, because a part of a secret is not
+    recognized.
     """
     words = cut_line(plain_line(redact_and_collect(text[: max_characters * 8])), max_characters)
     return DigestEntry(
@@ -164,13 +171,15 @@ def make_entry(
 
 
 def redact_digest(digest: Digest, secret_texts: Sequence[str]) -> Digest:
-    """Return a digest without the secrets in ``secret_texts`` and without secrets that a rule finds.
+    """Return a digest without secrets: those in ``secret_texts`` and those that a rule finds.
 
-    Parts of the digest may come from another version.
+    The rules are applied again because parts of the digest may come from another version of this
+    plugin.
     """
-    if not secret_texts:  # the talk was already redacted when it was collected
+    if not secret_texts:  # The talk was redacted when it was collected.
         return replace(digest, sections=_rewrite_sections(digest, redact_and_collect))
-    from resume_hooks.redaction.known_secrets import Redactor  # few sessions contain a secret
+    # Imported here because few sessions contain a secret.
+    from resume_hooks.redaction.known_secrets import Redactor
 
     return replace(
         rewrite_digest(digest, Redactor(secret_texts).redact), secrets=tuple(secret_texts)
@@ -180,7 +189,7 @@ def redact_digest(digest: Digest, secret_texts: Sequence[str]) -> Digest:
 def filter_digest(
     digest: Digest, is_selected: Callable[[DigestEntry | TalkMessage], bool]
 ) -> Digest:
-    """Return a digest with only the requested entries and messages."""
+    """Return a digest with only those entries and messages for which ``is_selected`` returns True."""
     selected_entries = {}
     for name, entries in digest.sections.items():
         selected_entries[name] = tuple(filter(is_selected, entries))
@@ -192,7 +201,7 @@ def filter_digest(
 
 
 def rewrite_digest(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
-    """Return a digest in which ``rewrite`` has rewritten every text."""
+    """Return a digest in which each text is replaced by the result of ``rewrite``."""
     talk = []
     for message in digest.talk:
         revocations = tuple((rewrite(sentence), ref) for sentence, ref in message.superseded)
@@ -212,7 +221,7 @@ def _rewrite_sections(
 
 
 def redact_and_collect(text: str) -> str:
-    """Redact a text by the rules. Inside ``collect_secret_texts`` the original text is collected."""
+    """Redact a text by the rules. Inside ``collect_secret_texts``, collect a text that has secrets."""
     redacted = _redact_cached(text) if text else ""
     collected_texts = _COLLECTED_TEXTS.get()
     if collected_texts is not None and redacted != text:
@@ -223,7 +232,8 @@ def redact_and_collect(text: str) -> str:
 @lru_cache(maxsize=4_096)
 def _redact_cached(text: str) -> str:
     """Redact a text. The result is cached, because several sections contain the same text."""
-    from resume_hooks.redaction.texts import redact  # search and read only show digests that exist
+    # Imported here because search and read only show existing digests, without redaction.
+    from resume_hooks.redaction.texts import redact
 
     return redact(text)[0]
 
@@ -233,7 +243,10 @@ _COLLECTED_TEXTS: ContextVar[list[str] | None] = ContextVar("_COLLECTED_TEXTS", 
 
 @contextmanager
 def collect_secret_texts() -> Iterator[list[str]]:
-    """Collect the texts in which ``redact_and_collect`` finds secrets, because the secrets may also occur elsewhere."""
+    """Collect the texts in which ``redact_and_collect`` finds secrets, until the block ends.
+
+    The same secrets may occur elsewhere in the digest without being recognized.
+    """
     texts: list[str] = []
     token = _COLLECTED_TEXTS.set(texts)
     try:
@@ -262,7 +275,7 @@ def digest_references(digest: Digest) -> Iterator[str]:
 
 
 def format_digest_record(digest: Digest) -> bytes:
-    """Return the digest's record as a line without its line ending."""
+    """Return the record that stores a digest in a child, as a line without its line ending."""
     sections = {}
     for name, entries in digest.sections.items():
         sections[name] = [list(entry) for entry in entries]
@@ -282,9 +295,9 @@ def format_digest_record(digest: Digest) -> bytes:
 
 
 def read_digest(file: str | SharedFile) -> Digest | None:
-    """Return the digest that one of our fresh children stores.
+    """Return the digest that is stored in a fresh child of this plugin.
 
-    Return None for any other session or an unreadable file.
+    Return None for any other session, and if the file is unreadable.
     """
     try:
         with open_transcript(file) as stream:
@@ -294,7 +307,7 @@ def read_digest(file: str | SharedFile) -> Digest | None:
     except SessionNotFound:
         return None
     first_record = parse_record(rows[0]) if rows else None
-    # In a copy of another session, the digest belongs to the other session.
+    # A session that was copied from another session contains that session's digest.
     if (
         first_record is None
         or get_string(get_mapping(first_record, "continue_metadata"), "continuation_type")
@@ -310,9 +323,9 @@ def read_digest(file: str | SharedFile) -> Digest | None:
 
 
 def parse_digest(record: Record) -> Digest | None:
-    """Return the digest in a record, or None if the record is of another kind or of a newer version.
+    """Return the digest in a record, or None if the record has another type or a newer format.
 
-    Malformed parts are skipped, and every entry is on one line.
+    Malformed parts are skipped, and each entry is made one line.
     """
     version = record.get("version")
     if get_kind(record) != DIGEST_KIND or version not in (DIGEST_VERSION, FORMER_VERSION):
@@ -374,9 +387,10 @@ def _parse_revocations(rows: object) -> Iterator[tuple[str, str]]:
 
 
 def _parse_former_talk(rows: Record) -> list[TalkMessage]:
-    """Return the talk of a digest in the former format, which has only prompts.
+    """Return the talk of a digest in the format of version 0.2.0, which has only prompts.
 
-    The first prompt comes first, and the others are in reverse order.
+    In that format the first prompt comes first, and the other prompts follow from the latest to the
+    oldest.
     """
     goal_entries = list(_parse_entries(rows.get("goal")))
     requests = []
@@ -395,7 +409,10 @@ def _reference_or_empty(text: str) -> str:
 
 
 def _clean_message(text: str) -> str:
-    """Return a text in the form of a message. It may come from another version, or may have been edited."""
+    """Return a text without blank lines and without control characters.
+
+    A stored text may come from another version of this plugin, or may have been edited.
+    """
     return "\n".join(
         row for row in plain_text(text[:MAX_MESSAGE_CHARACTERS]).split("\n") if row.strip()
     )

@@ -1,8 +1,9 @@
-"""The facts of a digest, each with its position: words, commands, calls.
+"""The facts of a digest, each with its position in a session: words, commands, calls.
 
-A queue record reports what happened to a prompt that was typed while the model was busy. It was
-sent as a prompt of its own (with a record), passed to the model between two calls (clients up to
-2.1.112 write no other record of it), or withdrawn for editing.
+A queue record reports what happened to a prompt that was typed while the model was busy. The client
+may have sent the prompt later as a prompt with its own record, passed it to the model between two
+calls, or returned it to the user for editing. If a client up to 2.1.112 passed a prompt to the
+model between two calls, it wrote no record except the queue record.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import FILE_KEYS, Record, get_string, list_objects
 
 _PATH_KEYS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
-MAX_END_CHARACTERS = 2_000  # the number of characters at each end of an output that are inspected
+# The number of characters that are kept at the start and at the end of a long output.
+MAX_END_CHARACTERS = 2_000
 OMITTED_MIDDLE = "[... the middle of the output is left out ...]"
 """The row that replaces the middle of a long output."""
 _EXIT_CODE = compile_lazily(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
@@ -35,7 +37,7 @@ _TASK_NOTIFICATION = compile_lazily(
     re.DOTALL,
 )
 
-SERVER_TOOL_PREFIX = "mcp__"  # the prefix of a server tool's name
+SERVER_TOOL_PREFIX = "mcp__"  # The names of MCP servers' tools start with this prefix.
 _ANSWER_PREFIXES = (
     "User has answered your questions",
     "The user answered",
@@ -48,10 +50,11 @@ _REJECTION_PREFIXES = (
 )
 
 EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
-"""The JSON that a program prints if its result is empty."""
+"""The JSON that a program prints for an empty result."""
 
 _CLARIFICATION_PREFIX = "The user wants to clarify these questions."
-"""The client's text if the user wants to discuss the questions instead of answering them."""
+"""The start of the client's text if the user wants to discuss questions instead of answering them.
+"""
 
 _CLARIFIED_ANSWER = compile_lazily(
     r'^[ \t]*- "([^\n]{1,2000})"\n[ \t]*Answer: ([^\n]{1,2000})', re.MULTILINE
@@ -64,21 +67,21 @@ _FORBIDDEN_CALL = compile_lazily(
 )
 """The start of the result of a call that a rule or a hook forbade.
 
-Recent clients also mark the record.
+In recent clients the record also has a field for this.
 """
 
 _INVALID_CALL_TAG = (
-    "<tool_use_error>"  # the start of the result of a call that the client could not execute
+    "<tool_use_error>"  # The start of the result of a call that the client could not execute.
 )
 _TASK_NUMBER = compile_lazily(r"#(\w{1,20})")
 _DONE_STATUSES = frozenset({"completed", "deleted", "cancelled"})
 
-MAX_COMPARED_PROMPTS = 4  # the number of latest prompts that are compared with a queued prompt
-# the maximum number of queued prompts that are compared by their text
+MAX_COMPARED_PROMPTS = 4  # The number of latest prompts with which a queued prompt is compared.
+# The maximum number of queued prompts whose texts are compared.
 MAX_COMPARED_QUEUED_PROMPTS = 50
 
 INTERRUPTION_PREFIX = "[Request interrupted"
-"""How the client's note of an interruption by the user begins."""
+"""The start of the client's note that the user interrupted a turn."""
 
 _INSERTED_PREFIXES = (
     "<channel ",
@@ -96,13 +99,13 @@ _INSERTED_PREFIXES = (
     "This session is being continued",
     "Another Claude session sent",
     "Unknown command: /",  # 2.1.112
-    "/resume-hooks:",  # the prompt is for this program, not for the model
+    "/resume-hooks:",  # The prompt is for this plugin, not for the model.
 )
-"""The prefixes of texts that are recorded as prompts but were not typed for the model."""
+"""The start of texts that are recorded as prompts but were not typed for the model."""
 
 _TRIGGER = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
-"""The other form of our triggers. With `-p`, clients record blocked prompts like all other
-prompts."""
+"""A trigger of this plugin without its prefix. With ``-p``, the client records a prompt that a hook
+blocked like any other prompt."""
 
 _CLIENT_COMMAND = compile_lazily(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
@@ -110,7 +113,7 @@ _CLIENT_COMMAND = compile_lazily(
 )
 """Commands that the client executes itself.
 
-Some versions record them like commands for the model.
+Some versions of the client record them in the same way as commands for the model.
 """
 
 _COMMAND_NAME = compile_lazily(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
@@ -120,7 +123,7 @@ _BASH_OUTPUT = compile_lazily(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|st
 
 
 def read_command_words(text: str) -> str:
-    """Return the words about the work in a client command such as ``/compact <text>``, or ``""`` if there are none."""
+    """Return the words about the work in a client command such as ``/compact <text>``, or ``""``."""
     command, arguments = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
     words = arguments[1].strip() if arguments else ""
     if (
@@ -155,34 +158,39 @@ _CONFIGURATION_COMMAND = compile_lazily(
 """Commands that configure the client, so their arguments are not about the work."""
 
 _DELIVERY_REASONS = frozenset({"", "attached", "delivered_as_tool_result"})
-"""The reasons in queue records of prompts that reached the model.
+"""The reasons that queue records give for removing a prompt from the queue when it reached the model.
 
-Older clients give no reason. With any other reason, the prompt was cancelled or blocked by a hook.
+Older clients give no reason. Any other reason means that the prompt was cancelled or that a hook
+blocked it.
 """
 
+# A queued text with one of these prefixes may be for the client or for this plugin.
 _QUEUED_COMMAND_PREFIXES = (
     "/",
     ">",
-)  # the prefixes of queued texts that may be for the client or for this program
+)
 
 
 class RecordPlace(NamedTuple):
-    """A record's session id, its line counted from 0, and its ``order`` among all records that were read."""
+    """The position of a record: its session's id and its line, counted from 0.
+
+    ``order`` is the record's position among all records that were read.
+    """
 
     session_id: str
     number: int
     order: int
 
     def __str__(self) -> str:
-        """Format the position as a reference."""
+        """Return the reference ``<session id>:<record>``."""
         return f"{self.session_id}:{self.number}"
 
 
 class Quote(NamedTuple):
     """A text, its position, and the uuid of its record, or ``""``.
 
-    ``is_correction`` means that the user stopped or refused the current work. ``text_with_pastes`` is a prompt
-    with its pasted texts, or ``""`` if there are none.
+    ``is_correction`` means that the user stopped or refused the current work with this text.
+    ``text_with_pastes`` is a prompt including its pasted texts, or ``""`` if the prompt has none.
     """
 
     text: str
@@ -193,16 +201,17 @@ class Quote(NamedTuple):
 
     @property
     def full_text(self) -> str:
-        """Return the text with its pasted texts."""
+        """The text including its pasted texts."""
         return self.text_with_pastes or self.text
 
 
 class ShellRun(NamedTuple):
     """A shell command that ran.
 
-    ``folder`` is the folder in which the command ran, or ``""`` if it is unknown. ``status`` is its
+    ``folder`` is the folder in which the command ran, or ``""`` if it is unknown. ``status`` is the
     exit status, or None if it is unknown. ``failed`` is a separate field, because old clients
-    report no status for a failed command. ``result_place`` is the position of its ``output``.
+    report no status for a failed command. ``output`` is the command's output, at the position
+    ``result_place``.
     """
 
     command: str
@@ -224,19 +233,22 @@ class PendingCall(NamedTuple):
     folder: str = ""
 
     def first_text(self, *keys: str) -> str:
-        """Return the first of some inputs that is a non-empty text, or ``""``."""
+        """Return the first of the named inputs that is a non-empty text, or ``""``."""
         return next(
             (value for key in keys if isinstance(value := self.inputs.get(key), str) and value), ""
         )
 
     def paths(self) -> list[str]:
-        """Return the files that the call names."""
+        """Return the paths of the files in the call's inputs."""
         given = self.inputs
         return [path for key in _PATH_KEYS if (path := given.get(key)) and isinstance(path, str)]
 
 
 class Refusal(NamedTuple):
-    """A call that was not executed, with the words of the user or, if ``by_user`` is false, of a rule."""
+    """A call that was not executed, with a quote that says why.
+
+    If ``by_user`` is True, the quote contains the user's words, else the text of a rule or hook.
+    """
 
     call: PendingCall
     quote: Quote
@@ -244,10 +256,10 @@ class Refusal(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file that a tool wrote: its path, the folder of the call, and the position of the call.
+    """A file that a tool wrote: its path, the folder of the tool call, and the position of the call.
 
-    ``is_new`` means that the file did not exist before. ``is_reported`` means that only a
-    sub-agent's report mentions it.
+    ``is_new`` means that the file did not exist before. ``is_reported`` means that the change is
+    known only from a sub-agent's report.
     """
 
     path: str
@@ -258,7 +270,7 @@ class FileChange(NamedTuple):
 
 
 class TaskEnding(NamedTuple):
-    """The end of a background command: its ``task_id``, and its exit status if that is known."""
+    """The end of a background command: its task id, and its exit status or None if that is unknown."""
 
     task_id: str
     status: int | None
@@ -268,13 +280,11 @@ class TaskEnding(NamedTuple):
 def find_refusal(
     call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
 ) -> Refusal | None:
-    """Return the refusal by the user, or by a rule of the client, that a result contains.
+    """Return the refusal of a call by the user or by a rule of the client, or None for any other result.
 
-    Return None for any other result.
-
-    The contents of a file or a server's error can begin like a refusal. Older clients mark a
-    refusal only as an error, and a server may use the same words. The result of a file change
-    always comes from the client.
+    The contents of a file or a server's error may start with the same words as a refusal. Older
+    clients mark a refusal only as an error, and a server may use the same words for its errors. The
+    result of a tool that changes files always comes from the client.
     """
     uuid, denial_kind = get_string(record, "uuid"), get_string(record, "toolDenialKind")
     is_from_client = call.tool in records.WRITING_TOOLS or (
@@ -293,10 +303,10 @@ def find_refusal(
 
 
 def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[str, str]]:
-    """Return the questions of a call with the chosen answers, or an empty list if the user did not answer.
+    """Return pairs of a question and the chosen answer, or an empty list if the user did not answer.
 
-    Clients record the answers in ``details``. For older clients, ``text`` is searched for the
-    questions' own words, which may contain anything, including quotes.
+    Clients record the answers in ``details``. For older clients, the words of each question are
+    searched for in ``text``, because an answer may contain any characters, including quotes.
     """
     recorded_answers = records.get_mapping(details, "answers")
     pairs = [
@@ -321,7 +331,7 @@ def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[t
 
 
 def find_clarified_answers(text: str) -> list[tuple[str, str]]:
-    """Return the questions that a user answered before asking to discuss the others."""
+    """Return the questions and answers that a user gave before asking to discuss the other questions."""
     if _CLARIFICATION_PREFIX in text:
         return _CLARIFIED_ANSWER.findall(text)
     return []
@@ -330,7 +340,7 @@ def find_clarified_answers(text: str) -> list[tuple[str, str]]:
 def make_shell_run(
     call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
 ) -> ShellRun | None:
-    """Return the outcome of a shell command, or None if it did not run or its result was trimmed."""
+    """Return the outcome of a shell command, or None if the command did not run or its result was trimmed."""
     command = call.first_text("command")
     if not command or is_placeholder(command) or text.startswith(_INVALID_CALL_TAG):
         return None
@@ -364,24 +374,24 @@ def make_shell_run(
 
 
 def _recorded_status(block: Record, *, failed: bool) -> int | None:
-    """Return the exit status on a converted result, or None if it is unknown."""
+    """Return the exit status in a result that was converted from another agent's session, or None."""
     status = block[records.EXIT_STATUS_FIELD]
     if status is None or (failed and not records.positive_count(status)):
         return None
     return records.positive_count(status) if failed else 0
 
 
-INTERRUPTED_STATUS = 130  # the exit status of a command that was ended by Ctrl-C
+INTERRUPTED_STATUS = 130  # The exit status of a command that Ctrl-C ended.
 _CTRL_C = "\x03"
 
 
 def update_polled_run(
     run: ShellRun, poll: PendingCall, block: Record, text: str, place: RecordPlace
 ) -> ShellRun:
-    """Return a running command after a poll, whose result may be the end of the command.
+    """Return a running command with what a poll shows of it. The command may have ended.
 
-    Some scripts print neither an exit status nor that the command still runs. A command that the
-    session sent Ctrl-C counts as interrupted, unless it ended with 0.
+    Some scripts print neither an exit status nor that the command still runs. A command to which
+    the session sent Ctrl-C counts as interrupted, unless it ended with status 0.
     """
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
@@ -399,7 +409,10 @@ def update_polled_run(
 
 
 def _shorten_output(text: str) -> str:
-    """Return the output of a command from the text of its result: the ends of a long one."""
+    """Return the text of a result, or only the start and the end of a long text.
+
+    The result is ``""`` for a trimmed result.
+    """
     if is_placeholder(text):
         return ""
     if len(text) > 2 * MAX_END_CHARACTERS:
@@ -408,7 +421,7 @@ def _shorten_output(text: str) -> str:
 
 
 def _keep_output_ends(output: str) -> str:
-    """Return the start and the end of a long output, without partial rows."""
+    """Return the start and the end of a long output, without the incomplete rows at the cut."""
     head, tail = output[:MAX_END_CHARACTERS], output[-MAX_END_CHARACTERS:]
     head_end, tail_start = head.rfind("\n"), tail.find("\n")
     if head_end > 0:
@@ -428,7 +441,7 @@ def find_task_id(record: Record, block: Record, text: str) -> str:
 
 
 def parse_task_ending(text: str) -> TaskEnding | None:
-    """Return the end of a background command, as the client's notification reports it."""
+    """Return the end of a background command that a notification of the client reports, or None."""
     if text.startswith(_NOTIFICATION_TAG):
         match = _TASK_NOTIFICATION.search(text[: 2 * MAX_END_CHARACTERS])
     else:
@@ -466,21 +479,21 @@ def find_report(text: str) -> str:
 
 
 class Todo(NamedTuple):
-    """A task, its status in the client's words, and its position."""
+    """A task of the session's todo list, its status in the client's words, and its position."""
 
     text: str
     status: str
     place: RecordPlace
     updated_at: int
-    """The order of the record that last set its status."""
+    """The order of the record that last set this todo's status."""
 
 
 class TodoList:
-    """The todos and tasks of a lineage. Tasks are numbered separately in each session."""
+    """The todo lists and tasks of a lineage. The numbers of tasks start anew in each session."""
 
     def __init__(self) -> None:
         self.was_used = False
-        """Whether a todo list or task was ever written."""
+        """Whether the sessions ever wrote a todo list or a task."""
         self._todos: list[Todo] = []
         self._tasks: dict[tuple[str, str], Todo] = {}
         self._latest: dict[str, tuple[str, str]] = {}
@@ -497,7 +510,7 @@ class TodoList:
         ]
 
     def create_task(self, call: PendingCall, answer: str) -> None:
-        """Add a task. Its number is in the result."""
+        """Add a task. Its number is read from the result."""
         self.was_used = True
         number = _TASK_NUMBER.search(answer)
         key = call.place.session_id, number[1] if number else str(len(self._tasks) + 1)
@@ -506,9 +519,9 @@ class TodoList:
         self._latest[key[1]] = key
 
     def update_task(self, call: PendingCall) -> None:
-        """Change the status or the subject of the task with this number.
+        """Change the status or the subject of a task. The call names its number.
 
-        If the session has no such task, its latest ancestor's task is changed.
+        If the session has no task with this number, the task of its latest ancestor is changed.
         """
         number = call.inputs.get("taskId")
         own = call.place.session_id, str(number) if isinstance(number, (str, int)) else ""
@@ -533,12 +546,12 @@ class TodoList:
 
     @property
     def updated_at(self) -> int:
-        """Return the order of the record that last changed any status, or 0 if there is no list."""
+        """Return the order of the record that last changed any status, or 0 if there are no todos."""
         rows = (*self._tasks.values(), *self._todos)
         return max((row.updated_at for row in rows), default=0)
 
     def is_done_after(self, order: int) -> bool:
-        """Check whether a list was written after a record and everything in it is done."""
+        """Check whether a todo list was written after the record with this order and all its todos are done."""
         rows = []
         for row in (*self._tasks.values(), *self._todos):
             if row.place.order > order:
@@ -547,7 +560,10 @@ class TodoList:
 
 
 def _is_for_client(entry: Quote) -> bool:
-    """Check whether a queued entry is for the client or for this program. Newer clients omit a command's text."""
+    """Check whether a queued prompt is a command for the client or for this plugin.
+
+    Newer clients do not record the text of a queued command.
+    """
     return not entry.text or entry.text.lstrip().startswith(_QUEUED_COMMAND_PREFIXES)
 
 
@@ -557,12 +573,15 @@ class Prompts:
     def __init__(self) -> None:
         self.quotes: list[Quote] = []
         self._queue: deque[Quote] = deque()
-        # The command that the last record took out of the queue, as far as is known.
+        # The command that the last queue record took out of the queue, or None if there was none.
         self._dequeued_command: Quote | None = None
         self._is_command_running = False
 
     def add_prompt(self, quote: Quote) -> bool:
-        """Process a prompt. Return False if the text is not a prompt, or if it is already known from the queue."""
+        """Add a prompt. Return whether it was added.
+
+        A text that is not a prompt, or that is already known from the queue, is not added.
+        """
         text, full_text = keep_typed_text(quote.text), mark_pastes(quote.text)
         if (
             text.startswith(_INSERTED_PREFIXES)
@@ -582,11 +601,14 @@ class Prompts:
         return True
 
     def add_words(self, quote: Quote) -> None:
-        """Process words of the user that are not a prompt: a command's arguments, or the output of the user's shell."""
+        """Add words of the user that are not a prompt, for example a command's arguments."""
         self.quotes.append(quote)
 
     def append_shell_output(self, output: str, place: RecordPlace) -> None:
-        """Add the output of the user's own command to the command, if there was no message in between."""
+        """Append the output of a command that the user ran with ``!`` to that command.
+
+        Nothing is appended if a message came in between.
+        """
         last_quote = self.quotes[-1] if self.quotes else None
         if (
             last_quote is not None
@@ -598,7 +620,7 @@ class Prompts:
             )
 
     def process_queue_record(self, record: Record, place: RecordPlace) -> Quote | None:
-        """Process a queue record. Return the prompt that it passed to the model, or None."""
+        """Process a queue record. If it passed a queued prompt to the model, return the prompt, else None."""
         operation, content = get_string(record, "operation"), get_string(record, "content")
         self._is_command_running = False
         if operation == "enqueue":
@@ -620,10 +642,11 @@ class Prompts:
         return None
 
     def _find_entry(self, content: str, operation: str) -> Quote:
-        """Return the entry that a record takes out of the queue.
+        """Return the queued prompt that a queue record takes out of the queue.
 
-        A ``dequeue`` record without a text takes the first command. The client records the entries
-        in the order in which its hooks finish, so a command can follow prompts that it precedes.
+        A ``dequeue`` record without a text takes out the first command. The client adds prompts to
+        the queue in the order in which their hooks finish. So a command may come after prompts that
+        were typed later.
         """
         for queued_prompt in islice(self._queue, MAX_COMPARED_QUEUED_PROMPTS):
             if content:
@@ -635,7 +658,7 @@ class Prompts:
         return self._queue[0]
 
     def _requeue_command(self, prompt: str) -> None:
-        """Put the last command back into the queue if the client sent a queued prompt instead of it."""
+        """Put the last command back into the queue if the client sent the queued ``prompt`` before it."""
         command = self._dequeued_command
         if command is None:
             return
@@ -648,11 +671,11 @@ class Prompts:
                 return
 
     def end_file(self, is_quote_live: Callable[[Quote], bool]) -> bool:
-        """Keep only the prompts that ``is_quote_live`` accepts.
+        """Remove the prompts for which ``is_quote_live`` returns False, and add the prompts left in the queue.
 
-        Return whether a queued prompt is now the latest. A prompt behind the command that last left
-        the queue does not count: the client sends it after the command, or the session that the
-        command opens has it in its input box.
+        Return whether a prompt from the queue was added. If a command has just left the queue, the
+        prompts behind it are not added: the client sends them after the command, or puts them into
+        the input box of the session that the command opens.
         """
         self.quotes = [quote for quote in self.quotes if is_quote_live(quote)]
         if self._is_command_running:

@@ -1,4 +1,4 @@
-"""The commands that failed: errors that are still open, and commands that another one replaced."""
+"""List the failed commands: errors that may still be open, and commands that others replaced."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.reading.digest.workarounds import was_worked_around
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# the number of commands after a failed command that are searched for its replacement
+# The number of commands after a failed command among which its replacement is searched.
 MAX_COMMANDS_TO_REPLACEMENT = 12
-MAX_ERROR_TURNS = 3  # the number of prompts for which an error may still be relevant
-# the maximum number of characters in a failed command, which precedes its output
+MAX_ERROR_TURNS = 3  # The number of latest turns whose errors may still be relevant.
+# The maximum number of characters shown of a failed command, before its output.
 MAX_FAILED_COMMAND_CHARACTERS = 120
-# the maximum number of characters in a tool's error that are read
+# The maximum number of characters that are read of a tool's error.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
-# the maximum number of characters in the parts of a failed chain that passed later
+# The maximum number of characters shown of the parts of a failed chain that passed later.
 MAX_PASSED_PART_CHARACTERS = 80
-MAX_ERROR_ROWS = 3  # the maximum number of lines in a failed command's output that are quoted
-MAX_ERROR_CHARACTERS = 320  # the maximum number of characters in these lines
+MAX_ERROR_ROWS = 3  # The maximum number of rows that are quoted from a failed command's output.
+MAX_ERROR_CHARACTERS = 320  # The maximum number of characters in the quoted rows together.
 _ERROR_WORD = compile_lazily(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
     re.IGNORECASE,
@@ -52,10 +52,10 @@ _ERROR_WORD = compile_lazily(
 
 
 def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
-    """Return a note if the last run of a command failed or was stopped, or ``""``.
+    """Return a note if the last run of the command ``text`` failed or was stopped, or ``""``.
 
-    A run with more arguments counts, too, and the note says so.
-    The failure of a chain counts if no other command in it may have failed.
+    A run with more arguments is also considered, and the note says that it had more. A failed chain
+    of commands is only considered if no other command in it may be the one that failed.
     """
     parsed = shell.parse_simple_commands(text)
     words = parsed[0].words if parsed else ()
@@ -83,9 +83,9 @@ def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
 def list_replaced_commands(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
 ) -> Iterator[DigestEntry]:
-    """Yield commands that never succeeded, each with the next successful command of the same program.
+    """Yield the commands that never succeeded, each with the successful command that replaced it, if any.
 
-    The latest come first, and each command is listed once.
+    The latest command comes first, and each command is listed once.
     """
     known_keys = {command.key for command in commands if command.may_have_worked}
     for index in range(len(commands) - 1, -1, -1):
@@ -97,13 +97,13 @@ def list_replaced_commands(
             continue
         known_keys.add(failed.key)
         if not _does_work(failed):
-            continue  # a failed inspection is useless
+            continue  # A failed command that only looks at something is of no interest.
         later_good_commands = [other for other in commands[index + 1 :] if other.may_have_worked]
         if is_check(failed) and _is_resolved(failed, later_good_commands):
-            continue  # an edit fixed it
+            continue  # The same command passed later, so an edit fixed the failure.
         replacement = _find_replacement(failed, commands[index + 1 :])
         if replacement is not None and only_looks_up(failed):
-            continue  # nobody asks the same again
+            continue  # The question was answered in another way.
         if replacement is None and ONE_TIME_COMMAND.search(failed.run.command):
             continue
         text = f"{_quote_failed_command(failed)} {failure}"
@@ -121,14 +121,14 @@ def list_replaced_commands(
 
 
 def _does_work(command: ShellCommand) -> bool:
-    """Check whether a command checks or changes something in a folder that is not temporary."""
+    """Check whether a command checks or changes something outside temporary folders."""
     if is_inspection(command.run.command) or moves_to_temporary_folder(command):
         return False
     return is_check(command) or command.program.startswith(_CHANGING_PROGRAMS)
 
 
 def _describe_edits_since(failed: ShellCommand, edited_files: EditedFiles) -> str:
-    """Return a note if files were edited after a check failed, or ``""``."""
+    """Return a note on the files that were edited after a check failed, or ``""``."""
     if is_verification(failed):
         folder = failed.run_folder
         return edited_files.describe_failed_check(failed.run.result_place, folder)
@@ -138,7 +138,7 @@ def _describe_edits_since(failed: ShellCommand, edited_files: EditedFiles) -> st
 def _find_replacement(
     failed: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
-    """Return the next successful command that tried the same as a failed one in another way."""
+    """Return the next successful command that tried to do the same in another way, or None."""
     for other in later_commands[: MAX_COMMANDS_TO_REPLACEMENT - 1]:
         has_ended_well = other.has_worked or (failed.run.status is None and other.may_have_worked)
         if has_ended_well and _is_similar(failed, other):
@@ -148,16 +148,16 @@ def _find_replacement(
     return _find_other_path(failed, later_commands)
 
 
-# the minimum fraction of common words if one command was tried instead of the other
+# If two commands have this fraction of their words in common, one may replace the other.
 MIN_COMMON_FRACTION = 0.6
 _CHANGING_PROGRAMS = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
-"""Programs whose failure is relevant, although they check nothing."""
+"""Programs that do not check anything, but whose failures are relevant."""
 
 
 def _find_other_path(
     failed: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
-    """Return the next run of a command that names its program by another path, or None."""
+    """Return the next run of the same command in which the program has another path, or None."""
     key = _key_without_paths(failed)
     for command in later_commands:
         if command.key != failed.key and _key_without_paths(command) == key:
@@ -166,7 +166,7 @@ def _find_other_path(
 
 
 def _is_similar(failed: ShellCommand, other: ShellCommand) -> bool:
-    """Check whether a command tried the same in another way, with the same program and half of the words."""
+    """Check whether two commands run the same program and have most of their words in common."""
     if not failed.program or other.program != failed.program:
         return False
     words = set(_text_from_program(failed).split())
@@ -180,16 +180,16 @@ def list_open_errors(
     first_order: int,
     edited_files: EditedFiles,
 ) -> Iterator[DigestEntry]:
-    """Yield failures after ``first_order`` that may remain, because no success of their kind followed.
+    """Yield the failures after ``first_order`` that may still be open.
 
-    A failure is resolved by later commands of the same programs, or by later commands that start
-    with the same words and check, build or run something. It is replaced by a later run of the same
-    command, even if that run names the program by another path. A server tool's failure is resolved
-    by the tool's next success.
+    A failure is closed if a later command of the same programs succeeds, or a later command that
+    starts with the same words and checks, builds or runs something. If the same command runs again,
+    only its last run is considered, even if that run names the program by another path. The failure
+    of a server tool is closed when the tool next succeeds.
     """
     last_commands: dict[tuple[tuple[str, ...], ...], ShellCommand] = {}
     for command in commands:
-        # a command that the user stopped says nothing, and leaves an earlier failure open
+        # If the user stopped a run, it proves nothing about an earlier failure of the command.
         if command.program and command.run.status != INTERRUPTED_STATUS:
             last_commands[_key_without_paths(command)] = command
     good_commands = [command for command in commands if command.may_have_worked]
@@ -200,9 +200,9 @@ def list_open_errors(
         if not failure or command.run.place.order <= first_order or not is_worth_repeating(command):
             continue
         if not is_check(command) and not command.program.startswith(_CHANGING_PROGRAMS):
-            continue  # a failed inspection is not a remaining error
+            continue  # A failed command that only looks at something leaves no error.
         if moves_to_temporary_folder(command):
-            continue  # neither is a trial outside the project
+            continue  # A failed trial outside the project leaves no error in the project.
         if not _is_resolved(command, good_commands):
             notes = [
                 _describe_passed_parts(command, good_commands),
@@ -222,7 +222,7 @@ def list_open_errors(
 
 
 def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCommand]) -> str:
-    """Return a note on the tests and linters of a failed chain that passed later, or ``""``."""
+    """Return a note on the last tests and linters of a failed chain that passed later, or ``""``."""
     suspects = _list_suspects(failed)
     for command in reversed(good_commands):
         if command.run.place.order <= failed.run.place.order:
@@ -247,8 +247,8 @@ def _key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
 def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) -> bool:
     """Check whether successful commands prove that an earlier failure is fixed.
 
-    Any test or linter in a chain may be the part that failed, so each of them must have succeeded
-    since, except linters before tests that ran.
+    In a chain, any test or linter may have failed. So each of them must have passed later. If the
+    output shows that the tests ran, the linters before the tests are known to have passed.
     """
     later_commands = [
         command for command in good_commands if command.run.place.order >= failed.run.place.order
@@ -280,8 +280,8 @@ def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) ->
 def _list_suspects(failed: ShellCommand) -> list[SimpleCommand]:
     """Return the tests and linters of a failed chain that may have failed.
 
-    A build is not among them, because tests prove it, too, and neither is a formatter, whose
-    complaint names it.
+    Builds are not included, because tests that pass also prove the build. Formatters are not
+    included either, because their messages name the formatter.
     """
     suspects: list[SimpleCommand] = []
     have_tests_run = _TEST_RESULT.search(failed.run.output) is not None
@@ -307,20 +307,20 @@ _TEST_RESULT = compile_lazily(
     r"^(?:not )?ok \d|^(?:--- (?:FAIL|PASS)|=== RUN|FAIL|PASS)\b",
     re.MULTILINE,
 )
-"""A row that tests print."""
+"""A row that a test runner prints."""
 
 
 class _Proofs(NamedTuple):
-    """The programs, and the tools of programs, whose success proves that a failure is fixed."""
+    """Programs, and tools such as ``pytest``. The success of any of them proves that a failure is fixed."""
 
     programs: frozenset[str]
     tools: frozenset[str]
 
 
 def _list_proofs(parts: tuple[SimpleCommand, ...]) -> _Proofs:
-    """Return what proves that simple commands work: their programs, or other programs of their tools.
+    """Return the programs and tools whose success proves that these simple commands work.
 
-    A program that compiles the same code proves a build.
+    For a build, they include the programs that compile the same code.
     """
     programs = set(_list_programs(parts))
     for program in programs & _PROOFS_OF_BUILDS.keys():
@@ -330,7 +330,10 @@ def _list_proofs(parts: tuple[SimpleCommand, ...]) -> _Proofs:
 
 
 def _list_own_checks(parts: Sequence[SimpleCommand]) -> list[str]:
-    """Return the checks that a file of the project runs, as other commands, such as ``sh -c``, contain them."""
+    """Return the commands of this project's own checks, for example ``tools/check fast``.
+
+    Another command may contain such a command, for example as the argument of ``sh -c``.
+    """
     checks = []
     for words, _ in parts:
         if len(words) > 1 and "/" in words[0] and has_check_word(words[:2]):
@@ -347,28 +350,31 @@ _PROOFS_OF_BUILDS = {
     "cargo build": _CARGO_COMPILERS,
     "go build": _GO_COMPILERS,
 }
-"""Programs that only compile, with the programs that compile the same code."""
+"""Programs that only compile, each with the programs that compile the same code."""
 
 _SHARED_TOOLS = frozenset({
     "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",
     "yarn", "pnpm", "bun", "deno", "uv", "poetry", "mise", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
 })  # fmt: skip
-"""Programs whose subcommands have nothing in common, or that only start another program."""
+"""Tools whose subcommands have nothing in common, or that only start another program."""
 
 _FILE_MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
-"""Programs that only move files."""
+"""Programs that only copy, move, delete or create files and folders."""
 
 
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
 def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
-    """Return the programs of simple commands, without programs that only move files."""
+    """Return the programs of simple commands. Programs that move files are left out if there are others."""
     programs = {shell.find_program((part,)) for part in parts} - {""}
     other_than_movers = {program for program in programs if program.split()[0] not in _FILE_MOVERS}
     return frozenset(other_than_movers or programs)
 
 
 def _quote_failed_command(command: ShellCommand) -> str:
-    """Return a failed command in backticks. A long one starts with its program instead of what it reads before."""
+    """Return a failed command in backticks.
+
+    If the command is long, the parts before its main program are replaced by "…".
+    """
     text = command.key
     mark = ""
     if len(text) > MAX_FAILED_COMMAND_CHARACTERS:
@@ -379,7 +385,7 @@ def _quote_failed_command(command: ShellCommand) -> str:
 
 
 def _text_from_program(command: ShellCommand) -> str:
-    """Return a command without the parts before its program, which only read."""
+    """Return a command without the parts before its main program, such as ``cd`` or ``cat``."""
     for part in command.parts:
         if shell.find_program((part,)):
             return command.key[max(0, command.key.find(" ".join(part.words[:2]))) :]
@@ -387,7 +393,7 @@ def _text_from_program(command: ShellCommand) -> str:
 
 
 def _describe_failure(command: ShellCommand) -> str:
-    """Return how a command failed, in the words of its output, or ``""`` if it is not known to have failed."""
+    """Return how a command failed, quoted from its output, or ``""`` if no failure is known."""
     if command.run.status == INTERRUPTED_STATUS:
         return ""
     if not command.run.failed:

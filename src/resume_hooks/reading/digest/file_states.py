@@ -1,10 +1,10 @@
-"""The state of each changed file at the end of a session: committed, staged, not committed, moved, reverted.
+"""Derive the state of each changed file at the end of a session, for example committed or staged.
 
 The states are derived from the session's own git commands and their output, oldest first.
 
-Invariant: a file counts as committed only if a commit certainly includes it: the file was added
-before, the commit included everything, or a later ``git status`` no longer lists the file. Changes
-by users and sub-agents outside the session are unknown.
+Invariant: a file counts as committed only if a commit certainly includes it. This is certain if the
+file was added before, if the commit included everything, or if a later ``git status`` no longer
+lists the file. Changes by users and sub-agents outside the session are unknown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UNCHANGED = "unchanged in the last git status"
 NOT_IN_DIFF = "no unstaged change in the last git diff"
 UNCOMMITTED_STATES = frozenset({NOT_COMMITTED, STAGED})
 OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING, MAYBE_COMMITTED}
-"""The states of a file whose changes may be included in the next commit."""
+"""The states of a file whose changes may still have to be committed."""
 
 _COMMIT_OUTPUT = compile_lazily(
     r"(?:\A|\n)\[(?!detached)([^\]\s]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] "
@@ -81,23 +81,24 @@ _UPDATE_OPTIONS = frozenset({"-u", "--update"})
 _STATUS_CHANGING_COMMANDS = frozenset(
     {"checkout", "switch", "stash", "merge", "pull", "rebase", "clean", "reset"}
 )
-"""Git subcommands after which a status may list other files."""
+"""Git subcommands after which ``git status`` may list other files than before."""
 
 _COMMITTING_VERB = compile_lazily(
     r"\bgit\b[^\n;&|]*?\s(commit|revert|cherry-pick|merge|pull|rebase|am)(?!\S)"
 )
 _HASH = compile_lazily(r"[0-9a-f]{7,40}")
 _NO_COMMIT_OPTIONS = frozenset({"-n", "--no-commit"})
-MIN_HASH_CHARACTERS = 7  # the number of characters of a hash that git shows at least
-# the number of commits after a status that do not change the state of other files in it
+MIN_HASH_CHARACTERS = 7  # The number of characters in the shortest hash that git prints.
+# The last status stays valid for this number of later commits.
 MAX_COMMITS_AFTER_STATUS = 2
-# the maximum number of folders outside the home folder, the latest ones, that may be checkouts
+# The maximum number of folders outside the home folder that are treated as checkouts. The latest
+# are used.
 MAX_OTHER_FOLDERS = 40
 _ADD_ALL_OPTIONS = _UPDATE_OPTIONS | {"-A", "--all"}
 _SHELL_EXPANSION = compile_lazily(r"[$*?`\[]")
-"""Characters of shell expansions, whose result is not visible in the command."""
+"""Characters that the shell expands. The result of the expansion is not visible in the command."""
 
-# git's refusal to add a file, after which it does not add the other files either
+# With this message git refuses to add a file. It does not add the other named files either.
 _ADD_REFUSAL = "fatal: pathspec"
 _NEW_REPOSITORY = compile_lazily(r"(?:\A|\n)Initialized empty Git repository in (/[^\n]*)/\.git\b")
 _COMMIT_ALL_OPTION = compile_lazily(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
@@ -105,35 +106,42 @@ _OPTIONS_WITH_VALUE = frozenset(
     {"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"}
 )
 _QUIET_COMMANDS = frozenset({"add", "rm", "mv", "commit", "status"})
-"""Git subcommands whose output never looks like a row of a status."""
+"""Git subcommands that print no rows that look like rows of a status, except ``status`` itself."""
 
 _CHECKOUT_COMMANDS = _STATUS_CHANGING_COMMANDS | {"add", "commit", "push", "restore", "status"}
-"""Git subcommands that succeed only in a checkout."""
+"""Git subcommands that succeed only inside a checkout."""
 
 _NO_CHECKOUT_MESSAGE = "not a git repository"
 
 
 class RecordedCommit(NamedTuple):
-    """A commit of the session: its branch, and its short ``name``, or ``""`` if git did not print the name."""
+    """A commit of the session: its short hash and its branch.
+
+    Both are ``""`` if git did not print them.
+    """
 
     name: str
     branch: str
 
     def describe(self, branch: str) -> str:
-        """Return the name, with the commit's branch for a reader on another ``branch``."""
+        """Return the short hash, followed by the commit's branch if it is not ``branch``."""
         if self.branch and self.branch != branch:
             return f"{self.name} on {self.branch}"
         return self.name
 
 
 class FileState(NamedTuple):
-    """The state of a file, one of the constants above. ``commit`` is the commit that includes the file."""
+    """The state of a file.
+
+    ``label`` is a constant such as STAGED, or "committed". ``commit`` is the commit that includes
+    the file.
+    """
 
     label: str
     commit: RecordedCommit | None = None
 
     def describe(self, branch: str) -> str:
-        """Return the state as a note for a reader whose branch is ``branch``."""
+        """Return the state as a note. It names the commit's branch if that is not ``branch``."""
         if self.commit is None:
             return self.label
         named = f"committed in {self.commit.name}" if self.commit.name else "committed"
@@ -143,9 +151,10 @@ class FileState(NamedTuple):
 
 
 class FileEdit(NamedTuple):
-    """A change of a file: its path as in an entry, and its order among all records.
+    """A change of a file: its path as in the digest's entries, and its order among all records.
 
-    ``is_new`` means that there was no file of this name before, ``is_removal`` that it was deleted.
+    ``is_new`` means that no file with this path existed before. ``is_removal`` means that the
+    change deleted the file.
     """
 
     path: str
@@ -155,21 +164,22 @@ class FileEdit(NamedTuple):
 
 
 class GitCall(NamedTuple):
-    """A git command in a run: its arguments from the subcommand on, and its folder."""
+    """A git command in a run: its words from the subcommand on, and the folder in which it ran."""
 
     words: tuple[str, ...]
     folder: str
     run: ShellRun
     is_alone: bool
-    """Whether no other command in the run prints anything."""
+    """Whether no other command of the run prints anything."""
     is_last: bool
-    """Whether no later command in the run prints anything."""
+    """Whether no later command of the run prints anything."""
 
 
 class _GitStatus(NamedTuple):
-    """The files in a ``git status``. ``is_whole`` means that unlisted files have no changes.
+    """The files that a ``git status`` lists.
 
-    The ``untracked`` files are a subset of the ``changed`` ones.
+    ``changed`` includes the ``untracked`` files. ``is_whole`` means that the output is complete, so
+    files that it does not list have no changes.
     """
 
     staged: frozenset[str]
@@ -181,8 +191,8 @@ class _GitStatus(NamedTuple):
 class FileStates:
     """The states of files, and the new paths of moved files.
 
-    ``listed`` are the files that the session changed according to git's listings only.
-    ``other_roots`` are the checkouts outside the home folder.
+    ``listed`` are the files that only git's output lists as changed by the session. ``other_roots``
+    are the roots of checkouts outside the home folder.
     """
 
     def __init__(
@@ -199,20 +209,21 @@ class FileStates:
         self.head = standing.head
         self.listed_only_paths = frozenset(listed)
         self.listed_paths: frozenset[str] = frozenset()
-        """The paths in the last complete ``git status``, including files that this session did not
-        change."""
+        """The paths in the last complete ``git status``. They include files that the session did
+        not change."""
         self.listing_place: RecordPlace | None = None
-        """It is None after a command that may have made that status outdated."""
+        """The position of the last complete ``git status``, or None if a later command may have
+        made it outdated."""
         self.uses_git = False
         self.stopped_merges: dict[str, StoppedMerge] = {}
-        """The merges that stopped with conflicts and did not end, by checkout. Their paths are
-        those of entries."""
+        """The merges that stopped with conflicts and did not end, by checkout. Their paths have the
+        form of the paths in entries."""
         self._states_before_merge: dict[str, FileState] = {}
         self.foreign_commits: list[str] = []
-        """The commits that no git command of the session made, the latest last."""
+        """The hashes of the commits that no git command of the session made, the latest last."""
         self.foreign_commits_place: RecordPlace | None = None
         self._top_commits: dict[str, str] = {}
-        """The top commit by checkout, until a command may move it."""
+        """The hash of the top commit by checkout. It is removed when a command may move the top."""
         self._home = home
         self._final_commits = standing
         self._branch_by_commit = standing.branches
@@ -221,29 +232,32 @@ class FileStates:
         self._unlisted_paths = set(listed)
         self._staged_paths: set[str] = set()
         self.untracked_paths: set[str] = set()
-        """The files that are not in any commit: a tool created them, or a status lists them as
-        new."""
+        """The files that no commit contains, because a tool created them or a status lists them as
+        untracked."""
         self._untracked_starts: tuple[str, ...] = ()
-        """The starts of paths in the new folders of the last status, until a commit or a command that
-        may make that status outdated."""
+        """The prefixes of paths that the last status lists as untracked. They are cleared by a
+        commit or by a command that may make that status outdated."""
         self._diff_paths: set[str] = set()
-        """The known files that the last list of all unstaged changes contains."""
+        """The known files in the last complete list of unstaged changes."""
         self._reverting_commits: dict[str, RecordedCommit] = {}
-        """The commit that reverted another one, by the first characters of the other's hash."""
+        """The commit that reverted another commit, by the first characters of the reverted commit's
+        hash."""
         self._content_hashes: dict[str, str] = {}
-        """The hash of the content of each file in the last diff of the work tree after its last edit."""
+        """The hash of each file's content in the last diff of the work tree that follows the file's
+        last edit."""
         self._empty_checkouts: set[str] = set()
-        """The checkouts that ``git init`` created and that have no commit."""
+        """The checkouts that ``git init`` created and that have no commits."""
         self._commits_by_checkout: dict[str, list[RecordedCommit]] = {}
-        """The existing commits by checkout, in order, the latest last."""
+        """The existing commits by checkout, the latest last."""
         self._commit_count_by_path: dict[str, int] = {}
         self._commit_count = 0
         self._status_valid_until = 0
-        """The number of commits until which the last status is valid."""
+        """The last status is valid until the session has made this number of commits."""
         self._has_unknown_additions = False
-        """Whether files were added since the last commit by a command that did not name them."""
+        """Whether a command after the last commit added files without naming them."""
         self._last_unknown_commit: dict[str, int] = {}
-        """The number of the last commit with files that no command named, by checkout."""
+        """The number of commits up to the last commit that included files without naming them, by
+        checkout."""
 
     def process_edit(self, edit: FileEdit) -> None:
         """Process a change of a file."""
@@ -251,7 +265,8 @@ class FileStates:
         if edit.is_removal:
             self.removed_paths.add(path)
             return
-        self.states.pop(path, None)  # the latest change must be the last one
+        # A dict keeps the position of an existing key, but the latest change must be last.
+        self.states.pop(path, None)
         self.states[path] = FileState(NOT_COMMITTED)
         self.removed_paths.discard(path)
         is_in_new_folder = bool(self._untracked_starts) and path.startswith(self._untracked_starts)
@@ -294,7 +309,11 @@ class FileStates:
             self._process_deletions(call)
 
     def _process_log(self, call: GitCall) -> None:
-        """Process the commits in a log. Files that were open before commits of others may be in these commits."""
+        """Process the commits that a log lists.
+
+        If others made some of the commits, files that were open before may be included in these
+        commits.
+        """
         checkout = self.find_checkout(call.folder)
         if call.words[0] in HEAD_MOVING_COMMANDS:
             self._top_commits.pop(checkout, None)
@@ -304,7 +323,8 @@ class FileStates:
         former_top = self._top_commits.get(checkout, commits[0])
         self._top_commits[checkout] = commits[0]
         foreign_commits = find_commits_above(former_top, commits)
-        if checkout in self._empty_checkouts:  # somebody else made its first commits
+        # Somebody else made the first commits of this checkout.
+        if checkout in self._empty_checkouts:
             self._empty_checkouts.discard(checkout)
             self.untracked_paths.difference_update(self._paths_in_checkout_of(call.folder))
             foreign_commits = list(commits)
@@ -318,9 +338,10 @@ class FileStates:
                 self._staged_paths.discard(path)
 
     def doubt_open_files(self, edits: Iterable[FileEdit], order: int) -> None:
-        """Mark the uncommitted files of the home folder's checkout without an edit after ``order``.
+        """Mark the uncommitted files in the home folder's checkout that were not edited after ``order``.
 
-        At that time the user left the branch of this checkout.
+        At ``order`` the user left the branch of this checkout, so the files may be committed on
+        that branch.
         """
         later_paths = {edit.path for edit in edits if edit.order > order}
         for path in self._paths_in_checkout_of("."):
@@ -328,7 +349,7 @@ class FileStates:
                 self.states[path] = FileState(MAYBE_LEFT)
 
     def list_files_in_state(self, label: str) -> list[str]:
-        """Return the files in one of the states above that were not removed, the latest last."""
+        """Return the files with the state ``label`` that were not removed, the latest last."""
         files: list[str] = []
         for path, state in self.states.items():
             if state.label == label and path not in self.removed_paths:
@@ -336,7 +357,7 @@ class FileStates:
         return files
 
     def _process_merge(self, call: GitCall) -> None:
-        """Process a command that may stop with conflicts, or end a merge that stopped."""
+        """Process a command that may start a merge that stops with conflicts, or that may end such a merge."""
         checkout = self.find_checkout(call.folder)
         former_merge = self.stopped_merges.get(checkout)
         merge = update_stopped_merge(former_merge, call.words, call.run)
@@ -355,7 +376,10 @@ class FileStates:
                 self.states[path] = FileState(CONFLICTING)
 
     def _end_merge(self, merge: StoppedMerge, *, was_aborted: bool) -> None:
-        """Set the states of the files of a merge that ended: their former states if it was aborted."""
+        """Set the states of the files of a merge that ended.
+
+        If the merge was aborted, the files get the states that they had before it.
+        """
         for path in self.states.keys() & set(merge.paths):
             former_state = self._states_before_merge.pop(path, None)
             if was_aborted and former_state is not None:
@@ -376,9 +400,10 @@ class FileStates:
             self.removed_paths.add(self.entry_path(path.strip().strip('"'), call.folder))
 
     def list_open_files(self) -> list[str]:
-        """Return the files of a known checkout with uncommitted changes, the latest last, without those in conflict.
+        """Return the files in known checkouts that are staged or not committed, the latest last.
 
-        Files that git reported as deleted, and folders that contain other files, are left out.
+        Files that git reported as deleted, and folders that contain other changed files, are left
+        out.
         """
         files: list[str] = []
         folders = {posixpath.dirname(path) for path in self.states}
@@ -396,7 +421,10 @@ class FileStates:
         return state is not None and state.label == REVERTED
 
     def describe_file(self, path: str, branch: str) -> str:
-        """Return the state of a file as a note for a reader on ``branch``, or ``""`` if it is unknown."""
+        """Return the state of a file as a note, or ``""`` if it is unknown.
+
+        The note names the branch of a commit if that is not ``branch``.
+        """
         state = self.states.get(path)
         if state is None or not self.uses_git or not self.find_checkout(path):
             return ""
@@ -422,7 +450,7 @@ class FileStates:
         return full_path
 
     def find_checkout(self, path: str) -> str:
-        """Return the checkout that contains a path or folder, or ``""`` if it is unknown."""
+        """Return the root of the checkout that contains a path, or ``""`` if it is unknown."""
         checkout = self._checkouts.get(path)
         if checkout is None:
             checkout = self._checkouts[path] = self._derive_checkout(path)
@@ -446,7 +474,7 @@ class FileStates:
         return [path for path in self.states if self.find_checkout(path) == checkout]
 
     def _match_files(self, operands: Iterable[str], folder: str) -> list[str]:
-        """Return the known files that a git command names, either directly or by a folder."""
+        """Return the known files that a git command names directly or by a folder that contains them."""
         matches: list[str] = []
         for operand in operands:
             path_prefix = self.entry_path(operand, folder)
@@ -459,7 +487,7 @@ class FileStates:
         return matches
 
     def _process_init(self, call: GitCall) -> None:
-        """Process a command that may create a repository, in which no file is tracked."""
+        """Process a ``git init``. If it created a repository, no file in its folder is tracked."""
         match = _NEW_REPOSITORY.search(call.run.output)
         if match is not None and match[1] == self.find_checkout(match[1]):
             self._empty_checkouts.add(match[1])
@@ -490,7 +518,7 @@ class FileStates:
     def _process_commit(self, call: GitCall, arguments: Sequence[str]) -> None:
         commit_rows = _COMMIT_OUTPUT.findall(call.run.output)
         if not commit_rows and not {"-q", "--quiet"}.intersection(arguments) and call.is_alone:
-            return  # the output of a dry run, or of a commit with nothing to commit
+            return  # The command was a dry run, or there was nothing to commit.
         log_match = (
             _LOG_ROW_START.search(call.run.output) if "git log" in call.run.command else None
         )
@@ -536,14 +564,17 @@ class FileStates:
     def _set_state_of_commits(
         self, commits: Collection[RecordedCommit], state: FileState
     ) -> list[str]:
-        """Change the state of the files in some commits. Return their paths."""
+        """Set the state of all files that some commits include. Return the paths of these files."""
         paths = [path for path, file_state in self.states.items() if file_state.commit in commits]
         for path in paths:
             self.states[path] = state
         return paths
 
     def _created_paths(self, call: GitCall, checkout: str) -> set[str]:
-        """Return the files that git lists as created by a commit, or none if the root of the checkout is unknown."""
+        """Return the files that git lists as created by a commit.
+
+        If the root of the checkout is unknown, the result is empty.
+        """
         if not checkout:
             return set()
         return {self.entry_path(path, checkout) for path in _CREATED_FILE.findall(call.run.output)}
@@ -576,7 +607,7 @@ class FileStates:
             self._status_valid_until = self._commit_count + MAX_COMMITS_AFTER_STATUS
 
     def _process_staged_names(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process the names and moves of staged files from a ``git diff``."""
+        """Process the files in the output of ``git diff --cached --name-status``: staged and moved files."""
         if "--name-status" not in arguments or not {"--cached", "--staged"}.intersection(arguments):
             return
         root = self.find_checkout(call.folder)
@@ -589,10 +620,11 @@ class FileStates:
                 self.states[shown_path] = FileState(STAGED)
 
     def _process_diff_summary(self, call: GitCall) -> None:
-        """Process the list of all unstaged changes from a ``git diff``.
+        """Process the list of all unstaged changes from ``git diff --stat``.
 
-        If a file that the last diff listed is missing without a command of the session, someone else
-        staged, committed or reverted it, and may have committed the staged files with it.
+        If the last list contained a file that this list does not contain, and no command of the
+        session explains it, someone else staged, committed or reverted the file. Then this person
+        may also have committed the staged files.
         """
         if _DIFF_SUMMARY.fullmatch(call.run.command) is None:
             return
@@ -616,10 +648,10 @@ class FileStates:
                 self._staged_paths.discard(path)
 
     def _process_diff_contents(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process the hashes of files in a ``git diff``.
+        """Process the content hashes of files in a ``git diff``.
 
-        An open file is committed if a diff up to ``HEAD`` has the hash that the work tree had after
-        the last edit. No command of the session made that commit, because the file is open.
+        If a diff up to ``HEAD`` shows the hash that an open file had after its last edit, the file
+        is committed. Someone else made the commit, because otherwise the file would not be open.
         """
         root = self.find_checkout(call.folder)
         is_unclear = len(_CONTENT_COMMAND.findall(call.run.command)) != 1 or "-R" in arguments
@@ -641,7 +673,10 @@ class FileStates:
                 self._content_hashes[path] = content_hash
 
     def _compare_with_head(self, path: str, content_hash: str, call: GitCall) -> None:
-        """Mark an open file as committed if its content has the hash that a diff shows for ``HEAD``."""
+        """Mark an open file as committed if its content is the same in ``HEAD``.
+
+        ``content_hash`` is the hash that a diff shows for the file in ``HEAD``.
+        """
         state = self.states.get(path)
         known_hash = self._content_hashes.get(path, "")
         is_same = known_hash[:MIN_HASH_CHARACTERS] == content_hash[:MIN_HASH_CHARACTERS]
@@ -652,13 +687,13 @@ class FileStates:
             self.untracked_paths.discard(path)
 
     def _start_listed_files(self, listed: Iterable[str]) -> None:
-        """Mark files that only listings show as changed from the time of their first listing."""
+        """Register files that only git lists as changed, when git lists them for the first time."""
         for path in sorted(self._unlisted_paths.intersection(listed)):
             self._unlisted_paths.discard(path)
             self.process_edit(FileEdit(path, 0))
 
     def _infer_unlisted_state(self, path: str) -> FileState:
-        """Return the state of a changed file that ``git status`` does not list: committed, or without changes."""
+        """Return the state of an open file that ``git status`` does not list: committed, or without changes."""
         checkout = self.find_checkout(path)
         edit_commit_count = self._commit_count_by_path.get(path, 0)
         commits = self._commits_by_checkout.get(checkout)
@@ -668,14 +703,17 @@ class FileStates:
             path not in self._staged_paths
             and self._last_unknown_commit.get(checkout, 0) <= edit_commit_count
         ):
-            # the commits since then are known, and none of them includes the file
+            # The commits since the edit are known, and none of them includes the file.
             return FileState(UNCHANGED)
         if self._commit_count == edit_commit_count + 1:
             return FileState("committed", commits[-1])
         return FileState("committed", RecordedCommit("", commits[-1].branch))
 
     def _parse_status(self, call: GitCall, arguments: Sequence[str]) -> _GitStatus | None:
-        """Parse the output of a status. Return None if it failed or cannot be separated from other output."""
+        """Parse the output of a ``git status``.
+
+        Return None if it failed or its output cannot be separated from other output.
+        """
         if call.run.failed:
             return None
         output = call.run.output
@@ -733,7 +771,7 @@ class FileStates:
             self._move_state(old_path, new_path, by_git=True)
 
     def process_move(self, words: Sequence[str], folder: str, *, by_git: bool) -> None:
-        """Process an ``mv`` of one path to another. If ``by_git``, the next commit includes the move."""
+        """Process an ``mv`` of one path to another. ``by_git`` means that the next commit includes the move."""
         operands = select_operands(words)
         if len(operands) != 2:
             return
@@ -750,13 +788,13 @@ class FileStates:
             self._move_state(path, f"{new_path}{path[len(old_path) :]}", by_git=by_git)
 
     def _move_state(self, old_path: str, new_path: str, *, by_git: bool) -> None:
-        """Move the state of a file to its new path. A path that contains a variable is unknown."""
+        """Move the state of a file to its new path. The state is lost if the new path contains a variable."""
         state = self.states[old_path]
         if old_path in self.listed_only_paths or state.label == STASHED:
             return
         self._staged_paths.discard(old_path)
         self.removed_paths.add(old_path)
-        if "$" in new_path:  # a later listing by git may contain the new path
+        if "$" in new_path:  # A later output of git may show the new path.
             return
         del self.states[old_path]
         self.new_paths[old_path] = new_path
@@ -807,7 +845,7 @@ class FileStates:
                 self.states[path] = FileState(REVERTED)
 
     def _process_reverted_commits(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process a ``git revert`` that is the first command in its run to make a commit."""
+        """Process a ``git revert``, unless another command in the same run made a commit before it."""
         if call.words[0] != "revert" or call.run.failed:
             return
         first_verb = _COMMITTING_VERB.search(call.run.command)
@@ -830,7 +868,8 @@ class FileStates:
     def _process_reset(self, call: GitCall, arguments: Sequence[str]) -> None:
         """Process a reset that removes the last commits.
 
-        The changes of these commits are kept, unless the reset is a hard one.
+        The changes of these commits are lost after ``--hard``, staged after ``--soft``, and else
+        not committed.
         """
         operands = select_operands(arguments)
         commits = self._commits_by_checkout.get(self.find_checkout(call.folder), [])
@@ -847,7 +886,7 @@ class FileStates:
             self._set_state_of_commits(removed_commits, FileState(NOT_COMMITTED))
 
     def _unstage(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process a command that unstages files, or all files if the command names no files."""
+        """Process a command that unstages the files that it names, or all files if it names none."""
         paths = self._match_files(select_operands(arguments), call.folder)
         for path in paths or self._paths_in_checkout_of(call.folder):
             self._staged_paths.discard(path)
@@ -862,10 +901,11 @@ def derive_file_states(
     home: str,
     standing: FinalCommits,
 ) -> FileStates:
-    """Return the states of edited files, and of files that only git's listings show as changed (``listed``).
+    """Return the states of all changed files at the end of a session.
 
-    ``runs`` are the session's commands with their parts, oldest first. ``standing`` has the commits
-    that are on another branch or have a new hash at the end.
+    ``edits`` are the changes by tools and commands. ``listed`` are files that only git's output
+    lists as changed. ``runs`` are the session's commands with their parts, oldest first.
+    ``standing`` has the commits that exist at the end, with their present branches and hashes.
     """
     states = FileStates(home, listed, standing, _find_other_roots(runs, home))
     sorted_edits = sorted(edits, key=lambda edit: edit.order)
@@ -897,7 +937,10 @@ def derive_file_states(
 def _find_other_roots(
     runs: Sequence[tuple[ShellRun, tuple[SimpleCommand, ...]]], home: str
 ) -> list[str]:
-    """Return the outermost folders outside the home folder in which git commands worked, without removed ones."""
+    """Return the roots of checkouts outside the home folder, as far as git commands show them.
+
+    Removed folders, and folders inside another of these roots, are left out.
+    """
     last_orders: dict[str, int] = {}
     for run, parts in runs:
         if run.failed or "git" not in run.command or _NO_CHECKOUT_MESSAGE in run.output:
@@ -920,7 +963,7 @@ def _find_other_roots(
 
 
 def _is_only_git(parts: Sequence[SimpleCommand]) -> bool:
-    """Check whether a run only changes the folder and changes or queries git's state."""
+    """Check whether a run contains only ``cd`` and git commands whose output does not look like a status."""
     for words, _ in parts:
         is_git = words[:1] == ("git",) and next(list_git_words(words), "") in _QUIET_COMMANDS
         if words and words[0] != "cd" and not is_git:
@@ -935,7 +978,7 @@ def _may_change_state(command: str) -> bool:
 def _find_git_and_move_calls(
     run: ShellRun, parts: Sequence[SimpleCommand]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the git commands and moves in a run, each with its folder."""
+    """Yield the git commands and the ``mv`` commands in a run, each with its folder."""
     folder = run.folder
     for words, _ in parts:
         if words[:1] == ("cd",):
@@ -947,7 +990,7 @@ def _find_git_and_move_calls(
 
 
 def _git_folder(words: Sequence[str], folder: str) -> str:
-    """Return the folder of a git command: the value of ``-C``, or else ``folder``."""
+    """Return the folder of a git command: the value of ``-C`` or, without that option, ``folder``."""
     for option, value in pairwise(words[1:]):
         if not option.startswith("-"):
             break
@@ -979,7 +1022,10 @@ def _list_commit_operands(arguments: Sequence[str]) -> list[str]:
 
 
 def _parse_long_status(output: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the paths in a long status: staged paths, all others, and the untracked ones of these others."""
+    """Return the paths in a long ``git status``: staged, changed and untracked paths.
+
+    The changed paths include the untracked paths.
+    """
     staged: list[str] = []
     changed: list[str] = []
     untracked: list[str] = []
@@ -1003,7 +1049,10 @@ def _parse_long_status(output: str) -> tuple[list[str], list[str], list[str]]:
 
 
 def _find_short_rows_at_end(output: str) -> list[tuple[str, str, str]]:
-    """Return the short status rows at the end of an output: index, work tree and path."""
+    """Return the rows of a short ``git status`` at the end of an output.
+
+    Each row consists of the letter for the index, the letter for the work tree, and the path.
+    """
     rows: list[tuple[str, str, str]] = []
     for line in reversed(output.rstrip("\n").split("\n")):
         row = _SHORT_STATUS_ROW.fullmatch(line)
@@ -1014,5 +1063,9 @@ def _find_short_rows_at_end(output: str) -> list[tuple[str, str, str]]:
 
 
 def _list_prefixes(listed: Iterable[str]) -> tuple[str, ...]:
-    """Return the starts of the paths, with a slash at the end, that a status lists as files or in new folders."""
+    """Return the paths of a status with one slash at the end.
+
+    They are compared with the start of other paths, because a status may list a new folder instead
+    of the files in it.
+    """
     return tuple(f"{path.rstrip('/')}/" for path in listed)

@@ -1,7 +1,7 @@
-"""Commits between two logs that no git command of the session made: those of the user, or of another program.
+"""Find commits that no git command of the session made. The user or another program made them.
 
-Invariant: a commit counts as foreign only if a log lists it above a commit that was at the top
-before, and no command of the session has moved the top of that checkout since.
+Invariant: a commit is included only if a log lists it above a commit that was at the top in an
+earlier log, and no command of the session moved the top of that checkout in the meantime.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 _LOG_ROWS = compile_lazily(r"(?m)^([0-9a-f]{7,40}) \S")
 _LOG_TO_HEAD = compile_lazily(r"(?:.*\.\.)?(?:HEAD)?")
-"""The operand of a log that begins at the top of the checkout: empty, ``HEAD`` or ``main..HEAD``."""
+"""The operand of a log that starts at the top of the checkout: none, ``HEAD`` or, for example,
+``main..HEAD``."""
 
 _SELECTING_OPTION = compile_lazily(
     r"--\Z|--(?:all|author|grep|reverse|merges|no-merges|first-parent|skip|branches|remotes|graph)\b|-[SGL]"
@@ -30,7 +31,10 @@ HEAD_MOVING_COMMANDS = frozenset(
 
 
 def read_top_commits(words: Sequence[str], run: ShellRun) -> list[str]:
-    """Return the commits that a one-line log lists from the top of its checkout on, or [] for any other command."""
+    """Return the hashes that a one-line log lists, if the log starts at the top of its checkout.
+
+    For any other command, return an empty list.
+    """
     if words[0] != "log" or "--oneline" not in words or run.failed:
         return []
     if run.command.count(" log") > 1 or _SELECTING_FILTER.search(run.command):
@@ -44,7 +48,10 @@ def read_top_commits(words: Sequence[str], run: ShellRun) -> list[str]:
 
 
 def find_commits_above(top: str, commits: Sequence[str]) -> list[str]:
-    """Return the commits that a log lists above a former top, the latest first, or [] if it does not list that top."""
+    """Return the commits that a log lists above the commit ``top``, the latest first.
+
+    If the log does not list ``top``, return an empty list.
+    """
     for index, commit in enumerate(commits):
         if commit.startswith(top) or top.startswith(commit):
             return list(commits[:index])

@@ -1,7 +1,7 @@
-"""The state of git from the output of a session's own commands, for a folder in which git can no longer run.
+"""Read the state of git from the output of a session's own commands.
 
-Invariant: only successful commands and their output count. Changes by sub-agents and users outside
-the session are unknown.
+It is used if git cannot run in the session's folder any more. Invariant: only successful commands
+and their output are used. Changes by sub-agents and users outside the session are unknown.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _ADDED_WORKTREE = compile_lazily(
 )
 
 
-MAX_CHECKOUTS = 3  # the maximum number of folders whose branches are listed
+MAX_CHECKOUTS = 3  # The maximum number of folders that are listed with their branches.
 
 
 class SessionCheckout(NamedTuple):
-    """A folder with a checkout, and the branch that git's output or the client last named for it."""
+    """A folder with a checkout, and the branch that git's output or the client last gave for the folder."""
 
     folder: str
     branch: str
@@ -41,11 +41,13 @@ class SessionCheckout(NamedTuple):
 
 
 class SessionGit(NamedTuple):
-    """The last branch that git or the client named, and the positions of the session's last commit and last push.
+    """The state of git at the end of a session.
 
-    The branch is ``""`` if it is unknown. ``checkouts`` are the folders whose branch is known, the
-    latest first. ``switch_order`` is the order of the command that last changed the branch, or 0.
-    ``left_branch`` is the last branch that a command showed, if no git command changed it since, or ``""``.
+    ``branch`` is the last branch that git or the client named, or ``""``. ``checkouts`` are the
+    folders whose branch is known, the latest first. ``commit`` and ``push`` are the positions of
+    the last commit and the last push. ``switch_order`` is the order of the command that last
+    changed the branch, or 0. ``left_branch`` is the last branch that a command showed if the client
+    later recorded another branch and no git command switched to it, else ``""``.
     """
 
     branch: str
@@ -57,7 +59,7 @@ class SessionGit(NamedTuple):
 
 
 ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
-"""A command that ran, and the simple commands that it consists of."""
+"""A shell command that ran, and the simple commands of which it consists."""
 
 
 def collect_session_git(
@@ -66,13 +68,13 @@ def collect_session_git(
     removal_orders: Mapping[str, int],
     home: str = "",
 ) -> SessionGit:
-    """Return the state of git after a session's commands, oldest first.
+    """Return the state of git after a session's commands. ``commands`` are ordered oldest first.
 
-    ``client_checkout`` is the client's last change of the branch, also outside the session's commands.
-    If no command showed its folder's branch, it counts as the earliest checkout.
-    ``removal_orders`` has, for each removed folder, the order of the command that removed it. ``home`` is
-    the session's folder, whose checkout comes first. Worktrees that commands added come last, unless
-    another command showed their branch.
+    ``client_checkout`` is the last change of the branch that the client recorded. The change may
+    have been made outside the session. If no command showed the branch of its folder, it is treated
+    as the earliest checkout. ``removal_orders`` maps each removed folder to the order of the
+    command that removed it. The checkout of ``home``, the session's folder, comes first. Worktrees
+    that commands added come last, unless another command showed their branch.
     """
     branches: dict[str, str] = {}
     checkouts: dict[str, SessionCheckout] = {}
@@ -88,7 +90,8 @@ def collect_session_git(
             switch_order = run.place.order
         branches[folder] = branch
         if removal_orders.get(folder, 0) <= run.place.order:
-            checkouts.pop(folder, None)  # the latest one must be the last one
+            # A dict keeps the position of an existing key, but the latest checkout must be last.
+            checkouts.pop(folder, None)
             checkouts[folder] = SessionCheckout(folder, branch, run.result_place)
     if (
         client_checkout is not None
@@ -120,7 +123,7 @@ def _list_added_worktrees(
 ) -> list[SessionCheckout]:
     """Return the worktrees that commands added and did not remove, the latest first.
 
-    Those in folders of ``branches`` are left out.
+    Worktrees whose branch is already known from ``branches`` are left out.
     """
     worktrees: dict[str, SessionCheckout] = {}
     for worktree in _find_added_worktrees(commands):
@@ -131,7 +134,7 @@ def _list_added_worktrees(
 
 
 def _find_added_worktrees(commands: Sequence[ParsedRun]) -> Iterator[SessionCheckout]:
-    """Yield the worktrees with a branch that commands added, the latest first."""
+    """Yield the worktrees that commands added, each with its branch, the latest first."""
     for run, parts in reversed(commands):
         match = _ADDED_WORKTREE.search(run.output) if "worktree" in run.command else None
         base = find_run_folder(run, parts)
@@ -146,7 +149,7 @@ def _find_added_worktrees(commands: Sequence[ParsedRun]) -> Iterator[SessionChec
 
 
 def _find_added_folder(call: Sequence[str]) -> str:
-    """Return the folder that a git command adds as a worktree, as written in the command, or ``""``."""
+    """Return the folder of the worktree that a git command adds, as the command names it, or ``""``."""
     if list(call[:2]) != ["worktree", "add"]:
         return ""
     former_word = ""
@@ -158,7 +161,7 @@ def _find_added_folder(call: Sequence[str]) -> str:
 
 
 def _list_known_checkouts(checkouts: Iterable[SessionCheckout], home: str) -> list[SessionCheckout]:
-    """Return the checkouts with a known folder and branch, that of the session's folder ``home`` first."""
+    """Return the checkouts whose folder and branch are known, that of the folder ``home`` first."""
     known_checkouts = []
     for checkout in checkouts:
         if checkout.folder and checkout.branch != NO_BRANCH:
@@ -168,7 +171,10 @@ def _list_known_checkouts(checkouts: Iterable[SessionCheckout], home: str) -> li
 
 
 def _is_known_checkout(checkout: SessionCheckout, branches: Mapping[str, str]) -> bool:
-    """Check whether commands showed the branch of a folder, or the same branch above or below the folder."""
+    """Check whether the branch of a checkout is already known from ``branches``.
+
+    It is also known if a folder above or below the checkout is on the same branch.
+    """
     for folder, branch in branches.items():
         is_related = f"{folder}/".startswith(
             f"{checkout.folder}/"
@@ -179,7 +185,7 @@ def _is_known_checkout(checkout: SessionCheckout, branches: Mapping[str, str]) -
 
 
 def _may_have_switched(commands: Sequence[ParsedRun], first_order: int, last_order: int) -> bool:
-    """Check whether a command between two records mentions git, and so may have changed the branch."""
+    """Check whether a command between two records mentions git. Such a command may have switched branches."""
     return any(
         first_order < run.place.order <= last_order and "git" in run.command for run, _ in commands
     )
@@ -187,12 +193,12 @@ def _may_have_switched(commands: Sequence[ParsedRun], first_order: int, last_ord
 
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
 def read_branch(run: ShellRun) -> str:
-    """Return the last branch in a command's output, or ``""``."""
+    """Return the last branch that a command's output shows, or ``""``."""
     if "git" in run.command or "Switched to" in run.output:
-        rows = _BRANCH_OUTPUT.findall(f"\n{run.output}")  # faster than a pattern with \A
+        rows = _BRANCH_OUTPUT.findall(f"\n{run.output}")  # This is faster than a pattern with \A.
         for row in reversed(rows):
             if row[1] and "status" not in run.command:
-                continue  # in other output "## " begins a heading
+                continue  # In any other output, "## " starts a heading.
             return next(str(name) for name in row if name)
     if _BRANCH_QUERY.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
         return run.output.strip()
@@ -208,7 +214,10 @@ def find_run_folder(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> st
 
 
 def find_removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
-    """Yield the folders that commands removed (worktrees, and by ``rm -r``), each with the order of its command."""
+    """Yield the folders that commands removed, each with the order of the command that removed it.
+
+    Only worktrees and folders removed with ``rm -r`` are found.
+    """
     for run, parts in commands:
         if run.failed or not ("worktree" in run.command or "rm " in run.command):
             continue
@@ -222,7 +231,7 @@ _RECURSIVE_OPTION = compile_lazily(r"-[a-zA-Z]*[rR]|--recursive\Z")
 
 
 def _list_removed_folders(words: tuple[str, ...]) -> list[str]:
-    """Return the folders that a simple command removes, as written in it."""
+    """Return the folders that a simple command removes, as the command names them."""
     operands = shell.select_operands(words[1:])
     if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
         return operands[-1:]

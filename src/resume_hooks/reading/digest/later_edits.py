@@ -1,7 +1,7 @@
-"""The text that an edit wrote, as later edits of the same file left it.
+"""Find the present form of a text that an edit wrote, after later edits of the same file.
 
-The client replaces a text only if the text occurs once in the file. If the old text of a later edit
-is in the text of an earlier one, the later edit therefore replaced that part.
+The client replaces a text only if the text occurs once in the file. So if a text written by an
+earlier edit contains the old text of a later edit, the later edit replaced that part.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import NamedTuple
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, get_string
 
-# the minimum number of characters in a text that counts as replaced if the old text of a later edit
-# contains it; a shorter text may be there by chance
+# A replaced text must have at least this number of characters. A shorter text may occur by chance.
 MIN_REPLACED_CHARACTERS = 20
-# the maximum fraction of a text that one later edit may have written
+# If one later edit wrote a larger fraction of a text, the text is shown with that edit instead.
 MAX_REPLACED_FRACTION = 0.6
-MAX_REPLACEMENTS = 300  # the maximum number of replacements that are applied to one text
-MAX_OVERLAP_TRIALS = 5  # the maximum number of places at which a later text may begin in a text
-OMITTED_ROW = "[...]"  # the row between two parts of one edit
+MAX_REPLACEMENTS = 300  # The maximum number of later replacements that are applied to one text.
+# The maximum number of positions in a text at which an overlap with a later text is tried.
+MAX_OVERLAP_TRIALS = 5
+OMITTED_ROW = "[...]"  # This row stands between the texts of two edits of one call.
 
-# the inputs whose text a call writes into a file
+# The inputs of a call that contain the text to write.
 _WRITTEN_TEXT_INPUTS = ("new_string", "content", "new_source")
 
 
@@ -31,13 +31,13 @@ class _Replacement(NamedTuple):
 
 
 class LaterEdits:
-    """The replacements of the edits that were added so far, from the end of a session backwards."""
+    """The replacements by later edits. Edits are added from the end of a session backwards."""
 
     def __init__(self) -> None:
         self._replacements: dict[str, list[_Replacement]] = {}
 
     def add_edit(self, inputs: Record) -> None:
-        """Add an edit that was made before all edits that were added earlier."""
+        """Add an edit. It was made before all edits that are already added."""
         replacements = self._replacements.setdefault(records.file_from_input(inputs), [])
         for edit in reversed(list_edits(inputs)):
             old_text = get_string(edit, "old_string")
@@ -49,7 +49,7 @@ class LaterEdits:
                 )
 
     def find_present_text(self, inputs: Record) -> str:
-        """Return the text that a call wrote after the later edits, or ``""`` if little of it remains."""
+        """Return the text that a call wrote, as later edits changed it, or ``""`` if little of it remains."""
         replacements = self._replacements.get(records.file_from_input(inputs), [])
         parts: list[str] = []
         for edit in list_edits(inputs):
@@ -66,7 +66,7 @@ def find_written_text(inputs: Record) -> str:
 
 
 def _join_parts(parts: list[str]) -> str:
-    """Join the texts of one call's edits. Empty texts are left out."""
+    """Join the texts of one call's edits, without empty texts."""
     return f"\n{OMITTED_ROW}\n".join(filter(None, parts))
 
 
@@ -76,7 +76,7 @@ def find_removed_text(inputs: Record) -> str:
 
 
 def find_removed_lines(inputs: Record) -> str:
-    """Return the lines that the edits of a call removed without writing others, or ``""``."""
+    """Return the lines that the edits of a call removed without writing a new text, or ``""``."""
     removed: list[str] = []
     for edit in list_edits(inputs):
         written_lines = get_string(edit, "new_string").splitlines()
@@ -87,7 +87,7 @@ def find_removed_lines(inputs: Record) -> str:
 
 
 def list_edits(inputs: Record) -> list[Record]:
-    """Return the edits of a call: several, or the call's own inputs."""
+    """Return the edits of a call. If a call has no list of edits, its inputs are the only edit."""
     return records.list_objects(inputs.get("edits")) or [inputs]
 
 
@@ -99,12 +99,12 @@ def _find_edit_text(edit: Record) -> str:
 
 
 def _apply_replacement(text: str, replacement: _Replacement) -> str:
-    """Return a text after a later replacement, or ``""`` if little of the text remains."""
+    """Return a text after a later replacement in it, or ``""`` if little of the text remains."""
     if replacement.old_text in text:
         count = -1 if replacement.has_replaced_all else 1
         changed_text = text.replace(replacement.old_text, replacement.new_text, count)
         if len(replacement.new_text) > len(changed_text) * MAX_REPLACED_FRACTION:
-            return ""  # the later edit shows almost the same
+            return ""  # The later edit shows almost the same text.
         return changed_text
     stripped = text.strip()
     if len(stripped) >= MIN_REPLACED_CHARACTERS and stripped in replacement.old_text:
@@ -113,9 +113,9 @@ def _apply_replacement(text: str, replacement: _Replacement) -> str:
 
 
 def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
-    """Return a text without the end with which the old text of a later edit begins.
+    """Return a text without its end if a later edit replaced that end and the text that followed it.
 
-    The lines that the edit left at the start of that end remain.
+    Lines at the start of that end that the edit left unchanged are kept.
     """
     start = _find_overlap(text, replacement.old_text)
     if start is None:
@@ -136,14 +136,14 @@ def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
 
 
 def _find_overlap(text: str, later_text: str) -> int | None:
-    """Return the index in a text from which on the rest of it begins another text, or None."""
+    """Return the index at which the rest of ``text`` equals the start of ``later_text``, or None."""
     beginning = later_text[:MIN_REPLACED_CHARACTERS]
     if not beginning.strip():
         return None
     start = text.find(beginning)
     for _ in range(MAX_OVERLAP_TRIALS):
         if start < 0 or len(text[start:].strip()) < MIN_REPLACED_CHARACTERS:
-            break  # so few characters may be there by chance
+            break  # So short an overlap may be a coincidence.
         if later_text.startswith(text[start:]):
             return start
         start = text.find(beginning, start + 1)

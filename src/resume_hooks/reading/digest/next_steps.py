@@ -1,6 +1,7 @@
-"""The next step as the talk names it: an open question or offer, an announced step, and work that was put off.
+"""Find the next step in the talk: an open question or offer, an announced step, and postponed work.
 
-Invariant: every row quotes words of a record. If the talk names no next step, there is no row.
+Invariant: every row quotes words of a record. If the talk does not mention a next step, there is no
+row.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# the maximum number of characters in a row, and of an offer in it that are certainly shown
+# The maximum number of characters in a row, and the number of characters of an offer that are
+# always shown in it.
 MAX_ROW_CHARACTERS, MAX_OFFER_CHARACTERS = 420, 380
-# the maximum number of characters at the end of an answer that are searched for next steps
+# The maximum number of characters at the end of an answer that are searched for next steps.
 MAX_READ_CHARACTERS = 6_000
-MAX_STEPS = 3  # the maximum number of steps that are quoted from one answer
-MAX_HEAD_CHARACTERS = 80  # the maximum number of characters in a line that introduces steps
-MAX_EARLIER_ANSWERS = 3  # the number of answers before the last one that are searched for steps
-# the number of latest prompts that are searched for work that the user put off
+MAX_STEPS = 3  # The maximum number of steps that are quoted from one answer.
+# The maximum number of characters in a line that introduces a list of steps.
+MAX_HEAD_CHARACTERS = 80
+MAX_EARLIER_ANSWERS = 3  # The number of answers before the last one that are searched for steps.
+# The number of latest prompts that are searched for work that the user postponed.
 MAX_SEARCHED_PROMPTS = 12
-MAX_POSTPONING_SENTENCES = 2  # the maximum number of sentences that put work off
+MAX_POSTPONING_SENTENCES = 2  # The maximum number of sentences about postponed work.
 
 _PROMISE = compile_lazily(
     r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
@@ -42,7 +45,7 @@ _STEPS_HEADING = compile_lazily(
     r"still (?:to do|open|left|missing)|left to do|not (?:yet )?done)\b",
     re.IGNORECASE,
 )
-"""The first words of a line that introduces the steps that are left."""
+"""The first words of a line that introduces the remaining steps."""
 
 _STEP_MENTION = compile_lazily(
     r"\b(?:(?:the|your) next (?:step|task|phase)\b|next up\b|still (?:needs?|has|have) to\b|remains? to be\b|"
@@ -53,14 +56,14 @@ _STEP_MENTION = compile_lazily(
     r"waiting (?:for|on) (?:the )?(?:ci|review|build|checks?|pr|pipeline)\b|대기 중|통과하면)",
     re.IGNORECASE,
 )
-"""Words of a sentence that names a step that is left."""
+"""Words of a sentence that names a remaining step."""
 
 _POSTPONEMENT = compile_lazily(
     r"\b(?:later on|for later|(?:do|worry|look|handle|fix|tackle|address|discuss)\b[^.?!]{1,60}\blater\b|"
     r"(?:in|as|for) (?:a|an|another|the) (?:separate|follow-?up|later|next|new) (?:pr|issue|change|commit|session)\b)",
     re.IGNORECASE,
 )
-"""Words with which the user puts work off."""
+"""Words with which the user postpones work."""
 
 _SETTLING_START = compile_lazily(
     r"\W*(?:(?:ok(?:ay)?|yes|great|thanks|now|please|and|then|can you|let's)\b\W*)*"
@@ -68,16 +71,17 @@ _SETTLING_START = compile_lazily(
     r"create (?:a |the )?(?:draft )?(?:pr|pull request)|open (?:a |the )?(?:pr|pull request))\b",
     re.IGNORECASE,
 )
-"""The first words of a short request that only commits or publishes what was done."""
+"""The first words of a short request that only asks to commit or publish the finished work."""
 
-MAX_SETTLING_REQUEST_CHARACTERS = 60  # the maximum number of characters in such a request
+# The maximum number of characters in a request that only asks to commit or publish.
+MAX_SETTLING_REQUEST_CHARACTERS = 60
 
 
 def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield what the talk names as the next step, the most certain first."""
+    """Yield the next steps that the talk mentions, the most certain first."""
     last_quote = facts.words_since_prompt
     is_at_work = last_quote is not None and facts.last_call_order > last_quote.place.order
-    if not is_at_work:  # else a call after the words carried out their announcement
+    if not is_at_work:  # Otherwise a later call already did the announced step.
         if last_quote is not None:
             yield from _list_steps_of_last_answer(last_quote)
         yield from _list_steps_of_earlier_answers(facts)
@@ -85,20 +89,24 @@ def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def ends_with_announcement(quote: Quote) -> bool:
-    """Check whether the last line of a text announces the assistant's next step, or ends in a colon."""
+    """Check whether the last line of a text announces a next step of the assistant, or ends in a colon."""
     last_line = prose.with_straight_apostrophes(quote.text.rstrip().rpartition("\n")[2])
     return last_line.endswith((":", "：")) or _PROMISE.search(last_line) is not None  # noqa: RUF001
 
 
 def names_next_step(quote: Quote) -> bool:
-    """Check whether an answer ends with a question, an offer, an announcement or the steps that are left."""
+    """Check whether an answer ends with a question, an offer, an announced step or the remaining steps."""
     if ends_with_announcement(quote):
         return True
     return next(_list_steps_of_last_answer(quote), None) is not None
 
 
 def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
-    """Yield the announcement, the question or the offer at the end of the last words, and the steps that they name."""
+    """Yield the next steps in the assistant's last words.
+
+    They are an announcement, a question or an offer at the end, and the remaining steps that the
+    words name.
+    """
     text = redact_and_collect(quote.text)
     sentences = prose.sentences_at_end(text)
     if ends_with_announcement(quote):
@@ -125,7 +133,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
                 and sentence not in request
             ):
                 steps.append(sentence)
-    offered_text = request[:MAX_OFFER_CHARACTERS]  # a row quotes no more of it
+    offered_text = request[:MAX_OFFER_CHARACTERS]  # The row quotes no more characters of the offer.
     for step in steps[:MAX_STEPS]:
         if all(option in offered_text for option in step.split(OPTION_SEPARATOR)):
             continue
@@ -135,7 +143,10 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
 
 
 def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the steps that an answer lists under a heading, if the user has since only asked for commits."""
+    """Yield the steps that an earlier answer lists under a heading.
+
+    They are only yielded if all later requests just ask to commit or publish.
+    """
     for quote in reversed(facts.closing_quotes[-MAX_EARLIER_ANSWERS:]):
         later_prompts = [
             prompt for prompt in facts.prompts.quotes if prompt.place.order > quote.place.order
@@ -154,7 +165,7 @@ def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]
 
 
 def _is_settling_request(prompt: Quote) -> bool:
-    """Check whether a request only commits or publishes what was done."""
+    """Check whether a request only asks to commit or publish the finished work."""
     return (
         len(prompt.text) <= MAX_SETTLING_REQUEST_CHARACTERS
         and _SETTLING_START.match(prompt.text) is not None
@@ -162,7 +173,7 @@ def _is_settling_request(prompt: Quote) -> bool:
 
 
 def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the user's sentences that put work off, the latest first."""
+    """Yield the sentences in which the user postpones work, the latest first."""
     count = 0
     for quote in reversed(facts.prompts.quotes[-MAX_SEARCHED_PROMPTS:]):
         if len(quote.text) > MAX_TYPED_CHARACTERS or quote.place in facts.foreign_prompts:
@@ -184,9 +195,9 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _find_steps_under_heading(text: str) -> list[str]:
-    """Return the items of the last list in a text whose heading says that they are left to do.
+    """Return the items of the last list in a text that has a heading for remaining steps.
 
-    If the heading offers them as options, return them as one item.
+    If the heading offers the steps as options, return all of them as one item.
     """
     steps: list[str] = []
     is_in_list = are_options = False
@@ -197,7 +208,7 @@ def _find_steps_under_heading(text: str) -> list[str]:
             is_in_list = True
             are_options = _OPTIONS_HEADING.search(plain_row) is not None
         elif is_in_list and prose.MARKUP.match(row) and not row.lstrip().startswith(("#", "|")):
-            if not row.startswith((" ", "\t")):  # a row below an item explains it
+            if not row.startswith((" ", "\t")):  # An indented row explains the item above it.
                 steps.append(prose.cut_line(plain_row))
         elif plain_row and (steps or row.startswith("#")):
             is_in_list = False
@@ -210,13 +221,14 @@ def _find_steps_under_heading(text: str) -> list[str]:
 _OPTIONS_HEADING = compile_lazily(
     r"\b(?:options?|alternatives?|choices?|either|(?:pick|choose)\s+(?:one|from))\b", re.IGNORECASE
 )
-"""Words of a heading whose steps are options, of which the user chooses."""
-MAX_OPTION_CHARACTERS = 120  # the maximum number of characters of one of several options
-OPTION_SEPARATOR = '" or "'  # between options, in a row that puts the step in quotes
+"""Words of a heading whose steps are options for the user to choose from."""
+MAX_OPTION_CHARACTERS = 120  # The maximum number of characters shown of each option.
+# The row puts the joined options in quotes, so the separator closes and opens the quotes.
+OPTION_SEPARATOR = '" or "'
 
 
 def _introduces_steps(row: str, plain_row: str) -> bool:
-    """Check whether a row is a heading of steps that are left."""
+    """Check whether a row is a heading of the remaining steps."""
     is_heading = row.startswith(("#", "**")) or plain_row.rstrip("*_").endswith(":")
     return (
         is_heading

@@ -1,6 +1,6 @@
-"""The present state of a session in a few lines: what is needed first to continue it.
+"""Describe the present state of a session in a few lines: what the reader needs first to continue it.
 
-Invariant: every line is true for the session's last moment, and for the current git state of its
+Invariant: every line is true for the session's last moment and for the present git state of its
 folder. Open work of the session's ancestors is not included.
 """
 
@@ -45,20 +45,22 @@ ALL_DONE_NOTE = "the task list after it is done, but may not cover all of it"
 STAGED_LABEL = "staged for the next commit"
 UNTRACKED_LABEL = "not tracked by git"
 CONFLICTS_LABEL = "in conflict, to be resolved"
-MAX_FOREIGN_COMMITS = 5  # the maximum number of commits of others that are named
+MAX_FOREIGN_COMMITS = 5  # The maximum number of commits by others that are named.
 MAX_NAMED_FILES = 8  # the maximum number of uncommitted files that are named
-MAX_NAMES_CHARACTERS = 270  # the maximum number of characters in these names
+# The maximum number of characters in the names of the uncommitted files together.
+MAX_NAMES_CHARACTERS = 270
 MAX_RUNNING_TASKS = 3  # the maximum number of running sub-agents and commands that are named
-MAX_PLAN_CHARACTERS = 4_000  # the number of characters of a plan that are searched for its title
-# the maximum number of characters in an unanswered call, or of a line of files
+# The number of characters of a plan that are searched for the plan's title.
+MAX_PLAN_CHARACTERS = 4_000
+# The maximum number of characters in a line about an unanswered call, or in a line of files.
 MAX_ROW_CHARACTERS = 460
-MAX_DOCUMENTS = 2  # the maximum number of named documents that should be read first
+MAX_DOCUMENTS = 2  # The maximum number of documents that the reader is told to read first.
 _STATE_DOCUMENT = compile_lazily(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
     r"plan[-_][\w.-]+|todo)\.md\Z",
     re.IGNORECASE,
 )
-"""Documents that typically describe the state of the work."""
+"""The names of documents that usually describe the state of the work."""
 _CLIENT_PLAN = compile_lazily(r"(?:\A|/)\.claude/plans/[^/]+\.md\Z")
 
 
@@ -71,10 +73,10 @@ def list_present_state(
     session_id: str,
     pull_requests: PullRequests,
 ) -> Iterator[DigestEntry]:
-    """Yield the lines, the most urgent first.
+    """Yield the lines about the present state, the most urgent line first.
 
-    ``session_id`` is the latest session. ``session_git``, ``states`` and ``pull_requests`` are the states of
-    git, of the files and of pull requests, as the session's commands show them.
+    ``session_id`` is the latest session. ``session_git``, ``states`` and ``pull_requests`` are the
+    states of git, of files and of pull requests, according to the output of the session's commands.
     """
     yield from _list_repository_state(facts, paths, repository, session_git, states)
     yield from _lines_of_pull_requests(pull_requests, repository, session_git)
@@ -97,7 +99,7 @@ def list_present_state(
 
 
 def list_pending_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Yield the work that was in progress at the session's end: a call, an unfinished request, sub-agents, commands."""
+    """Yield the work in progress at the session's end: a call, a request, sub-agents and commands."""
     if facts.unanswered_call is not None:
         call = facts.unanswered_call
         subject = call.first_text("command", "prompt", "file_path", "description")
@@ -117,9 +119,9 @@ def _list_repository_state(
     session_git: SessionGit,
     states: FileStates,
 ) -> Iterator[DigestEntry]:
-    """Yield the present state of git in the folder.
+    """Yield the present state of git in the session's folder.
 
-    If git cannot run, yield the state that the session's own commands show.
+    If git cannot run there, yield the state that the session's own commands show.
     """
     if repository.root:
         yield DigestEntry(f"git: {plain_line(repository.line)}")
@@ -147,7 +149,7 @@ def _list_repository_state(
 def _list_session_branches(
     facts: LineageFacts, paths: SessionPaths, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
-    """Yield the branch of each checkout, as the session last saw it."""
+    """Yield the branch of each checkout, as the session last showed it."""
     is_elsewhere = len(session_git.checkouts) == 1 and not _is_inside(
         paths.folder, session_git.checkouts[0].folder
     )
@@ -164,7 +166,7 @@ def _list_session_branches(
 
 
 def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
-    """Yield the merges that stopped with conflicts and did not end, with the progress on their files."""
+    """Yield the merges that stopped with conflicts and did not end, with the states of their files."""
     for merge in states.stopped_merges.values():
         parts = [f"{plain_line(merge.command)} stopped with conflicts and did not end"]
         names_by_state: dict[str, list[str]] = {}
@@ -182,7 +184,7 @@ def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
 
 
 def _list_foreign_commits(states: FileStates) -> Iterator[DigestEntry]:
-    """Yield the latest commits that no command of the session made, with the files that they may include."""
+    """Yield the latest commits that no command of the session made, with files that they may include."""
     if states.foreign_commits_place is None:
         return
     names = ", ".join(states.foreign_commits[-MAX_FOREIGN_COMMITS:])
@@ -194,14 +196,14 @@ def _list_foreign_commits(states: FileStates) -> Iterator[DigestEntry]:
 
 
 def _is_inside(home: str, folder: str) -> bool:
-    """Check whether one of two folders contains the other, or they are equal."""
+    """Check whether two folders are equal or one of them contains the other."""
     return f"{folder}/".startswith(f"{home}/") or f"{home}/".startswith(f"{folder}/")
 
 
 def _lines_of_pull_requests(
     requests: PullRequests, git: RepositoryState, seen: SessionGit
 ) -> Iterator[DigestEntry]:
-    """Yield the open pull request of the current branch, or of each branch if there are several checkouts."""
+    """Yield the open pull request of the current branch. If there are several checkouts, use each branch."""
     if git.branch or len(seen.checkouts) < 2:
         request = requests.find_open(git.branch or seen.branch)
         if request is not None:
@@ -217,7 +219,7 @@ def _lines_of_pull_requests(
 def _list_documents(
     facts: LineageFacts, paths: SessionPaths, last_commit: RecordPlace | None
 ) -> Iterator[DigestEntry]:
-    """Yield the documents and the plan that should be read first, with the number of changes after each."""
+    """Yield the documents and the plan to read first, each with the number of files changed afterwards."""
     for path, place in _find_state_documents(facts, paths):
         if facts.plan_mode and _is_plan_file(path, facts, paths):
             text = f"the plan of plan mode, the only file that may be edited now: {path}"
@@ -226,7 +228,8 @@ def _list_documents(
         other_files = [
             file for file in _list_files_changed_after(facts, paths, place.order) if file != path
         ]
-        # if nothing else was changed since, a commit only commits the document
+        # If no other file was changed after the document, the last commit only committed the
+        # document.
         last_work_commit = last_commit if other_files else None
         note = _count_later_changes(len(other_files), place, last_work_commit)
         if facts.todo_list.is_done_after(place.order):
@@ -242,7 +245,10 @@ def _list_documents(
 
 
 def _is_plan_file(path: str, facts: LineageFacts, paths: SessionPaths) -> bool:
-    """Check whether a relative path is the plan of plan mode: in the client's folder or in another that it named."""
+    """Check whether a relative path is the plan of plan mode.
+
+    The plan is in the client's folder for plans or is the file that the client named.
+    """
     if facts.plan_file:
         return path == plain_line(paths.relative_path(facts.plan_file))
     return _CLIENT_PLAN.search(path) is not None
@@ -251,7 +257,7 @@ def _is_plan_file(path: str, facts: LineageFacts, paths: SessionPaths) -> bool:
 def _make_plan_entry(
     facts: LineageFacts, paths: SessionPaths, last_commit: RecordPlace | None
 ) -> DigestEntry:
-    """Return the plan that the user approved last, and whether it is outdated."""
+    """Return an entry about the plan that the user approved last. It says whether the plan is outdated."""
     plan = facts.plans[-1]
     title = next(prose.split_sentences(redact_and_collect(plan.text[:MAX_PLAN_CHARACTERS])), "")
     change_count = len(_list_files_changed_after(facts, paths, plan.place.order))
@@ -268,9 +274,12 @@ def _make_plan_entry(
 def _count_later_changes(
     changed_count: int, place: RecordPlace, last_commit: RecordPlace | None
 ) -> str:
-    """Return the number of files that were changed after a record, and whether a commit followed, or ``""``."""
+    """Return a note on the files that were changed after a document was written, or ``""``.
+
+    The note says how many files were changed, and whether a commit followed.
+    """
     if changed_count:
-        # commands may have changed more
+        # Commands may have changed more files.
         notes = [f"at least {format_count(changed_count, 'file')} changed since"]
     else:
         notes = []
@@ -280,7 +289,7 @@ def _count_later_changes(
 
 
 def _list_files_changed_after(facts: LineageFacts, paths: SessionPaths, order: int) -> list[str]:
-    """Return the distinct files that were changed after a moment, in the order of their first change."""
+    """Return the files that were changed after the record ``order``, by the time of their first change."""
     later_changes = (change for change in facts.changes if change.place.order > order)
     names = dict.fromkeys(
         plain_line(paths.relative_path(change.path, change.folder)) for change in later_changes
@@ -289,7 +298,7 @@ def _list_files_changed_after(facts: LineageFacts, paths: SessionPaths, order: i
 
 
 def _list_latest_files(facts: LineageFacts, paths: SessionPaths) -> list[str]:
-    """Return the distinct files that the session changed, the last changed first."""
+    """Return the files that the session changed, the last changed file first."""
     names: dict[str, None] = {}
     for change in reversed(facts.changes):
         names[plain_line(paths.relative_path(change.path, change.folder))] = None
@@ -304,7 +313,7 @@ def _last_prompt_order(facts: LineageFacts) -> int:
 
 
 def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Yield the background sub-agents and commands that started since the last prompt and have not ended."""
+    """Yield the background sub-agents and commands that started after the last prompt and still run."""
     prompt_order = _last_prompt_order(facts)
     running_agents = [
         quote
@@ -330,12 +339,12 @@ def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestE
 
 
 def _is_still_running(run: ShellRun) -> bool:
-    """Check whether a background command has not ended, as far as the session shows."""
+    """Check whether a background command still runs, as far as the session shows."""
     return run.is_background and run.status is None and not run.failed
 
 
 def _ran_again(facts: LineageFacts, run: ShellRun) -> bool:
-    """Check whether a later command that ended ran all simple commands of a background command."""
+    """Check whether later commands that ended include every simple command of a background command."""
     words = {part.words for part in shell.parse_simple_commands(run.command)}
     for later_run in facts.runs:
         if later_run.place.order > run.place.order and not _is_still_running(later_run):
@@ -346,7 +355,7 @@ def _ran_again(facts: LineageFacts, run: ShellRun) -> bool:
 
 
 def _was_only_watched(facts: LineageFacts, run: ShellRun) -> bool:
-    """Check whether a command only watches something, and the last answer came after it."""
+    """Check whether a command only watches something, and an answer came after the command."""
     last = facts.words_since_prompt
     is_answered = last is not None and last.place.order > max(
         run.place.order, facts.last_call_order
@@ -358,7 +367,7 @@ _WATCHES = compile_lazily(r"\bgh\s+(?:run\s+watch|pr\s+checks\b[^|;&]*--watch)|\
 
 
 def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
-    """Yield the last branch, and the branch before it if no git command of the session left that."""
+    """Yield the last branch, and the branch before it if no git command of the session left that branch."""
     yield make_entry(f"branch {quote_name(session_git.branch)}, as last seen in the session", "")
     if session_git.left_branch:
         former = quote_name(session_git.left_branch)
@@ -370,7 +379,10 @@ def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
 def _list_session_uncommitted(
     facts: LineageFacts, paths: SessionPaths, session_git: SessionGit, states: FileStates
 ) -> Iterator[DigestEntry]:
-    """Yield the changed files that are uncommitted according to the session's commands, and others that git lists."""
+    """Yield the changed files that are uncommitted according to the session's commands.
+
+    Also yield the other files that git's output lists.
+    """
     if not states.uses_git:
         names = [
             name for name in _list_latest_files(facts, paths) if name not in states.removed_paths
@@ -413,9 +425,9 @@ def _list_session_uncommitted(
 
 
 def _was_changed_by_session(path: str, states: FileStates) -> bool:
-    """Check whether an uncommitted file counts as changed by the session.
+    """Check whether the session changed an uncommitted file.
 
-    A file that only git lists counts after it was staged.
+    If only git's output lists the file, it counts as changed by the session once it was staged.
     """
     if is_temporary(path, states.other_roots):
         return False
@@ -425,7 +437,7 @@ def _was_changed_by_session(path: str, states: FileStates) -> bool:
 def _list_open_files(
     paths: Sequence[str], staged: Collection[str], untracked: Collection[str]
 ) -> Iterator[DigestEntry]:
-    """Yield the uncommitted files: staged files first, new files last."""
+    """Yield the uncommitted files: staged files first, untracked files last."""
     staged_paths = [path for path in paths if path in staged]
     new_paths = [path for path in paths if path in untracked and path not in staged]
     changed_paths = [path for path in paths if path not in staged and path not in untracked]
@@ -440,7 +452,7 @@ def _list_open_files(
 
 
 def _collect_folders(names: Sequence[str]) -> frozenset[str]:
-    """Return the folders of some files, including all parent folders."""
+    """Return the folders that contain some files, including all parent folders."""
     folders: set[str] = set()
     for name in names:
         folder = posixpath.dirname(name)
@@ -451,7 +463,7 @@ def _collect_folders(names: Sequence[str]) -> frozenset[str]:
 
 
 def _join_first_names(names: Sequence[str]) -> str:
-    """Return as many names as fit into a line, and the number of other names."""
+    """Return as many names as fit into a line, followed by the number of names that do not fit."""
     shown_names: list[str] = []
     remaining_characters = MAX_NAMES_CHARACTERS
     for name in names[:MAX_NAMED_FILES]:
@@ -467,7 +479,7 @@ def _join_first_names(names: Sequence[str]) -> str:
 
 
 def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the progress on an unanswered last request, or a report that nobody answered."""
+    """Yield the progress on an unanswered last request, or a sub-agent's report that was not answered."""
     last_words = facts.words_since_prompt
     prompt_order = _last_prompt_order(facts)
     if last_words is None:
@@ -485,10 +497,11 @@ def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Yield whether the last request was answered, or whether the work on it continued after the last words.
+    """Yield a line that says that the last request was answered, or why it may not be.
 
-    The request counts as answered if the last words neither ask nor announce a step, and if no
-    call or report follows them. A request in the middle of a turn is also reported.
+    It was answered if the last words neither ask nor announce anything, and if no call or report
+    follows them. Other lines say that the work continued after the last words, or that the last
+    request came in the middle of a turn.
     """
     last_words = facts.words_since_prompt
     if (
@@ -515,7 +528,7 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
 
 
 def _find_last_interruption(facts: LineageFacts) -> Quote | None:
-    """Return the user's interruption after the last prompt, else None."""
+    """Return the user's interruption if it came after the last prompt, else None."""
     interruption = facts.interruption
     if interruption is not None and interruption.place.order > _last_prompt_order(facts):
         return interruption
@@ -523,10 +536,10 @@ def _find_last_interruption(facts: LineageFacts) -> Quote | None:
 
 
 def _interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield whether the user interrupted the work on the request before the last one.
+    """Yield a line if the user interrupted the work on the request before the last one.
 
-    The earlier request may be unfinished. A request without any work counts as replaced by the last
-    request.
+    The earlier request may be unfinished. If no command ran for it, the last request is assumed to
+    replace it.
     """
     said = facts.interruption
     if said is None or len(facts.prompts.quotes) < 2:
@@ -543,14 +556,14 @@ def _interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _find_report_after(facts: LineageFacts, quote: Quote) -> Quote | None:
-    """Return the last report of a sub-agent if the report came after these words, else None."""
+    """Return the last report of a sub-agent if it came after the quoted words, else None."""
     if facts.reports and facts.reports[-1].place.order > quote.place.order:
         return facts.reports[-1]
     return None
 
 
 def _format_unanswered(facts: LineageFacts, prompt_order: int) -> str:
-    """Return the line for an unanswered request, with the progress on the request."""
+    """Return a line that says that the last request was not answered, and how far the work on it went."""
     run_count = sum(run.place.order > prompt_order for run in facts.runs)
     changed_count = len(
         {change.path for change in facts.changes if change.place.order > prompt_order}
@@ -590,9 +603,9 @@ def _list_uncommitted(repository: RepositoryState, paths: SessionPaths) -> Itera
 def _find_state_documents(
     facts: LineageFacts, paths: SessionPaths
 ) -> list[tuple[str, RecordPlace]]:
-    """Return the documents in which the session described its own state, the latest first.
+    """Return the documents in which the session described the state of its work, the latest first.
 
-    The plan from plan mode is one of them.
+    The plan from plan mode is included.
     """
     documents: dict[str, RecordPlace] = {}
     for change in reversed(facts.changes):

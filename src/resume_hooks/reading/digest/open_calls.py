@@ -1,7 +1,7 @@
-"""The calls that a continued session must act on: the unanswered call, and the last call that the user refused.
+"""Find the calls on which a continued session must act.
 
-The arguments of these calls become messages, because an edit, a plan or a question does not fit
-into one line.
+These are the unanswered call, and the last call that the user refused. The arguments of these calls
+become messages, because an edit, a plan or a question does not fit into one line.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from resume_hooks.transcripts.records import WRITING_TOOLS, Record, get_string, 
 
 PLAN_TOOL = "ExitPlanMode"
 _TOOLS_WITH_ARGUMENTS = WRITING_TOOLS | {PLAN_TOOL, "AskUserQuestion", "Bash", "Task", "Agent"}
-"""Tools whose arguments contain more than the line for a pending call."""
+"""Tools whose arguments say more than the one line that the digest shows of a call."""
 
-MAX_PROMPTS_AFTER_REFUSAL = 2  # the number of prompts after which a refusal is no longer relevant
+MAX_PROMPTS_AFTER_REFUSAL = 2  # A refusal is ignored if more than this number of prompts follow it.
 
 
 class OpenCall(NamedTuple):
-    """A call, its position, and its ``text``: the tool, then each argument under its name."""
+    """A call, its position, and its ``text``: the name of the tool, then each argument below its name."""
 
     kind: MessageKind
     place: RecordPlace
@@ -31,7 +31,10 @@ class OpenCall(NamedTuple):
 
 
 def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
-    """Yield the unanswered call, and the last edit or plan that the user refused and that was not replaced."""
+    """Yield the unanswered call, and the last edit or plan that the user refused.
+
+    A refused call is left out if a later call replaced it.
+    """
     if facts.unanswered_call is not None and facts.unanswered_call.tool in _TOOLS_WITH_ARGUMENTS:
         call = facts.unanswered_call
         yield OpenCall(MessageKind.PENDING, call.place, _format_call(call))
@@ -39,14 +42,15 @@ def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
     if refusal is not None:
         call = refusal.call
         if call.tool == PLAN_TOOL and refusal.quote.text:
-            kind = MessageKind.RETURNED  # the words may be "write it down", which refuses nothing
+            # The user's words may be "write it down", which is not a refusal.
+            kind = MessageKind.RETURNED
         else:
             kind = MessageKind.REFUSED
         yield OpenCall(kind, call.place, _format_call(call))
 
 
 def _open_refusal(facts: LineageFacts) -> Refusal | None:
-    """Return the refusal of the last edit or plan, if it is recent and the call was not replaced."""
+    """Return the last refusal of an edit or plan, if it is recent and no later call replaced the call."""
     refusals: Sequence[Refusal] = facts.refusals[::-1]
     for refusal in refusals:
         call = refusal.call
@@ -82,7 +86,7 @@ def was_replaced(call: PendingCall, facts: LineageFacts) -> bool:
 
 
 def _format_call(call: PendingCall) -> str:
-    """Return the tool of a call, and its arguments unchanged."""
+    """Return the name of a call's tool, and the call's arguments unchanged."""
     rows = [call.tool]
     for name, value in call.inputs.items():
         if isinstance(value, str) and value.strip() and not is_placeholder(value):

@@ -1,11 +1,11 @@
-"""Format a digest in a limited number of characters, as the opening of a new session of any kind.
+"""Format a digest in a limited number of characters, as the opening of a new session.
 
-The order: the state of the work with the last request and the last answer; binding statements; the
-talk, oldest first; the lists of files, commands, failures and commits. References to the main
-session are ``:<record>``, and the first line names that session.
+The parts have this order: the state of the work with the last request and the last answer; binding
+statements; the talk, oldest first; the lists of files, commands, failures and commits. The first
+line names the main session. References to it are shortened to ``:<record>``.
 
-Invariant: no text exceeds its space, and no line is blank. Every line of the talk is indented so
-that it does not look like a line of this program, and omitted parts are counted.
+Invariant: no part exceeds its space, and no line is blank. Each line of the talk is indented, so
+that it does not look like a line of this plugin. The number of omitted parts is given.
 """
 
 from __future__ import annotations
@@ -44,30 +44,33 @@ from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
-TOKEN_CHARACTERS = 4  # the characters of a token, for measuring space
+TOKEN_CHARACTERS = 4  # Space is measured with this number of characters per token.
 DEFAULT_TOKENS = 12_000
 BULLET = "  - "
 OPEN_HEADING = "open:"
 INDENT = "  "
-NO_LIMIT_CHARACTERS = 1 << 40  # a number of characters that stands for no limit
-LISTS_FRACTION = 0.4  # the fraction of the space for the sections if the talk needs the rest
-# the maximum fractions of the available space for each of these parts
+NO_LIMIT_CHARACTERS = 1 << 40  # This number of characters means that there is no limit.
+# The fraction of the space that the lists get if the talk needs the remaining space.
+LISTS_FRACTION = 0.4
+# The maximum fractions of the available space for the last request, answer, report and call.
 LAST_REQUEST_FRACTION, LAST_ANSWER_FRACTION, LAST_REPORT_FRACTION, LAST_CALL_FRACTION = (
     0.2,
     0.35,
     0.25,
     0.2,
 )
-CALLS_FRACTION = 0.65  # the maximum fraction of the space for the latest calls
+CALLS_FRACTION = 0.65  # The maximum fraction of the space for the section of the latest calls.
 RESERVED_FRACTION = 0.1
 UNKNOWN_STATUS_MARK = "*"
-"""The note on a command of unknown exit status if several in a section have one. The heading explains it."""
+"""The note on a command with an unknown exit status if several commands of a section have one. The
+section's heading explains the note."""
 
-MAX_REDUCTIONS = 12  # the maximum number of attempts to make the sections fit
-TALK_HEADING_CHARACTERS = 90  # the characters of the longest heading of the talk
-MIN_CALLS_CHARACTERS = 400  # if fewer characters are available, no call is shown or shortened
+MAX_REDUCTIONS = 12  # The maximum number of attempts to fit the sections into their space.
+TALK_HEADING_CHARACTERS = 90  # The number of characters in the longest heading of the talk.
+MIN_CALLS_CHARACTERS = 400  # If fewer characters are available, no calls are shown.
 CollectCalls = Callable[[int], Sequence[TalkMessage]]
-"""A function that returns the latest calls, oldest first, in about this many characters."""
+"""A function that takes a number of characters and returns the latest calls in about this space,
+oldest first."""
 
 _SPEAKERS = {
     MessageKind.REQUEST: "USER",
@@ -87,14 +90,14 @@ _OPEN_CALL_HEADINGS = {
     MessageKind.REFUSED: "proposed, and refused by the user",
     MessageKind.RETURNED: "proposed, and answered by the user with words",
 }
-"""The headings of the calls that the new session must act on."""
+"""The headings above the calls on which the new session must act."""
 
 
 class Opening(NamedTuple):
     """The ``text`` of an opening.
 
-    ``message_count`` is the number of messages of the talk in it, and ``omitted_count`` the number of omitted
-    messages.
+    ``message_count`` is the number of messages of the talk that it contains, and ``omitted_count``
+    the number of messages that did not fit.
     """
 
     text: str
@@ -103,13 +106,16 @@ class Opening(NamedTuple):
 
 
 class _SessionNames(NamedTuple):
-    """The names of sessions in references: empty for the main session, ``other_names`` for the others."""
+    """The names of sessions in shown references. The main session has no name.
+
+    ``other_names`` maps the ids of the other sessions to short names.
+    """
 
     main_session: str
     other_names: Mapping[str, str]
 
     def short_reference(self, ref: str) -> str:
-        """Return a reference as it is shown, or ``""``."""
+        """Return a reference in the form in which it is shown, or ``""`` for ``""``."""
         session, colon, record = ref.rpartition(":")
         if session == self.main_session:
             session_name = ""
@@ -138,10 +144,11 @@ def format_opening(
     record_ref: str = "",
     read_command: str = "resume-hooks read",
 ) -> Opening:
-    """Format a digest in ``max_characters``, or completely if that is None.
+    """Format a digest in ``max_characters``, or completely if ``max_characters`` is None.
 
-    ``collect_calls`` returns the latest calls if there is space left. ``record_ref`` is the reference of the
-    record with the digest, ``read_command`` the command that shows a record.
+    ``collect_calls`` is called for the latest calls if space is left. ``record_ref`` is the
+    reference of the record that stores the digest. ``read_command`` is the command that shows a
+    record.
     """
     digest = _drop_repeats(digest)
     names = _find_names(digest)
@@ -210,7 +217,7 @@ def format_opening(
             digest,
             min(max_characters - _count_characters(rows), round(max_characters * CALLS_FRACTION)),
         )
-        if secret_texts:  # secrets that were found in the calls must not appear elsewhere
+        if secret_texts:  # Secrets that were found in the calls must not appear in other parts.
             redacted = redact_digest(digest, (*digest.secrets, *secret_texts))
             return format_opening(
                 redacted,
@@ -229,12 +236,12 @@ def format_opening(
 
 
 def _has_open_work(sections: Mapping[str, list[str]]) -> bool:
-    """Check whether a section has a row under the heading of the open work."""
+    """Check whether any section that is shown under the heading of the open work has rows."""
     return any(one.group is SectionGroup.OPEN and one.name in sections for one in SECTIONS)
 
 
 def _group_rows(sections: Mapping[str, Sequence[str]]) -> dict[SectionGroup, list[str]]:
-    """Return the rows of the sections by group, with a heading before the open questions."""
+    """Return the rows of the sections by group. A heading precedes the rows of the open work."""
     groups: dict[SectionGroup, list[str]] = {group: [] for group in SectionGroup}
     for section in SECTIONS:
         rows = sections.get(section.name, ())
@@ -249,7 +256,10 @@ def _select_messages(
     shown_rows: Mapping[str, Sequence[str]],
     quoted_messages: Collection[TalkMessage],
 ) -> list[TalkMessage]:
-    """Return the talk without the quoted messages and without messages that the lists show in full."""
+    """Return the messages of the talk that are not shown yet.
+
+    Messages that are quoted, or that the lists contain completely, are left out.
+    """
     listed_words = _collect_listed_words(digest, shown_rows)
     messages: list[TalkMessage] = []
     for message in digest.talk:
@@ -261,10 +271,10 @@ def _select_messages(
 def _collect_listed_words(
     digest: Digest, shown_rows: Mapping[str, Sequence[str]]
 ) -> dict[str, set[str]]:
-    """Return the user's words in the shown rows of binding statements, by record."""
+    """Return the user's words in the shown rows of binding statements, by the record's reference."""
     words_by_record: dict[str, set[str]] = {}
     for section in (ANSWERS, CONSTRAINTS):
-        count = max(0, len(shown_rows.get(section.name, ())) - 1)  # the first row is the heading
+        count = max(0, len(shown_rows.get(section.name, ())) - 1)  # The first row is the heading.
         for entry in digest.section_entries(section.name)[:count]:
             if len(entry.text) <= section.max_row_characters:
                 words_by_record.setdefault(entry.ref, set()).add(entry.text)
@@ -272,7 +282,7 @@ def _collect_listed_words(
 
 
 def _is_fully_listed(message: TalkMessage, listed_words: Mapping[str, set[str]]) -> bool:
-    """Check whether every line of a user's message is in the rows of binding statements."""
+    """Check whether the rows of binding statements contain every line of a user's message."""
     if (
         message.kind is not MessageKind.REQUEST
         or message.superseded
@@ -285,7 +295,10 @@ def _is_fully_listed(message: TalkMessage, listed_words: Mapping[str, set[str]])
 
 
 def _drop_repeats(digest: Digest) -> Digest:
-    """Return a digest without repeated messages, failures, questions, and demands that are in the last request."""
+    """Return a digest without repeated messages, failures and questions.
+
+    Demands that the last request contains are also left out.
+    """
     open_error_refs = {entry.ref for entry in digest.section_entries("errors")}
     failures = tuple(
         entry for entry in digest.section_entries("failures") if entry.ref not in open_error_refs
@@ -310,7 +323,7 @@ def _drop_repeats(digest: Digest) -> Digest:
 
 
 def count_shown_entries(text: str, section: Section) -> int:
-    """Return the number of a section's entries in an opening."""
+    """Return the number of a section's entries that an opening shows."""
     rows = text.split("\n")
     start = next(
         (index + 1 for index, row in enumerate(rows) if row.startswith(section.heading)), len(rows)
@@ -323,7 +336,7 @@ def count_shown_entries(text: str, section: Section) -> int:
 
 
 def has_section(text: str, section: Section) -> bool:
-    """Return whether a section is in an opening, under its heading or as a row of the open work."""
+    """Check whether an opening shows a section, under its own heading or as a row of the open work."""
     starts = (section.heading, f"{BULLET}{section.heading}: ")
     return any(row.startswith(starts) for row in text.split("\n"))
 
@@ -346,18 +359,19 @@ def _format_notes(digest: Digest) -> Iterator[str]:
 
 
 def _has_unfinished_turn(digest: Digest) -> bool:
-    """Check whether the last words were written in the middle of the work."""
+    """Check whether the assistant's last words were written in the middle of the work."""
     return any(
         entry.text in {WORK_CONTINUED, TURN_CUT_SHORT} for entry in digest.section_entries("now")
     )
 
 
 def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]]:
-    """Return the last answer, the last request, open calls and later reports, each in its part of the space.
+    """Return the last answer, the last request, open calls and later reports, in their original order.
 
-    If the session has an unfinished turn, the last words are not an answer. The answer gets its space
-    first, because it contains the state and the open ends. The messages keep their original order.
-    A remark with a refused call is not the last request if an answer follows it.
+    Each comes with its heading and its fraction of the space. If the session has an unfinished
+    turn, the last words are not an answer. The answer gets its space first, because it contains the
+    state and the open ends. If the user refused a call with a remark, and an answer follows, the
+    remark is not used as the last request.
     """
     messages, has_unfinished_turn = digest.talk, _has_unfinished_turn(digest)
     settled_remarks = _find_settled_remarks(digest)
@@ -395,9 +409,9 @@ def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]
 
 
 def _find_settled_remarks(digest: Digest) -> set[int]:
-    """Return the indexes of the user's remarks with a refused call that came before the last answer.
+    """Return the indexes of the remarks with which the user refused a call before the last answer.
 
-    The rows of refusals show them.
+    The section of refusals shows these remarks.
     """
     refusal_refs = {entry.ref for entry in digest.section_entries("refusals")}
     remarks: set[int] = set()
@@ -413,12 +427,11 @@ def _find_settled_remarks(digest: Digest) -> set[int]:
 def _quote_message(
     message: TalkMessage, names: _SessionNames, heading: str, max_characters: int
 ) -> list[str]:
-    """Return a message with its heading, shortened if necessary."""
+    """Return the rows of a message with its heading. The message is shortened if necessary."""
     head = f"{heading}, {_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
     rows = [head, *_format_body(message, message.text, names)]
-    if (
-        _count_characters(rows) > max_characters
-    ):  # a message's code blocks are shortened before its sentences
+    # The code blocks of a message are shortened before its sentences.
+    if _count_characters(rows) > max_characters:
         text = talk.shorten_blocks(message.text)
         rows = [head, *_format_body(message, text, names)]
     if _count_characters(rows) > max_characters:
@@ -441,7 +454,10 @@ def _format_body(message: TalkMessage, text: str, names: _SessionNames) -> Itera
 def _collect_latest_calls(
     collect_calls: CollectCalls, digest: Digest, max_characters: int
 ) -> tuple[list[TalkMessage], list[str]]:
-    """Return the latest calls in about this many characters, without secrets, and texts with new secrets."""
+    """Return the latest calls in about ``max_characters``, without secrets.
+
+    Also return the texts in which new secrets were found.
+    """
     if max_characters < MIN_CALLS_CHARACTERS:
         return [], []
     with collect_secret_texts() as secret_texts:
@@ -455,7 +471,7 @@ def _collect_latest_calls(
 def _format_calls(
     messages: Sequence[TalkMessage], names: _SessionNames, max_characters: int
 ) -> list[str]:
-    """Return the section of the latest calls, oldest first, or an empty list if not even one call fits."""
+    """Return the rows of the latest calls, oldest first, or an empty list if no call fits."""
     heading = "latest calls, with what they wrote or got:"
     remaining = max_characters - len(heading) - 1
     shown_calls: list[list[str]] = []
@@ -484,7 +500,7 @@ class _FormattedTalk:
 def _find_first_current(
     messages: Sequence[TalkMessage], shown_messages: Sequence[TalkMessage]
 ) -> int:
-    """Return the index among ``shown_messages`` of the first message after the last request."""
+    """Return the index of the first shown message after the last request."""
     last_request = max(
         (index for index, message in enumerate(messages) if message.kind is MessageKind.REQUEST),
         default=-1,
@@ -505,9 +521,10 @@ def _format_talk(
     first_current: int,
     remark_count: int,
 ) -> _FormattedTalk:
-    """Return the talk with its heading, oldest message first, or an empty list if not even one message fits.
+    """Return the talk with its heading, oldest message first, or no rows if no message fits.
 
-    ``remark_count`` is the number of messages that are not in the digest.
+    ``first_current`` is the index of the first message after the last request. ``remark_count`` is
+    the number of messages that the digest does not contain.
     """
     available = max_characters - TALK_HEADING_CHARACTERS
 
@@ -547,11 +564,11 @@ def _format_talk_heading(omitted_count: int, message_count: int, remark_count: i
 def _format_sections(
     sections: Sequence[Section], digest: Digest, names: _SessionNames, max_characters: int
 ) -> dict[str, list[str]]:
-    """Return the rows of some sections, each in its fraction of the space.
+    """Return the rows of each section, within the section's fraction of the space.
 
-    If the sections exceed the space, all fractions are reduced except that of the changed files,
-    which the talk rarely names. If they still exceed it, because rows are shortened only as a
-    whole, the last sections are left out.
+    If the sections exceed the space, all fractions are reduced. Only the fraction of the changed
+    files is kept, because the talk rarely names these files. A row is never shortened, so the
+    sections may still exceed the space. Then the last sections are left out.
     """
     scale = 1.0
     rows_by_section: dict[str, list[str]] = {}
@@ -590,7 +607,7 @@ def _max_section_characters(section: Section, max_characters: int) -> int:
 def _format_section(
     section: Section, digest: Digest, names: _SessionNames, max_characters: int
 ) -> list[str]:
-    """Return a section with as many of its entries as fit."""
+    """Return a section's heading and as many of the section's entries as fit."""
     entries = digest.section_entries(section.name)
     entry_count = len(entries) + digest.omitted.get(section.name, 0)
     is_open = section.group is SectionGroup.OPEN
@@ -602,14 +619,14 @@ def _format_section(
             for entry in entries
         )
     remaining = max_characters - len(heading) - 12
-    if is_open:  # the last row may be the number of omitted entries
+    if is_open:  # The last row may give the number of omitted entries.
         remaining -= len(OPEN_HEADING) + len(BULLET) + 12
     prefix = f"{BULLET}{section.heading}: " if is_open else BULLET
     rows: list[str] = []
     for entry in entries:
         row = f"{prefix}{_format_entry(section, entry, names)}"
         if section is COMMANDS and len(entry.text) > section.max_row_characters:
-            continue  # a part of a command is useless
+            continue  # A part of a command would be useless.
         if len(row) + 1 > remaining:
             if section is not COMMANDS:
                 break
@@ -642,7 +659,7 @@ def _count_characters(rows: Sequence[str]) -> int:
 
 
 def _find_names(digest: Digest) -> _SessionNames:
-    """Return the names for the sessions in a digest.
+    """Return the names of the sessions that a digest refers to.
 
     The ids of the other sessions are shortened, unless two of them have the same prefix.
     """

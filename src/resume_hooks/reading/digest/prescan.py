@@ -1,8 +1,9 @@
-"""The prescan: the facts that the start of a long line shows, so that the line need not be parsed.
+"""Read the few needed fields of a long line without parsing the line.
 
-Most bytes of a session are the contents of files that were read. For these, the digest only needs
-to know that the read succeeded. A prescan finds that in a line as clients write it, because quotes
-inside a text are always escaped. The parser processes lines of any other form.
+Most bytes of a session are the contents of files that were read. For such a record, the digest only
+needs to know that the read succeeded. The fields are found in the form in which clients write
+lines: inside a text, quotes are always escaped, so a key with its quotes cannot occur there. A line
+in any other form must be parsed.
 """
 
 from __future__ import annotations
@@ -14,13 +15,12 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.records import REJECTION_BEGINNING
 
-# the minimum number of bytes in a line for which a prescan is faster than parsing
+# In a line with at least this number of bytes, a prescan is faster than parsing.
 MIN_PRESCAN_BYTES = 3_000
-# the number of bytes at the start of a line that contain its envelope and the message's own keys
+# The number of bytes at the start of a line in which its first keys are searched.
 MAX_ENVELOPE_BYTES = 2_000
-RELEVANT_ATTACHMENTS = frozenset(
-    kind.encode() for kind in (QUEUED, HOOK_CONTEXT)
-)  # the kinds of attachments with relevant text
+# The types of attachments whose text the digest uses.
+RELEVANT_ATTACHMENTS = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))
 
 _ENVELOPE = compile_lazily(
     rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'
@@ -36,17 +36,16 @@ _UUID_KEY = b'"uuid":"'
 _THINKING_START = b'"content":[{"type":"thinking",'
 _RELEVANT_BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
 _NEXT_KEY = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
-"""The key of the record's own id after a result, or an earlier key that shows more than that the
-call succeeded."""
+"""The key of the record's own id, or an earlier key. If another key comes first, the result shows
+more than the success of the call."""
 
 _REJECTION = REJECTION_BEGINNING.encode()
 _TEXT_AFTER_BLOCK = b'},{"type":"text","text":"'
-"""The start of a text after another block. The user may have typed the text together with a
-result."""
+"""The start of a text after another block. The user may have typed this text during the call."""
 
 
 class Prescan(NamedTuple):
-    """A record's id and its parent's id.
+    """The fields of a long record that the digest needs: the record's uuid and its parent's uuid.
 
     ``call`` is the id of the call whose successful result the record contains, or ``""``.
     """
@@ -58,14 +57,13 @@ class Prescan(NamedTuple):
 
 
 def prescan_line(raw: bytes) -> Prescan | None:
-    """Return the prescan of a line, or None if the line must be parsed."""
+    """Return the needed fields of a line, or None if the line must be parsed."""
     envelope = _ENVELOPE.match(raw) if len(raw) >= MIN_PRESCAN_BYTES else None
     if envelope is None or envelope[3] in RELEVANT_ATTACHMENTS or not raw.endswith((b"}\n", b"}")):
         return None
     if envelope[3] is None:
-        inner_start = raw.find(
-            b"{", 1, MAX_ENVELOPE_BYTES
-        )  # deeper levels belong to another record, which reports a sub-agent's progress
+        # A deeper object belongs to a record that reports a sub-agent's progress.
+        inner_start = raw.find(b"{", 1, MAX_ENVELOPE_BYTES)
         result_match = _RESULT_START.match(raw, inner_start - len(_USER_MESSAGE))
         if result_match is not None:
             return _prescan_result(raw, envelope, result_match)
@@ -88,9 +86,10 @@ def prescan_line(raw: bytes) -> Prescan | None:
 def _prescan_result(
     raw: bytes, envelope: re.Match[bytes], result_match: re.Match[bytes]
 ) -> Prescan | None:
-    """Return the prescan of a result.
+    """Return the needed fields of a record with a result.
 
-    The client's copy of the result, which is equally long, comes after the record's id.
+    The record also has a copy of the result for the client. This long copy comes after the record's
+    id, so the search for the id does not read it.
     """
     next_key = _NEXT_KEY.search(raw, result_match.end())
     if next_key and next_key[0] == _UUID_KEY:

@@ -1,10 +1,10 @@
-"""The project's instructions as a session was given them: their headings, and the rules and commands for its work.
+"""Quote the project's instructions: their headings, and the rules and commands that concern the work.
 
-Only other agents write these instructions into their transcripts, as Codex does with AGENTS.md. A
-rule is for the work if its heading is about commits, tests or the like, if its heading has words of
-the user's requests, or if it names a file or folder that the session changed. If the instructions
-have few rules, all of them are quoted. If the session worked in another project than the one that it
-was started in, only the user's own preferences are.
+Only other agents' transcripts contain such instructions, for example AGENTS.md in a session of
+Codex. A rule concerns the work if its heading is about commits, tests or the like, if its heading
+has words of the user's requests, or if the rule names a file or folder that the session changed. If
+the instructions have few rules, all of them are quoted. If the session did not work in the project
+in which it was started, only the user's own preferences are quoted.
 """
 
 from __future__ import annotations
@@ -27,22 +27,24 @@ from resume_hooks.reading.digest.session_commands import (
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
-MAX_READ_CHARACTERS = 40_000  # the maximum number of characters in the instructions that are read
-MAX_RULES, MAX_COMMANDS = 12, 12  # the maximum numbers of rules and commands that are quoted
+MAX_READ_CHARACTERS = 40_000  # The maximum number of characters of the instructions that are read.
+# The maximum number of rules and the maximum number of commands that are quoted.
+MAX_RULES, MAX_COMMANDS = 12, 12
 MAX_RULE_CHARACTERS = 400  # the maximum number of characters in a rule
 MAX_HEADINGS_CHARACTERS = 700  # the maximum number of characters in the row of headings
-MAX_PROMPTS = 12  # the number of latest prompts whose words count
-MAX_PROMPT_CHARACTERS = 2_000  # the maximum number of characters in such a prompt
-GAP_MARK = " …"  # the end of a row after which items of its list are not quoted
-MIN_RULE_WORDS = 4  # the minimum number of words in a rule
-STEM_CHARACTERS = 6  # words with the same first characters count as equal
-_BLOCK_MARK = "["  # the start of the row that replaces a code block
+MAX_PROMPTS = 12  # The number of latest prompts whose words are compared with headings.
+MAX_PROMPT_CHARACTERS = 2_000  # The maximum number of characters that are read of each prompt.
+GAP_MARK = " …"  # The end of a quoted item of a list if the next items of the list are not quoted.
+MIN_RULE_WORDS = 4  # A sentence with fewer words is not quoted.
+# Two words are treated as equal if they start with the same characters, this number of them.
+STEM_CHARACTERS = 6
+_BLOCK_MARK = "["  # The row that replaces a code block starts with this character.
 RELOAD_NOTE = "the client loads the file again"
 WORK_ELSEWHERE_NOTE = "the session changed no file of this project"
 
 _INSTRUCTIONS_BODY = compile_lazily(r"<INSTRUCTIONS>(.*)</INSTRUCTIONS>", re.DOTALL)
 _SKILL_LIST = "\n## Skills\nA skill is a set of local instructions"
-"""The start of the client's own part, which lists the skills and is written again in each session."""
+"""The start of the client's list of skills. The client writes this list again in each session."""
 
 _HEADING_ROW = compile_lazily(r"(#{1,6})[ \t]+(\S[^\n]*)")
 _FENCE_ROW = compile_lazily(r"[ \t]*(?:```|~~~)")
@@ -67,10 +69,10 @@ _GENERAL_HEADING = compile_lazily(
     r"format(?:ting)?|pre-commit|preferences|conventions?|contributing|workflow)\b",
     re.IGNORECASE,
 )
-"""A heading of rules for any work in the project."""
+"""A heading whose rules apply to any work in the project."""
 
 _PERSONAL_HEADING = compile_lazily(r"\b(?:global|personal|preferences)\b", re.IGNORECASE)
-"""A heading of the user's own instructions, which the client puts before the project's."""
+"""A heading of the user's own instructions. The client puts them before those of the project."""
 
 _COMMON_HEADING_WORDS = frozenset({
     "active", "agent", "agents", "architecture", "available", "build", "changes", "commands", "component", "components",
@@ -79,10 +81,10 @@ _COMMON_HEADING_WORDS = frozenset({
     "overview", "patterns", "policy", "process", "project", "read", "recent", "repository", "required", "requirements",
     "rules", "setup", "standards", "structure", "system", "technologies", "tools", "types", "variables",
 })  # fmt: skip
-"""Words of headings that say nothing about the contents."""
+"""Words of headings that do not tell what the text below is about."""
 
 _PURPOSE_ROW = compile_lazily(r"\W*(?:to|when|for) [^.]{3,80}:\W*", re.IGNORECASE)
-"""A row before a list of steps that apply only to one purpose, such as "To add a new check:"."""
+"""A row before a list of steps that apply to one purpose only, such as "To add a new check:"."""
 
 _NUMBERED_ROW = compile_lazily(r"\s*\d{1,2}[.)]\s")
 _PATH = compile_lazily(r"[\w.@-]{1,80}(?:/[\w.@-]{1,80}){0,12}/?")
@@ -90,33 +92,38 @@ _CODE_BLOCK = compile_lazily(
     r"^[ \t]*```(?:bash|sh|shell|console|zsh)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE
 )
 _NOT_COMMAND = compile_lazily(r"\S*[:(]|\w+\s*=\s")
-"""A commit subject such as ``fix(api): check it``, or a setting."""
+"""A text that looks like a command but is a commit subject, ``fix(api): check it``, or a setting.
+"""
 
 _COMMAND_ITEM = compile_lazily(r"^[ \t]*[-*][ \t]+`([^`\n]{3,160})`[^\n]*", re.MULTILINE)
 
 
 class _Rank(IntEnum):
-    """How much a sentence concerns the work; the first ones are quoted first."""
+    """How closely a sentence concerns the work. Sentences with a lower number are quoted first."""
 
     REQUESTED = 0
-    """A rule that names a changed file, or whose heading is about the requests."""
+    """A rule that names a changed file, or whose heading has words of the user's requests."""
     GENERAL = 1
     """A rule for any work."""
     STEP = 2
-    """Another sentence under a heading that is about the requests, such as a step of a procedure."""
+    """Any other sentence below a heading with words of the user's requests, such as a step of a
+    procedure."""
     OTHER = 3
-    """A rule that is quoted only if there are few rules."""
+    """Any other rule. It is quoted only if there are few rules."""
 
 
 class _Part(NamedTuple):
-    """A part of the instructions under one heading: the headings above it, outermost first, and its text."""
+    """The text below one heading of the instructions. ``headings`` ends with that heading.
+
+    The headings above that heading come before it, the outermost first.
+    """
 
     headings: tuple[str, ...]
     text: str
 
 
 class _Rule(NamedTuple):
-    """A sentence of the instructions, and the heading above it, or ``""`` if that is the title."""
+    """A sentence of the instructions, and the heading above it, or ``""`` below the title."""
 
     topic: str
     text: str
@@ -125,7 +132,7 @@ class _Rule(NamedTuple):
 def list_instructions(
     facts: LineageFacts, commands: Sequence[ShellCommand]
 ) -> Iterator[DigestEntry]:
-    """Yield the name and folder of the instructions, their headings, then the rules and commands for the work."""
+    """Yield the name of the instructions, their headings, and the rules and commands for the work."""
     instructions = facts.instructions
     if instructions is None:
         return
@@ -134,7 +141,7 @@ def list_instructions(
     body = redact_and_collect(body.partition(_SKILL_LIST)[0][:MAX_READ_CHARACTERS])
     body = body.strip()
     if not body:
-        return  # there is no file, only the client's list of skills
+        return  # The instructions contain no file, only the client's list of skills.
     is_elsewhere = _is_work_elsewhere(facts)
     note = f"{WORK_ELSEWHERE_NOTE}; {RELOAD_NOTE}" if is_elsewhere else RELOAD_NOTE
     yield make_entry(facts.instructions_of, instructions.place, note)
@@ -163,9 +170,9 @@ def list_instructions(
 
 
 def _is_work_elsewhere(facts: LineageFacts) -> bool:
-    """Check whether the session changed files, but none of the instructions' project.
+    """Check whether the session changed files, but no file of the project with the instructions.
 
-    A checkout in another folder of the same name, such as a worktree, is the same project.
+    A checkout in another folder with the same name, such as a worktree, is the same project.
     """
     folder = facts.instructions_of.rpartition(" of ")[2]
     name = posixpath.basename(folder.rstrip("/"))
@@ -178,7 +185,7 @@ def _is_work_elsewhere(facts: LineageFacts) -> bool:
 
 
 def _split_parts(body: str) -> list[_Part]:
-    """Return the parts of the instructions, one per heading. A ``#`` in a code block is not a heading."""
+    """Split the instructions at their headings. A ``#`` in a code block is not a heading."""
     parts: list[_Part] = []
     open_headings: list[tuple[int, str]] = []
     rows: list[str] = []
@@ -204,14 +211,14 @@ def _split_parts(body: str) -> list[_Part]:
 
 
 def _add_topic(rule: _Rule) -> str:
-    """Return a rule after its topic, unless the rule contains the words of the topic."""
+    """Return the text of a rule with its topic before it, unless the text already contains the topic."""
     if not rule.topic or rule.topic.lower() in rule.text.lower():
         return rule.text
     return f"{rule.topic}: {rule.text}"
 
 
 def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Rule], int]:
-    """Return the rules for the work in their own order, and the number of all rules."""
+    """Return the rules for the work in the order of the instructions, and the number of all rules."""
     request_stems = _collect_request_stems(facts)
     changed_paths = {change.path for change in facts.changes}
     title = parts[0].headings[:1] if parts else ()
@@ -246,7 +253,7 @@ def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Ru
 
 
 def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str]) -> set[str]:
-    """Return the quoted texts after which an item of their numbered list is not quoted."""
+    """Return the quoted items of numbered lists after which the next item is not quoted."""
     incomplete_texts: set[str] = set()
     for part in parts:
         last_quoted = ""
@@ -264,7 +271,7 @@ def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str])
 
 
 def _list_sentences(part: _Part) -> Iterator[str]:
-    """Yield the sentences of a part. A sentence that ends with a colon includes the next one."""
+    """Yield the sentences of a part. A sentence that ends with a colon is joined with the next sentence."""
     text = _FENCED_BLOCK.sub(_describe_block, part.text)
     sentences = list(prose.split_sentences(text))
     is_included = False
@@ -279,7 +286,7 @@ def _list_sentences(part: _Part) -> Iterator[str]:
 
 
 def _find_procedure_steps(part: _Part) -> frozenset[str]:
-    """Return the sentences of numbered lists that a purpose introduces, as in "To add a test:"."""
+    """Return the sentences of the numbered lists below a row such as "To add a test:"."""
     steps: set[str] = set()
     is_in_procedure = False
     for row in part.text.split("\n"):
@@ -294,19 +301,19 @@ def _find_procedure_steps(part: _Part) -> frozenset[str]:
 
 
 def _describe_block(block: re.Match[str]) -> str:
-    """Return the row that replaces a code block."""
+    """Return a row such as ``[3 lines of code]``, which replaces a code block."""
     return f"{_BLOCK_MARK}{format_count(block[2].count(chr(10)), 'line')} of code]\n"
 
 
 def _is_rule(sentence: str) -> bool:
-    """Check whether a sentence asks for something, and does not only describe the program."""
+    """Check whether a sentence asks for something and does not only describe the program."""
     if _STRICT_WORD.search(sentence):
         return True
     return _RULE_START.search(sentence) is not None and _DESCRIPTION.match(sentence) is None
 
 
 def _collect_request_stems(facts: LineageFacts) -> frozenset[str]:
-    """Return the stems of the significant words of the latest prompts and of the last answer."""
+    """Return the first characters of each significant word in the latest prompts and the last answer."""
     quotes = [*facts.prompts.quotes[-MAX_PROMPTS:], *facts.closing_quotes[-1:]]
     texts = [quote.text[:MAX_PROMPT_CHARACTERS] for quote in quotes]
     words = prose.significant_words("\n".join(texts))
@@ -314,7 +321,7 @@ def _collect_request_stems(facts: LineageFacts) -> frozenset[str]:
 
 
 def _is_about(heading: str, request_stems: frozenset[str]) -> bool:
-    """Check whether the requests contain all words of a heading that say something about its contents."""
+    """Check whether the requests contain all words of a heading except common words such as "guide"."""
     if _GENERAL_HEADING.search(heading):
         return False
     words = prose.significant_words(heading) - _COMMON_HEADING_WORDS
@@ -322,7 +329,7 @@ def _is_about(heading: str, request_stems: frozenset[str]) -> bool:
 
 
 def _names_changed_path(sentence: str, changed_paths: Collection[str]) -> bool:
-    """Check whether a sentence names a changed file, or a folder of changed files that is not the source folder."""
+    """Check whether a sentence names a changed file, or a folder other than ``src/`` with changed files."""
     for name in _PATH.findall(sentence):
         is_folder = name.endswith("/") and name != "src/"
         for path in changed_paths:
@@ -347,7 +354,7 @@ def _find_commands(body: str) -> list[str]:
 
 
 def _typed_command(row: str) -> str:
-    """Return the command in a row: the first one in backticks, or the row without its comment."""
+    """Return the command in a row: the text in backticks at its start, or the row without its comment."""
     if row.startswith("`"):
         return row[1:].partition("`")[0]
     return row.partition(" #")[0]

@@ -1,6 +1,6 @@
-"""Sentences of prose: sentences that ask or announce something, and the sentence that becomes a session's title.
+"""Split and classify the sentences of a text: questions, offers, announcements and titles.
 
-They are recognized by typical words in several languages, without any interpretation.
+The sentences are recognized by typical words in several languages, without understanding the text.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.client_insertions import replace_insertions
 
-# the maximum number of characters in a sentence; a longer sentence is shortened
+# The maximum number of characters in a sentence. Longer sentences are cut.
 MAX_SENTENCE_CHARACTERS = 320
 _CODE_BLOCK = compile_lazily(
     r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
 )
 MARKUP = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
-"""The markup before a list item, a heading, a quote or a table row."""
+"""The markup before the text of a list item, a heading, a quotation or a table row."""
 
 _SENTENCE_END = compile_lazily(
     r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])"
@@ -44,7 +44,7 @@ _DECISION_REQUEST = (
     r"needs? your (?:approval|confirmation|decision|go-ahead|input)|(?:pick|choose) one|your call|"
     r"(?:a|one) word from you|say so (?:explicitly|first)|(?<=, )say so"
 )
-"""A pattern of words that leave the next step to the user."""
+"""Words that leave the decision about the next step to the user."""
 
 _OFFER = compile_lazily(
     rf"\b(?:{_DECISION_REQUEST}|needs? your review|let me know|ready (?:to|for|when)|waiting for|"
@@ -55,16 +55,17 @@ _CLOSING_OFFER = compile_lazily(
     rf"\b(?:{_DECISION_REQUEST}|ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
-QUESTION_SENTENCES = 3  # the number of a text's last sentences that may ask something
-# the number of characters at the end of a text that are searched for a question
+QUESTION_SENTENCES = 3  # The number of sentences at a text's end that are checked for a question.
+# The number of characters at the end of a text that are searched for a question.
 _QUESTION_CHARACTERS = 1_500
-_WORDLESS_ROW = compile_lazily(r"[\s|:-]*")  # the line under a table's head, and rows without words
+# The line below the head of a table, or another row without words.
+_WORDLESS_ROW = compile_lazily(r"[\s|:-]*")
 
-# the maximum number of sentences of a prompt that are considered for a title
+# The maximum number of sentences of a prompt that are considered as a title.
 _MAX_TITLE_SENTENCES = 5
-# the maximum number of characters in a prompt that are considered for a title
+# The maximum number of characters of a prompt that are considered as a title.
 _MAX_TITLE_SOURCE_CHARACTERS = 4_000
-# the minimum number of bytes in a title, because "hello" and "go on" do not describe the work
+# The title must have more bytes, because "hello" and "go on" do not describe the work.
 _MIN_TITLE_BYTES = 5
 
 _BARE_COMMAND = compile_lazily(r"\s*/\S+\s*")
@@ -81,20 +82,21 @@ _REQUEST_START = compile_lazily(
     )[\s,.!:;-]*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""The start of a request, which does not describe the subject."""
+"""Words at the start of a request that do not describe its subject."""
 
 
 FILLED_IN = compile_lazily(
     r"\s*## User Input\s*\n```text\n(.*?)\n?```\s*\n(?:You \*\*MUST\*\*|Consider)[^\n]*user input[^\n]*\n(.*)",
     re.DOTALL,
 )
-"""The template of a command into which the client filled the user's words, as in spec-kit."""
+"""The template of a command that contains the user's words, as the commands of spec-kit do."""
 
 
 def keep_typed_text(text: str) -> str:
     """Return the words that the user typed in a prompt.
 
-    The client's insertions, pasted texts and the template around a command's words are left out.
+    Texts that the client inserted, pasted texts, and a command's template around the words are left
+    out.
     """
     filled_in = FILLED_IN.match(text)
     if filled_in is not None:
@@ -103,7 +105,7 @@ def keep_typed_text(text: str) -> str:
 
 
 def mark_pastes(text: str) -> str:
-    """Return the user's words in a prompt, in which pasted texts are marked."""
+    """Return the user's words and pasted texts in a prompt. Rows mark the start and end of a pasted text."""
     return replace_insertions(
         text, lambda pasted: f"\n{PASTE_START}\n{pasted.strip()}\n{PASTE_END}\n"
     )
@@ -115,9 +117,9 @@ def without_code(text: str) -> str:
 
 
 def join_wrapped_rows(text: str) -> str:
-    """Return a text in which a sentence or list item that was wrapped at a margin is one row.
+    """Join the rows of a sentence or list item that was wrapped at a margin.
 
-    A row goes on with the row before it if that is long and ends inside a sentence.
+    A row continues the row before it if that row is long and does not end a sentence.
     """
     rows: list[str] = []
     previous = ""
@@ -131,17 +133,17 @@ def join_wrapped_rows(text: str) -> str:
     return "\n".join(rows)
 
 
-MIN_WRAPPED_CHARACTERS = 50  # the minimum number of characters in a row that a margin may have cut
+MIN_WRAPPED_CHARACTERS = 50  # A row with fewer characters was not wrapped at a margin.
 _OWN_ROW = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
-"""The start of a row that does not continue the row before it."""
+"""The start of a row that never continues the row before it."""
 _COMPLETE_ROW = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")
-"""A row that the next row does not continue: a finished sentence, a heading, a row of a table."""
+"""A row that the next row never continues: it ends a sentence, or is a heading or a table row."""
 
 
 def split_sentences(text: str) -> Iterator[str]:
     """Yield the sentences and list items of a text, each on one line, without their markup.
 
-    Code is skipped.
+    Code blocks are skipped.
     """
     for row in without_code(text).split("\n"):
         row_text = MARKUP.sub("", row).strip()
@@ -152,7 +154,7 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def cut_line(text: str, max_characters: int = MAX_SENTENCE_CHARACTERS) -> str:
-    """Return ``text`` on one line of at most ``max_characters``."""
+    """Return ``text`` on one line, cut to at most ``max_characters``."""
     line = " ".join(text.split())
     if len(line) <= max_characters:
         return line
@@ -160,7 +162,7 @@ def cut_line(text: str, max_characters: int = MAX_SENTENCE_CHARACTERS) -> str:
 
 
 def with_straight_apostrophes(text: str) -> str:
-    """Return a text whose words match patterns, whichever apostrophe the model writes."""
+    """Replace typographic apostrophes, so that patterns with straight apostrophes match the text."""
     return text.replace("\u2019", "'")
 
 
@@ -177,20 +179,24 @@ def is_question(sentence: str) -> bool:
 def sentences_at_end(text: str) -> list[str]:
     """Return the sentences at the end of a text.
 
-    Code is skipped first, because half a code block would hide the rest.
+    Code blocks are removed first. Otherwise the start of the searched part could be inside a code
+    block.
     """
     return list(split_sentences(without_code(text)[-_QUESTION_CHARACTERS:]))
 
 
 def ends_with_question_or_offer(text: str) -> bool:
-    """Check whether the last sentences of a text ask or offer something."""
+    """Check whether one of the last sentences of a text asks or offers something."""
     last_sentences = sentences_at_end(text)[-QUESTION_SENTENCES:]
     offers = [_OFFER.search(with_straight_apostrophes(sentence)) for sentence in last_sentences]
     return any(offers) or any(is_question(sentence) for sentence in last_sentences)
 
 
 def find_last_question(text: str) -> str:
-    """Return the last of a text's final sentences that asks or offers something, or ``""``."""
+    """Return the last sentence that asks or offers something, if it is one of a text's last sentences.
+
+    Otherwise return ``""``.
+    """
     for sentence in reversed(sentences_at_end(text)[-QUESTION_SENTENCES:]):
         if is_question(sentence) or _CLOSING_OFFER.search(with_straight_apostrophes(sentence)):
             return sentence
@@ -198,7 +204,10 @@ def find_last_question(text: str) -> str:
 
 
 def request_at_end(text: str) -> str:
-    """Return a text's end from the first of its last three sentences that asks or offers something, or ``""``."""
+    """Return the end of a text from the first of the last sentences that asks or offers something.
+
+    Otherwise return ``""``.
+    """
     last_sentences = sentences_at_end(text)[-QUESTION_SENTENCES:]
     for index, sentence in enumerate(last_sentences):
         if is_question(sentence) or _CLOSING_OFFER.search(with_straight_apostrophes(sentence)):
@@ -213,19 +222,20 @@ _FREQUENT_WORDS = frozenset({
     "them", "from", "into", "run", "add", "get", "set", "new", "also", "file", "files", "code", "make",
     "need", "want", "there",
 })  # fmt: skip
-"""Frequent words that do not help to identify the work."""
+"""Frequent words that do not help to identify the subject of the work."""
 
 
 def significant_words(text: str) -> frozenset[str]:
-    """Return the significant words of a request, in lower case."""
+    """Return the words of a text in lower case, without frequent words."""
     return frozenset(_WORD.findall(text.lower())) - _FREQUENT_WORDS
 
 
 def make_goal_title(prompts: Iterable[str]) -> str:
-    """Return the request of the first prompt that has one, or ``""``.
+    """Return the first sentence of a prompt that describes the work, or ``""``.
 
-    If the user pasted a plan after a colon, the request is the plan's heading. The client's
-    insertions and polite beginnings are removed, and a command without other words is skipped.
+    The prompts are tried in order. If the user pasted a plan after a colon, the result is the
+    plan's heading. The client's insertions and polite beginnings are removed. A command without
+    other words is skipped.
     """
     for prompt in prompts:
         typed_words = keep_typed_text(prompt[:_MAX_TITLE_SOURCE_CHARACTERS])
@@ -245,7 +255,7 @@ def make_goal_title(prompts: Iterable[str]) -> str:
 
 
 def _strip_polite_words(sentence: str) -> str:
-    """Return a request without polite and filler words."""
+    """Return a request without polite words, filler words and final punctuation."""
     words = re.sub(r"https?://(?:www\.)?", "", sentence).strip()
     while match := _REQUEST_START.match(words):
         words = words[match.end() :].rstrip("?")

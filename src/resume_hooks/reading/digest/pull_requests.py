@@ -1,4 +1,4 @@
-"""The pull requests in the session's own commands, with their branches.
+"""Find the pull requests in the session's own commands, with their branches.
 
 Invariant: no server is queried. If a pull request is merged or closed outside the session, this is
 unknown.
@@ -19,14 +19,14 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 _PULL_REQUEST_URL = compile_lazily(
     r"(?:\"url\":\s*\"|(?:\A|\n)(?:url:)?\s*)(https://[^\s\"'<>)\]]{1,300}/pull/(\d{1,9}))(?=[\s\"]|\Z)"
 )
-"""The address of the pull request in a command's output, which may also contain other addresses."""
+"""The address of a pull request. The output of a command may also contain other addresses."""
 
 _NUMBER = compile_lazily(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
 _END_MESSAGE = compile_lazily(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
 _END_STATE = compile_lazily(
     r"(?:\bstate\"?\s{0,3}[:=]\s{0,3}\"?|(?:\A|\n)(?:#?\d{1,9} )?)(MERGED|CLOSED)\b"
 )
-"""The state of a pull request in the output of ``gh pr view``."""
+"""The output of ``gh pr view`` for a pull request that was merged or closed."""
 
 _PULL_REQUEST_REFERENCE = compile_lazily(r"#(\d{1,9})\b|/pull/(\d{1,9})\b")
 _WAITING_WORD = compile_lazily(
@@ -35,7 +35,7 @@ _WAITING_WORD = compile_lazily(
 
 
 class PullRequest(NamedTuple):
-    """A pull request. ``branch`` is ``""`` if the branch is unknown."""
+    """A pull request of the session. ``branch`` is ``""`` if its branch is unknown."""
 
     url: str
     number: str
@@ -44,15 +44,19 @@ class PullRequest(NamedTuple):
 
 
 class PullRequests(NamedTuple):
-    """The pull requests, the latest last. ``ends`` has, by number, the end of each merged or closed pull request."""
+    """The pull requests of a session, the latest last.
+
+    ``ends`` maps the number of each merged or closed pull request to the place of the command that
+    shows this.
+    """
 
     requests: list[PullRequest]
     ends: Mapping[str, RecordPlace]
     has_known_branch: bool
-    """Whether a command of the session named a branch."""
+    """Whether a command of the session named the branch of a pull request."""
 
     def find_open(self, branch: str) -> PullRequest | None:
-        """Return the last pull request of a branch if that pull request was not merged or closed."""
+        """Return the last pull request of a branch if it was not merged or closed, else None."""
         for request in reversed(self.requests):
             is_on_branch = request.branch == branch or not (request.branch or self.has_known_branch)
             if is_on_branch and request.number not in self.ends:
@@ -60,7 +64,7 @@ class PullRequests(NamedTuple):
         return None
 
     def has_wait_ended(self, text: str, place: RecordPlace) -> bool:
-        """Check whether a text waits for a pull request that was later merged or closed."""
+        """Check whether a text mentions a pull request that was merged or closed after ``place``."""
         if _WAITING_WORD.search(text) is None:
             return False
         numbers = [match[1] or match[2] for match in _PULL_REQUEST_REFERENCE.finditer(text)]
@@ -69,7 +73,7 @@ class PullRequests(NamedTuple):
 
 
 def collect_pull_requests(commands: Iterable[ParsedRun]) -> PullRequests:
-    """Return the pull requests in commands, oldest first."""
+    """Return the pull requests in ``commands``, which are ordered oldest first."""
     requests: list[PullRequest] = []
     ends: dict[str, RecordPlace] = {}
     branch = ""
@@ -94,7 +98,7 @@ def _process_call(
     requests: list[PullRequest],
     ends: dict[str, RecordPlace],
 ) -> None:
-    """Process a call of ``gh pr``: it names a pull request, or merges or closes one."""
+    """Process a call of ``gh pr``. It may create, merge or close a pull request."""
     number = _find_number(arguments)
     if verb == "create" or (verb == "view" and not number):
         if url_match := _PULL_REQUEST_URL.search(run.output):
@@ -112,7 +116,7 @@ def _process_call(
 
 
 def _process_view(arguments: Sequence[str], run: ShellRun, ends: dict[str, RecordPlace]) -> None:
-    """Process the output of a view that shows a pull request as merged or closed."""
+    """Process a ``gh pr view`` if it shows that a pull request was merged or closed."""
     number = _find_number(arguments)
     url_match = _PULL_REQUEST_URL.search(run.output)
     if not number and url_match is not None:
@@ -122,7 +126,7 @@ def _process_view(arguments: Sequence[str], run: ShellRun, ends: dict[str, Recor
 
 
 def _find_number(arguments: Sequence[str]) -> str:
-    """Return the number of the first pull request in a call, or ``""``."""
+    """Return the number of the first pull request that a call names, or ``""``."""
     for word in shell.select_operands(arguments):
         if match := _NUMBER.fullmatch(word):
             return str(match[1] or match[2])
@@ -130,7 +134,7 @@ def _find_number(arguments: Sequence[str]) -> str:
 
 
 def _find_option_value(arguments: Sequence[str], *names: str) -> str:
-    """Return the value of an option of a call, or ``""``."""
+    """Return the value of the option with one of the ``names``, or ``""``."""
     for option, value in pairwise(arguments):
         if option in names:
             return value

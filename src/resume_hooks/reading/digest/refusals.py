@@ -1,4 +1,4 @@
-"""The calls that the user or a rule refused, and that nobody allowed since."""
+"""List the calls that the user or a rule refused and that were not allowed later."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ from resume_hooks.reading.digest.shell import (
 )
 from resume_hooks.transcripts.records import WRITING_TOOLS, get_string, list_objects
 
-MAX_SUBJECT_CHARACTERS = 120  # the maximum number of characters in a refused call's subject
+MAX_SUBJECT_CHARACTERS = 120  # The maximum number of characters shown of a refused call's subject.
 _MESSAGE_OPTIONS = frozenset(
     {"-m", "-am", "-F", "--message", "--file", "-b", "--body", "--body-file", "-t", "--title"}
 )
-"""Options of git and gh whose value is a text. Another text does not make another command."""
+"""Options of git and gh whose value is a message. Commands that differ only in the message are
+equal."""
 _STAGING = ("git", "add")
 
 
 def list_refusals(
     facts: LineageFacts, commands: Sequence[ShellCommand], *, with_words: bool
 ) -> Iterator[DigestEntry]:
-    """Yield the calls that the user refused with a reason, and that were not allowed later.
+    """Yield the refused calls that were not allowed later.
 
-    If ``with_words`` is false, yield the calls that were refused without words or by a rule.
-
-    A plan that the user returned with words is not a refusal, because the talk has these words.
+    If ``with_words`` is true, yield the calls that the user refused with a reason. Otherwise yield
+    those that the user refused without words or that a rule refused. A plan that the user returned
+    with words is never included, because the talk contains these words.
     """
     for refusal in reversed(facts.refusals):
         call, quote, by_user = refusal
@@ -52,7 +53,7 @@ def list_refusals(
 
 
 def _find_subject(call: PendingCall) -> str:
-    """Return the subject of a refused call, or the first of several questions."""
+    """Return the subject of a refused call. If the call has several questions, return the first question."""
     for row in list_objects(call.inputs.get("questions")):
         return get_string(row, "question")
     return call.first_text("command", "file_path", "plan", "url", "query", "pattern", "description")
@@ -61,9 +62,9 @@ def _find_subject(call: PendingCall) -> str:
 def _was_allowed_later(
     refusal: Refusal, facts: LineageFacts, commands: Sequence[ShellCommand]
 ) -> bool:
-    """Check whether the same was done after a refusal, or whether a prompt answered a refused question.
+    """Check whether a later call did what was refused, or a prompt answered the refused question.
 
-    The same is a change of the same file, or the same commands.
+    A later call did the same if it changed the same file or ran the same commands.
     """
     call, order = refusal.call, refusal.quote.place.order
     if call.tool in WRITING_TOOLS:
@@ -94,7 +95,7 @@ def _ran_later(refused_command: str, later_commands: Sequence[ShellCommand]) -> 
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def _list_changing_calls(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return the words of the simple commands that do more than read, without texts and folders."""
+    """Return the words of the simple commands that do more than read, without messages and folders."""
     calls: list[tuple[str, ...]] = []
     for part in parts:
         if find_program((part,)):
@@ -104,7 +105,7 @@ def _list_changing_calls(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, .
 
 
 def _without_texts(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a command without its options for texts, such as the message of a commit."""
+    """Return the words of a command without options for messages, such as the message of a commit."""
     kept_words = []
     previous = ""
     for word in words:

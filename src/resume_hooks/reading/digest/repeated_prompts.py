@@ -1,4 +1,4 @@
-"""The parts of long prompts that a later prompt repeats, such as a specification that was pasted again."""
+"""Shorten long prompts if a later prompt repeats parts of them, such as a pasted specification."""
 
 from __future__ import annotations
 
@@ -8,27 +8,30 @@ from resume_hooks.reading.digest.facts import RecordPlace
 from resume_hooks.reading.digest.prose import PASTE_END
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MIN_PROMPT_CHARACTERS = 1_000  # a shorter prompt is shown as it is
-MAX_WORDS = 20_000  # the maximum number of words of a prompt that are compared
-COMPARED_WORDS = 12  # the number of successive words that two prompts share in a repeated part
-MIN_REPEATED_WORDS = 60  # a part with fewer words is shown again
+MIN_PROMPT_CHARACTERS = 1_000  # A prompt with fewer characters is not shortened.
+MAX_WORDS = 20_000  # The maximum number of words of a prompt that are compared.
+# A part is repeated if at least this number of successive words occur in a later prompt.
+COMPARED_WORDS = 12
+MIN_REPEATED_WORDS = 60  # A repeated part with fewer words is not replaced.
 _WORD = compile_lazily(r"[^\W_]+")
 
 
 class LaterPrompts:
-    """The word sequences of the prompts that were added so far, from the end of a session backwards."""
+    """The word sequences of the later prompts. Prompts are processed from the end of a session backwards."""
 
     def __init__(self) -> None:
         self._places: dict[str, RecordPlace] = {}
 
     def shorten_prompt(self, text: str, place: RecordPlace) -> str:
-        """Return the prompt at ``place`` with references for the parts that a later prompt repeats.
+        """Return a prompt in which references replace the parts that a later prompt repeats.
 
-        Markup and line breaks may differ. The prompt is then one of the later ones.
+        Markup and line breaks may differ. The prompt, which is at ``place``, is then added to the
+        later prompts.
         """
         if len(text) < MIN_PROMPT_CHARACTERS:
             return text
-        searched_text = text.replace(PASTE_END, " " * len(PASTE_END))  # it stays where it is
+        # The mark of a paste's end is blanked, so that its words are not compared.
+        searched_text = text.replace(PASTE_END, " " * len(PASTE_END))
         words = list(islice(_WORD.finditer(searched_text), MAX_WORDS))
         lower_words = [word[0].lower() for word in words]
         sequences: list[str] = []
@@ -51,7 +54,10 @@ class LaterPrompts:
         return "".join([*pieces, text[shown_end:]])
 
     def _find_repeated_parts(self, sequences: list[str]) -> list[tuple[int, int]]:
-        """Return the first word of each part that one later prompt repeats, and the word after the part."""
+        """Return the start and the end of each part that a later prompt repeats, as indexes of words.
+
+        A part is repeated by a single prompt.
+        """
         parts: list[tuple[int, int]] = []
         for start, sequence in enumerate(sequences):
             place = self._places.get(sequence)

@@ -1,7 +1,7 @@
-"""Short replies, such as "3", "yes" or "the second", and the words of the previous answer that they refer to.
+"""Find the words of the previous answer to which a short reply such as "3" or "yes" refers.
 
-Replies are matched with the labels in the answer's lists and with its last question. A reply that
-is clear by itself, or that matches nothing, refers to nothing.
+A reply is compared with the labels in the answer's lists and with the answer's last question. A
+reply that is clear by itself, or that matches neither, refers to nothing.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MAX_REPLY_CHARACTERS = 48  # the maximum number of characters in a short reply
 MAX_REPLY_WORDS = 7  # the maximum number of words of a short reply
-MAX_QUOTED_CHARACTERS = 200  # the maximum number of characters in the words that a reply refers to
+# The maximum number of characters quoted of the words to which a reply refers.
+MAX_QUOTED_CHARACTERS = 200
 ANSWERED_MARK = "[in answer to: "
-"""The start of the row that quotes the words that a reply refers to."""
+"""The start of the row that quotes the words to which a reply refers."""
 
 _WORD = compile_lazily(r"[^\W_]+(?:['\u2019]\w+)?")
 _LIST_ITEM = compile_lazily(
@@ -34,11 +35,14 @@ _ASSENT_WORDS = frozenset({
     "all", "neither", "none", "correct", "right", "exactly", "proceed", "agreed", "approved", "absolutely",
     "definitely", "continue", "ja", "nein", "oui", "non", "si", "sí",
 })  # fmt: skip
-"""The first words of replies that answer a question."""
+"""The first words of replies that agree or disagree."""
 
 
 def add_answered_words(reply: str, answer: str) -> str:
-    """Return a short reply, followed by a quote of the words in ``answer`` that it replies to."""
+    """Return a reply, followed by a row that quotes the words of ``answer`` to which it refers.
+
+    If the reply refers to nothing, it is returned unchanged.
+    """
     words = find_answered_words(reply, answer)
     if words:
         return f'{reply}\n{ANSWERED_MARK}"{prose.cut_line(words, MAX_QUOTED_CHARACTERS)}"]'
@@ -46,7 +50,7 @@ def add_answered_words(reply: str, answer: str) -> str:
 
 
 def strip_answered_words(text: str) -> str:
-    """Return a message without the added row: the user's own words."""
+    """Return the user's own words in a message, without the row that ``add_answered_words`` added."""
     return text.partition(f"\n{ANSWERED_MARK}")[0]
 
 
@@ -61,7 +65,10 @@ def may_refer_to_answer(text: str) -> bool:
 
 
 def find_answered_words(reply: str, answer: str) -> str:
-    """Return the options of a text that a short reply names, or the question that it answers, or ``""``."""
+    """Return the words of ``answer`` to which a short reply refers, or ``""``.
+
+    They are the options that the reply names, or the question that it answers.
+    """
     if not may_refer_to_answer(reply):
         return ""
     words = _WORD.findall(reply.lower())
@@ -73,7 +80,11 @@ def find_answered_words(reply: str, answer: str) -> str:
 
 
 def _add_listed_items(question: str, answer: str) -> str:
-    """Return a question with the list that follows it if it ends in a colon, or ``""`` if there is no list."""
+    """Return a question with the list that follows it.
+
+    If the question does not end in a colon, return it alone. If it does but no list follows, return
+    ``""``.
+    """
     if not question.endswith(":"):
         return question
     items: list[str] = []
@@ -91,7 +102,7 @@ def _add_listed_items(question: str, answer: str) -> str:
 
 
 def is_assent(reply: str) -> bool:
-    """Check whether a text only agrees, refuses, or names an option."""
+    """Check whether a reply only agrees, disagrees or names an option."""
     words = set(_WORD.findall(reply.lower()))
     if not words or len(reply) > MAX_REPLY_CHARACTERS:
         return False
@@ -100,7 +111,7 @@ def is_assent(reply: str) -> bool:
 
 
 def _find_named_labels(words: Sequence[str]) -> list[str]:
-    """Return the labels and ordinals in a reply, if it contains nothing else that has a meaning."""
+    """Return the labels and ordinals in a reply. If the reply has other meaningful words, return none."""
     named = [word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS]
     if set(words) <= {*named, *_FILLER_WORDS}:
         return named
@@ -108,9 +119,9 @@ def _find_named_labels(words: Sequence[str]) -> list[str]:
 
 
 def _find_named_options(words: Sequence[str], answer: str) -> list[str]:
-    """Return the options that a reply names, if the reply contains nothing else.
+    """Return the options of ``answer`` that a reply names. If the reply has other words, return none.
 
-    If several labels are equal, the last one counts.
+    If several options have the same label, the last of them is returned.
     """
     named = _find_named_labels(words)
     if not named:

@@ -1,9 +1,9 @@
-"""The present state of git in the folder of a session.
+"""Query the present state of git in the folder of a session.
 
 The queries are read-only and run while the transcript is read.
 
 Invariant: git gets at most ``MAX_GIT_SECONDS``, takes no lock, and leaves no process behind. It
-runs nothing from the repository, because it is queried through a ``GitView``.
+does not run programs that the repository configures, because it is called through a ``GitView``.
 """
 
 from __future__ import annotations
@@ -21,40 +21,43 @@ from resume_hooks.system.git_view import GitView
 from resume_hooks.system.git_worktrees import repository_root
 from resume_hooks.system.text import format_count, plain_line, quote_name
 
-MAX_GIT_SECONDS = 0.3  # the seconds that git gets, from the start of the query
+# The number of seconds after the start of the query in which git must answer.
+MAX_GIT_SECONDS = 0.3
 
 NO_QUERY = "not asked"
 NO_ANSWER = "no answer"
 REWRITTEN_NOTE = "rewritten after it was pushed: needs a force-push"
 MAX_BRANCH_CHARACTERS = 80  # the maximum number of characters in a branch's name
-# the number of bytes at the end of a branch's log that are searched for the branch's earlier tips
+# The number of bytes at the end of a branch's reflog that are searched for earlier tips of the
+# branch.
 MAX_REFLOG_BYTES = 1 << 20
 
 _STATUS_ARGUMENTS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
 _COUNT_ARGUMENTS = ("rev-list", "--count", "--since={since}", "HEAD", "--")
 _UPSTREAM_ARGUMENTS = ("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}")
 
+# For each prefix of a row in ``git status``, the number of spaces before the row's path.
 _SPACES_BEFORE_PATH = {
     b"1 ": 8,
     b"2 ": 9,
     b"u ": 10,
     b"? ": 1,
-}  # the number of spaces before the path in a row of ``git status``, by the prefix of the row
+}
 
 
-# the prefixes of rows whose first letter is the file's state in the index
+# In a row with one of these prefixes, the first letter is the file's state in the index.
 _TRACKED_PREFIXES = (b"1 ", b"2 ")
 
 
 class RepositoryState(NamedTuple):
-    """The present state of a repository: a ``line`` for the user, and its facts.
+    """The present state of a repository. ``line`` describes it for the reader.
 
-    ``dirty_paths`` has the paths with uncommitted changes, including new files, relative to ``root``;
-    ``staged_paths``, ``untracked_paths`` and ``conflicting_paths`` are subsets. ``branch`` is ``""`` if
-    no branch is checked out.
-    ``ahead`` and ``behind`` count commits compared with the upstream's remote-tracking branch, or
-    are 0 if there is no upstream. ``is_rewritten`` means that the upstream's tip was once this
-    branch's tip and is no longer its ancestor, so a push must be forced.
+    ``dirty_paths`` are the paths with uncommitted changes, including new files, relative to
+    ``root``. ``staged_paths``, ``untracked_paths`` and ``conflicting_paths`` are subsets of them.
+    ``branch`` is ``""`` if no branch is checked out. ``ahead`` and ``behind`` are numbers of
+    commits, compared with the remote-tracking branch of the upstream, or 0 if there is no upstream.
+    ``is_rewritten`` means that the upstream's tip was once the tip of this branch and is no longer
+    its ancestor. Then a push must be forced.
     """
 
     line: str
@@ -70,7 +73,10 @@ class RepositoryState(NamedTuple):
 
 
 class _GitStatus(NamedTuple):
-    """The parsed ``git status``: by how many commits a branch is ahead and behind, and the changed paths."""
+    """The parsed ``git status``.
+
+    ``ahead`` and ``behind`` are the numbers of commits compared with the upstream.
+    """
 
     ahead: int
     behind: int
@@ -81,7 +87,7 @@ class _GitStatus(NamedTuple):
 
 
 class GitQuery:
-    """Queries to git that run in parallel; a context manager.
+    """A context manager that runs queries to git in parallel.
 
     ``collect_answers`` returns the answers that arrive in time.
     """
@@ -96,7 +102,8 @@ class GitQuery:
             self._root = repository_root(os.path.normpath(folder))
         else:
             self._root = ""
-        # The first query gets the settings. A thread waits for its answer, so the caller does not
+        # The first query returns git's settings. A thread waits for the answer, so the caller does
+        # not wait.
         # wait.
         self._query_thread = threading.Thread(
             target=self._start_queries, args=(start_time, where), daemon=True
@@ -107,12 +114,11 @@ class GitQuery:
         """Start the queries without waiting for them."""
         if not self._root:
             return
-        with contextlib.suppress(OSError):  # git is missing or too slow
+        with contextlib.suppress(OSError):  # Git may be missing or too slow.
             view = self._exit_stack.enter_context(GitView(self._root, where, self._deadline))
             if not view.is_bare:
-                renames = (
-                    ["--no-renames"] if view.is_partial else []
-                )  # detecting renames would require the file contents
+                # Git would have to read file contents to detect renames.
+                renames = ["--no-renames"] if view.is_partial else []
                 count_arguments = [word.format(since=start_time) for word in _COUNT_ARGUMENTS]
                 self._runs = [
                     view.start(*_STATUS_ARGUMENTS, *renames),
@@ -131,7 +137,7 @@ class GitQuery:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        self._query_thread.join()  # waits no longer than git's time limit
+        self._query_thread.join()  # The thread waits no longer than git's time limit.
         self._exit_stack.close()
 
     def collect_answers(self) -> RepositoryState:
@@ -188,7 +194,7 @@ def _parse_status(status: bytes) -> _GitStatus:
             elif row[:2] in _TRACKED_PREFIXES and row[2:3] != b".":
                 staged.add(path)
             if row[:2] == b"2 ":
-                next(rows, None)  # the file's former name
+                next(rows, None)  # Skip the former name of a renamed file.
     return _GitStatus(
         ahead,
         behind,
@@ -200,7 +206,7 @@ def _parse_status(status: bytes) -> _GitStatus:
 
 
 def _was_branch_tip(reflog: str, commit: bytes) -> bool:
-    """Check whether a commit was a branch's tip, from the end of its reflog."""
+    """Check whether a commit was once the tip of a branch. ``reflog`` is the path of the branch's reflog."""
     try:
         with open_regular(reflog) as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - MAX_REFLOG_BYTES))

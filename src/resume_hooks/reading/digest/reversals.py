@@ -1,7 +1,8 @@
-"""Find the statements that a later statement revokes: if two statements contradict each other, the newer one wins.
+"""Find the statements that a later statement revokes.
 
-Precision comes before recall: two sentences contradict each other only if they give different
-values for the same subject, or if the later one explicitly announces a change.
+If two statements contradict each other, the later statement is valid. It is better to miss a
+contradiction than to report a false one. So two sentences contradict each other only if they give
+different values for the same subject, or if the later sentence explicitly announces a change.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from typing import NamedTuple
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 _WORD = compile_lazily(r"[^\W_][\w./%$€-]*")
+# A number, a constant, a name with a dot or a slash, or a weekday.
 _VALUE = compile_lazily(
     r".*\d.*|[A-Z][A-Z0-9_]+|\S*[._/]\S+|(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)days?"
-)  # a number, a constant, a name with a dot or a slash, a weekday
-# a word that would look like a constant if written in capitals
+)
+# A unit such as "MB". It is removed because in capitals it looks like a constant.
 _UNIT = compile_lazily(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")
-_LOG_LINE = compile_lazily(
-    r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])"
-)  # the start of a line of program output
-# a number with its unit or its object
+# The start of a line of a program's output.
+_LOG_LINE = compile_lazily(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")
+# A number with its unit or with the things that it counts.
 _MEASUREMENT = compile_lazily(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")
 _QUOTED_TEXT = compile_lazily(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
-# This pattern and the next two match lower-case text, because ignoring case would double the search
+# This pattern and the next two match lower-case text. Ignoring case would double the search time.
 # time.
 _STATING_WORD = compile_lazily(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
@@ -36,7 +37,7 @@ _STATING_WORD = compile_lazily(
 _BINDING_WORD = compile_lazily(
     r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b"
 )
-"""Signs of a sentence that is not a statement but can be revoked by a later sentence."""
+"""Words of a sentence that states no fact but that a later sentence can revoke."""
 
 _CHANGE_PHRASE = compile_lazily(
     r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
@@ -50,22 +51,22 @@ _CHOICE_OBJECT = compile_lazily(
     r"(?=\s+(?:use|i|we|prefer|like|let's|instead|today|now|please)\b|[,.;:!?]|\Z)",
     re.IGNORECASE,
 )
-"""The object of a choice."""
+"""The purpose of a choice, such as "the tests" in "for the tests, use pytest"."""
 
 _REPLACED = compile_lazily(
     r"\b(?:instead of|rather than|replacing|replace|(?:switch|move|migrate)(?:d|ed)? (?:away )?from)\s+"
     r"(?:the |our |my |an? )?[`\"']?([a-z][\w.+#/-]{2,})"
 )
-"""The name of a thing that a statement replaces by another one."""
+"""The name of a thing that the statement replaces, such as "tox" in "instead of tox"."""
 
 _CHOOSES = r"\b(?:use|using|go with|call(?:ed)?|name(?:d)?|prefer|choose|pick|take)\s+(?:\S+\s+){0,2}[`\"']?"
-"""Words before the name of a chosen thing."""
+"""Words before the name of a chosen thing, such as "use"."""
 
 _REFUSES = compile_lazily(r"\b(?:never|not|don't|avoid|no|without|both|also|too|support)\b|\?\W*\Z")
-"""Words of a statement that chooses nothing, or more than one thing."""
+"""Words of a statement that chooses nothing, or that chooses more than one thing."""
 
 _NUMBERED = compile_lazily(r"\b([a-z][a-z+#]{2,}(?:\.[a-z]+)?) v?(\d+(?:\.\d+)*)\b(?!\.?\d|%|-)")
-"""A name with the number of its version."""
+"""A name followed by the number of its version."""
 
 _CHOOSES_VERSION = compile_lazily(
     r"\b(?:use|using|go with|prefer|upgrade|downgrade|switch|stay (?:on|with)|target|"
@@ -79,7 +80,7 @@ _COUNTERS = frozenset({
     "these", "those", "are", "all", "use", "using", "take", "after", "before", "into", "per", "version", "approach",
     "choice", "variant", "priority", "pull", "request", "commit", "size", "within", "wait", "every", "each", "another",
 })  # fmt: skip
-"""Words before a number that is not a version."""
+"""Words that a number may follow without being a version."""
 
 _STOP_WORDS = frozenset({
     "a", "an", "the", "and", "or", "but", "of", "to", "in", "on", "at", "by", "for", "from", "with", "as", "is", "are",
@@ -90,11 +91,12 @@ _STOP_WORDS = frozenset({
 })  # fmt: skip
 """Words that do not help to identify the subject of a sentence."""
 
-MIN_SHARED_WORDS = 2  # the minimum number of words that two sentences about the same subject share
-MIN_SAME_SUBJECT = 0.75  # the minimum fraction of common words if only a value changes
-# the minimum fraction of common words if the later sentence announces a change
+# Two sentences about the same subject have at least this number of words in common.
+MIN_SHARED_WORDS = 2
+MIN_SAME_SUBJECT = 0.75  # The minimum fraction of common words if only a value differs.
+# The minimum fraction of common words if the later sentence announces a change.
 MIN_CLOSE_SUBJECT = 0.4
-# the maximum number of statements that are compared; the latest are compared
+# The number of latest statements that are compared with each other.
 MAX_COMPARED_STATEMENTS = 300
 
 
@@ -106,9 +108,9 @@ class _StatementWords(NamedTuple):
 
 
 def find_revoked_statements(statements: Sequence[str]) -> dict[int, int]:
-    """Return the index of each revoked statement, with the index of the statement that revokes it.
+    """Map the index of each revoked statement to the index of the statement that revokes it.
 
-    The statements are in order, oldest first.
+    The statements are ordered oldest first.
     """
     first_index = max(0, len(statements) - MAX_COMPARED_STATEMENTS)
     words = {}
@@ -140,7 +142,10 @@ def find_revoked_statements(statements: Sequence[str]) -> dict[int, int]:
 
 
 def find_binding_statements(statements: Sequence[str]) -> list[int]:
-    """Return the indexes of the statements that no later statement revokes, the latest first."""
+    """Return the indexes of the statements that no later statement revokes.
+
+    The statements, and the indexes in the result, are ordered latest first.
+    """
     last_index = len(statements) - 1
     revoked = find_revoked_statements(statements[::-1])
     indexes = []
@@ -151,16 +156,17 @@ def find_binding_statements(statements: Sequence[str]) -> list[int]:
 
 
 def announces_change(statement: str) -> bool:
-    """Check whether a statement explicitly changes an earlier one."""
+    """Check whether a statement says explicitly that it changes an earlier statement."""
     return _CHANGE_PHRASE.search(statement.lower()) is not None
 
 
 def find_corrected_sentences(
     sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]
 ) -> Iterator[tuple[int, int]]:
-    """Return the assistant's ``sentences`` that a later statement of the user explicitly revokes.
+    """Find the assistant's ``sentences`` that a later statement of the user explicitly revokes.
 
-    Both have times and are ordered, oldest first. The result contains indexes of both.
+    Sentences and statements have times and are ordered oldest first. Yield the index of each
+    revoked sentence with the index of the statement.
     """
     changes = [
         (index, moment, _parse_statement(text))
@@ -170,8 +176,8 @@ def find_corrected_sentences(
     change_words = {word for _, _, words in changes for word in words.subject}
     weights = _weigh_words(words for _, _, words in changes)
     for sentence_index, (moment, sentence) in enumerate(sentences):
-        # Most sentences share no words with a change, and collecting all of their words takes far
-        # longer than this check.
+        # Most sentences share no words with a change. This check is much faster than collecting all
+        # words of a sentence.
         if len(
             change_words.intersection(sentence.lower().split())
         ) < MIN_SHARED_WORDS - 1 or not _STATING_WORD.search(sentence.lower()):
@@ -192,9 +198,9 @@ def find_corrected_sentences(
 def _measure_likeness(
     old_words: frozenset[str], new_words: frozenset[str], weights: Mapping[str, float]
 ) -> float:
-    """Return the weighted fraction of words that two statements have in common."""
+    """Return the fraction of words that two statements have in common. Each word has a weight."""
     shared_words, other_words = old_words & new_words, old_words ^ new_words
-    # ``fsum`` returns the same result for any order
+    # Unlike ``sum``, ``fsum`` does not depend on the order of the words.
     shared_weight = fsum([weights.get(word, 1) for word in shared_words])
     return shared_weight / max(
         1e-9, shared_weight + fsum([weights.get(word, 1) for word in other_words])
@@ -202,7 +208,7 @@ def _measure_likeness(
 
 
 def _weigh_words(statements: Iterable[_StatementWords]) -> dict[str, float]:
-    """Return the weight of each word: 1 if at most two statements contain it, less if more statements do."""
+    """Return the weight of each word: 1 if at most two statements contain it, less if more of them do."""
     counts = Counter(chain.from_iterable(statement.subject for statement in statements))
     return {word: 1 / max(1, count - 1) for word, count in counts.items()}
 
@@ -213,7 +219,10 @@ def _revokes(
     words: Mapping[int, _StatementWords],
     weights: Mapping[str, float],
 ) -> bool:
-    """Check whether the later of two statements revokes the earlier one."""
+    """Check whether the later of two statements revokes the earlier statement.
+
+    ``indexes`` has the index of the earlier statement and that of the later statement.
+    """
     (old_words, old_values), (new_words, new_values) = (words[index] for index in indexes)
     likeness = _measure_likeness(old_words, new_words, weights)
     old_statement, new_statement = (statements[index] for index in indexes)
@@ -259,7 +268,7 @@ def _gives_other_numbers(old_statement: str, new_statement: str) -> bool:
 
 
 def _is_thing_replaced(said: str, again: str) -> bool:
-    """Check whether the later statement replaces, by its name, the thing that the earlier one chooses."""
+    """Check whether the later statement names a thing as replaced that the earlier statement chooses."""
     replaced = _REPLACED.search(again.lower())
     if replaced is None or replaced[1] in _STOP_WORDS or replaced[1].endswith("ing"):
         return False
@@ -268,9 +277,10 @@ def _is_thing_replaced(said: str, again: str) -> bool:
 
 
 def _places_of_other_versions(statements: Sequence[str], first: int) -> dict[int, int]:
-    """Map each statement that chooses a version to the later one that chooses a different version of the same thing.
+    """Map each statement that chooses a version to a later statement that chooses another version.
 
-    Both are indexes. Statements before the index ``first`` are not compared.
+    Both statements are given by their indexes and are about the same thing. Statements before the
+    index ``first`` are not compared.
     """
     latest: dict[str, tuple[int, str]] = {}
     found: dict[int, int] = {}
@@ -284,7 +294,7 @@ def _places_of_other_versions(statements: Sequence[str], first: int) -> dict[int
                 numbers.setdefault(name, set()).add(number)
         for name, choices in numbers.items():
             if len(choices) > 1:
-                continue  # a comparison, or a move from one to the other
+                continue  # The statement compares versions, or moves from one version to another.
             (number,) = choices
             later, newest = latest.setdefault(name, (at, number))
             if newest != number:
@@ -293,7 +303,7 @@ def _places_of_other_versions(statements: Sequence[str], first: int) -> dict[int
 
 
 def _have_same_choice(old_statement: str, new_statement: str) -> bool:
-    """Check whether two statements name the same object of a choice."""
+    """Check whether two statements name the same purpose of a choice, as in "for the tests, use ..."."""
     topics = []
     for topic in (_CHOICE_OBJECT.search(old_statement), _CHOICE_OBJECT.search(new_statement)):
         topics.append(topic and _parse_statement(topic[1]))
@@ -301,7 +311,7 @@ def _have_same_choice(old_statement: str, new_statement: str) -> bool:
 
 
 def _parse_statement(statement: str) -> _StatementWords:
-    """Return the words of a statement. A log line has no words."""
+    """Return the subject and the values of a statement. A line of a program's output has neither."""
     if _LOG_LINE.match(statement):
         return _StatementWords(frozenset(), frozenset())
     values = set(_QUOTED_TEXT.findall(statement))

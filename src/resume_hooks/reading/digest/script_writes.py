@@ -1,7 +1,7 @@
-"""The files that scripts in the here-documents of shell commands write, in Python and by literal names.
+"""Find the files that Python scripts in here-documents of shell commands write.
 
-Only a write to a literal path counts, or to a variable that was last assigned one. What a script
-computes is unknown.
+A file is only found if the script writes to a literal path, or to a variable whose last value is a
+literal path. Computed paths are unknown.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from resume_hooks.reading.digest.shell import MAX_CACHED_COMMANDS, find_documents
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_SCRIPT_CHARACTERS = 60_000  # the number of characters of a script that are searched
+MAX_SCRIPT_CHARACTERS = 60_000  # The number of characters of a script that are searched.
 _STATEMENT = compile_lazily(
     r"^[ \t]*(?P<name>\w{1,60})[ \t]*=[ \t]*(?P<value>[^\n]{1,400})$|"
     r"^[ \t]*for[ \t]+(?P<each>\w{1,60})[ \t]+in[ \t]*[\[(](?P<values>[^\])]{1,4000})[\])][ \t]*:|"
@@ -29,7 +29,7 @@ _LITERALS = compile_lazily(r"'([^'\n]{1,300})'|\"([^\"\n]{1,300})\"")
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def find_files_written_by_scripts(command: str) -> tuple[str, ...]:
-    """Return the files that the scripts in a command write, as they name them, each once."""
+    """Return the paths that the scripts in a command write, each once, in the form of the script."""
     if "<<" not in command or "write" not in command:
         return ()
     files: dict[str, None] = {}

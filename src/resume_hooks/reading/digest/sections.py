@@ -1,7 +1,6 @@
-"""The sections of a digest, one row each: name, heading, space in an opening, and reuse in later digests.
+"""The table of a digest's sections: their names, headings, limits and use in later digests.
 
-The table has the same order as an opening. The talk comes after the first groups and before the
-lists.
+The table has the order of an opening. The talk comes after the first groups and before the lists.
 """
 
 from __future__ import annotations
@@ -11,28 +10,29 @@ from typing import NamedTuple
 
 
 class SectionGroup(Enum):
-    """The position of a section in an opening."""
+    """Where an opening shows a section."""
 
     NOW = "now"
     """Before the last request and the last answer."""
     OPEN = "open"
-    """After the last answer: the open work, as one block with one heading, in which each row is
-    labelled with its section."""
+    """After the last answer, in one block with the other sections of the open work. Each row has
+    the section's name as its label."""
     BINDING = "binding"
     """Between the open work and the talk."""
     LIST = "list"
     """After the talk."""
     SPARE = "spare"
-    """At the end, if there is space left."""
+    """At the end, if space is left."""
 
 
 class Section(NamedTuple):
-    """One section.
+    """One section of the digest.
 
-    ``group`` is its position. ``max_fraction`` and ``max_characters`` limit its size in an opening,
-    ``max_row_characters`` the size of a row, and ``max_stored_bytes`` the size that a child stores.
-    ``is_knowledge`` means that it is also useful for
-    another task on the same code, ``is_current`` that only the latest session's entries count.
+    ``group`` is its position in an opening. ``max_fraction`` and ``max_characters`` limit its size
+    in an opening. ``max_row_characters`` limits the size of a row, and ``max_stored_bytes`` the
+    size that a child stores. ``is_knowledge`` means that the section is also useful for another
+    task on the same code. ``is_current`` means that a child's digest does not include the
+    ancestors' entries of this section.
     """
 
     name: str
@@ -123,6 +123,6 @@ SECTIONS = (
 """Every section, in the order of an opening."""
 
 UNKNOWN_STATUS = "exit status not recorded"
-"""The note on a command whose exit status nothing recorded."""
+"""The note on a command whose exit status is not in the transcript."""
 
 SECTION_NAMES = tuple(section.name for section in SECTIONS)

@@ -1,7 +1,7 @@
-"""The shell commands of a session: which succeeded, which check something, and which are worth running again.
+"""List a session's shell commands: which succeeded, which check something, and which to run again.
 
-A command succeeded if its exit status reports success and its output contains no error message. In
-a pipe, the status may be that of an output filter.
+A command succeeded if its exit status reports success and its output contains no error message. The
+exit status of a pipe may only be that of a filter at its end, such as ``head``.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# the maximum number of characters in a command that is worth running again
+# The maximum number of characters shown of a command that is worth running again.
 MAX_COMMAND_CHARACTERS = 320
-MAX_COUNTED_RUNS = 5  # the maximum number of runs that count in a command's score
-# the weight of a word from the last request, and the maximum number of words that count
+MAX_COUNTED_RUNS = 5  # More runs of a command than this do not increase its score.
+# The score for each word of the last request in a command, and the maximum number of scored words.
 REQUEST_WORD_SCORE, MAX_REQUEST_WORDS = 4, 3
-MAX_COMMANDS_OF_PROGRAM = 3  # the maximum number of commands of one program that are listed first
-MAX_LINE_CHARACTERS = 160  # the maximum number of characters in a quoted line of output
-# the number of characters at each end of an output that are searched for an error message
+# The maximum number of commands of one program that come before commands of other programs.
+MAX_COMMANDS_OF_PROGRAM = 3
+MAX_LINE_CHARACTERS = 160  # The maximum number of characters in a quoted line of output.
+# The number of characters at the start and at the end of an output that are searched for errors.
 SEARCHED_END_CHARACTERS = 800
 _ERROR_LINE = compile_lazily(
     r"\n[ \t]{0,8}(?:(?:\S{1,40}[:\]] )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|error\[\w{1,8}\]: |"
@@ -45,23 +46,25 @@ _ERROR_LINE = compile_lazily(
     r"={0,80} ?no tests (?:ran|found)\b|collected 0 items\b|"
     r"diff in \S{1,300}:\d|would reformat\b|\[warn\] code style issues)[^\n]*"
 )
-"""The pattern matches lower-case text after a line end, because ignoring case or anchoring at a
-line start would double the search time."""
+"""An error message at a line start, in lower-case text. It is found after the previous line's end,
+because ignoring case or anchoring at a line start would double the search time."""
 
 _FAILURE_LINE = compile_lazily(
     r"[^\n]{0,300}(?:no such file or directory|command not found|\bnot ok\b|panicked at|"
     r"\b[1-9]\d{0,5} (?:tests?(?:\(s\))? )?(?:failed|failures?|errors?)\b)[^\n]*",
     re.IGNORECASE,
 )
-"""A line of a failure in the output of a command whose exit status is unknown or that of a search."""
+"""A line that reports a failure. It is only used if the exit status is unknown or is that of a
+search."""
 
 
 class ShellCommand(NamedTuple):
-    """A run with its simple commands, its ``key`` and ``program``.
+    """A run of a shell command, with its simple commands.
 
-    ``run_folder`` is the folder in which it ran, after its own ``cd``, or ``""`` if it is unknown.
-    ``complaint`` is an error message in the run's output. ``has_worked`` means that the run certainly
-    succeeded.
+    ``key`` is equal for runs of the same command. ``program`` is its main program, with a
+    subcommand if it has one. ``complaint`` is an error message in the output, or ``""``.
+    ``has_worked`` means that the run certainly succeeded. ``run_folder`` is the folder in which it
+    ran, after its own ``cd``, or ``""`` if the folder is unknown.
     """
 
     run: ShellRun
@@ -74,7 +77,7 @@ class ShellCommand(NamedTuple):
 
     @property
     def may_have_worked(self) -> bool:
-        """Whether it worked, or ended without a complaint and without a known exit status."""
+        """Whether the run succeeded, or ended with an unknown exit status and without an error message."""
         run = self.run
         is_unknown = run.status is None and not run.failed and not run.is_background
         return self.has_worked or (is_unknown and not self.complaint)
@@ -95,7 +98,7 @@ def list_commands(facts: LineageFacts) -> list[ShellCommand]:
 
 
 def _has_succeeded(run: ShellRun) -> bool:
-    """Check whether a run succeeded and, if it is a search, found something."""
+    """Check whether a run succeeded. A search succeeded only if it found something."""
     if run.status != 0 or run.failed:
         return False
     output = run.output.strip()
@@ -105,7 +108,10 @@ def _has_succeeded(run: ShellRun) -> bool:
 
 
 def _find_other_folder(command: ShellCommand, home: str) -> str:
-    """Return a command's folder relative to ``home``, or ``""`` if it is ``home`` or the command has its own ``cd``."""
+    """Return a command's folder relative to ``home``, for the note on the command.
+
+    The result is ``""`` if the folder is ``home`` or the command starts with its own ``cd``.
+    """
     folder = command.run.folder
     if not folder or not home or folder == home or _LEADING_CD.match(command.run.command):
         return ""
@@ -119,7 +125,7 @@ _COMMAND_WORD = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
 
 
 class CommandList(NamedTuple):
-    """Successful commands: commands that check, build or start something, and the ``others``."""
+    """Successful commands: ``checks`` are those that check, build or start something."""
 
     checks: tuple[DigestEntry, ...]
     others: tuple[DigestEntry, ...]
@@ -132,21 +138,20 @@ def list_working_commands(
     request_words: Collection[str],
     edited_files: EditedFiles,
 ) -> CommandList:
-    """Return commands that are worth running again, as they were typed in the last successful run.
+    """Return the commands that are worth running again, as they were typed in the last successful run.
 
-    Commands that contain ``request_words`` come first. The others are ordered by
-    how often and how recently they ran, and only a few commands of one program come before the
-    rest. Commands are left out if they only inspect or show help, contain a document or a message,
-    or failed. ``removals`` are removed folders, each with the order of the command that removed it.
-    ``edited_files`` may make the result of a check obsolete.
+    Commands that contain ``request_words`` come first. The other commands are ordered by how often
+    and how recently they ran. Only a few commands of one program come before the commands of all
+    other programs. Commands are left out if they failed, only inspect or show help, or contain a
+    document or a message. ``removals`` are removed folders, each with the order of the command that
+    removed it. ``edited_files`` may make the result of a check obsolete.
     """
     checks: list[DigestEntry] = []
     others: list[DigestEntry] = []
     for command, note in _choose_commands(commands, folder, removals, request_words, edited_files):
         command_text = command.run.command
-        shown_command = (
-            redact_and_collect(command_text) if "\n" in command_text else command_text
-        )  # an escape sequence before a secret would hide the secret
+        # An escape sequence before a secret would hide the secret from the rules.
+        shown_command = redact_and_collect(command_text) if "\n" in command_text else command_text
         entry = make_entry(
             shell.make_runnable_command(shown_command, folder),
             command.run.place,
@@ -161,7 +166,7 @@ def list_working_commands(
 
 
 def _names_temporary_file(command: ShellCommand) -> bool:
-    """Check whether a command names a temporary file, which may be gone."""
+    """Check whether a command names a temporary file, which may no longer exist."""
     words = [word for part in command.parts for word in part.words[1:]]
     return any(_TEMPORARY_FILE.match(word) for word in words)
 
@@ -176,7 +181,7 @@ def _choose_commands(
     request_words: Collection[str],
     edited_files: EditedFiles,
 ) -> list[tuple[ShellCommand, str]]:
-    """Return the last successful run of each command that is worth repeating, most useful first, with a note."""
+    """Return the last successful run of each command to repeat, with a note, the most useful run first."""
     groups: dict[str, list[ShellCommand]] = {}
     all_commands = list(_add_checks_in_inspections(commands))
     for command in all_commands:
@@ -231,7 +236,7 @@ def _choose_commands(
     for *_, command, note in sorted(scored_runs, key=lambda entry: entry[:2]):
         parts = {part.words for part in _list_working_parts(command)}
         if parts <= known_parts:
-            continue  # a combination of commands with a better score
+            continue  # A command that combines it with others has a better score.
         known_parts |= parts
         program_counts[command.program] += 1
         (
@@ -241,7 +246,10 @@ def _choose_commands(
 
 
 def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[ShellCommand]:
-    """Yield the commands. After a command with several inspections, yield its checks as separate commands."""
+    """Yield the commands, and the checks in commands with several inspections.
+
+    Each check follows the command that contains it, as a command of its own.
+    """
     for command in commands:
         yield command
         typed = command.run.command
@@ -275,19 +283,19 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
 _LOOP = compile_lazily(
     r"\b(?:for|while|until|case|function)\s|\(\)\s*\{|<<|\|\||(?:\A|[\n;&(])\s*!\s"
 )
-"""Signs of a script whose parts do not work alone, or may fail."""
+"""Signs of a script whose parts do not work alone or may fail."""
 
 _EXPANDED = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
-"""Signs of a word that the shell expands, or of a temporary file."""
+"""Signs that the shell expands a word, or that the word is a temporary file."""
 
 
 def _has_complaint(output: str) -> bool:
-    """Check whether a line anywhere in an output reports a failure."""
+    """Check whether any line of an output reports a failure."""
     return _ERROR_LINE.search(f"\n{output.lower()}") is not None
 
 
 def _count_request_words(command: ShellCommand, request_words: Collection[str]) -> int:
-    """Return how many of a command's words are in the last request. At most a few count."""
+    """Return how many of a command's words are in the last request, or at most MAX_REQUEST_WORDS."""
     words: set[str] = set()
     for part in command.parts:
         if shell.find_program((part,)):
@@ -296,7 +304,7 @@ def _count_request_words(command: ShellCommand, request_words: Collection[str]) 
 
 
 def _has_lost_folder(command: ShellCommand, removals: Sequence[tuple[str, int]]) -> bool:
-    """Check whether the folder of a command is temporary or was later removed."""
+    """Check whether the folder in which a command ran is temporary or was removed later."""
     if moves_to_temporary_folder(command):
         return True
     folder = command.run_folder
@@ -317,7 +325,7 @@ def moves_to_temporary_folder(command: ShellCommand) -> bool:
 def _uses_removed_folder(
     command: ShellCommand, commands: Sequence[ShellCommand], removals: Sequence[tuple[str, int]]
 ) -> bool:
-    """Check whether a command names a folder that was removed after it, and that nothing named since."""
+    """Check whether a command names a folder that was removed later and not used again."""
     run_order = command.run.place.order
     removed_later: list[tuple[str, int]] = [
         (folder, order)
@@ -333,13 +341,13 @@ def _uses_removed_folder(
 
 
 def _has_worked_after(command: ShellCommand, order: int) -> bool:
-    """Check whether a command that does more than look or remove succeeded after a record."""
+    """Check whether a command ran after ``order``, succeeded, and did more than look or remove."""
     is_work = bool(command.program) and command.program.split()[0] != "rm"
     return is_work and command.has_worked and command.run.place.order > order
 
 
 def _mentions_folder(command: ShellCommand, folder: str) -> bool:
-    """Check whether a command has a path in a folder, or the folder's name, as a word."""
+    """Check whether an argument of a command is a path in a folder, or the folder's distinctive name."""
     name = posixpath.basename(folder)
     is_distinct = len(name) >= MIN_DISTINCT_NAME_CHARACTERS and ("-" in name or "_" in name)
     if name not in command.run.command:
@@ -355,7 +363,7 @@ def _mentions_folder(command: ShellCommand, folder: str) -> bool:
 
 
 def is_check(command: ShellCommand) -> bool:
-    """Check whether a command checks, builds, starts or publishes something, by the words of its program."""
+    """Check whether the words of a command show that it checks, builds, starts or publishes something."""
     return any(is_check_part(part) for part in command.parts)
 
 
@@ -366,7 +374,7 @@ def is_check_part(part: SimpleCommand) -> bool:
 
 
 def is_verification(command: ShellCommand) -> bool:
-    """Check whether a command tests, lints or builds the files, so that an edit may change its result."""
+    """Check whether a command tests, lints or builds the files. An edit may then change its result."""
     return any(_is_verification_part(part) for part in command.parts)
 
 
@@ -377,7 +385,7 @@ def _is_verification_part(part: SimpleCommand) -> bool:
 
 
 def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | None:
-    """Return the result of the last command that checks something and that may have succeeded."""
+    """Return the place of the result of the last check that passed or may have passed, or None."""
     for command in reversed(commands):
         if command.may_have_worked and is_check(command):
             return command.run.result_place
@@ -385,9 +393,9 @@ def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | No
 
 
 def only_looks_up(command: ShellCommand) -> bool:
-    """Check whether a command only looks up the state of one moment, or publishes one change.
+    """Check whether a command only looks something up that changes soon, or publishes one change.
 
-    That is a chain of git and a forge, or queries for versions, for lists, or for one run of a forge.
+    Examples are chains of git and ``gh``, and queries for versions, for lists or for one CI run.
     """
     if _MUTATION.search(command.run.command) is not None:
         return False
@@ -403,13 +411,13 @@ def only_looks_up(command: ShellCommand) -> bool:
 
 
 _MUTATION = compile_lazily(r"(?<=[\s=\"'])mutation\b")
-"""The first word of a request that changes something on a forge."""
+"""The first word of a GraphQL request that changes something on GitHub."""
 
 _FORGE_PROGRAMS = (("git",), ("gh",), ("glab",))
 
 
 def _is_query(words: tuple[str, ...]) -> bool:
-    """Check whether a simple command shows a version or a list, or asks a forge for one thing by its id."""
+    """Check whether a simple command shows a version or a list, or one thing on GitHub or GitLab."""
     if words[-1] in _VERSION_OPTIONS:
         return True
     if words[0] in {"gh", "glab"}:
@@ -419,17 +427,17 @@ def _is_query(words: tuple[str, ...]) -> bool:
 
 
 _LONG_ID = compile_lazily(r"(?<!\w)\d{8,}(?!\w)|\b[0-9a-f]{40}\b")
-"""The id of a run or a commit, which nobody types twice."""
+"""The id of a CI run or a commit. A command with such an id is not typed again."""
 
 
 def _is_push(command: ShellCommand) -> bool:
-    """Check whether a command pushes. A push makes the command obsolete, whatever else the command checked."""
+    """Check whether a command pushes. After a push, the whole command is not worth running again."""
     git_calls = [part.words for part in command.parts if part.words[:1] == ("git",)]
     return any("push" in shell.list_git_words(words) for words in git_calls)
 
 
 def has_check_word(words: Sequence[str]) -> bool:
-    """Check whether a simple command checks or builds something, and does not only show a version or a list."""
+    """Check whether a simple command has a word such as "test" and does not only show a version or a list."""
     if _QUERY_WORDS.intersection(words[1:MAX_QUERY_WORDS]) or words[-1] in _VERSION_OPTIONS:
         return False
     for word in words[:MAX_CHECK_WORDS]:
@@ -440,10 +448,11 @@ def has_check_word(words: Sequence[str]) -> bool:
 
 
 _REMOTE_PROGRAMS = ("gh ", "glab ", "curl", "wget", "git ")
-"""Programs that query runs on a server, or whose branches have names of checks."""
+"""Programs that read from a server, and git, because a branch may be named like a check."""
 
-MAX_CHECK_WORDS = 4  # the number of words at the start of a simple command that show its purpose
-# the number of words at the start that are searched for a sign that the command only queries
+# The number of words at the start of a simple command in which its purpose is searched.
+MAX_CHECK_WORDS = 4
+# The number of words at the start of a simple command in which words for queries are searched.
 # something
 MAX_QUERY_WORDS = 3
 _QUERY_WORDS = frozenset(
@@ -474,8 +483,8 @@ ONE_TIME_COMMAND = compile_lazily(
     r"\b(?:cargo|uv|poetry|terraform|go\s+mod|pipx?|rails|flutter|dotnet)\s+(?:init|new)\b|"
     r"\A\s*(?:read\s|\w+=\$\()|\b(?:brew|apt(?:-get)?|cargo|gem|go)\s+install\s+(?![-.])\S",
 )
-"""Commands that are not worth repeating: documents, messages, help, file moves, trials, finished
-actions."""
+"""Commands that are not worth repeating: with documents or messages, help, file moves, trials, and
+actions that are done once."""
 
 _INSPECTION = compile_lazily(
     r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
@@ -485,17 +494,17 @@ _INSPECTION = compile_lazily(
 
 
 _HELP_OUTPUT = compile_lazily(r"(?:OVERVIEW:[^\n]*\n\s*)?usage:?\s", re.IGNORECASE)
-"""The beginning of the help that a command prints without arguments."""
+"""The start of the help that a command prints without arguments."""
 
 
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
 def is_inspection(command: str) -> bool:
-    """Check whether a command inspects several things at once: files, or by headings, a loop or several lines."""
+    """Check whether a command inspects several things, for example with a loop or printed headings."""
     return _INSPECTION.search(command) is not None
 
 
 def is_worth_repeating(command: ShellCommand) -> bool:
-    """Check whether someone may run a command again as it is."""
+    """Check whether it makes sense to run a command again without changes."""
     command_text = command.run.command
     if (
         len(command_text) > MAX_COMMAND_CHARACTERS
@@ -509,11 +518,11 @@ def is_worth_repeating(command: ShellCommand) -> bool:
 
 
 _PartKey = tuple[str, tuple[str, ...]]
-"""A checkout, and the words of a simple command in it."""
+"""The root of a checkout, and the words of a simple command that ran in it."""
 
 
 class _PartRun(NamedTuple):
-    """When a simple command ran or passed, and whether the exit status of that run is known."""
+    """The place at which a simple command ran or passed, and whether its exit status is known."""
 
     place: RecordPlace
     has_known_status: bool
@@ -522,9 +531,10 @@ class _PartRun(NamedTuple):
 def _find_passed_places(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
 ) -> dict[_PartKey, _PartRun]:
-    """Return the last success of each simple command in a checkout.
+    """Return the last success of each simple command in each checkout.
 
-    The command ran alone, or in a chain that succeeded or in which only another part failed.
+    The simple command ran alone, in a chain that succeeded, or in a chain in which only another
+    part failed.
     """
     passed_places: dict[_PartKey, _PartRun] = {}
     for command in commands:
@@ -535,12 +545,16 @@ def _find_passed_places(
                 place = command.run.result_place
                 passed_places[checkout, part.words] = _PartRun(place, has_known_status)
             elif command.complaint and _runs_all_parts(command):
-                passed_places.pop((checkout, part.words), None)  # it may have failed since
+                # This part of the command may be the one that failed.
+                passed_places.pop((checkout, part.words), None)
     return passed_places
 
 
 def _has_ended_well(part: SimpleCommand, command: ShellCommand) -> bool:
-    """Check whether a part of a command without a known exit status ended without a complaint of its own."""
+    """Check whether a part of a command with an unknown exit status ended without an error message.
+
+    An error message of a format check is ignored if this part does not check the format.
+    """
     run = command.run
     if run.status is not None or run.failed or run.is_background:
         return False
@@ -562,11 +576,11 @@ _FORMAT_WORD = compile_lazily(
 """A word of a simple command that may check the format of files."""
 
 _FORMAT_COMPLAINT = compile_lazily(r"diff in |would reformat\b|\[warn\] code style issues")
-"""The start of a complaint that only a check of the format prints."""
+"""The start of an error message that only a check of the format prints."""
 
 
 def _runs_all_parts(command: ShellCommand) -> bool:
-    """Check whether every part of a command runs, even if one before it fails."""
+    """Check whether all parts of a command run, even after a part that fails."""
     text = shell.remove_documents(command.run.command)
     return "&&" not in text and "||" not in text and _LOOP.search(text) is None
 
@@ -574,7 +588,7 @@ def _runs_all_parts(command: ShellCommand) -> bool:
 def _list_certain_runs(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
 ) -> list[frozenset[_PartKey]]:
-    """Return the simple commands that each command certainly ran, with their checkout."""
+    """Return, for each command, the simple commands that it certainly ran, with their checkout."""
     certain_runs = []
     for command in commands:
         parts = _list_working_parts(command)
@@ -591,7 +605,7 @@ def _list_working_parts(command: ShellCommand) -> list[SimpleCommand]:
 def _make_part_keys(
     command: ShellCommand, parts: Iterable[SimpleCommand], edited_files: EditedFiles
 ) -> frozenset[_PartKey]:
-    """Return the keys of some simple commands of a command."""
+    """Return the keys of some parts of a command: the checkout and the words of each part."""
     checkout = edited_files.find_checkout(command.run_folder)
     return frozenset((checkout, part.words) for part in parts)
 
@@ -599,9 +613,9 @@ def _make_part_keys(
 def _find_last_pass(
     command: ShellCommand, passed_places: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
 ) -> _PartRun | None:
-    """Return when the checks of a command had all succeeded in its checkout for the last time, or None.
+    """Return the last time at which all checks of a command had passed in its checkout, or None.
 
-    The other parts, such as a formatter, only prepare the checks.
+    Other parts of the command, such as a formatter, only prepare the checks and are ignored.
     """
     checks = []
     for part in command.parts:
@@ -617,7 +631,7 @@ def _find_last_pass(
 
 
 _FIXER = compile_lazily(r"[\s:-]fix(?=\s|\Z)")
-"""A sign of a simple command that mends the files that it checks."""
+"""A sign that a simple command fixes the files that it checks."""
 
 
 def _list_folder_notes(command: ShellCommand, home: str) -> list[str]:
@@ -632,7 +646,10 @@ def _list_count_notes(
     certain_runs: Sequence[frozenset[_PartKey]],
     edited_files: EditedFiles,
 ) -> list[str]:
-    """Return how often a command ran, if more than once. A run of all its parts in a chain counts, too."""
+    """Return a note such as "3 runs" if a command ran more than once.
+
+    A chain that includes all parts of the command counts as a run.
+    """
     last_run = runs[-1]
     part_keys = _make_part_keys(last_run, _list_working_parts(last_run), edited_files)
     whole_count = sum(part_keys <= run_keys for run_keys in certain_runs) if part_keys else 0
@@ -690,16 +707,16 @@ def _make_check_run(command: ShellCommand) -> CheckRun:
 
 
 def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
-    """Check whether files were edited after a check."""
+    """Check whether files were edited after a check, so that its result may be outdated."""
     folder = command.run_folder
     return bool(edited_files.describe_passed_check(command.run.result_place, folder))
 
 
 def _is_probe(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bool:
-    """Check whether a check ran only once, to see whether a change of the moment works.
+    """Check whether a check ran only once, to see whether one particular change works.
 
-    A probe has two of these signs: the check selects tests by their names, the check's output was
-    searched, or a later check covers the probe after edits.
+    This is assumed if two of three signs are present: the check selects tests by their names, its
+    output was searched, or a later check after edits covers the same tests.
     """
     parts = runs[0].parts
     is_searched = any(part.words[:1] in _SEARCHES for part in parts)
@@ -709,11 +726,14 @@ def _is_probe(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bool:
 _SEARCHES = (("grep",), ("egrep",), ("rg",))
 
 
-MIN_DISTINCT_NAME_CHARACTERS = 8  # characters of a folder's name that is not a common word
+MIN_DISTINCT_NAME_CHARACTERS = 8  # A folder's name with fewer characters may be a common word.
 
 
 def _find_complaint(run: ShellRun) -> str:
-    """Return the line that reports a failure in the output of a successful command. A pipe may hide the exit status."""
+    """Return the line of an output that reports a failure, although the exit status does not, or ``""``.
+
+    The exit status of a pipe may hide a failure.
+    """
     if run.failed:
         return ""
     for output_end in (
@@ -734,10 +754,10 @@ TEMPORARY_PATH = compile_lazily(
     r"\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
-"""Files that no longer exist or are useless when the work continues."""
+"""Files that no longer exist when the work continues, or are of no use then."""
 
 _NO_OUTPUT = frozenset({"", "(Bash completed with no output)"})
-"""An empty output, and the client's words for one."""
+"""An empty output, and the text that the client writes instead of an empty output."""
 
 _NO_RESULT = compile_lazily(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
 _QUERY_COMMAND = compile_lazily(
@@ -746,4 +766,5 @@ _QUERY_COMMAND = compile_lazily(
     r"(?:curl|wget|defuddle|https?|lynx|w3m)\b(?=.*https?://)"
     r"(?!.*https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\]|[\w-]+\.local\b|\$)))"
 )
-"""Commands that only query a forge or fetch a page from another host: without output they found nothing."""
+"""Commands that only query GitHub or GitLab or fetch a page from another host. If they print
+nothing, they found nothing."""

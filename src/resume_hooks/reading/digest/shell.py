@@ -1,8 +1,8 @@
-"""Parse shell commands for a digest: their simple commands, their identity, and the files that they change.
+"""Parse shell commands: their simple commands, keys for equal commands, and the files they change.
 
 This is a lexer and not a shell: it knows quotes and operators, and expands nothing. Only certain
-changes count. Globs, variables, and git's output about commits from outside the session are
-skipped.
+changes are returned. Paths with globs or variables, and files in git's output about other people's
+commits, are skipped.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# the maximum number of characters in a command that are parsed, not counting its here-documents
+# The maximum number of characters of a command that are parsed, without its here-documents.
 MAX_COMMAND_CHARACTERS = 2_000
-# the number of commands whose results are cached, because a session often repeats a command
+# The number of commands whose results are cached. A session often repeats a command.
 MAX_CACHED_COMMANDS = 4_096
-MAX_DOCUMENTS = 100  # the maximum number of here-documents that are searched for in a command
-MAX_INDENT_CHARACTERS = 200  # the maximum white space around the word that ends a here-document
+MAX_DOCUMENTS = 100  # The maximum number of here-documents that are found in one command.
+# The maximum number of blanks on each side of the word that ends a here-document.
+MAX_INDENT_CHARACTERS = 200
 _TOKEN = compile_lazily(
     r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""",
     re.DOTALL,
@@ -38,7 +39,7 @@ _OUTPUT_FILTER = compile_lazily(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
 _RESULT_SEARCH = compile_lazily(
     r"\|\s*e?grep(?:\s+-[Eianw]+)*\s+(?:\"([^\"$`]{1,200})\"|'([^']{1,200})')\s*(?=\||\Z)"
 )
-"""A search in a pipe, with its pattern."""
+"""A search in the output of a command, with its pattern, such as ``| grep -E 'passed|failed'``."""
 
 _PASS_WORD = compile_lazily(r"\b(?:ok|pass)", re.IGNORECASE)
 _FAIL_WORD = compile_lazily(r"\bfail", re.IGNORECASE)
@@ -48,12 +49,12 @@ _COMMAND_PREFIXES = frozenset({
     "do", "then", "else", "if", "elif", "while", "until", "time", "!", "sudo", "command", "exec", "nohup", "env",
     "nice", "xargs", "timeout", "{",
 })  # fmt: skip
-"""Words before a command that are not commands themselves."""
+"""Words that may precede a command, such as ``sudo``."""
 
 _ASSIGNMENT = compile_lazily(r"[A-Za-z_]\w*=")
 _KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
 _PREFIX_ARGUMENT = compile_lazily(r"-.*|[\d.]+[smhd]?|\{\}")
-"""Arguments between such a word and the command: options, or the seconds of a timeout."""
+"""The arguments of a word such as ``timeout``: its options, or a number of seconds."""
 
 _READING_PROGRAMS = frozenset({
     "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "rg", "ag", "fd", "find", "sed", "awk", "wc", "echo",
@@ -72,7 +73,7 @@ _READING_GIT_COMMANDS = frozenset({
 })  # fmt: skip
 
 _LISTING_GIT_COMMANDS = frozenset({"branch", "tag", "stash", "worktree"})
-"""Git subcommands that only read if they are called to list something."""
+"""Git subcommands that only read if their arguments ask for a list."""
 
 _LISTING_OPTIONS = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
 _SYSTEM_FOLDER = compile_lazily(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
@@ -84,11 +85,12 @@ _CHANGERS_OF_ALL_OPERANDS = frozenset(
 )
 _CHANGERS_OF_LAST_OPERAND = frozenset({"cp", "ln", "install"})
 _CHANGERS = _CHANGERS_OF_ALL_OPERANDS | _CHANGERS_OF_LAST_OPERAND | {"sed", "git"}
+# Options whose value is not a file.
 _VALUE_OPTIONS = {
     "truncate": "-s",
     "touch": "-d",
     "install": "-m",
-}  # an option with a value, where the value is not a file
+}
 
 _IN_PLACE_OPTION = compile_lazily(r"-[a-zA-Z]*i|--in-place")
 _SED_SCRIPT = compile_lazily(r"[sy]\W|\d*[,\d]*[dapi]\Z")
@@ -112,11 +114,15 @@ _FOREIGN_GIT_COMMANDS = frozenset(
         "apply",
     }
 )
-"""Git subcommands that print the files of commits that may come from outside this session."""
+"""Git subcommands that print files of commits. The commits may come from outside this session."""
 
 
 class SimpleCommand(NamedTuple):
-    """A command without operators: its name and unquoted arguments, and the files that its output is written to."""
+    """A command without operators.
+
+    ``words`` are the program and its unquoted arguments. ``targets`` are the files into which its
+    output is redirected.
+    """
 
     words: tuple[str, ...]
     targets: tuple[str, ...]
@@ -124,9 +130,12 @@ class SimpleCommand(NamedTuple):
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def make_command_key(command: str) -> str:
-    """Return a key that identifies the command: the command without a leading ``cd`` and without output filters."""
+    """Return a key that is equal for repeated runs of a command.
+
+    The key is the command without a leading ``cd`` and without filters of its output.
+    """
     if len(command) > MAX_COMMAND_CHARACTERS:
-        return command  # a command with a here-document has only one form
+        return command  # The command has a here-document, so it is not shortened.
     key = remove_output_filters(command)
     while key.startswith("cd ") and (match := _LEADING_CD.match(key)):
         key = key[match.end() :]
@@ -134,13 +143,14 @@ def make_command_key(command: str) -> str:
 
 
 _PLAIN_ROW = compile_lazily(r"[\w./][\w \t./:=@%+,-]*")
-"""A row that is a whole command without quotes, operators or a continuation."""
+"""A row that is a whole command without quotes, operators or a continuation mark."""
 
 
 def make_runnable_command(command: str, folder: str) -> str:
-    """Return the command on one line, without filters of its output and without a leading ``cd`` into ``folder``.
+    """Return the command on one line, without output filters and without a ``cd`` into ``folder``.
 
-    The result can be run: several plain lines are joined, other lines are passed to ``eval``.
+    The result can be run: several plain lines are joined with ";", other lines are passed to
+    ``eval``.
     """
     cd_match = _LEADING_CD.match(command)
     is_home = (
@@ -158,9 +168,10 @@ def make_runnable_command(command: str, folder: str) -> str:
 
 
 def remove_output_filters(command: str) -> str:
-    """Return the command on one line, without output filters at its end and without a redirection of its errors.
+    """Return the command on one line, without filters of its output at its end.
 
-    A search filters the output if it selects the passes as well as the failures of a check.
+    The redirection of errors is removed too. A search is a filter of the output if its pattern
+    matches passed and failed checks.
     """
     line = " ".join(command.split())
     previous = ""
@@ -188,7 +199,7 @@ def searches_results(command: str) -> bool:
 
 
 def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
-    """Yield the searches of a command whose patterns select passes as well as failures."""
+    """Yield the searches in a command whose patterns match passed and failed checks."""
     for match in _RESULT_SEARCH.finditer(command):
         pattern = match[1] or match[2]
         if _PASS_WORD.search(pattern) and _FAIL_WORD.search(pattern):
@@ -197,14 +208,13 @@ def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def parse_simple_commands(command: str) -> tuple[SimpleCommand, ...]:
-    """Return the simple commands that a command consists of."""
+    """Return the simple commands of which a command consists."""
     stripped = remove_documents(command).replace("2>&1", "").replace("2>/dev/null", "")
     if "#" in stripped:
         stripped = _COMMENT.sub("", stripped)
     stripped = stripped[:MAX_COMMAND_CHARACTERS]
-    if (
-        _QUOTING_CHARACTER.search(stripped) is None
-    ):  # the common case, because tokenizing costs ten times as much
+    # This is the common case, and tokenizing would take ten times as long.
+    if _QUOTING_CHARACTER.search(stripped) is None:
         return tuple(
             SimpleCommand(_strip_prefixes(part.split()), ())
             for part in _SEPARATOR.split(stripped)
@@ -225,7 +235,7 @@ def _walk_command(command: str) -> list[SimpleCommand]:
             commands.append(_make_simple_command(words, targets))
             words, targets, is_redirected = [], [], False
         elif ">" in token and token.strip("0123456789>&") == "":
-            is_redirected = not token.endswith("&")  # 2>&1 does not write a file
+            is_redirected = not token.endswith("&")  # ``2>&1`` does not write a file.
         elif token.strip("<"):
             if token[0] in "'\"":
                 text = token[1:-1]
@@ -253,7 +263,7 @@ def _make_simple_command(words: list[str], targets: list[str]) -> SimpleCommand:
 
 
 def _strip_prefixes(words: list[str]) -> tuple[str, ...]:
-    """Return the words without assignments, and without words that only start the actual command."""
+    """Return the words without assignments and without words such as ``sudo`` that precede the program."""
     program_words = []
     for word in words:
         if "=" not in word or not _ASSIGNMENT.match(word):
@@ -272,7 +282,7 @@ def _strip_prefixes(words: list[str]) -> tuple[str, ...]:
 
 
 def remove_documents(command: str) -> str:
-    """Return a command without its here-documents and without the words that end them."""
+    """Return a command without its here-documents and without the words that start and end them."""
     if "<<" not in command or "\n" not in command:
         return command
     parts, end = [], 0
@@ -286,7 +296,7 @@ def remove_documents(command: str) -> str:
 
 
 def find_documents(command: str) -> Iterator[str]:
-    """Yield the here-documents of a command, each with the line that ends it."""
+    """Yield the here-documents of a command. Each ends with the line that ends it."""
     end = 0
     for match in islice(_DOCUMENT_START.finditer(command), MAX_DOCUMENTS):
         line_end = command.find("\n", match.end())
@@ -296,9 +306,10 @@ def find_documents(command: str) -> Iterator[str]:
 
 
 def _find_document_end(command: str, start: int, end_word: str) -> int:
-    """Return the end of a here-document that starts at ``start``: the end of the line that consists only of its word.
+    """Return the end of the here-document that starts at ``start``.
 
-    If there is no such line, return the end of the command.
+    It ends after the line that consists of ``end_word``. Without such a line, it ends with the
+    command.
     """
     while (word_start := command.find(end_word, start)) >= 0:
         start = word_start + len(end_word)
@@ -313,7 +324,10 @@ def _find_document_end(command: str, start: int, end_word: str) -> int:
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def find_program(parts: tuple[SimpleCommand, ...]) -> str:
-    """Return the program of a command's first part that does work, such as ``go test`` or ``pytest``, or ``""``."""
+    """Return the first program of a command that does work, such as ``go test`` or ``pytest``.
+
+    If no part of the command does work, return ``""``.
+    """
     for words, _ in parts:
         if words and _is_working_command(words):
             return " ".join(
@@ -331,7 +345,10 @@ def select_operands(words: Iterable[str]) -> list[str]:
 
 
 def list_git_words(words: tuple[str, ...]) -> Iterator[str]:
-    """Yield the words of a command, with ``git -C folder mv a b`` as ``mv``, ``a``, ``b``."""
+    """Yield the words of a git command from the subcommand on.
+
+    For example, ``git -C folder mv a b`` yields ``mv``, ``a`` and ``b``.
+    """
     arguments = list(words[1:])
     while arguments and arguments[0].startswith("-"):
         del arguments[: 2 if arguments[0] in {"-C", "-c", "--git-dir", "--work-tree"} else 1]
@@ -354,7 +371,7 @@ def _is_working_command(words: tuple[str, ...]) -> bool:
 
 
 class GitListing(NamedTuple):
-    """Files that git printed as changed, as paths relative to its folder and paths relative to the repository."""
+    """The files that git printed as changed: paths relative to git's folder, and to the repository's root."""
 
     relative_paths: tuple[str, ...]
     root_paths: tuple[str, ...]
@@ -362,7 +379,10 @@ class GitListing(NamedTuple):
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def find_changed_paths(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, bool], ...]:
-    """Return the files that a command names as changed, relative to its start folder, and which are removed."""
+    """Return the files that a command names as changed, and whether the command removes each of them.
+
+    The paths are relative to the folder in which the command starts.
+    """
     return tuple(_list_changed_paths(parts))
 
 
@@ -400,7 +420,7 @@ def _list_changed_paths(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str,
 
 
 def _find_restored_paths(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
-    """Return the paths that a command copies elsewhere, and from there back again."""
+    """Return the paths that a command copies elsewhere and later copies or moves back."""
     copies: set[tuple[str, str]] = set()
     restored: set[str] = set()
     for words, _ in parts:
@@ -417,12 +437,19 @@ def _find_restored_paths(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def does_status_cover_all(command: str) -> bool:
-    """Check whether a command's exit status covers all of its simple commands, which are joined by ``&&`` only."""
+    """Check whether a command's exit status shows that all of its simple commands succeeded.
+
+    It does if they are joined only by ``&&``.
+    """
     return _LOOSE_SEPARATOR.search(remove_documents(command).replace("2>&1", "").strip()) is None
 
 
 def find_start_folder(parts: tuple[SimpleCommand, ...]) -> str | None:
-    """Return the folder that a command first changes to, ``""`` if it does not, or None if the folder is unknown."""
+    """Return the folder to which a command changes first.
+
+    The result is ``""`` if the command does not start with ``cd``, and None if the folder is
+    unknown.
+    """
     folder: str | None = ""
     for words, _ in parts:
         if words[:1] != ("cd",):
@@ -432,7 +459,7 @@ def find_start_folder(parts: tuple[SimpleCommand, ...]) -> str | None:
 
 
 def parse_git_listing(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
-    """Return the files that the session's own git commands printed as changed."""
+    """Return the files that git printed as changed in this session's work."""
     git_calls = []
     for words, _ in parts:
         if words[:1] == ("git",):
@@ -463,7 +490,7 @@ def parse_git_listing(parts: tuple[SimpleCommand, ...], output: str) -> GitListi
 
 
 def _resolve_cd(folder: str | None, words: tuple[str, ...]) -> str | None:
-    """Return the target folder of a ``cd``, or None if it is unknown."""
+    """Return the folder to which a ``cd`` changes from ``folder``, or None if it is unknown."""
     target = next((word for word in words[1:] if word != "--"), "~")
     if target.startswith(("/", "~")) and _UNKNOWN_PATH.search(target) is None:
         return target
@@ -473,10 +500,10 @@ def _resolve_cd(folder: str | None, words: tuple[str, ...]) -> str | None:
 
 
 def _list_changed_operands(words: tuple[str, ...]) -> tuple[str, ...]:
-    if words[:1] == ("git",):  # ``git -C folder mv a b`` as ``git mv``, ``a``, ``b``
+    if words[:1] == ("git",):  # ``git -C folder mv a b`` becomes ``mv``, ``a``, ``b``.
         verb, *arguments = [*list_git_words(words)] or [""]
         source_option = next((word for word in arguments if word in {"-s", "--source"}), None)
-        # a checkout of files restores the files
+        # This checkout restores files and does not switch branches.
         if verb in {"checkout", "restore"} and "--" in arguments:
             words = ("git restore", *arguments[arguments.index("--") + 1 :])
         else:
@@ -516,7 +543,10 @@ def _drop_option(option: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _shows_own_changes(call: list[str]) -> bool:
-    """Check whether a ``git diff`` shows this work: uncommitted changes, or named files compared with a commit."""
+    """Check whether a ``git diff`` shows this session's work.
+
+    It does if it shows uncommitted changes, or compares named files with one commit.
+    """
     arguments = call[1 : call.index("--")] if "--" in call else call[1:]
     commits = []
     for word in arguments:
@@ -524,14 +554,14 @@ def _shows_own_changes(call: list[str]) -> bool:
             commits.append(word)
     names_files = (
         len(call) > len(arguments) + 2
-        # one commit is compared with the folder, but a comparison of two commits may show work from
-        # outside the session
+        # One commit is compared with the work tree. A comparison of two commits may show work from
+        # outside the session.
     )
     return not commits or (names_files and len(commits) == 1 and ".." not in commits[0])
 
 
 def _parse_diffstat_path(row: str) -> str:
-    """Return the path in a row of ``--stat``, or ``""`` for a renamed or shortened one."""
+    """Return the path in a row of ``git diff --stat``, or ``""`` if the path is renamed or shortened."""
     path, bar, counts = row.rpartition(" | ")
     if not bar or not path.startswith(" ") or _CHANGE_COUNT.fullmatch(counts.strip()) is None:
         return ""

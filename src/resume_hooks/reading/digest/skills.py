@@ -1,7 +1,8 @@
-"""The loaded skills. For the active skill its remaining steps are quoted, then its rules.
+"""Quote the loaded skills: the remaining steps of an active skill, then its rules.
 
-Precision comes before recall: a skill is active until the user asks for something else. Its current
-step is the step whose command ran last, or which the assistant named last.
+It is better to miss a step or rule than to quote one that does not apply. A skill is active until
+the user asks for something else. Its current step is the step whose command ran last, or the step
+that the assistant named last.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.statements import HEADING, find_turn_order, is_aside
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# the maximum number of skills that are quoted, and of rules for each skill
+# The maximum number of skills that are quoted, and the maximum number of rules of each.
 MAX_SKILLS, MAX_RULES = 2, 24
-MAX_SKILL_TURNS = 3  # the number of prompts for which the rules of a loaded skill are quoted
-# the maximum number of characters in a skill's text that are read, and the maximum number of
-# characters in a rule
+MAX_SKILL_TURNS = 3  # The rules of a loaded skill are quoted for this number of prompts.
+# The maximum number of characters that are read of a skill's text, and the maximum number of
+# characters in a rule.
 MAX_SKILL_CHARACTERS, MAX_RULE_CHARACTERS = 12_000, 400
-MIN_RULE_WORDS = 4  # the minimum number of words in a rule
-MIN_SIGNIFICANT_WORDS = 2  # the minimum number of significant words in a rule
+MIN_RULE_WORDS = 4  # A sentence with fewer words is not quoted as a rule.
+MIN_SIGNIFICANT_WORDS = 2  # A sentence with fewer significant words is not quoted as a rule.
 _LONG_WORD = compile_lazily(r"[^\W\d_]{4,}")
 _MODAL_WORDS = frozenset(
     {"must", "never", "always", "only", "don't", "should", "your", "this", "that"}
 )
 _TAG = compile_lazily(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
-READ_SKILL_NOTE = "its text may bind: read it"  # the note on the entry for a skill itself
+READ_SKILL_NOTE = "its text may bind: read it"  # The note on the entry with a skill's name.
 _RULES_SECTION = compile_lazily(
     r"^#{1,6}[ \t][^\n]*"
     r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
@@ -41,13 +42,13 @@ _RULES_SECTION = compile_lazily(
 _RULE = compile_lazily(
     r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
 )
-"""Words that mark a rule in a text that is written as rules."""
+"""Words that mark a rule, such as "MUST"."""
 
 ACTIVE_SKILL_NOTE = "at work: its steps"
 STEP_REACHED_NOTE = "at work: it reached the first of these steps"
-OMITTED_ROWS = " …"  # the mark for the rows of a step that are left out
-MAX_STEPS = 12  # the maximum number of a skill's steps that are listed
-# the maximum number of characters in a skill that are searched for its steps
+OMITTED_ROWS = " …"  # The end of a step that is not quoted completely.
+MAX_STEPS = 12  # The maximum number of steps of a skill.
+# The maximum number of characters of a skill that are searched for its steps.
 MAX_STEPS_CHARACTERS = 40_000
 _STEP_HEADING = compile_lazily(
     r"^#{1,6}[ \t]+((?:(?:step|phase|stage)[ \t]+)?(\d{1,2})"
@@ -63,14 +64,15 @@ _STEP_MENTION = compile_lazily(r"\b(?:step|phase|stage)[ \t]+(\d{1,2})\b", re.IG
 _REPORT_PART = compile_lazily(
     r"^(?:#{1,6}[ \t]|\*\*[^*\n]+\*\*:?[ \t]*$|\|[ \t]*:?-)", re.MULTILINE
 )
-"""A heading, a bold row or a table."""
-# the minimum number of characters and of such parts in a report
+"""The parts of a report: a heading, a bold row or a table."""
+# The minimum number of characters and the minimum number of headings, bold rows and tables in a
+# report.
 MIN_REPORT_CHARACTERS, MIN_REPORT_PARTS = 400, 2
 _FORGE_PROGRAMS = ("gh", "glab")
 
 
 class SkillStep(NamedTuple):
-    """A step of a skill: its number, its rows, the heading first, and the programs in its code."""
+    """A step of a skill: its number, its rows with the heading first, and the programs that its code runs."""
 
     number: int
     rows: tuple[str, ...]
@@ -78,11 +80,11 @@ class SkillStep(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the step on one line."""
+        """The step on one line."""
         return " ".join(self.rows)
 
     def shorten_text(self) -> str:
-        """Return the step on one line, with as many whole rows as fit. A mark replaces the others."""
+        """Return the step on one line, with as many whole rows as fit. " …" replaces the other rows."""
         count = len(self.rows)
         while count > 1 and len(" ".join(self.rows[:count])) > MAX_RULE_CHARACTERS - len(
             OMITTED_ROWS
@@ -92,11 +94,12 @@ class SkillStep(NamedTuple):
 
 
 def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the skills that were loaded last: for each skill first the reference of its text, then its steps and rules.
+    """Yield the skills that were loaded last, each with its remaining steps and its rules.
 
-    If a skill has steps, or if the user called it by a command, it ends with the request for which
-    it was loaded. Other skills are binding for a few more prompts. After a report nobody knows which
-    steps are left, so none are listed.
+    The first entry of each skill has the reference of its text. If a skill has steps, or if the
+    user called it by a command, it ends with the request for which it was loaded. Other skills are
+    quoted for a few more prompts. If the last answer is a report, the remaining steps are unknown,
+    so no steps are listed.
     """
     first_active_order = find_turn_order(facts, MAX_SKILL_TURNS)
     for name, quote in [*facts.skills.items()][-MAX_SKILLS:]:
@@ -126,7 +129,7 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _list_rules(name: str, quote: Quote, passed_text: str) -> Iterator[DigestEntry]:
-    """Yield the rules of a skill, without rules in ``passed_text``, the text of the steps that are done."""
+    """Yield the rules of a skill. Rules in ``passed_text``, the text of the finished steps, are left out."""
     body = _TAG.sub(
         "", redact_and_collect(quote.text[: 2 * MAX_SKILL_CHARACTERS])[:MAX_SKILL_CHARACTERS]
     )
@@ -143,7 +146,10 @@ def _list_rules(name: str, quote: Quote, passed_text: str) -> Iterator[DigestEnt
 
 
 def _has_user_moved_on(facts: LineageFacts, skill: Quote) -> bool:
-    """Check whether the user asked for something else after a skill was loaded, instead of only replying."""
+    """Check whether the user asked for something new after a skill was loaded.
+
+    A short reply such as "yes" is not a new request.
+    """
     answer_places = {answer.place for answer in facts.answers}
     for quote in reversed(facts.prompts.quotes):
         if quote.place.order <= skill.place.order:
@@ -156,17 +162,21 @@ def _has_user_moved_on(facts: LineageFacts, skill: Quote) -> bool:
 
 
 def _is_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> bool:
-    """Check whether the last step of a skill, or an unknown one, was reached and answered and nothing is pending."""
+    """Check whether a skill's work is finished.
+
+    It is if the last step was reached or the current step is unknown, if the last prompt was
+    answered, and if the answer does not ask or offer anything.
+    """
     answer = _find_final_answer(facts)
     if answer is None:
         return False
-    # a skill whose steps leave no trace ends with the answer to its request
+    # If the current step is unknown, the skill ends with the answer to its request.
     is_reached = _find_current_step(facts, quote, steps) in {None, len(steps) - 1}
     return is_reached and not prose.ends_with_question_or_offer(answer.text)
 
 
 def _find_final_answer(facts: LineageFacts) -> Quote | None:
-    """Return the answer to the last prompt, if no call followed it and no command is running."""
+    """Return the answer to the last prompt. If a call followed it or a command is running, return None."""
     is_running = any(
         run.is_background and run.status is None and not run.failed for run in facts.runs
     )
@@ -177,7 +187,7 @@ def _find_final_answer(facts: LineageFacts) -> Quote | None:
 
 
 def _has_reported(facts: LineageFacts) -> bool:
-    """Check whether the last prompt was answered with a report that names no step, such as a review."""
+    """Check whether the answer to the last prompt is a report, such as a review, that names no step."""
     answer = _find_final_answer(facts)
     return (
         answer is not None
@@ -188,7 +198,10 @@ def _has_reported(facts: LineageFacts) -> bool:
 
 
 def find_steps(text: str) -> list[SkillStep]:
-    """Return the numbered steps in a skill's headings, bold lines or table rows, or none if the numbers have gaps."""
+    """Return the numbered steps in a skill's headings, bold lines or table rows.
+
+    If the numbers have gaps, the result is empty.
+    """
     searched_text = text[:MAX_STEPS_CHARACTERS]
     for pattern in (_STEP_HEADING, _BOLD_STEP, _TABLE_STEP):
         matches = list(pattern.finditer(searched_text))
@@ -210,7 +223,10 @@ def find_steps(text: str) -> list[SkillStep]:
 
 
 def _find_last_step_end(text: str, step: re.Match[str], pattern: re.Pattern[str]) -> int:
-    """Return the end of the last step: the next heading of the same level, or the end of its table row."""
+    """Return the index at which the last step ends.
+
+    It ends at the next heading of its level. A step in a table ends with its row.
+    """
     if pattern is _TABLE_STEP:
         return step.end()
     level = len(step[0]) - len(step[0].lstrip("#")) or 6
@@ -229,7 +245,7 @@ def _find_programs(body: str) -> frozenset[str]:
 
 
 def _list_programs(command: str) -> set[str]:
-    """Return the programs that a command runs. For a forge's program, include the subcommand."""
+    """Return the programs that a command runs. For ``gh`` and ``glab``, the subcommand is included."""
     programs: set[str] = set()
     for part in shell.parse_simple_commands(command):
         program = shell.find_program((part,))
@@ -241,7 +257,7 @@ def _list_programs(command: str) -> set[str]:
 
 
 def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> int | None:
-    """Return the index of the step that a skill has reached, or None if it is unknown."""
+    """Return the index of the step that a skill has reached, or None if the step is unknown."""
     step_index, last_order = None, quote.place.order
     commands = [(run.command, run.place.order) for run in facts.runs]
     if facts.unanswered_call is not None:
@@ -265,7 +281,7 @@ def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillS
 
 
 def _find_rules(body: str) -> Iterator[str]:
-    """Yield the rules in a document: first the items of its lists of rules, then sentences with a demand."""
+    """Yield the rules in a document: first the items of lists of rules, then demanding sentences."""
     whole_rows = prose.join_wrapped_rows(prose.without_code(body))
     for part in _RULES_SECTION.findall(whole_rows):
         yield from _list_rule_items(part)
@@ -273,7 +289,7 @@ def _find_rules(body: str) -> Iterator[str]:
 
 
 def _list_rule_items(part: str) -> Iterator[str]:
-    """Yield the items of the lists in a part of a document that are short enough to be quoted whole."""
+    """Yield the items of lists in a part of a document. Items too long to be quoted whole are left out."""
     for row in part.split("\n"):
         if prose.MARKUP.match(row) and len(row.split()) > MIN_RULE_WORDS:
             item = " ".join(prose.split_sentences(row))
@@ -282,7 +298,7 @@ def _list_rule_items(part: str) -> Iterator[str]:
 
 
 def _is_whole(rule: str) -> bool:
-    """Check whether a rule was not shortened, and does not introduce a list that is missing."""
+    """Check whether a rule is complete: it was not shortened and does not end with a colon."""
     return "…" not in rule and not rule.rstrip("*_` ").endswith(":")
 
 

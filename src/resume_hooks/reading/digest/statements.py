@@ -1,8 +1,8 @@
-"""Entries from the talk: the user's demands and choices, and open ends.
+"""List what the user said about the work: demands, choices and open questions.
 
-Demands are recognized by typical words. Precision comes before recall: a model treats a listed
-demand as a fact, and the talk contains the other demands anyway. A question, a joke, a doubt, a
-heading, a line of code or of a log is never a demand.
+Demands are recognized by typical words. It is better to miss a demand than to list a false one: a
+model treats a listed demand as a fact, and the talk contains the other demands anyway. A question,
+a joke, a doubt, a heading, or a line of code or of a log is never a demand.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _DEMAND = compile_lazily(
     """,
     re.VERBOSE,
 )
-"""Like other slow patterns in this module, it matches lower-case text, because ignoring case would
-double the search time."""
+"""The pattern for the words of a demand. Like other slow patterns in this module, it matches
+lower-case text, because ignoring case would double the search time."""
 
 _NOT_SERIOUS_PATTERN = compile_lazily(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
@@ -58,7 +58,7 @@ _NOT_SERIOUS_PATTERN = compile_lazily(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words which show that a demand is a joke, a doubt, or something else."""
+"""Words that show that a sentence with the words of a demand is a joke, a doubt or a remark."""
 
 _QUESTION_START = compile_lazily(
     rf"""\W*(?:(?:{_FILLER_WORDS}|sure|q|question)\b[,:.\s]*)*
@@ -70,7 +70,7 @@ _QUESTION_START = compile_lazily(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""The first words of questions without a question mark."""
+"""The first words of questions that have no question mark."""
 
 _MACHINE_LINE = compile_lazily(
     r"""\s*(?://|/\*|(?:agent|assistant|user|human):|[\u00d7✗✓✖➜\u276f$>|│└├]|=>|\d+[.:]\d|\[[+\d]|"[\w-]+":
@@ -80,24 +80,27 @@ _MACHINE_LINE = compile_lazily(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""A line of code or of a log, an incomplete sentence from a pasted text, a quote of another
-person."""
+"""A line of code or of a log, an incomplete sentence from a pasted text, or a quotation."""
 
 
 MAX_SEARCHED_CHARACTERS = 25_000
-"""The maximum number of characters in the user's messages that are searched for demands, the latest first."""
+"""The maximum number of characters of the user's messages that are searched for demands. The latest
+messages are searched first."""
 
-MAX_CHOICE_CHARACTERS = 160  # the maximum number of characters in an answer that counts as a choice
-MAX_ANSWER_CHARACTERS = 400  # the maximum number of characters in a question with the user's choice
-# a demand with fewer words is quoted with the sentence before it, which names its subject
+# An answer with more characters is not listed as a choice, because the talk shows it.
+MAX_CHOICE_CHARACTERS = 160
+# The maximum number of characters in a question with the user's choice.
+MAX_ANSWER_CHARACTERS = 400
+# A demand with fewer words is quoted with the sentence before it, which names the subject.
 MIN_DEMAND_WORDS = 8
 
-# the maximum number of characters in a client's summary that are searched for the user's messages
+# The maximum number of characters of a client's summary that are searched for the user's messages.
 MAX_SUMMARY_CHARACTERS = 60_000
-# the number of characters at the start of a message by which a quote of it in a summary is
+# A message that a summary quotes is compared with the prompts by this number of characters.
 # recognized
 COMPARED_CHARACTERS = 50
-SAME_DEMAND = 80  # the number of characters at the start that two versions of one demand share
+# Two versions of one demand have this number of characters at the start in common.
+SAME_DEMAND = 80
 _USER_MESSAGES_SECTION = compile_lazily(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)"
     r"(?=^(?:\d+\.[ \t]|#|</)|^[^\n]*\bconstraints\b[^\n]*:\**$|\Z)",
@@ -107,12 +110,13 @@ _SUMMARIZED_RULES = compile_lazily(
     r"^[ \t]*(?![-*][ \t])[^\n]*\bconstraints\b[^\n]*:\**[ \t]*\n((?:[ \t]*[-*][ \t][^\n]+(?:\n|\Z))+)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The list of the constraints in effect in a summary: the user's, and those of instructions and memory."""
+"""The list of constraints in a client's summary. They come from the user, from instructions or from
+memory."""
 
 SUMMARIZED_NOTE = "from the client's summary"
 _QUOTED_MESSAGE = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
-# the maximum number of characters in the last request that are searched for words
+# The maximum number of characters of the last request that are searched for words.
 MAX_REQUEST_CHARACTERS = 2_000
 _PREFERENCE = compile_lazily(
     r"""\bprefer(?:s|red|ence)?\b | \b(?:cap|limit|budget|deadline)\b.*\d | \bwithout\s+(?:my\s+)?explicit\b
@@ -132,7 +136,7 @@ _PREFERENCE = compile_lazily(
     """,
     re.VERBOSE,
 )
-"""Statements that are binding although they do not have the words of a demand."""
+"""Statements that bind later work although they do not have the words of a demand."""
 
 _STYLE = compile_lazily(
     r"\b(?:be|more|explain|extremely|keep\s+(?:it|this|them|answers))\s+(?:\w+\s+){0,3}"
@@ -140,7 +144,7 @@ _STYLE = compile_lazily(
     r"\btoo\s+(?:verbose|long|complex|wordy)\b|\bas\s+(?:simple|lightweight|short|concise|small)\s+as\s+possible\b|"
     r"\bsimplest\s+possible\b"
 )
-"""Wishes for the style of the work or of the answers."""
+"""Wishes about the style of the work or of the answers."""
 
 _ONE_ANSWER = compile_lazily(
     rf"\W*(?:(?:{_FILLER_WORDS})\b\W*)*(?:(?:can|could)\s+you\s+)?"
@@ -149,7 +153,7 @@ _ONE_ANSWER = compile_lazily(
     r"(?:that|this|it)(?:'s|\s+(?:is|was|looks|seems))\s+(?:\w+\s+){0,3}too\s)",
     re.IGNORECASE,
 )
-"""The first words of a request for the form of one answer, or of a complaint about one."""
+"""The first words of a request about the form of one answer, or of a complaint about one answer."""
 _HABIT_WORD = compile_lazily(
     r"\b(?:always|never|each|every|whenever|from\s+now\s+on|in\s+(?:the\s+)?future|answers|replies|responses|"
     r"explanations|summaries|when\s+you)\b",
@@ -163,7 +167,7 @@ _LASTING_WORD = compile_lazily(
     r"nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b|"
     r"반드시|하지\s?마|말고|항상|절대|해야|不要|必须|总是|只能|務必|必ず|しないで"
 )
-"""Words which show that a demand is valid beyond the next step."""
+"""Words that show that a demand is valid beyond the next step."""
 
 _ONE_TIME_REQUEST = compile_lazily(
     r"""\A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b
@@ -182,7 +186,7 @@ _ONE_TIME_REQUEST = compile_lazily(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Requests for the next step only, transitions, and sentences without a subject."""
+"""Requests that concern the next step only, transitions, and sentences without a subject."""
 
 _TASK_START = compile_lazily(
     rf"\A\W*(?:(?:/\S+\W+)?(?:(?:{_FILLER_WORDS}|great|sure)\b\W*)*(?:(?:make|be)\s+sure\s+(?:that\s+)?(?:you|to)\s+)?"
@@ -191,56 +195,56 @@ _TASK_START = compile_lazily(
     r"address|resolve|rewrite|compare|make\s+(?:an?|me)|write\s+(?:an?|me|the)|look\s+(?:at|into))\b)",
     re.IGNORECASE,
 )
-"""The first words of a request for one piece of work."""
+"""The first words of a request for one task."""
 
 _STANDING_WORD = compile_lazily(
     r"\b(?:always|never|each|every|only|must|should|shall|needs?|do\s+not|don'?t|not|no|avoid|without|instead|rather|keep|"
     r"prefer|whenever|when|if|once|one\s+(?:at\s+a\s+time|by\s+one)|after|before|often|frequently|regularly|as\s+(?:you|we)\s+go|from\s+now\s+on|at\s+(?:most|least))\b|[^\x00-\x7f]{3}",
     re.IGNORECASE,
 )
-"""Words of a demand that may bind later work, and other languages."""
+"""Words that show that a demand may bind later work. Any word in a non-Latin script is included."""
 
 _ASSENT = compile_lazily(
     r"\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|great|no|nope|na|oh|hm+|ah|so|and|also)\b[,.!:\u2013\u2014-]+\s*|"
     r"(?:ok(?:ay)?|so|and|also)\s+)+",
     re.IGNORECASE,
 )
-"""The words of agreement or refusal before a demand."""
-DEMAND_WORDS = 5  # the minimum number of words of a demand after a "yes" or "no"
+"""Words such as "yes" or "no" before a demand."""
+DEMAND_WORDS = 5  # The minimum number of words in a demand that follows a "yes" or "no".
 _REPLY_START = compile_lazily(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
-# a prompt with more characters may be a document that another author wrote
+# A prompt with more characters may contain a document that somebody else wrote.
 MIN_DOCUMENT_CHARACTERS = 800
 _MARKUP_LINE = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
 HEADING = compile_lazily(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
-MIN_TEMPLATE_CHARACTERS = 400  # a prompt with more characters may be a template, or a review
-MAX_RECORDS_BEFORE_TEXT = 2  # the maximum number of records between a command and its loaded text
+MIN_TEMPLATE_CHARACTERS = 400  # A prompt with more characters may be a template or a pasted review.
+# The maximum number of records between a command and the text that it loads.
+MAX_RECORDS_BEFORE_TEXT = 2
 _ROLE_START = compile_lazily(
     r"\W*(?:you\s+are|you're|act\s+as|your\s+(?:role|task|job)\s+is)\s+(?:an?|the|now|to)\b",
     re.IGNORECASE,
 )
-"""The start of a template."""
+"""The start of a template that assigns a role, such as "You are a"."""
 _TAGGED_PART = compile_lazily(r"^[ \t]*<([a-z][\w-]{1,40})>[ \t]*$", re.MULTILINE)
-MIN_TAGGED_PARTS = 2  # a prompt with this many tagged parts is a template
+MIN_TAGGED_PARTS = 2  # A prompt with at least this number of tagged parts is a template.
 _REVIEW_ROW = compile_lazily(
     r"^\W*(?:P[0-3]\b|(?:critical|major|minor|nit|high|medium|low|blocker|severity|suggestion|issue|finding)s?\b"
     r"[^\n:]{0,20}[:\])]|[\w./-]{1,200}\.\w{1,5}:\d+)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The start of a row in a review: its severity, or the location in a file."""
-MIN_REVIEW_ROWS = 3  # a prompt with this many such rows is a pasted review
-# the maximum number of characters in a paragraph before or after a pasted review that may be the
-# user's own
+"""The start of a row in a review: the severity of a finding, or the location in a file."""
+MIN_REVIEW_ROWS = 3  # A prompt with at least this number of review rows is a pasted review.
+# A paragraph before or after a pasted review is the user's own only if it has fewer characters.
 MAX_SURROUNDING_CHARACTERS = 200
-MIN_MARKUP_LINES = 5  # a prompt with this many lines of markup is a document
+MIN_MARKUP_LINES = 5  # A prompt with at least this number of lines of markup is a document.
 
 
 def is_demand(sentence: str) -> bool:
-    """Check whether a sentence has the words of a demand."""
+    """Check whether a sentence has the words of a demand, such as "never"."""
     return _DEMAND.search(sentence.lower()) is not None
 
 
 def is_aside(sentence: str) -> bool:
-    """Check whether a sentence is not a demand despite its words: a question, a joke, a doubt, a log line."""
+    """Check whether a sentence only looks like a demand: a question, a joke, a doubt or a log line."""
     is_asking = is_question(sentence) or _QUESTION_START.match(sentence) is not None
     return (
         is_asking
@@ -250,12 +254,12 @@ def is_aside(sentence: str) -> bool:
 
 
 def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterator[DigestEntry]:
-    """Yield the user's demands on the way of working, the latest first, without demands on the next step only.
+    """Yield the user's demands about the way of working, the latest first.
 
-    A short demand includes the sentence before it. Revoked demands are left out, and so are demands
-    that wait for a pull request that was merged or closed. If a demand is quoted only by a summary
-    because the file no longer has the message, it comes after the others. The constraints that the
-    latest summary lists come last.
+    Demands about the next step only are left out, and so are revoked demands and demands that wait
+    for a pull request that was merged or closed. A short demand includes the sentence before it. If
+    the file no longer has the message with a demand and only a summary quotes it, the demand comes
+    after the others. The constraints that the latest summary lists come last.
     """
     demands: list[tuple[str, RecordPlace]] = []
     templates = _find_templates(facts.prompts.quotes)
@@ -289,7 +293,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
 
 
 def _places_of_choices(facts: LineageFacts) -> frozenset[RecordPlace]:
-    """Return the records whose answers are all short enough for the section of answers."""
+    """Return the records with the user's answers that are all short enough to be listed as choices."""
     longest: dict[RecordPlace, int] = {}
     for said in facts.answers:
         chosen = said.text.rpartition(" -> ")[2]
@@ -298,7 +302,7 @@ def _places_of_choices(facts: LineageFacts) -> frozenset[RecordPlace]:
 
 
 def _find_summarized_messages(facts: LineageFacts) -> Iterator[Quote]:
-    """Yield the user's messages that only the client's summaries list, the latest summary first."""
+    """Yield the user's messages that only the client's summaries contain, the latest summary first."""
     if not facts.summaries:
         return
     known_text = " ".join(
@@ -325,12 +329,12 @@ def _find_summarized_rules(facts: LineageFacts) -> Iterator[Quote]:
 
 
 def _is_binding(sentence: str) -> bool:
-    """Check whether a sentence demands something of later work, too. A "yes" before the demand does not count."""
+    """Check whether a sentence demands something of later work. A "yes" at its start is ignored."""
     lowered = sentence.lower()
     is_standing_demand = is_demand(sentence) and _LASTING_WORD.search(lowered) is not None
     is_style = _STYLE.search(lowered) is not None
     if not is_standing_demand and not is_style and _PREFERENCE.search(lowered) is None:
-        return False  # the common case, which this test handles in half of the time
+        return False  # This is the common case, and the check so far takes half of the time.
     if is_aside(sentence):
         return False
     if sentence.startswith("/compact") or _is_task(sentence) or _is_for_one_answer(sentence):
@@ -339,19 +343,19 @@ def _is_binding(sentence: str) -> bool:
 
 
 def _is_for_one_answer(sentence: str) -> bool:
-    """Check whether a sentence asks for the form of one answer, and states no habit."""
+    """Check whether a sentence is about the style of one answer and not of every answer."""
     is_style = _STYLE.search(sentence.lower()) is not None
     is_about_answer = _ONE_ANSWER.match(prose.with_straight_apostrophes(sentence)) is not None
     return is_style and is_about_answer and _HABIT_WORD.search(sentence) is None
 
 
 def _is_task(sentence: str) -> bool:
-    """Check whether a sentence asks for one piece of work, without a word that binds later work."""
+    """Check whether a sentence asks for one task and has no word such as "always" that binds later work."""
     return _TASK_START.match(sentence) is not None and _STANDING_WORD.search(sentence) is None
 
 
 def _without_assent(sentence: str) -> str:
-    """Return a sentence without a "yes" or "no" before its first comma, if enough words follow."""
+    """Return a sentence without a "yes" or "no" at its start, if enough words follow."""
     assent = _ASSENT.match(sentence)
     if assent is None or len(sentence[assent.end() :].split()) < DEMAND_WORDS:
         return sentence
@@ -359,14 +363,14 @@ def _without_assent(sentence: str) -> str:
 
 
 def _is_for_step_before(sentences: Sequence[str], index: int) -> bool:
-    """Check whether a sentence only adds to a reply or to a request before it."""
+    """Check whether a sentence only adds something to the reply or to the request before it."""
     return _continues_reply(sentences, index) or _describes_task(sentences, index)
 
 
 def _continues_reply(sentences: Sequence[str], index: int) -> bool:
-    """Check whether a short sentence continues a reply: "Yes, delete it.
+    """Check whether a short sentence continues a reply and therefore concerns the next step only.
 
-    Don't archive it" is for this step only.
+    For example, "Don't archive it" continues the reply "Yes, delete it".
     """
     if index == 0 or len(sentences[index].split()) >= MIN_DEMAND_WORDS:
         return False
@@ -374,9 +378,9 @@ def _continues_reply(sentences: Sequence[str], index: int) -> bool:
 
 
 def _describes_task(sentences: Sequence[str], index: int) -> bool:
-    """Check whether a sentence says how a requested piece of work should be: "I'd like to add a log.
+    """Check whether a sentence only says how the task in the sentence before it should be done.
 
-    As small as possible, please" is not for other work.
+    For example, "As small as possible, please" follows "I'd like to add a log".
     """
     if index == 0 or _AS_POSSIBLE.match(sentences[index]) is None:
         return False
@@ -389,11 +393,11 @@ _WISH_START = compile_lazily(
     rf"\W*(?:(?:{_FILLER_WORDS})\b\W*)*(?:i(?:'d|\s+would)\s+like|i\s+want|we\s+(?:need|want)|let'?s)\s+(?:to\s+)?\w",
     re.IGNORECASE,
 )
-"""The first words of a wish for a piece of work."""
+"""The first words of a wish for a task."""
 
 
 def _add_subject(sentences: Sequence[str], index: int) -> str:
-    """Return a sentence. If it is too short to name a subject, the sentence before it is added."""
+    """Return a sentence. If it has few words, return it after the sentence that names its subject."""
     sentence = sentences[index]
     if (
         index == 0
@@ -405,10 +409,10 @@ def _add_subject(sentences: Sequence[str], index: int) -> str:
 
 
 def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
-    """Return the prompts that were loaded or filled in from a template instead of typed.
+    """Return the prompts that come from a template or were loaded, instead of typed.
 
     The rules in these prompts are not the user's. Such a prompt assigns a role, has tagged parts,
-    begins like another prompt, or directly follows a command.
+    starts like another prompt, or directly follows a command.
     """
     beginnings = Counter(
         quote.text[:MIN_TEMPLATE_CHARACTERS]
@@ -439,7 +443,8 @@ def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
 def _select_own_words(text: str) -> str:
     """Return the user's own words in a prompt.
 
-    If a document was pasted, only the lines before and after it count.
+    If the prompt contains a pasted document or review, only short paragraphs before and after it
+    are returned.
     """
     prompt_ends = _keep_prompt_ends(text)
     if announced := _PASTE_BELOW.match(prompt_ends):
@@ -469,7 +474,7 @@ _PASTE_BELOW = compile_lazily(
     r"(?:[^\n]*\n(?!\s*\n)){0,3}[^\n]*(?::|\?|\.)[ \t]*\n[ \t]*\n",
     re.IGNORECASE,
 )
-"""A paragraph which announces that the rest of a prompt is a text of somebody else."""
+"""A paragraph that announces that the text below it was written by somebody else."""
 
 
 def _keep_prompt_ends(text: str) -> str:
@@ -482,7 +487,7 @@ def _keep_prompt_ends(text: str) -> str:
 
 
 def collect_request_words(facts: LineageFacts) -> frozenset[str]:
-    """Return the significant words of the last request, or of the call that was working on it."""
+    """Return the significant words of the last request, and of an unanswered call."""
     texts: list[str] = []
     if facts.prompts.quotes:
         texts.append(facts.prompts.quotes[-1].text[:MAX_REQUEST_CHARACTERS])
@@ -506,17 +511,16 @@ def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
         if question and question in answered_questions:
             continue
         answered_questions.add(question)
-        if len(answer) <= MAX_CHOICE_CHARACTERS and not _is_counter_question(
-            answer
-        ):  # a longer answer appears in the talk
+        # The talk shows longer answers.
+        if len(answer) <= MAX_CHOICE_CHARACTERS and not _is_counter_question(answer):
             note = _describe_later_mention(facts, quote)
             yield make_entry(quote.text, quote.place, note, MAX_ANSWER_CHARACTERS)
 
 
 def _describe_later_mention(facts: LineageFacts, answer: Quote) -> str:
-    """Return a note if a later prompt names a thing that an answered question names, or ``""``.
+    """Return a note if a later prompt mentions a thing that a question and its answer name, or ``""``.
 
-    The prompt may overrule the answer in other words.
+    The later prompt may overrule the answer in other words.
     """
     names = set(_DISTINCT_NAME.findall(answer.text))
     answer_places = {quote.place for quote in facts.answers}
@@ -534,17 +538,17 @@ _DISTINCT_NAME = compile_lazily(
     r"(?<![\w#/])#\d{1,6}\b|\b[A-Z]{2,8}-\d{1,6}\b|`[^`\n]{4,60}`|"
     r"\b(?=\w{6,60}\b)[A-Za-z]\w*(?:_[A-Za-z]\w*|[a-z\d][A-Z]\w*)|\b[\w-]{2,40}\.(?:py|ts|tsx|js|go|rs|md|json|ya?ml|toml|sh|sql)\b"
 )
-"""A name that hardly means two things: of an issue, in code, of a file."""
+"""A name that hardly has two meanings: of an issue, of a thing in code, or of a file."""
 
 
 def _is_counter_question(answer: str) -> bool:
-    """Check whether the user asked a question instead of choosing."""
+    """Check whether the user replied to a question with a question instead of choosing."""
     sentences = prose.split_sentences(answer)
     return any(is_question(sentence) or _QUESTION_START.match(sentence) for sentence in sentences)
 
 
 def find_turn_order(facts: LineageFacts, count: int) -> int:
-    """Return the order of the prompt that started the turn ``count`` turns ago, or 0 if there were fewer turns."""
+    """Return the order of the prompt ``count`` turns ago, or 0 if the session has not more turns."""
     prompts = facts.prompts.quotes
     if len(prompts) > count:
         return prompts[-count].place.order
@@ -552,7 +556,10 @@ def find_turn_order(facts: LineageFacts, count: int) -> int:
 
 
 def list_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the assistant's unanswered questions: questions of a tool, and questions at the end of its last words."""
+    """Yield the assistant's unanswered questions.
+
+    They are the questions that a tool asked, and those at the end of the assistant's last words.
+    """
     yield from (make_entry(quote.text, quote.place) for quote in facts.questions)
     if quote := facts.words_since_prompt:
         sentences = prose.sentences_at_end(redact_and_collect(quote.text))
@@ -562,7 +569,7 @@ def list_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _list_latest_quotes(quotes: Sequence[Quote]) -> Iterator[Quote]:
-    """Yield quotes, the latest first, up to the maximum number of characters that are searched."""
+    """Yield the quotes, the latest first, until MAX_SEARCHED_CHARACTERS are reached."""
     remaining_characters = MAX_SEARCHED_CHARACTERS
     for quote in reversed(quotes):
         if remaining_characters <= 0:

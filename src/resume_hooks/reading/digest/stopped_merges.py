@@ -1,7 +1,8 @@
-"""Merges that stopped with conflicts: a ``git merge``, pull, rebase, cherry-pick, revert or am that did not end.
+"""Find merges that stopped with conflicts and did not end.
 
-Invariant: a merge counts as stopped only by git's own output, and as ended by a commit, by the
-options that continue or end it, or by output that git prints only without such a merge.
+The merge may be a ``git merge``, pull, rebase, cherry-pick, revert or am. Invariant: a merge counts
+as stopped only if git's own output says so. It counts as ended after a commit, after an option that
+continues or ends it, or after output that git does not print during such a merge.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 _MERGING_COMMANDS = frozenset({"merge", "pull", "rebase", "cherry-pick", "revert", "am"})
-"""Git subcommands that may stop with conflicts, and that git refuses during such a stop."""
+"""Git subcommands that may stop with conflicts. Git refuses them while a merge is stopped."""
 
 _CONFLICT_ROW = compile_lazily(
     r"(?:\A|\n)CONFLICT \([^)\n]{1,40}\): (?:Merge conflict in ([^\n]+)|(\S+) (?:deleted|renamed|added)\b)"
@@ -36,7 +37,11 @@ _REBASE_END = "Successfully rebased"
 
 
 class StoppedMerge(NamedTuple):
-    """The command that stopped, its conflicting ``paths`` from the root of its checkout, and its position."""
+    """A merge that stopped.
+
+    ``command`` is the git command. ``paths`` are the conflicting files, relative to the root of the
+    checkout. ``place`` is the position of the output that reports the conflicts.
+    """
 
     command: str
     paths: tuple[str, ...]
@@ -44,14 +49,18 @@ class StoppedMerge(NamedTuple):
 
 
 def was_aborted(words: Sequence[str]) -> bool:
-    """Check whether a git command throws a stopped merge away."""
+    """Check whether a git command aborts a stopped merge."""
     return words[0] in {*_MERGING_COMMANDS, "reset"} and not _ABORTING_OPTIONS.isdisjoint(words)
 
 
 def update_stopped_merge(
     stopped: StoppedMerge | None, words: Sequence[str], run: ShellRun
 ) -> StoppedMerge | None:
-    """Return the stopped merge of a checkout after a git command, given as its ``words`` from the subcommand on."""
+    """Return the stopped merge of a checkout after a git command, or None if there is none.
+
+    ``stopped`` is the stopped merge before the command. ``words`` are the command's words from the
+    subcommand on.
+    """
     if was_aborted(words):
         return None
     is_merging = words[0] in _MERGING_COMMANDS
@@ -74,7 +83,7 @@ def update_stopped_merge(
 
 
 def _has_stopped(words: Sequence[str], run: ShellRun) -> bool:
-    """Check whether the output of a command reports conflicts that the command stopped at."""
+    """Check whether the output of a command says that the command stopped at conflicts."""
     if _is_continuing(words) and _REBASE_END in run.output:
         return False
     return _CONFLICT_ROW.search(run.output) is not None or any(
@@ -83,14 +92,14 @@ def _has_stopped(words: Sequence[str], run: ShellRun) -> bool:
 
 
 def _is_continuing(words: Sequence[str]) -> bool:
-    """Check whether a command continues a merge that stopped."""
+    """Check whether a command has an option that continues or ends a stopped merge."""
     return not _ENDING_OPTIONS.isdisjoint(words)
 
 
 def _make_stopped_merge(
     former_stop: StoppedMerge | None, words: Sequence[str], run: ShellRun
 ) -> StoppedMerge:
-    """Return the merge that a command stopped in. If the command continued a merge, the name stays."""
+    """Return the merge that stopped at a command. If the command continued a merge, keep its name."""
     paths = []
     for merged_path, other_path in _CONFLICT_ROW.findall(run.output):
         paths.append(merged_path.strip() or other_path)
@@ -102,5 +111,5 @@ def _make_stopped_merge(
 
 
 def _shows_no_merge(output: str) -> bool:
-    """Check whether the output of a long ``git status`` reports no unfinished merge."""
+    """Check whether the output of a long ``git status`` shows that no merge is unfinished."""
     return _STATUS_HEAD.search(output) is not None and _UNFINISHED_STATUS.search(output) is None

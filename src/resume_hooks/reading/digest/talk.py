@@ -1,7 +1,8 @@
-"""The talk of a lineage: messages of the user and the assistant, without calls, results and thinking.
+"""Collect the talk of a lineage: messages of the user and the assistant, without calls and results.
 
-Every message has its speaker and its record. It is quoted unchanged, except that a mark replaces
-the middle of a long paste, code block or table. Secrets are removed before a message is shortened.
+Each message has its speaker and its record. It is quoted unchanged, except that a row such as
+``[... 20 lines ...]`` replaces the middle of a long paste, code block or table. Secrets are removed
+before a message is shortened.
 """
 
 from __future__ import annotations
@@ -27,44 +28,44 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_text
 
 MAX_STORED_CHARACTERS = 120_000
-"""The maximum number of characters in talk that a child stores for its own children: about 30,000 tokens,
-which is all talk in 99 of 100 sessions."""
+"""The maximum number of characters in the talk that a child stores for its own children. They are
+about 30,000 tokens, and all talk in 99 of 100 sessions."""
 
-MAX_TYPED_CHARACTERS = 4_000  # a prompt with more characters does not count as typed by hand
-MAX_TEMPLATE_CHARACTERS = 300  # characters of a command's template that identify the command
-# the maximum number of characters in the template of a request without an answer
+MAX_TYPED_CHARACTERS = 4_000  # A prompt with more characters is assumed to be pasted, not typed.
+# The number of characters of a command's template that are kept to identify the command.
+MAX_TEMPLATE_CHARACTERS = 300
+# The maximum number of characters kept of the template of a request that has no answer yet.
 OPEN_TEMPLATE = 8_000
-# the number of characters that are shown at the start and at the end of a paste
+# The numbers of characters that are kept at the start and at the end of a pasted text.
 PASTE_ENDS_CHARACTERS = (900, 500)
 MAX_MESSAGE_CHARACTERS = 12_000  # the maximum number of characters in one message
-# the maximum number of characters in the assistant's words between two calls
+# The maximum number of characters shown of the assistant's words between two calls.
 MAX_NARRATION_CHARACTERS = 1_500
-# the minimum number of characters in such words; shorter ones are useless for continuing: "All
-# tests pass."
+# Shorter words between two calls are left out, because a text such as "All tests pass." does not
+# help to continue.
 MIN_NARRATION_CHARACTERS = 60
-ANNOUNCEMENT_MARK = "[...]"  # stands for sentences that only announce the next step
-MAX_SUMMARY_CHARACTERS = 16_000  # the maximum number of characters in a client's summary
+ANNOUNCEMENT_MARK = "[...]"  # This mark replaces sentences that only announce the next step.
+MAX_SUMMARY_CHARACTERS = 16_000  # The maximum number of characters shown of a client's summary.
 _CODE_BLOCK = compile_lazily(
     r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
 )
-# the number of lines that are shown at the start and at the end of a code block
+# The numbers of lines that are kept at the start and at the end of a code block.
 CODE_BLOCK_ENDS_LINES = (8, 4)
-# the number of lines that are shown at the start and at the end of a table
+# The numbers of lines that are kept at the start and at the end of a table.
 TABLE_ENDS_LINES = (8, 2)
 _TABLE_ROW = compile_lazily(r"\s*\|.*\|\s*")
 _PASTED_TEXT = compile_lazily(
     re.escape(prose.PASTE_START) + r"\n(.*?)\n" + re.escape(prose.PASTE_END), re.DOTALL
 )
-_DIRECTIVE = compile_lazily(
-    r"\s*::[a-z][a-z-]*\{.*\}\s*"
-)  # a directive that Codex writes for its own screen
+# A directive that Codex writes for its own user interface.
+_DIRECTIVE = compile_lazily(r"\s*::[a-z][a-z-]*\{.*\}\s*")
 _SENTENCE_BREAK = compile_lazily(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
-# two messages that are equal in this number of characters at the start count as repeated
+# A message is repeated if another message starts with the same characters, this number of them.
 COMPARED_CHARACTERS = 160
 
 
 class _ChosenMessage(NamedTuple):
-    """A message with its original text, as it is shown."""
+    """A message: its original ``quote``, and its ``text`` in the form in which it is stored."""
 
     quote: Quote
     kind: MessageKind
@@ -81,7 +82,10 @@ def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
 
 
 def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
-    """Return the number of records that have words of the user, the assistant or the client but are not quoted."""
+    """Return the number of records with words of the talk whose words are not in ``messages``.
+
+    They are words of the user, of the assistant or of the client's summaries.
+    """
     spoken_refs = {
         str(quote.place)
         for quote in chain(facts.prompts.quotes, facts.assistant_quotes, facts.summaries)
@@ -90,9 +94,10 @@ def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
 
 
 def fit_talk(messages: Sequence[TalkMessage], max_characters: int) -> tuple[TalkMessage, ...]:
-    """Return as many messages as fit: first the user's, then the last words of turns, then the other messages.
+    """Return as many messages as fit, the most important kinds of messages first.
 
-    For each kind of message the latest come first.
+    The user's messages come before the last words of turns, and these before the other messages. Of
+    each kind, the latest messages are kept.
     """
     fitting_indexes: set[int] = set()
     remaining_characters = max_characters
@@ -123,9 +128,9 @@ _KINDS_BY_IMPORTANCE = (
 def join_talk(
     older: Sequence[TalkMessage], newer: Sequence[TalkMessage]
 ) -> tuple[TalkMessage, ...]:
-    """Return the talk of the ancestors and of the session. Statements that were later revoked are marked.
+    """Return the talk of the ancestors followed by that of the session, with revoked statements marked.
 
-    An ancestor's call is open only until the next message.
+    A call that was open in the ancestors' talk is left out if the session has any message.
     """
     older_messages = list(older)
     if newer:
@@ -137,7 +142,10 @@ def join_talk(
 
 
 def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
-    """Return as many messages as a child stores. No more are redacted, because redaction takes most of the time."""
+    """Return as many messages as a child stores.
+
+    No other messages are redacted, because redaction takes most of the time.
+    """
     choices: dict[RecordPlace, list[str]] = {}
     for quote in facts.answers:
         choices.setdefault(quote.place, []).append(quote.text)
@@ -208,7 +216,7 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
 
 
 def _plans_in_prompts(facts: LineageFacts) -> list[Quote]:
-    """Return the approved plans that a prompt repeats in full."""
+    """Return the approved plans that a prompt repeats as a whole."""
     prompts = {said.place: said.full_text for said in facts.prompts.quotes}
     plans = []
     for plan in facts.plans:
@@ -218,7 +226,7 @@ def _plans_in_prompts(facts: LineageFacts) -> list[Quote]:
 
 
 def _without_approved_plan(quote: Quote, plans: Sequence[Quote]) -> str:
-    """Return the assistant's words with a reference in the place of a plan that a later prompt repeats."""
+    """Return the assistant's words, in which a reference replaces a plan that a later prompt repeats."""
     text = quote.text
     for plan in plans:
         if plan.place.order > quote.place.order:
@@ -227,7 +235,7 @@ def _without_approved_plan(quote: Quote, plans: Sequence[Quote]) -> str:
 
 
 def _find_previous_words(quote: Quote, facts: LineageFacts) -> str:
-    """Return the assistant's last words before a message of the user, or ``""``."""
+    """Return the assistant's last words before a prompt, or ``""``."""
     index = bisect_left(
         facts.assistant_quotes, quote.place.order, key=lambda reply: reply.place.order
     )
@@ -237,7 +245,10 @@ def _find_previous_words(quote: Quote, facts: LineageFacts) -> str:
 
 
 def _mark_announcements(text: str) -> str:
-    """Return words between two calls, with a mark for sentences that only announce the next step."""
+    """Return a text in which a mark replaces sentences that only announce the next step.
+
+    If few other words remain, return ``""``.
+    """
     rows: list[str] = []
     kept_characters = 0
     for row in text.split("\n"):
@@ -259,7 +270,7 @@ def _mark_announcements(text: str) -> str:
 
 
 class _MessageChoice:
-    """Chooses messages of one kind after another, the latest first, up to the size that a child stores."""
+    """The messages that were chosen so far, up to the size that a child stores."""
 
     def __init__(self) -> None:
         self.messages: list[_ChosenMessage] = []
@@ -269,7 +280,7 @@ class _MessageChoice:
     def add_messages(
         self, quotes: Iterable[Quote], kind: MessageKind, format_quote: Callable[[Quote], str]
     ) -> None:
-        """Add the messages of a kind, without messages that a later one repeats."""
+        """Add the messages of one kind, the latest first, without messages that a later message repeats."""
         formatted_characters = 0
         for quote in quotes:
             if (
@@ -287,15 +298,18 @@ class _MessageChoice:
 
 
 def _repetition_key(text: str, kind: MessageKind) -> str:
-    """Return a key that is equal for repeated messages: all words of a request, or the start of another message."""
-    # If a form is filled in again, it begins like the last one.
+    """Return a text that is equal for repeated messages.
+
+    It is the whole text of a request, or the start of any other message.
+    """
+    # A form that is filled in again starts like the last time, so requests are compared as a whole.
     if kind is MessageKind.REQUEST:
         return text
     return " ".join(text[: 2 * COMPARED_CHARACTERS].lower().split())[:COMPARED_CHARACTERS]
 
 
 def _mark_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
-    """Return the messages with a mark on each sentence of the user or the assistant that the user later revoked."""
+    """Return the messages. In each, list the sentences that the user revoked in a later message."""
     user_sentences = _collect_sentences(messages, MessageKind.REQUEST)
     revocations: dict[int, list[tuple[str, str]]] = {}
     for old_index, new_index in find_revoked_statements(
@@ -305,7 +319,7 @@ def _mark_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
             revocations.setdefault(user_sentences[old_index][0], []).append(
                 (user_sentences[old_index][1], messages[user_sentences[new_index][0]].ref)
             )
-    # Most talk contains no corrections, and most of it is the assistant's.
+    # Most talk contains no corrections, and most sentences in it are the assistant's.
     if any(announces_change(sentence) for _, sentence in user_sentences):
         assistant_sentences = _collect_sentences(messages, MessageKind.CLOSING)
     else:
@@ -323,7 +337,7 @@ def _mark_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
 def _mark_former_plans(
     messages: Sequence[TalkMessage], plans: Sequence[Quote]
 ) -> Iterator[TalkMessage]:
-    """Return the messages with a mark on each plan that a newer approved plan replaced."""
+    """Yield the messages. In each with a plan that a newer approved plan replaced, mark the plan's title."""
     newer_refs: dict[str, str] = {}
     for old_plan, new_plan in pairwise(plans):
         if old_plan.text.strip() != new_plan.text.strip():
@@ -340,9 +354,9 @@ def _mark_former_plans(
 
 
 def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> list[tuple[int, str]]:
-    """Return the sentences in typed messages of one kind, each with its message's index.
+    """Return the sentences in messages of one kind, each with the index of its message.
 
-    Long pasted documents are skipped.
+    Long messages are skipped, because they contain pasted documents.
     """
     typed_messages = []
     for index, message in enumerate(messages):
@@ -357,16 +371,17 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> li
 
 
 def _template_room(quote: Quote, facts: LineageFacts) -> int:
-    """Return the maximum number of characters in the template around the words of a request."""
+    """Return the maximum number of characters to keep of the template around the words of a request."""
     if quote is facts.prompts.quotes[-1] and facts.words_since_prompt is None:
         return OPEN_TEMPLATE
     return MAX_TEMPLATE_CHARACTERS
 
 
 def format_prompt(text: str, most_template: int = MAX_TEMPLATE_CHARACTERS) -> str:
-    """Return a user's message as it is stored: every typed word, and pasted texts, which are marked.
+    """Return a user's message as it is stored: with every typed word, and with marked pasted texts.
 
-    ``most_template`` is the maximum number of characters in the template around a command's words.
+    ``most_template`` is the maximum number of characters kept of the template around a command's
+    words.
     """
     redacted = redact_and_collect(text)
     template_match = prose.FILLED_IN.fullmatch(redacted)
@@ -382,14 +397,14 @@ def format_prompt(text: str, most_template: int = MAX_TEMPLATE_CHARACTERS) -> st
 
 
 def _mark_long_text(text: str) -> str:
-    """Return a text that is too long to be typed as a pasted one."""
+    """Mark a text as pasted if it is too long to be typed."""
     if len(text) <= MAX_TYPED_CHARACTERS or prose.PASTE_START in text:
         return text
     return f"{prose.PASTE_START}\n{text.strip()}\n{prose.PASTE_END}"
 
 
 def shorten_pastes(text: str) -> str:
-    """Return a user's message in which only the start and the end of each long pasted text are kept."""
+    """Return a user's message with only the start and the end of each long pasted text."""
     if prose.PASTE_START in text:
         return _PASTED_TEXT.sub(lambda paste: _shorten_paste(paste[1]), text)
     return text
@@ -408,15 +423,18 @@ def _shorten_paste(text: str) -> str:
 
 
 def format_text(text: str, max_characters: int) -> str:
-    """Return a text as it is shown: without secrets, control characters and blank lines.
+    """Return a text in the form in which it is shown: without secrets, control characters and blank lines.
 
-    Code blocks and tables are shortened.
+    Long code blocks and tables are shortened.
     """
     return _limit_text(shorten_blocks(_clean_text(text)), max_characters)
 
 
 def format_whole_text(text: str, max_characters: int) -> str:
-    """Return a text as it is shown, but with whole code blocks and tables, because the reader must act on it."""
+    """Return a text in the form in which it is shown, with complete code blocks and tables.
+
+    It is used for texts on which the reader must act.
+    """
     return _limit_text(_clean_text(text), max_characters)
 
 
@@ -429,7 +447,7 @@ def _clean_text(text: str) -> str:
 
 
 def shorten_blocks(text: str) -> str:
-    """Return a text in which only the start and the end of each long code block or table are kept."""
+    """Return a text with only the start and the end of each long code block or table."""
     if "```" in text or "~~~" in text:
         text = _CODE_BLOCK.sub(_shorten_code_block, text)
     if "|" in text:
@@ -438,7 +456,7 @@ def shorten_blocks(text: str) -> str:
 
 
 def _limit_text(text: str, max_characters: int) -> str:
-    """Return a text without blank lines, in about ``max_characters``."""
+    """Return a text without blank lines, shortened to about ``max_characters``."""
     rows = []
     for row in text.split("\n"):
         if row.strip():
@@ -483,7 +501,10 @@ def _shorten_tables(rows: Sequence[str]) -> Iterator[str]:
 
 
 def shorten_text(text: str, max_characters: int) -> str:
-    """Return both ends of a text in about ``max_characters``, as whole sentences, with a mark between."""
+    """Return the start and the end of a text as whole sentences, in about ``max_characters``.
+
+    A row between them says how much is left out.
+    """
     head, tail = (
         keep_beginning(text, max_characters * 2 // 3),
         keep_ending(text, max_characters // 3),
@@ -501,7 +522,7 @@ _SENTENCE_STOP = compile_lazily(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|
 def keep_beginning(text: str, max_characters: int) -> str:
     """Return the first sentences of a text that fit into ``max_characters``.
 
-    If not even the first sentence fits, return a part of it.
+    If the first sentence does not fit, return a part of it.
     """
     if len(text) <= max_characters:
         return text
@@ -514,7 +535,7 @@ def keep_beginning(text: str, max_characters: int) -> str:
 def keep_ending(text: str, max_characters: int) -> str:
     """Return the last sentences of a text that fit into ``max_characters``.
 
-    If not even the last sentence fits, return a part of it.
+    If the last sentence does not fit, return a part of it.
     """
     if len(text) <= max_characters:
         return text
@@ -531,7 +552,10 @@ CONCLUSION_CHARACTERS = (800, 1_600)
 
 
 def find_conclusion(text: str) -> str:
-    """Return the last paragraph of a message. While the result is short, add the paragraph before it."""
+    """Return the last paragraph of a message.
+
+    While the result is short, the paragraph before it is added.
+    """
     min_characters, max_characters = CONCLUSION_CHARACTERS
     rows = text.split("\n")
     first = len(rows)

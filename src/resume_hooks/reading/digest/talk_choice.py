@@ -1,11 +1,16 @@
-"""Choose the messages of a talk for an opening, and the part of each message that fits the opening's space.
+"""Choose the messages of the talk that an opening shows, and how much of each message.
 
-The order is as follows. First come the messages since the last request, then the user's messages,
-the latest first. Then come the assistant's last words before each prompt: the latest third whole,
-and the conclusions of the others. Then come the assistant's words between calls and the sub-agents'
-reports, both shortened. If there is still space, these reports and the other last words are shown
-whole, but leave room for the latest calls, as does the narration of long turns. The client's summary
-replaces omitted messages. A large opening contains everything whole.
+Messages are added in this order while space is left:
+
+1. the messages after the last request
+2. the user's messages, the latest first
+3. the assistant's last words before each prompt: the latest third whole, the conclusion of the others
+4. the assistant's words between calls and the reports of sub-agents, both shortened
+
+Then the reports and the last words are shown whole, and the remaining words between the calls of
+long turns are added. These texts leave a part of the space for the latest calls. If messages do not
+fit, the client's summary is shown instead of them. In a large opening, all messages are shown
+whole.
 """
 
 from __future__ import annotations
@@ -17,28 +22,33 @@ from itertools import accumulate
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import MessageKind, TalkMessage
 
-MAX_RECENT_ANSWERS = 3  # the number of latest answers that are shown whole before any older ones
-# one part in this many of the last words of turns, the latest, is shown whole; of the others only
-# the conclusions
+MAX_RECENT_ANSWERS = 3  # The number of latest answers that are shown whole before older answers.
+# The last words of turns are shown whole for the latest turns: the number of turns divided by this
+# number. Of the other turns, only the conclusions are shown.
 WHOLE_ANSWERS_DIVISOR = 3
-MAX_NARRATION_CHARACTERS = 600  # the maximum number of characters in words between two calls
-MIN_WHOLE_TALK_CHARACTERS = 56_000  # if this many characters are available, the whole talk is shown
-# if this many characters are available, older texts leave room for calls
+# The maximum number of characters shown of the words between two calls.
+MAX_NARRATION_CHARACTERS = 600
+# If at least this number of characters is available, the whole talk is shown.
+MIN_WHOLE_TALK_CHARACTERS = 56_000
+# If at least this number of characters is available, older texts leave a part of it for the calls.
 MIN_SHARED_CHARACTERS = 20_000
-# the maximum number of characters in a sub-agent's report that does not fit whole
+# The maximum number of characters shown of a sub-agent's report that does not fit as a whole.
 MAX_REPORT_CHARACTERS = 4_000
-# the fraction of the space that whole reports, whole older answers and the narration of long turns
-# leave for the calls after the talk
+# The fraction of the space that is left for the latest calls when reports and older answers are
+# shown whole and words between the calls of long turns are added.
 CALLS_FRACTION = 0.3
-# the fraction of the space for the words between the calls of one turn, before they must leave that
+# The fraction of the space for the words between the calls of one turn. Further words are only
+# added if they leave space for the latest calls.
 TURN_NARRATION_FRACTION = 0.1
-# the maximum number of characters in a request that does not fit whole
+# The maximum number of characters shown of a request that does not fit as a whole.
 MAX_BEGINNING_CHARACTERS = 400
-CURRENT_FRACTION = 0.25  # the fraction of the space for messages since the last request
-SUMMARY_FRACTION = 0.15  # the fraction of the space for a summary if messages are omitted
-MIN_MESSAGE_CHARACTERS = 60  # if fewer characters are available, no further message is tried
+CURRENT_FRACTION = 0.25  # The fraction of the space for messages after the last request.
+# The fraction of the space for the client's summary if messages do not fit.
+SUMMARY_FRACTION = 0.15
+MIN_MESSAGE_CHARACTERS = 60  # If fewer characters are available, no more messages are added.
 
-# a function that returns the number of characters of a message with its heading
+# A function that returns the number of characters that a message with this text needs, with its
+# heading.
 CountCharacters = Callable[[TalkMessage, str], int]
 
 
@@ -50,10 +60,10 @@ def choose_talk(
     *,
     is_whole: bool = False,
 ) -> dict[int, str]:
-    """Return the indexes of the messages to show, each with its text.
+    """Return the texts of the messages to show, by the messages' indexes.
 
-    If ``is_whole``, all texts are whole. Messages from the index ``first_current`` on came after the last
-    request.
+    If ``is_whole`` is True, all messages are shown whole. ``first_current`` is the index of the
+    first message after the last request.
     """
     if is_whole:
         return {index: message.text for index, message in enumerate(messages)}
@@ -96,7 +106,10 @@ def choose_talk(
 def _add_narration(
     choice: _TalkChoice, messages: Sequence[TalkMessage], max_characters: int
 ) -> None:
-    """Show the assistant's words between calls, the latest first, and few of a long turn's if calls need the space."""
+    """Show the assistant's words between calls, the latest first.
+
+    Of the words in a long turn, only a part is shown if the latest calls need the space.
+    """
     turn_numbers = list(accumulate(message.kind is MessageKind.REQUEST for message in messages))
     turn_characters: Counter[int] = Counter()
     later_texts: dict[int, str] = {}
@@ -112,10 +125,10 @@ def _add_narration(
 
 
 def _count_calls_characters(max_characters: int) -> int:
-    """Return the number of characters that older texts leave for the calls.
+    """Return the number of characters that older texts leave for the latest calls.
 
-    The number is 0 in a small opening, where the talk is more useful, and in a large opening, where
-    both the talk and the calls fit.
+    It is 0 in a small opening, where the talk is more useful than the calls, and in a large
+    opening, where both fit.
     """
     if MIN_SHARED_CHARACTERS <= max_characters < MIN_WHOLE_TALK_CHARACTERS:
         return round(max_characters * CALLS_FRACTION)
@@ -128,7 +141,7 @@ def _add_whole_texts(
     closings: Sequence[int],
     max_characters: int,
 ) -> None:
-    """Show more of the sub-agents' reports, and whole texts: last words of turns, narration, last reports."""
+    """Show longer parts of reports, then whole texts: answers, words between calls, and reports."""
     reports = choice.indexes_of_kind(MessageKind.REPORT)
     for index in reports:
         choice.show_message(index, talk.shorten_text(messages[index].text, MAX_REPORT_CHARACTERS))
@@ -144,7 +157,7 @@ def _add_whole_texts(
 
 
 class _TalkChoice:
-    """The messages that were chosen so far, and the remaining space."""
+    """The messages that were chosen so far, with the texts that are shown, and the remaining space."""
 
     def __init__(
         self,
@@ -158,12 +171,15 @@ class _TalkChoice:
         self._count_characters = count_characters
 
     def indexes_of_kind(self, kind: MessageKind) -> list[int]:
-        """Return the indexes of the messages of a kind, the latest first."""
+        """Return the indexes of the messages of one kind, the latest first."""
         indexes: Iterable[int] = range(len(self._messages) - 1, -1, -1)
         return [index for index in indexes if self._messages[index].kind is kind]
 
     def add_summary(self, talk_characters: int) -> None:
-        """Show the client's last summary if the talk, of ``talk_characters``, exceeds the space."""
+        """Show a part of the client's last summary if the talk needs more space than there is.
+
+        ``talk_characters`` is the number of characters that the talk needs.
+        """
         summaries = self.indexes_of_kind(MessageKind.SUMMARY)
         if talk_characters > self._remaining_characters and summaries:
             text = self._messages[summaries[0]].text
@@ -173,7 +189,7 @@ class _TalkChoice:
             )
 
     def add_current_messages(self, first_current: int) -> None:
-        """Show the messages since the last request, the latest first, in a fraction of the space."""
+        """Show the messages from the index ``first_current`` on, the latest first, in a fraction of the space."""
         min_remaining = self._remaining_characters - round(
             self._remaining_characters * CURRENT_FRACTION
         )
@@ -182,19 +198,19 @@ class _TalkChoice:
                 self.show_message(index, self._messages[index].text)
 
     def show_in_spare_space(self, index: int, text: str, reserved_characters: int) -> None:
-        """Show this text of a message if this many characters remain, for the calls after the talk."""
+        """Show this text of a message if at least ``reserved_characters`` then remain for the latest calls."""
         added_characters = len(text) - len(self.texts.get(index, ""))
         if added_characters + reserved_characters < self._remaining_characters:
             self.show_message(index, text)
 
     def show_longest(self, index: int, *texts: str) -> None:
-        """Show the first of these texts of a message, given longest first, that fits."""
+        """Show the first text that fits. The texts are versions of one message, the longest first."""
         for text in texts:
             if self.show_message(index, text):
                 return
 
     def show_message(self, index: int, text: str) -> bool:
-        """Show this text of a message in place of an earlier choice. Return whether the text fits."""
+        """Show this text of a message, instead of a text shown before. Return whether it fits."""
         if self._remaining_characters < MIN_MESSAGE_CHARACTERS:
             return False
         message = self._messages[index]

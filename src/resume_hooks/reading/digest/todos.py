@@ -1,4 +1,7 @@
-"""The unfinished todos of a session: those that are open, and those of a list that the work has overtaken."""
+"""List the unfinished todos of a session.
+
+If the work went on without an update of the list, the list is overtaken: its todos may be done.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ from resume_hooks.reading.digest.statements import find_turn_order
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
-# the number of prompts after which an unchanged list counts as abandoned
+# A list that did not change for more than this number of prompts may be abandoned.
 MAX_PROMPTS_AFTER_LIST = 2
-# the number of characters of an answer that are searched for a statement that everything is done
+# The number of characters at the start of an answer that are searched for words such as "all done".
 MAX_DONE_CHARACTERS = 200
-# the maximum number of todos of an overtaken list that are quoted, and of characters of each
+# The maximum number of quoted todos of an overtaken list, and of characters in each of them.
 MAX_OVERTAKEN_TODOS, MAX_OVERTAKEN_CHARACTERS = 4, 100
 _ALL_DONE_STATEMENT = compile_lazily(
     r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
@@ -38,7 +41,7 @@ _DONE_REPORT = compile_lazily(
 
 
 class TodoEntries(NamedTuple):
-    """The entries of ``open_todos``, and a row about the todos of an ``overtaken`` list, if any."""
+    """The entries for open todos, and one entry about an overtaken list, if there is one."""
 
     open_todos: tuple[DigestEntry, ...] = ()
     overtaken: tuple[DigestEntry, ...] = ()
@@ -50,9 +53,9 @@ def collect_todos(
     last_commit_order: int,
     last_check: RecordPlace | None,
 ) -> TodoEntries:
-    """Return the unfinished todos, of which those of an overtaken list may be done.
+    """Return the entries for unfinished todos. The todos of an overtaken list may be done.
 
-    A list is ignored if it was abandoned some prompts ago and before the last commit, whose order is
+    A list is ignored if it was abandoned before the last commit, whose order is
     ``last_commit_order``. ``last_check`` is the last check that passed.
     """
     list_order = facts.todo_list.updated_at
@@ -87,7 +90,10 @@ def collect_todos(
 def _list_open_todos(
     facts: LineageFacts, todos: Sequence[Todo], later_events: Sequence[str]
 ) -> Iterator[DigestEntry]:
-    """Yield the todos, each with its status, its age in prompts, and the events since the list's last change."""
+    """Yield the todos, each with its status and its age in prompts.
+
+    Each entry also names the events after the list's last change, such as a commit.
+    """
     for text, status, place, _ in todos:
         later_prompts = sum(quote.place.order > place.order for quote in facts.prompts.quotes)
         notes = [status]
@@ -99,13 +105,16 @@ def _list_open_todos(
 
 
 def _join_events(events: Sequence[str]) -> str:
-    """Join events with commas and, before the last one, with "and"."""
+    """Join events with commas, and the last two with "and"."""
     *earlier_events, last_event = events
     return " and ".join(filter(None, (", ".join(earlier_events), last_event)))
 
 
 def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) -> DigestEntry:
-    """Return a row with the todos of an overtaken list. Nothing shows which of them are still open."""
+    """Return one entry that quotes the todos of an overtaken list.
+
+    It is unknown which of them are still open.
+    """
     quotes = []
     for todo in todos[:MAX_OVERTAKEN_TODOS]:
         quotes.append(f'"{cut_line(todo.text, MAX_OVERTAKEN_CHARACTERS)}"')
@@ -121,8 +130,8 @@ def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) ->
 def _list_unfinished_todos(facts: LineageFacts, pull_requests: PullRequests) -> Iterator[Todo]:
     """Yield the unfinished todos.
 
-    Todos that wait for a pull request that was merged or closed are left out, and so are todos in
-    progress if a later answer says that everything is done.
+    Todos that wait for a pull request that was merged or closed are left out. Todos in progress are
+    left out if a later answer says that everything is done.
     """
     done_order = 0
     for quote in _list_answers(facts):
@@ -137,10 +146,11 @@ def _list_unfinished_todos(facts: LineageFacts, pull_requests: PullRequests) -> 
 def _find_overtaking_answer(
     facts: LineageFacts, last_commit_order: int, last_check: RecordPlace | None
 ) -> Quote | None:
-    """Return the last answer if the work has overtaken the list: nobody changed the list since.
+    """Return the last answer if the work has overtaken the todo list, else None.
 
-    That is an answer after a later commit, a report of finished work after edits or checks that
-    passed, or an answer that asks and offers nothing after edits for a later prompt.
+    The answer shows this if it follows a commit after the list's last change, if it reports
+    finished work after later edits or checks that passed, or if it asks and offers nothing after
+    edits for a later prompt.
     """
     list_order = facts.todo_list.updated_at
     edit_order = max((change.place.order for change in facts.changes), default=0)
@@ -162,7 +172,7 @@ def _find_overtaking_answer(
 
 
 def _reports_finished_work(answer: Quote) -> bool:
-    """Check whether an answer starts with a report of finished work, and asks and offers nothing."""
+    """Check whether an answer starts with a report of finished work and asks or offers nothing."""
     text = prose.with_straight_apostrophes(answer.text)
     return _DONE_REPORT.match(text) is not None and not _asks_or_offers(answer)
 
@@ -173,7 +183,7 @@ def _asks_or_offers(answer: Quote) -> bool:
 
 
 def _list_answers(facts: LineageFacts) -> list[Quote]:
-    """Return the assistant's last words of each turn that ended, oldest first."""
+    """Return the assistant's last words of each finished turn, oldest first."""
     quotes = [quote for quote in facts.closing_quotes if quote is not facts.interrupted_words]
     last_words = facts.words_since_prompt
     if last_words is not None and facts.last_call_order < last_words.place.order:

@@ -1,6 +1,6 @@
-"""Commands that could not run at all, and that another command replaced with the same purpose.
+"""Check whether another command replaced a command that could not run at all.
 
-A check that ran and failed is not replaced by another check: that may cover less.
+A check that ran and failed cannot be replaced by another check, because that may cover less code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from resume_hooks.reading.digest.session_commands import MAX_CHECK_WORDS, ShellC
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-NOT_EXECUTABLE_STATUSES = frozenset({126, 127})  # the shell could not start the program
+# With these exit statuses the shell could not start the program.
+NOT_EXECUTABLE_STATUSES = frozenset({126, 127})
 _INVOCATION_ERROR = compile_lazily(
     r"command not found|no module named|missing script|no rule to make target|not recognized as|"
     r"could not determine executable|no such (?:file or directory|command|option)|"
@@ -21,13 +22,13 @@ _INVOCATION_ERROR = compile_lazily(
     r"unexpected argument|permission denied|invalid option|is not installed",
     re.IGNORECASE,
 )
-"""Words in the output of a command that was called in a wrong way, or whose program is missing."""
+"""Words in the output of a command that was called wrongly or whose program is missing."""
 
-MAX_INVOCATION_ERROR_CHARACTERS = 1_500  # a longer output is that of a command that ran
+MAX_INVOCATION_ERROR_CHARACTERS = 1_500  # If the output is longer, the command did run.
 _RESULT = compile_lazily(
     r"\b\d+ (?:tests? )?(?:passed|failed|passing|failing|errors?)\b|\bFAIL(?:ED)?\b"
 )
-"""A result of a check."""
+"""A result that a check prints."""
 
 _PURPOSES = (
     ("test", r"tests?|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|bats"),
@@ -42,11 +43,11 @@ _ALTERNATIVES = {
     "git pull": (("git", "rebase"), ("git", "merge"), ("git", "reset")),
     "git push": (("gh", "pr", "create"),),
 }
-"""The first words of commands that achieve the same in another way, by the program that failed."""
+"""For each program, the first words of other commands that achieve the same."""
 
 
 def was_worked_around(failed: ShellCommand, later_commands: Sequence[ShellCommand]) -> bool:
-    """Check whether a later successful command achieved what a command failed to do."""
+    """Check whether a later successful command achieved what the failed command was meant to do."""
     alternatives = _ALTERNATIVES.get(failed.program, ())
     for command in later_commands:
         if any(_starts_with_any(part, alternatives) for part in command.parts):
@@ -64,7 +65,10 @@ def was_worked_around(failed: ShellCommand, later_commands: Sequence[ShellComman
 
 
 def _could_not_run(failed: ShellCommand) -> bool:
-    """Check whether a command ended before it did its work: with a short output and without results."""
+    """Check whether a command failed before it did any work.
+
+    Its output is then short and contains no results.
+    """
     if failed.run.status in NOT_EXECUTABLE_STATUSES:
         return True
     output = failed.run.output
@@ -75,7 +79,7 @@ def _could_not_run(failed: ShellCommand) -> bool:
 
 
 def _starts_with_any(part: SimpleCommand, beginnings: Sequence[tuple[str, ...]]) -> bool:
-    """Check whether a simple command starts with some words, and does not only abort."""
+    """Check whether a simple command starts with one of the ``beginnings`` and has no ``--abort``."""
     words = part.words
     if words[:1] == ("git",):
         words = ("git", *shell.list_git_words(words))
@@ -84,13 +88,13 @@ def _starts_with_any(part: SimpleCommand, beginnings: Sequence[tuple[str, ...]])
 
 
 def _join_words(command: ShellCommand) -> str:
-    """Return the words of a command's simple commands, with the last parts of paths."""
+    """Return the words of a command's simple commands. Of a path, only the last component is returned."""
     words = (word for part in command.parts for word in part.words)
     return " ".join(word.rpartition("/")[2] or word for word in words)
 
 
 def _collect_purposes(command: ShellCommand) -> set[str]:
-    """Return what a command checks: ``test``, ``types``, ``lint``, ``build``."""
+    """Return the names of what a command checks: ``test``, ``types``, ``lint`` or ``build``."""
     purposes: set[str] = set()
     for part in command.parts:
         text = " ".join(part.words[:MAX_CHECK_WORDS])

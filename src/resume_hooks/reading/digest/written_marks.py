@@ -1,4 +1,4 @@
-"""Open work that a session itself recorded: TODO comments in code, and unchecked boxes in its plans.
+"""Collect open work that a session wrote down: TODO comments in code, and unchecked boxes in plans.
 
 Invariant: a text is listed only if the session's own tools wrote it and no later call removed it.
 """
@@ -13,7 +13,7 @@ from resume_hooks.reading.digest.later_edits import list_edits
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.records import get_string
 
-MAX_PLAN_CHARACTERS = 200_000  # the maximum number of characters in a plan that are searched
+MAX_PLAN_CHARACTERS = 200_000  # A plan with more characters is not searched.
 PLAN_SUFFIXES = (".md", ".markdown")
 
 _TODO_COMMENT = compile_lazily(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
@@ -22,7 +22,11 @@ _TODO_WORDS = ("TODO", "FIXME", "XXX")
 
 
 class Mark(NamedTuple):
-    """A text about open work, its position, and the file ``path`` that a call in ``folder`` wrote."""
+    """A text about open work, or a whole plan.
+
+    ``path`` is the file that a call wrote, and ``folder`` the folder of the call. ``place`` is the
+    call's position.
+    """
 
     text: str
     path: str
@@ -31,7 +35,7 @@ class Mark(NamedTuple):
 
 
 class WrittenMarks:
-    """The TODO comments, and the plans with boxes, that a session wrote."""
+    """The TODO comments and the plans that a session wrote."""
 
     def __init__(self) -> None:
         self._comments: dict[tuple[str, str], Mark] = {}
@@ -52,7 +56,7 @@ class WrittenMarks:
     def _process_new_content(
         self, call: PendingCall, path: str, content: str, *, is_new: bool
     ) -> None:
-        """Process a whole file that a call wrote."""
+        """Process a call that wrote a whole file."""
         removed_comments = [
             comment for comment in self._comments_in_file(path) if comment not in content
         ]
@@ -61,7 +65,7 @@ class WrittenMarks:
             self._add_comments(call, path, content, "")
 
     def _process_edit(self, call: PendingCall, path: str, old_text: str, new_text: str) -> None:
-        """Process the replacement of a text in a file."""
+        """Process a call that replaced a text in a file."""
         touched_comments = [
             comment for comment in self._comments_in_file(path) if comment in old_text
         ]
@@ -71,7 +75,7 @@ class WrittenMarks:
         self._add_comments(call, path, new_text, old_text)
 
     def _comments_in_file(self, path: str) -> list[str]:
-        """Return the words of the comments in a file."""
+        """Return the texts of the known TODO comments in a file."""
         return [comment for file, comment in self._comments if file == path]
 
     def _drop_comments(self, path: str, removed_comments: Iterable[str]) -> None:
@@ -91,7 +95,7 @@ class WrittenMarks:
     def _process_plan(
         self, call: PendingCall, path: str, content: str, old_text: str, new_text: str
     ) -> None:
-        """Process a plan that was written as a whole, or a change of a plan."""
+        """Process a call that wrote a whole plan or replaced a text in a plan."""
         known_plan = self._plans.pop(path, None)
         text = content
         if not content and known_plan is not None and old_text in known_plan.text:
@@ -104,7 +108,7 @@ class WrittenMarks:
         return sorted(self._comments.values(), key=lambda mark: -mark.place.order)
 
     def list_open_steps(self) -> list[Mark]:
-        """Return the unchecked steps of the last plan that has unchecked steps."""
+        """Return the unchecked boxes of the last plan that has any."""
         for plan in reversed(self._plans.values()):
             steps = [plan._replace(text=step.strip()) for step in _UNCHECKED_BOX.findall(plan.text)]
             if steps:
