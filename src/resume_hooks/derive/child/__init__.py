@@ -1,7 +1,9 @@
-"""The path from a plan to a child: a draft, its lines and checks, one writer, a receipt.
+"""Write a planned child to disk, in four steps: draft, lines with checks, writer, receipt.
 
-``draft`` chooses the id, the folder and the lineage. ``ChildPlan`` adds the sizes and a ``Body``,
-which has the lines and the checks. A ``ChainRewrite`` is a body with the parent's records. All
-these are values and write nothing. Only ``write`` changes the disk: it chooses the title under a
-lock, writes the sidecars, reads the child back and checks it, and links the file to its name.
+``draft`` chooses the child's id, folder and lineage. A ``ChildPlan`` combines the draft with the
+sizes and with a ``Body``, which makes the child's lines and checks them. ``ChainRewrite`` is the
+``Body`` that copies the records of the parent. None of these values changes the disk.
+
+Only ``write_child`` changes the disk. It chooses the title under a lock, writes the tool outputs
+and file backups, reads the child back and checks it, and links the file to its name.
 """

@@ -1,8 +1,11 @@
-"""Claims: one file in the state folder for each child in progress, for the cleanup after a killed command.
+"""Claim files in the state folder, which name the children that commands are writing.
 
-The sidecars of a child are written before its file. Without a claim, a crash between the two would
-leave a folder that no cleanup finds. After a scrub that folder could even contain secrets.
-Invariant: the cleanup deletes only folders that a claim names, and never those of an existing
+A child's tool outputs and file backups are written before its transcript. A claim is a file that
+exists while a child is being written. If the command is killed, a later command finds the claim and
+deletes what the killed command wrote. Without a claim, a crash between the two writes would leave
+folders that no cleanup finds. After a scrub, these folders could even contain secrets.
+
+Invariant: the cleanup deletes only folders that a claim names, and never the folders of an existing
 session.
 """
 
@@ -22,19 +25,18 @@ from resume_hooks.paths import (
 from resume_hooks.storage import removal, state_file
 
 CLAIMS_FOLDER = "making"
-"""The folder of the claims in the state folder.
+"""The name of the folder in the state folder that contains the claims.
 
-A claim is an empty file ``<process>.<session id>.<project folder>``.
+A claim is an empty file with the name ``<process id>.<session id>.<project folder>``.
 """
 
 
 @contextlib.contextmanager
 def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
-    """Claim a child in a project folder until the end of the block.
+    """Keep a claim for a child in a project folder until the end of the ``with`` block.
 
-    First clean up after killed commands.
-
-    If the state folder is not writable, no claim is written.
+    Before that, delete the files that killed commands left. If the state folder is not writable, no
+    claim is written.
     """
     remove_sidecars_of_killed_commands(where)
     folder, state_existed = os.path.join(where.state, CLAIMS_FOLDER), os.path.lexists(where.state)
@@ -47,14 +49,14 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
         removal.remove_if_possible(claim_path, where.state)
         with contextlib.suppress(
             OSError
-        ):  # another child is being written, or the folder is not empty
+        ):  # Another child is being written, or the folder is not empty.
             removal.remove_empty(folder, where.state)
             if not state_existed:
                 removal.remove_empty(where.state, os.path.dirname(where.state), follow_root=True)
 
 
 def remove_sidecars_of_killed_commands(where: Where) -> None:
-    """Remove the sidecars of children whose command was killed before it finished."""
+    """Remove the tool outputs and file backups of children whose command was killed while it wrote them."""
     folder = os.path.join(where.state, CLAIMS_FOLDER)
     try:
         claim_names = os.listdir(folder) if is_private_folder(folder, where) else []

@@ -1,12 +1,13 @@
-"""Copy the client's files for a parent that are outside its transcript: large outputs, file backups, the task list.
+"""Copy a session's files outside its transcript: tool outputs, file backups and task list.
 
-The child's copies have its own id, so they outlive the parent. Outputs are hard links if the file
-system supports them. Backups are copies, because clients before 2.1.329 overwrite an existing
-backup. Tasks are copies, including finished ones. If the client has deleted a file, it comes from
-the vault, always as a copy, because the client may write to it.
+The child's copies are stored under its own id, so they remain when the parent is deleted. Large
+tool outputs are hard links if the file system supports hard links. File backups are copies, because
+clients before 2.1.329 overwrite an existing backup. Tasks are copies, and finished tasks are copied
+too. A file that the client has deleted is copied from the vault. It is never linked, because the
+client may write to it.
 
-Invariants: if the child's file cannot be written, its sidecars are removed. A child has the whole
-task list or no task list.
+Invariants: if the child's transcript cannot be written, the copied outputs and backups are removed.
+A child gets the whole task list or no task list.
 """
 
 from __future__ import annotations
@@ -37,22 +38,26 @@ from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.state_file import PRIVATE_MODE
 
-MAX_TASKS = 1_000  # the maximum number of tasks in a task list that is copied
-MAX_TASK_BYTES = 1024 * 1024  # the maximum size of one task, in bytes
+MAX_TASKS = 1_000  # the maximum number of tasks in a task list; a longer list is not copied
+MAX_TASK_BYTES = (
+    1024 * 1024
+)  # the maximum size of one task file, in bytes; a list with a larger task is not copied
 _TASK_FILE_NAME = re.compile(r"[A-Za-z0-9_-]+\.json")
 _HIGH_WATER_FILE = (
-    # the file with the highest number of a deleted task, which the client does not reuse
+    # The client writes the highest number of a deleted task to this file, and does not reuse that
+    # number.
     ".highwatermark"
 )
 _BACKUP_NAME_IN_LINE = re.compile(
     rb'"backupFileName":\s*"([^"\\/]+)"'
-)  # the name of a backup in a file snapshot
+)  # the name of a backup in a file snapshot record
 
 
 def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
-    """Copy the task list of one existing session to another. Both are given by id.
+    """Copy the task list of the session with the id ``parent`` to the session with the id ``child``.
 
-    Return a list with one sentence if the copy failed, else an empty list.
+    Both sessions must exist. Return an empty list or, if the copy failed, a list with one sentence
+    about the failure.
     """
     tasks_home = os.path.join(where.config, TASKS)
     source = os.path.join(tasks_home, parent)
@@ -96,7 +101,7 @@ def _read_file(path: str) -> bytes:
 
 
 def _write_task_list(files: dict[str, bytes], home: str, session_id: str) -> None:
-    """Write a session's task list, either all files or none. Raises OSError."""
+    """Write all files of a session's task list, or none if one of them fails with an OSError."""
     state_file.remove_stale_temporaries(home)
     temporary = state_file.temporary_path(home)
     os.mkdir(temporary, 0o700)
@@ -110,7 +115,7 @@ def _write_task_list(files: dict[str, bytes], home: str, session_id: str) -> Non
 
 
 def find_backup_names(lines: Iterable[bytes]) -> frozenset[str]:
-    """Return the names of the backups in a session's file snapshots."""
+    """Return the names of the file backups that a session's lines mention."""
     return frozenset(
         name.decode("utf-8", "replace")
         for line in lines
@@ -120,11 +125,11 @@ def find_backup_names(lines: Iterable[bytes]) -> frozenset[str]:
 
 @contextlib.contextmanager
 def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Iterator[list[str]]:
-    """Write the sidecars of a child's parent under the child's id while the child's file is written.
+    """Copy the parent's tool outputs and file backups under the child's id before the ``with`` block runs.
 
-    ``backups`` names the backups to copy. Yields a sentence for each failure. A failure does not
-    prevent the child, because the conversation does not depend on these files. If the block fails,
-    the sidecars are removed.
+    Only the backups with a name in ``backups`` are copied. Yields a list with a sentence for each
+    failure. A failure does not prevent the child, because the conversation does not depend on these
+    files. If the block fails, the copies are removed.
     """
     failures: list[str] = []
     new_folders: list[str] = []
@@ -135,7 +140,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
         steps = _plan_copies(parent.path, targets, None, backups)
     else:
         source_folders = _outputs_folder(parent.path), os.path.join(history_home, parent.session_id)
-        # a symbolic link could lead anywhere
+        # A symbolic link could lead to any folder, so its files are not linked.
         is_link = os.path.islink(os.path.dirname(source_folders[0]))
         if is_link:
             steps = []
@@ -160,7 +165,10 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
 
 
 class _CopyStep(NamedTuple):
-    """A copy step: the files of one folder to copy or link into another one. If ``file_names`` is None, all files."""
+    """The files of the folder ``source`` to copy or link to the folder ``target``.
+
+    If ``file_names`` is None, all files are transferred. ``transfer`` copies or links one file.
+    """
 
     source: str
     target: str
@@ -168,7 +176,7 @@ class _CopyStep(NamedTuple):
     transfer: Callable[[str, str], None]
 
 
-_FolderPair = tuple[str, str]  # a session's folder of outputs and its folder of backups
+_FolderPair = tuple[str, str]  # a session's folder of tool outputs, and its folder of file backups
 
 
 def _plan_copies(
@@ -189,7 +197,10 @@ def _plan_copies_from_vault(
     where: Where,
     failures: list[str],
 ) -> list[_CopyStep]:
-    """Return the copy steps for the files of an existing session that only the vault still has."""
+    """Return the copy steps for the files of an existing session that only the vault still contains.
+
+    If the vault cannot be read, add a sentence about it to ``failures``.
+    """
     if can_client_resume(parent, where):
         archived = find_archived(parent.session_id, where)
     else:
@@ -219,7 +230,7 @@ def _plan_copies_from_vault(
 
 
 def _list_deleted_names(archived: ArchivedSession, prefix: str, folder: str) -> frozenset[str]:
-    """Return the names of the archived files that the client has deleted from a folder."""
+    """Return the names of the archived files below ``prefix`` that no longer exist in ``folder``."""
     names = (
         part.place.removeprefix(prefix) for part in archived.parts if part.place.startswith(prefix)
     )
@@ -235,9 +246,9 @@ def _outputs_folder(path: str) -> str:
 
 
 def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> None:
-    """Copy or link a folder's regular files into a new folder, which is added to ``new_folders``.
+    """Copy or link the regular files of a folder to a new one, and add it to ``new_folders``.
 
-    Symbolic links and subfolders are skipped, because they could lead anywhere.
+    Symbolic links and subfolders are skipped, because a link could lead to any folder.
     """
     source, target, wanted_names, transfer = step
     try:
@@ -254,7 +265,9 @@ def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> No
         return
     if target not in new_folders:
         make_private_folder(os.path.dirname(target), where)
-        os.mkdir(target, 0o700)  # the id is new, so an existing folder is not ours
+        os.mkdir(
+            target, 0o700
+        )  # The child's id is new, so a folder that exists already belongs to another program.
         new_folders.append(target)
     for name in names:
         transfer(os.path.join(source, name), os.path.join(target, name))
@@ -263,14 +276,15 @@ def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> No
 def _link_file(source: str, target: str) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
-    except OSError:  # the folder is on another file system, or the file system has no hard links
+    except OSError:  # The target is on another file system, or the file system has no hard links.
         _copy_file(source, target)
 
 
 def _copy_file(source: str, target: str) -> None:
-    """Copy a file with its mode and times.
+    """Copy a file with its permissions and times.
 
-    The client restores the mode and the times, and treats an older file as unchanged.
+    When the client restores a backup, it also restores permissions and times. It considers a file
+    unchanged if the file is older than its backup.
     """
     with open_regular(source, follow=False) as source_file:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL

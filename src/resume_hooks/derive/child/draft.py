@@ -1,6 +1,6 @@
-"""A draft: the properties of a child before it has contents, such as its id, folder, title and lineage.
+"""The properties of a child that are chosen before its contents: its id, folder, title and lineage.
 
-A draft writes nothing.
+Making a draft writes no files.
 """
 
 from __future__ import annotations
@@ -45,18 +45,23 @@ OUTSIDE_PROJECT_WARNING = (
     "The new file is outside its project's folder: --resume will not find it by its id."
 )
 
-# the client version in the records of children of another agent's sessions: the oldest tested
+# Children of another agent's sessions get this client version in their records: the oldest tested
+# version.
 # client
 FOREIGN_VERSION = "2.1.42"
-# the kinds of child in which another agent continues a session
+# If another agent continues a session, the child is of one of these kinds.
 CROSS_AGENT_KINDS = frozenset({"handoff", "rollover", "fork"})
-# the maximum length in characters of a prompt that is used as a title
+# the maximum number of characters to read from a prompt for a title
 MAX_TITLE_PROMPT_CHARACTERS = 8_192
-NO_PARENT = SessionFile("", "", 0, 0)  # the value in place of a parent for an imported session
+NO_PARENT = SessionFile("", "", 0, 0)  # the parent of an imported session, which has none
 
 
 class ChildPlace(NamedTuple):
-    """The location of another agent's child: its folder, and the function that makes its file name from its id."""
+    """The location of another agent's child.
+
+    ``folder`` is the folder of the child's file. ``make_file_name`` makes the file's name from the
+    child's id.
+    """
 
     agent: str
     folder: str
@@ -64,19 +69,22 @@ class ChildPlace(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A planned child in the file ``path``.
+    """A child that is planned for the file ``path``.
 
-    Its title ends with ``root_title``: the root's title, or the child's subject.
+    The child's title ends with ``root_title``, the title of the first session or the child's
+    subject. ``own_title`` is the title that the lines of an imported session already contain, or
+    None if the child gets a new title.
 
-    ``own_title`` is the title in the lines of an imported session, or None if the child gets a new
-    title. ``parent_file`` is the parent's path in the client, even if only an archived copy exists.
-    The child names this path. ``inode`` identifies the file that was read. ``makes_folder`` means
-    that the project folder may be missing. ``ancestors`` start with the oldest, and ``block`` is
-    the lineage as text. ``agent`` is the child's agent, ``parent_agent`` the parent's. The parent
-    of a ``subagent`` is the session that started it, but ``parent.path`` is the sub-agent's
-    transcript. ``window`` is the context window that the parent's client measured, or 0.
-    ``secrets`` contains the secrets at the start and end of the parent and of the root, or is None
-    if the child quotes nothing.
+    ``parent_file`` is the path of the parent in the client's folder, which the child names even if
+    only an archived copy of the parent exists. ``inode`` is the inode of the parent's file when it
+    was read. If ``makes_folder`` is true, the project folder may be missing and is created.
+    ``ancestors`` are in order from the oldest, and ``block`` is the lineage as text. ``agent`` is
+    the child's agent, and ``parent_agent`` is the parent's agent.
+
+    If the child continues a sub-agent, ``subagent`` is its name, ``parent`` is the session that
+    started the sub-agent, and ``parent.path`` is the sub-agent's transcript. ``window`` is the
+    context window that the parent's client reported, or 0. ``secrets`` contains the secrets at the
+    start and end of the parent and of its ancestors. It is None if the child quotes no text.
     """
 
     kind: Kind
@@ -104,13 +112,15 @@ class Draft(NamedTuple):
 
     @property
     def is_same_work(self) -> bool:
-        """Whether the child continues its parent's own work with the same agent."""
+        """Whether the child continues its parent with the same agent, and does not continue a sub-agent."""
         return self.agent == self.parent_agent and not self.subagent
 
     def command(self, words: str) -> str:
-        """Return the shell command with the arguments ``words``.
+        """Return the shell command that runs resume-hooks with the arguments ``words``.
 
-        The shell in Claude Code finds our program by its name (hooks/session-start).
+        In Claude Code, the command starts with ``resume-hooks``, a shell function that
+        hooks/session-start defines. In other agents, it starts with a path that is still valid
+        after an update of the plugin.
         """
         if self.agent == CLAUDE_NAME:
             return f"resume-hooks {words}"
@@ -123,20 +133,20 @@ class Draft(NamedTuple):
 
     @property
     def loaded_parent(self) -> Session | None:
-        """The parent if its own file was read, else None."""
+        """The parent as a ``Session``, or None if ``parent`` is another type of session file."""
         if isinstance(self.parent, Session):
             return self.parent
         return None
 
     @property
     def stem(self) -> str:
-        """The title without its counter, which is chosen when the child is written."""
+        """The title without its number. The number is chosen when the child is written."""
         return child_title(self.root_title, self.kind)
 
     def free_title(self) -> str:
-        """Return the title that the child would get now.
+        """Return the title that the child would get if it were written now.
 
-        Unless the folder's titles are locked, another child can take this title first.
+        Until the folder's titles are locked, another child can take this title.
         """
         if self.own_title is None:
             parent = self.loaded_parent
@@ -153,8 +163,8 @@ class Draft(NamedTuple):
         rewind_times: BackTimes | None = None,
         opening_tokens: int = 0,
     ) -> bytes:
-        """Return the first line without its line ending. It names the child's source."""
-        if size:  # the line contains the window only if it is larger than the default
+        """Return the child's first line, which names the parent, without its line ending."""
+        if size:  # The line names the window only if it is larger than the default.
             if self.agent == self.parent_agent == CLAUDE_NAME:
                 window = self.window or size.window
             else:
@@ -185,10 +195,14 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     about: str = "",
     place: ChildPlace | None = None,
 ) -> Draft:
-    """Return a draft of a child of ``parent``. Raises UsageError for an unusable parent.
+    """Return a draft of a child of ``parent``. Raises UsageError if ``parent`` cannot have this child.
 
-    If ``home``, a real path, is given, the child belongs to that folder's project, otherwise to its
-    parent's project. ``about`` is the subject in the child's title, by default the root's title.
+    The child belongs to the project of the folder ``home``, a path without symbolic links. If
+    ``home`` is empty, the child belongs to its parent's project. ``about`` is the subject in the
+    child's title. If it is empty, the title is made from the title of the first session.
+
+    If ``place`` is given, the child belongs to another agent. If ``output_dir`` is given, the
+    child's file is written there.
     """
     parent = Session.from_file(parent, where)
     _require_usable_parent(parent, ends, kind, place, where)
@@ -230,7 +244,8 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         session_id=attributes.session_id,
         file=path,
         created_at=attributes.at,
-        has_searcher=place is None,  # other agents do not have the plugin's searcher
+        has_searcher=place
+        is None,  # Other agents do not have the sub-agent that searches sessions.
     )
     parent_file = client_path(owner.path, where)
     if lies_beside_parent:
@@ -261,7 +276,11 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
 def _require_usable_parent(
     parent: Session, ends: HeadTail, kind: Kind, place: ChildPlace | None, where: Where
 ) -> None:
-    """Raise UsageError for a sub-agent's transcript, or a foreign session that Claude Code must take over first."""
+    """Raise UsageError if ``parent`` cannot have a child of this kind.
+
+    A sub-agent's transcript cannot have children. Another agent's session can only have children of
+    some kinds, until Claude Code has a child of it.
+    """
     if ends.is_sidechain:
         owner = f": {ends.starting_session_id}" if ends.starting_session_id else "."
         raise UsageError(
@@ -275,9 +294,9 @@ def _require_usable_parent(
 
 
 def find_listed_session(session: SessionFile) -> SessionFile:
-    """Return the session as its agent lists it.
+    """Return the session under which its agent lists a transcript.
 
-    For a sub-agent's transcript, return the session that started it.
+    For a sub-agent's transcript, this is the session that started the sub-agent.
     """
     session_id = session.session_id.partition("/")[0]
     path = file_of_owning_session(session.original, session_id)
@@ -285,7 +304,7 @@ def find_listed_session(session: SessionFile) -> SessionFile:
 
 
 def replace_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
-    """Return the child with another id and file, to replace an existing session."""
+    """Return ``child`` with another id and another file, so that it can replace an existing session."""
     old_id = child.session_id
     return child._replace(
         attributes=child.attributes._replace(session_id=session_id),
@@ -295,7 +314,7 @@ def replace_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
 
 
 def read_inode(path: str) -> int:
-    """Return the file's inode, or 0 if the file is missing. A replacement of the file has another inode."""
+    """Return the file's inode, or 0 if the file is missing. If the file is replaced, the inode changes."""
     try:
         return os.stat(path).st_ino
     except OSError:
@@ -305,10 +324,11 @@ def read_inode(path: str) -> int:
 def _read_titled_ancestors(
     ancestors: Sequence[Ancestor], lineage_finder: LineageFinder, where: Where
 ) -> dict[str, HeadTail]:
-    """Return, by session id, the ends of the first ancestor with each title, without the parent.
+    """Return the starts and ends of the ancestors from which titles come, by session id.
 
-    A secret in a title can be recognized only from the session in which the title originated. Our
-    children have the title of their root.
+    A descendant has the title of its first session, and a secret in a title can be recognized only
+    in the session where the title was first used. So only the oldest ancestor with each title is
+    read. The last ancestor, the parent, is not included.
     """
     first_by_title: dict[str, Ancestor] = {}
     for ancestor in ancestors[:-1]:
@@ -327,11 +347,10 @@ def _read_titled_ancestors(
 def _find_root_title(
     ancestors: Sequence[Ancestor], ends: Mapping[str, HeadTail], secrets: Redactor
 ) -> str:
-    """Return the root's title, or its goal if the user did not set a title.
+    """Return the title of the first session, or the goal in its first prompts if it has no title.
 
-    If the root is gone, its oldest descendant still has that title.
-
-    ``ends`` has the ends of the lineage's sessions that were read, by id.
+    If the first session no longer exists, its oldest remaining descendant has its title. ``ends``
+    maps session ids to the starts and ends of the ancestors that were read.
     """
     oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
     if oldest is None:
@@ -343,7 +362,7 @@ def _find_root_title(
         return oldest.title
     from resume_hooks.reading.digest.prose import (
         make_goal_title,
-    )  # imported late, because it is needed only if no title is given
+    )  # Imported here because it is needed only if the user did not set a title.
 
     prompts = (
         secrets.redact(prompt[:MAX_TITLE_PROMPT_CHARACTERS]) for prompt in root.early_prompts

@@ -1,8 +1,9 @@
-"""An existing child of the same request: repeated requests, even simultaneous ones, create only one child.
+"""Find an existing child for a repeated request, so that repeated requests create only one child.
 
-Recent clients put a blocked prompt back into the input box, where a stray Enter sends it again.
+Recent clients put a blocked prompt back into the input box, where an accidental Enter sends it
+again. Two such requests may even run at the same time.
 
-A child still answers the request if neither the child nor its parent was continued since the child
+An existing child is returned only if neither the child nor its parent was continued since the child
 was written.
 """
 
@@ -32,15 +33,17 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, get_mapping, get_message
 
 _BUSY_MESSAGE = "Another command is making a child of this session"
-# the maximum wait in seconds: longer than a trigger may spend on reading and writing
+# the maximum number of seconds to wait for the lock, longer than a trigger may take to write a
+# child
 MAX_LOCK_SECONDS = 10.0
 
 
 @contextlib.contextmanager
 def lock_parent(parent: Session, where: Where) -> Iterator[None]:
-    """Wait for another command that creates a child of ``parent``.
+    """Lock ``parent`` while a child of it is created. Wait if another command holds the lock.
 
-    Raises SessionOpen after a timeout. If the state folder is not writable, return immediately.
+    Raises SessionOpen after a timeout. If the state folder is not writable, the block runs without
+    a lock.
     """
     with contextlib.ExitStack() as locks:
         with contextlib.suppress(WriteFailed):
@@ -52,9 +55,10 @@ def lock_parent(parent: Session, where: Where) -> Iterator[None]:
 
 
 class _UnusedChild(NamedTuple):
-    """A child that was never continued. ``path`` is its readable transcript.
+    """A child that was never continued.
 
-    ``parent_file`` is the parent's own file.
+    ``path`` is its transcript in Claude Code's format. ``parent_file`` is the path of the parent's
+    transcript.
     """
 
     session: SessionFile
@@ -65,7 +69,7 @@ class _UnusedChild(NamedTuple):
 
     @property
     def first_record(self) -> Record:
-        """The record that names the child's source, or ``{}`` if that record is unreadable."""
+        """The child's first record, which names its parent, or ``{}`` if that record is unreadable."""
         if self.ends.first_records:
             return self.ends.first_records[0]
         return {}
@@ -79,11 +83,12 @@ def find_existing_child(
     report: str = "",
     opening_tokens: int = 0,
 ) -> Receipt | None:
-    """Return the receipt of the newest child of ``parent`` if it is unused and of this kind, else None.
+    """Return the receipt of the newest child of ``parent``, or None if the child does not fit the request.
 
-    If ``next_step`` is given, the child must have this next step. If ``report`` is given, the child
-    must contain it. If ``opening_tokens`` is given, the child must have this size. Children of
-    other running clients are ignored, because those clients may have them open.
+    The child fits if it was not continued, if it is of this ``kind``, and if it has the given
+    ``next_step``, ``report`` and ``opening_tokens``, as far as these are given. ``opening_tokens``
+    is the size that was requested for its opening. Children of other running clients are ignored,
+    because these clients may have the children open.
     """
     link = _find_newest_link(parent, where)
     if link is None or link.kind != kind:
@@ -108,9 +113,10 @@ def find_existing_child(
 
 
 def find_existing_trim(parent: Session, child_id: str, where: Where) -> Receipt | None:
-    """Return the receipt of the trim of ``parent`` with this id if it is unused, else None.
+    """Return the receipt of the trim of ``parent`` with the id ``child_id``.
 
-    The sizes come from the child's first line, which anyone may have edited.
+    Return None if no such child exists, or if the child or ``parent`` was continued since. The
+    sizes in the receipt come from the child's first line. The user could have edited that line.
     """
     child = _find_unused_child(parent, child_id, "", where)
     if child is None:
@@ -131,7 +137,7 @@ def find_existing_trim(parent: Session, child_id: str, where: Where) -> Receipt 
 
 
 def _find_newest_link(parent: Session, where: Where) -> Link | None:
-    """Return the link to the newest child that does not belong to another running client."""
+    """Return the link from ``parent`` to its newest child, without children of other running clients."""
     clients, pid = Clients(where), find_client_pid()
     for row in reversed(read_links(where)):
         if row.parent_id != parent.session_id:
@@ -144,9 +150,10 @@ def _find_newest_link(parent: Session, where: Where) -> Link | None:
 def _find_unused_child(
     parent: Session, child_id: str, made_at: str, where: Where
 ) -> _UnusedChild | None:
-    """Return the child with this id if neither it nor ``parent`` was continued since ``made_at``.
+    """Return the child with this id, or None if the child or ``parent`` was continued since ``made_at``.
 
-    ``made_at`` is an instant in normal form. If it is ``""``, the instant in the child is used.
+    ``made_at`` is a timestamp in the normal form of ``clock``. If it is ``""``, the time that the
+    child's first line contains is used.
     """
     session = store_of_agents(where).find(child_id)
     if session is None:
@@ -156,7 +163,7 @@ def _find_unused_child(
         ends, parent_ends = agent.read_ends(session.path), parent.ends
         path = agent.to_common_format(session).path
     except (SessionNotFound, NotATranscript):
-        return None  # the file was deleted since the search
+        return None  # The file was deleted since the search.
     if ends.was_continued or has_later_records(parent_ends, made_at or ends.derived_at):
         return None
     return _UnusedChild(session, ends, path, agent.name, parent_ends.path)
@@ -186,7 +193,10 @@ def _make_receipt(
 
 
 def has_later_records(parent: HeadTail, instant: str) -> bool:
-    """Check whether a session has messages or tool output after ``instant``, also in the part before its tail."""
+    """Check whether a session has a message or a tool result with a time after ``instant``.
+
+    If its last records do not reach back to ``instant``, the whole transcript is read.
+    """
     tail_covers_instant = any(
         "" < clock.normalize_timestamp(record.get("timestamp")) <= instant
         for record in parent.last_records

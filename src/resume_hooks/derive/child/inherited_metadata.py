@@ -1,7 +1,8 @@
-"""Metadata that a child takes over from its parent: tag, pull request, mode, folder, file snapshots.
+"""Copy the metadata that a child inherits: tag, pull request, mode, folder and file snapshots.
 
-Invariant: in each line only the session's id changes and, if the session moves, the paths in its
-old home. A fresh child's tag also loses its secrets. Messages never change.
+Invariant: in each copied line, only the session's id changes. If the child belongs to another
+folder, the paths in the old home folder change too. In a fresh child, secrets are removed from the
+tag. Messages never change.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _SEPARATORS = re.compile(r"[/\\]+")
 
 
 def plan_relocation(old_home: str, new_home: str) -> Relocation:
-    """Return the move from one home to another. If ``old_home`` is ``""``, no path changes."""
+    """Return the ``Relocation`` from one home folder to another.
+
+    If ``old_home`` is ``""``, the relocation changes no path.
+    """
     real_path = canonical_path(old_home) if os.path.isabs(old_home) else old_home
     roots = tuple(dict.fromkeys(root for root in (old_home, real_path) if root not in {"", os.sep}))
     return Relocation(
@@ -33,12 +37,15 @@ def plan_relocation(old_home: str, new_home: str) -> Relocation:
 
 
 class Relocation(NamedTuple):
-    """A move from the ``old`` home, which may be gone or from another system, to the ``new`` one, a real path.
+    """A change of a session's home folder from ``old`` to ``new``.
 
-    ``old_home_names`` are the names of the old home: as recorded, and with links resolved. ``moves_files``
-    means that the old home is gone, so its files are assumed to be in the new one. If it still
-    exists, its backups belong to its files and must not overwrite files of the same names in the
-    new home.
+    ``old`` may no longer exist, or may be a folder of another system. ``new`` is a path without
+    symbolic links. ``old_home_names`` are two paths of the old home folder: as recorded, and with
+    symbolic links resolved.
+
+    If ``moves_files`` is true, the old home folder no longer exists, so its files are assumed to be
+    in the new one. If the old home folder still exists, the file backups belong to its files.
+    Restoring these backups must not overwrite files with the same names in the new home folder.
     """
 
     old: str
@@ -47,7 +54,7 @@ class Relocation(NamedTuple):
     moves_files: bool
 
     def move_path(self, path: str) -> str:
-        """Return a path in the old home as a path in the new home, and any other path unchanged."""
+        """Return a path in the old home folder as a path in the new one. Any other path is returned unchanged."""
         for root in self.old_home_names:
             if path == root:
                 return self.new
@@ -58,9 +65,10 @@ class Relocation(NamedTuple):
         return path
 
     def move_line(self, body: bytes, *, first: bool = False) -> bytes:
-        """Return a record's line with its working directory moved.
+        """Return a record's line with its working directory in the new home folder.
 
-        The ``first`` record always gets the new home.
+        If the line is the ``first`` one, its working directory always becomes the new home folder.
+        In other lines, a working directory outside the old home folder is unchanged.
         """
         record = parse_record(body) or {}
         old_folder = get_string(record, "cwd")
@@ -74,10 +82,11 @@ class Relocation(NamedTuple):
         return set_field(body, record, "cwd", new_folder) or add_field(body, "cwd", new_folder)
 
     def move_snapshot(self, record: Record) -> Record:
-        """Return a file-history snapshot or delta with the names that its files have in the new home.
+        """Return a record of file backups with the names of the files in the new home folder.
 
-        Tracked files in the home have relative names (measured on 2.1.329), and other files have
-        absolute names. The client restores a backup only to the folder that the backup names.
+        The record is a file snapshot or a change of a snapshot. Client 2.1.329 records files in the
+        home folder by relative names, and other files by absolute names. It restores a backup only
+        to the folder that the backup's record names.
         """
         changed_record = dict(record)
         if isinstance(record.get("trackingPath"), str):
@@ -97,7 +106,8 @@ class Relocation(NamedTuple):
     def _move_tracked_name(self, name: str) -> str:
         """Return a tracked file's name after the move.
 
-        A file outside the old home (``..``) did not move and gets its absolute path.
+        A name that starts with ``..`` is outside the old home folder. That file did not move, so
+        its absolute path is returned.
         """
         if name.startswith(("../", "..\\")):
             return os.path.normpath(os.path.join(self.old, name))
@@ -116,8 +126,8 @@ class Relocation(NamedTuple):
 FOLDER_KINDS = (
     WORKTREE,
     RELOCATED,
-)  # the kinds of record that contain a session's folder, which clients' pickers use
-# the kinds of record of which a child takes over the last one
+)  # Records of these kinds contain a session's folder, by which clients list sessions.
+# A child takes over the last record of each of these kinds.
 COPIED_KINDS = (TAG, PR_LINK, MODE, *FOLDER_KINDS)
 
 
@@ -128,10 +138,10 @@ def copy_metadata_lines(
     leaves_folder: bool = False,
     redactor: Redactor | None = None,
 ) -> list[bytes]:
-    """Return the parent's last tag, pull request and mode, as lines with the child's id.
+    """Return the parent's last tag, pull request, mode and folder, as lines with the child's id.
 
-    Unless the child ``leaves_folder``, the record of the last folder is added. With a ``redactor``,
-    only folders keep their secrets.
+    If ``leaves_folder`` is true, the folder is omitted. If a ``redactor`` is given, it removes
+    secrets from all lines except the folder.
     """
     last_bodies: dict[str, bytes] = {}
     for tail_line in ends.tail.split(b"\n"):
@@ -159,7 +169,10 @@ def copy_lines_after_chain(
     session_id: str,
     move: Relocation | None = None,
 ) -> list[bytes]:
-    """Return the lines after the chain: file snapshots, unless ``move`` drops them, and the metadata."""
+    """Return the lines that follow the chain in a child: the file snapshots and the metadata.
+
+    If ``move`` is given but does not move files, the snapshots are omitted.
+    """
     if move is None or move.moves_files:
         snapshots = select_snapshots(transcript, survey)
     else:
@@ -173,7 +186,7 @@ def copy_lines_after_chain(
 
 
 def select_snapshots(transcript: Transcript, survey: WriteObserver) -> list[Snapshot]:
-    """Return the file snapshots that belong to the messages of a conversation."""
+    """Return the file snapshots that belong to the messages of the live chain."""
     message_ids = {node.uuid for node in transcript.chain}
     return [snapshot for snapshot in survey.snapshots if snapshot.message in message_ids]
 
@@ -181,9 +194,9 @@ def select_snapshots(transcript: Transcript, survey: WriteObserver) -> list[Snap
 def copy_shortened_result_lines(
     transcript: Transcript, survey: WriteObserver, session_id: str
 ) -> list[bytes]:
-    """Return the records of the tool results that the client shortens when it sends them.
+    """Return the records that list the tool results that the client shortens when it sends them.
 
-    These records are valid only in a child that changes none of these results.
+    These records are valid only in a child in which all these results are unchanged.
     """
     return _copy_lines(transcript, survey.shortened_result_lines, session_id)
 
@@ -191,9 +204,9 @@ def copy_shortened_result_lines(
 def _copy_lines(
     transcript: Transcript, extents: list[tuple[int, int]], session_id: str
 ) -> list[bytes]:
-    """Return the lines with these offsets and lengths, with the session's id replaced by the child's.
+    """Return the lines at the given offsets and lengths, with the child's id instead of the parent's.
 
-    Raises SessionNotFound if the file is gone.
+    Raises SessionNotFound if the transcript no longer exists.
     """
     with open_transcript(transcript.file) as stream:
         lines = (

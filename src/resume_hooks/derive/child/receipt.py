@@ -1,4 +1,4 @@
-"""The receipt: the result of a write, and the checks that passed."""
+"""The receipt of a written child: its id, its file, its sizes, and the checks that passed."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_with_name
 
-if TYPE_CHECKING:  # a comparison of strategies runs no checks
+if TYPE_CHECKING:  # Imported only for types, because a comparison of strategies runs no checks.
     from resume_hooks.transcripts.invariants import Check
 
 FRESH_KINDS = frozenset(
     {"handoff", "rollover"}
-)  # the kinds of children that do not contain records of their parent
+)  # Children of these kinds do not contain records of their parent.
 
 
 class Receipt(NamedTuple):
-    """The child that a verb wrote, or would write if ``written`` is false.
+    """The child that a verb wrote, or the child that it would write if ``written`` is false.
 
-    Sizes are tokens of the live chain. After a trim in place, the receipt names the session itself,
-    and ``backup`` is the copy of its former file.
+    ``tokens_before`` and ``tokens_after`` are the sizes of the live chains of parent and child.
+    After a trim in place, the receipt names the trimmed session itself, and ``backup`` is the path
+    of the copy of its former file.
 
-    If nothing was written, ``session_id`` and ``file`` are those of an unused child of the same
-    request, or empty. If they are empty, the commands continue the parent. A script that deletes the
-    named file must never delete the user's own session.
+    If the verb wrote nothing, ``session_id`` and ``file`` are those of an unused child of an equal
+    request, or empty. If they are empty, the commands of the receipt continue the parent. They
+    do not name the parent, because a script that deletes ``file`` must not delete the user's own
+    session.
     """
 
     session_id: str
@@ -46,29 +48,29 @@ class Receipt(NamedTuple):
 
     @property
     def sizes(self) -> str:
-        """The sizes of the session and its child, in words."""
+        """A text with the number of tokens in the session and in its child."""
         return f"{self.tokens_before:,} tokens here, about {self.tokens_after:,} in the new session"
 
     @property
     def commands(self) -> ResumeCommands:
-        """The commands to continue the child, or the parent if there is no child."""
+        """The commands that continue the child or, if there is no child, the parent."""
         return agent_with_name(self.agent, Where()).resume_commands(
             self.session_id or self.parent_session_id, self.folder
         )
 
     @property
     def in_client(self) -> str:
-        """The command for the running client."""
+        """The command that continues the child in the running client."""
         return self.commands.in_client
 
     @property
     def shell(self) -> str:
-        """The command for a shell."""
+        """The command that continues the child in a new client, started from a shell."""
         return self.commands.shell
 
 
 class AccompanyingFiles(NamedTuple):
-    """The documents that were or would be written, and a warning for each document that failed."""
+    """The documents that were written, or would be written, and a warning for each document that failed."""
 
     documents: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

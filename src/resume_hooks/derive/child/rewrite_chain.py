@@ -1,8 +1,8 @@
-"""A child with its parent's own records: its lines, in a form that every client accepts.
+"""Make a child from its parent's own records, with lines that every client accepts.
 
-Invariant: a record without an edit is copied byte for byte, except for these parts: the session's
-id, the link to the previous record, an instant earlier than the previous record's, token counts if
-the session becomes smaller, and the fields that a mark adds.
+Invariant: a record without an edit is copied byte for byte, except for these fields: the session's
+id, the link to the previous record, a time earlier than the previous record's, token counts if the
+child is smaller than its parent, and fields that ``mark_line`` adds.
 """
 
 from __future__ import annotations
@@ -67,21 +67,27 @@ from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
 
 Edit = Callable[
     [Record], Record | None
-]  # a function that returns the record for the child, or None to leave it out
+]  # an edit: a function that returns the record for the child, or None to omit the record
 
 DROPPED_PROMPT_PREFIX = "Prompt dropped by a hook: "
-"""The start of the client's record for a prompt that a module stopped. Our reason follows this text."""
+"""The start of the record that the client writes for a prompt if the plugin's module stops the prompt.
 
-BLOCKED_PROMPT_PREFIX = "UserPromptSubmit operation blocked by hook"
-"""The start of the client's record for a card. The client never sends that record to the model."""
-
-CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
-"""Lines in the card of a child.
-
-They identify the card even if it does not name this plugin. The second line is from 0.2.0.
+The reason that the module gave follows this text.
 """
 
-# the number of records at the start of a chain that may contain our lineage block
+BLOCKED_PROMPT_PREFIX = "UserPromptSubmit operation blocked by hook"
+"""The start of the record that the client writes for a card.
+
+The client never sends this record to the model.
+"""
+
+CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
+"""Lines that only the card of a new child contains. The second line is from version 0.2.0.
+
+They identify the card even if the card does not name this plugin.
+"""
+
+# Our lineage block is searched in this number of records at the start of a chain.
 MAX_OPENING_RECORDS = 4
 
 
@@ -91,11 +97,12 @@ def collect_edits(
     survey: WriteObserver,
     requested_edits: Mapping[int, Edit],
 ) -> dict[int, list[Edit]]:
-    """Return the edits of each record: the caller's edits, repairs, and removals of blocks that no API accepts.
+    """Return the edits of each record, by line number. The edits are to be applied in order.
 
-    The caller's edits come first because they address blocks by position, and repairs remove
-    blocks. The first record of a headless session is changed into one of the interactive client,
-    because pickers would hide the child otherwise.
+    The requested edits are first. They address blocks by position, and later edits may remove
+    blocks: repairs, and the removal of calls and results that no API accepts. The first record of a
+    headless session is changed into a record of the interactive client, because clients would
+    otherwise not list the child.
     """
     by_record: dict[int, list[Edit]] = {}
     for node in chain.nodes:
@@ -107,7 +114,8 @@ def collect_edits(
         if node.number in chain.dropped_calls:
             edits.append(_DropCalls(chain.dropped_calls[node.number]))
         if node.number in transcript.lenient_lines:
-            # Write the parsed record, in which an invalid character is U+FFFD. The API refuses the
+            # This edit makes the writer serialize the parsed record, in which an invalid character
+            # is U+FFFD. The API refuses the original bytes.
             # original.
             edits.append(_copy_record)
         edits += _list_edits_for_kind(node)
@@ -123,7 +131,7 @@ def collect_edits(
 
 
 def _list_edits_for_kind(node: Node) -> list[Edit]:
-    """Return the edits that every record of a kind gets: removals of the client's marks and notices."""
+    """Return the edits that a record gets because of its kind. They remove the client's marks and notices."""
     edits: list[Edit] = []
     if node.is_boundary and node.kept_segment is not None:
         edits.append(_remove_segment_marks)
@@ -137,13 +145,14 @@ def _list_edits_for_kind(node: Node) -> list[Edit]:
 def _copy_record(record: Record) -> Record:
     """Return a copy of the record.
 
-    An edited record is serialized; an unedited one keeps its bytes.
+    The writer copies the bytes of an unchanged record, but serializes a record that an edit
+    replaced.
     """
     return dict(record)
 
 
 class _DropCalls:
-    """Removes calls without results, and results without calls."""
+    """An edit that removes calls without results, and results without calls, by the ids of the calls."""
 
     def __init__(self, calls: frozenset[str]) -> None:
         self._calls = calls
@@ -170,7 +179,11 @@ class _DropCalls:
 
 
 def _drop_notice(record: Record) -> Record | None:
-    """Return None for a trigger's card, a dropped prompt or a cold cache notice, which would be wrong in a child."""
+    """Return None for a notice that would be wrong in a child, and any other record unchanged.
+
+    These notices are a trigger's card, the record of a stopped prompt, and a notice of a cold
+    cache.
+    """
     text = get_string(record, "content")
     is_our_notice = "resume-hooks" in text or any(line in text for line in CHILD_LINES)
     if is_our_notice and text.startswith(BLOCKED_PROMPT_PREFIX):
@@ -184,7 +197,7 @@ def _drop_notice(record: Record) -> Record | None:
 
 
 def _drop_cold_notice(record: Record) -> Record | None:
-    """Return None for a cold cache notice from a hook."""
+    """Return None for a hook's notice that the cache is cold, and any other record unchanged."""
     if _is_cold_notice(get_string(get_mapping(record, "attachment"), "content")):
         return None
     return record
@@ -195,7 +208,10 @@ def _is_cold_notice(text: str) -> bool:
 
 
 def _remove_segment_marks(record: Record) -> Record:
-    """Return a boundary without its preserved-message marks, because those messages are now in the chain."""
+    """Return a compaction's boundary record without the fields that name preserved messages.
+
+    In a child, the preserved messages are part of the chain.
+    """
     metadata = get_mapping(record, "compactMetadata")
     kept_metadata = {}
     for key, value in metadata.items():
@@ -205,9 +221,10 @@ def _remove_segment_marks(record: Record) -> Record:
 
 
 def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
-    """Return our opening that begins with a lineage and contains ``required_text``, or None.
+    """Return the node of our opening, or None.
 
-    The opening is never a user's prompt.
+    The opening is a record that begins with a lineage block and contains ``required_text``. A
+    user's prompt is never the opening.
     """
     for node in nodes[:MAX_OPENING_RECORDS]:
         if node.meta or node.summary:
@@ -224,13 +241,14 @@ def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcri
 
 
 def renew_lineage_block(record: Record, lineage: str) -> Record:
-    """Return our opening with a new lineage block. The text after the block is unchanged."""
+    """Return the record of our opening with a new lineage block. The text after the block is unchanged."""
     _, _, after_block = lineage.partition(lineage_block.CLOSING_MARKER)
     _, _, rest = get_message(record)["content"].partition(lineage_block.CLOSING_MARKER)
     return replace_content(record, lineage + rest.removeprefix(after_block))
 
 
-# the year 2100; a later time is invalid, because no later record could follow it
+# The year 2100 in milliseconds. A later time is invalid, because no new record could have a later
+# time.
 LATEST_TIME_MS = 4_102_444_800_000
 
 LOST_RECORDS_WARNING = (
@@ -240,10 +258,10 @@ LOST_RECORDS_WARNING = (
 
 
 class ParentScan(NamedTuple):
-    """One scan of the parent, whose records a child takes over.
+    """The result of one scan of the parent, before its records are copied.
 
-    ``child_observer`` has the session's calls and thinking. ``context`` is the number of
-    tokens that the client would send, ``ratio`` the number of characters per token.
+    ``child_observer`` contains the calls and thinking of the session. ``context`` is the number of
+    tokens that the client would send, and ``ratio`` is the number of characters per token.
     """
 
     session: SessionFile
@@ -255,10 +273,11 @@ class ParentScan(NamedTuple):
     ratio: float
 
     def count_sent_tokens(self, chain: list[Node], where: Where) -> int:
-        """Return the number of tokens that the client would send for ``chain``, a prefix of this session's chain.
+        """Return the number of tokens that the client would send for ``chain``.
 
-        The number includes the tokens that every request contains. If the API counted no
-        request in ``chain``, the number is estimated from the records.
+        ``chain`` is the start of this session's chain. The number includes the tokens that every
+        request contains. If the transcript has no token count from the API for ``chain``, the
+        number is estimated from the records.
         """
         counted_tokens, uncounted_tokens = tokens.tokens_of_chain(chain, self.ratio)
         if not counted_tokens:
@@ -266,13 +285,13 @@ class ParentScan(NamedTuple):
         return counted_tokens + uncounted_tokens
 
     def make_child_size(self, tokens_after: int) -> ChildSize:
-        """Return the size to record in a child whose context has ``tokens_after`` tokens."""
+        """Return the size to record in the first line of a child with ``tokens_after`` tokens."""
         window = tokens.large_window(self.session.file, self.context.tokens)
         return ChildSize(tokens_after, round(self.ratio, 2), window)
 
 
 def scan_parent(session: SessionFile) -> ParentScan:
-    """Scan the live part of a session."""
+    """Scan the live part of a session before a child is made from its records."""
     transcript, (survey, read_back, pieces) = scan_live_part(
         session.file, lambda: (WriteObserver(), ChildObserver(), PieceCollector())
     )
@@ -286,7 +305,7 @@ def measure_session(
     read_back: ChildObserver,
     pieces: PieceCollector,
 ) -> ParentScan:
-    """Return the scan of a session with the sizes of its pieces."""
+    """Combine the results of a scan with the session's measured size."""
     loaded_session = Session.from_file(session, Where())
     context, scale = loaded_session.measure_chain(transcript.chain, pieces)
     return ParentScan(
@@ -295,7 +314,7 @@ def measure_session(
 
 
 class RecordWatcher:
-    """A watcher that checks a condition on every line of a child."""
+    """An observer that checks a condition on every line of a child. ``name`` describes the condition."""
 
     def __init__(self, name: str, is_valid: Callable[[Line, Record, Node | None], bool]) -> None:
         self._name = name
@@ -303,28 +322,31 @@ class RecordWatcher:
         self._sound = True
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Check one record."""
+        """Check the condition on one line."""
         self._sound = self._sound and self._holds(line, record, node)
 
     def run_checks(self) -> list[Check]:
-        """Return the result."""
+        """Return one check, which passed if all lines fulfil the condition."""
         return [Check(self._name, self._sound)]
 
 
 def make_lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
-    """Return the lineage block, or ``""`` for a conversation that begins with the user's words."""
+    """Return the lineage block, or ``""`` if the live conversation begins with a user's prompt."""
     first = next(node for node in transcript.chain if node.is_message)
     if first.kind == USER and not first.results:
         return ""
     return draft.block
 
 
-# a function that adds the child's fields to a line of the parent
+# A function of this type adds the child's own fields to a line of the parent.
 MarkLine = Callable[[bytes, Node], bytes]
 
 
 class Closing(NamedTuple):
-    """The end of a child, after the parent's records: ``text`` for the model, ``card`` for the screen."""
+    """The records that end a child, after the parent's records.
+
+    The model reads ``text``, and the screen shows ``card``.
+    """
 
     text: str
     card: str
@@ -334,12 +356,17 @@ class Closing(NamedTuple):
 class ChainRewrite(Body):
     """The lines of a child, made from the live chain of the file ``source``.
 
-    ``edits`` are keyed by line number in the parent's file and applied in order. Unless ``lineage``
-    is ``""``, it becomes a record of its own before the node at index ``lineage_index``.
-    ``metadata_lines`` are the lines after the chain. If ``shrunk``, token counts become zero: they
-    describe a larger context, and old clients would compact immediately. ``closing`` ends the
-    chain. ``mark_line`` is applied last to each record of the parent. ``allowed_thinking`` are
-    digests of the thinking that the child may contain; if it is None, all thinking is allowed.
+    ``edits`` maps a line number in ``source`` to the edits of that record, in the order in which
+    they are applied. ``lineage`` becomes a record of its own before the node at index
+    ``lineage_index``, unless it is ``""``. ``metadata_lines`` are the lines after the chain, and
+    ``closing`` ends the chain. ``mark_line`` is applied to each line of the parent after all other
+    changes.
+
+    If ``shrunk`` is true, the token counts in the records become zero. They describe a context that
+    is larger than the child's, and old clients would compact the child immediately.
+
+    ``allowed_thinking`` contains digests of the thinking that the child may contain. If it is None,
+    all thinking is allowed.
     """
 
     source: str
@@ -355,22 +382,23 @@ class ChainRewrite(Body):
     mark_line: MarkLine | None
     allowed_thinking: frozenset[int] | None
     unlinked_answers: int
-    """The number of answers that directly follow another answer because the records between them are lost.
+    """The number of answers that directly follow another answer because records are lost.
 
-    The API treats the pair as one answer.
+    The lost records were between the two answers. The API treats two consecutive answers as one
+    answer.
     """
 
     def edit_record(self, node: Node, record: Record) -> Record | None:
-        """Return a node's record as it appears in the child, or None if it is left out."""
+        """Return a node's record as it appears in the child, or None if the child omits it."""
         result: Record | None = record
         for edit in self.edits.get(node.number, ()):
             result = edit(result) if result is not None else None
         return result
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the child's lines with their endings.
+        """Yield the child's lines with their line endings.
 
-        Raises SessionNotFound if the source is gone or changes during the read.
+        Raises SessionNotFound if ``source`` no longer exists or changes while it is read.
         """
         yield self.head + b"\n"
         chain_writer = _ChainWriter(self)
@@ -379,7 +407,8 @@ class ChainRewrite(Body):
                 kept_records = self._read_kept_records(stream)
                 kept_record = next(kept_records, None)
                 while kept_record is not None:
-                    # the last kept record is the end of the child, even if left-out records follow
+                    # The next record is read first, because the last kept record gets the latest
+                    # time. Omitted records may follow the last kept record in the source.
                     # it
                     next_record = next(kept_records, None)
                     index, node, body = kept_record
@@ -397,7 +426,11 @@ class ChainRewrite(Body):
             yield body + b"\n"
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Check every session's invariants, the calls, the watchers' results, and that all thinking is the parent's."""
+        """Check the child's file, and return the checks.
+
+        They are the invariants of every session, the pairs of calls and results, the conditions of
+        the plan's watchers, and that all thinking is from the parent.
+        """
         read_back, watchers = ChildObserver(), plan.watchers()
         checks = check_session(path, plan.draft.session_id, [read_back, *watchers])
         checks += read_back.run_checks(
@@ -409,14 +442,14 @@ class ChainRewrite(Body):
     def write_sidecars(
         self, draft: Draft, where: Where
     ) -> contextlib.AbstractContextManager[list[str]]:
-        """Write the parent's large tool outputs, and the file backups that the child's lines name."""
+        """Copy the parent's large tool outputs, and the file backups that the child's lines name."""
         if draft.parent is NO_PARENT:
             return contextlib.nullcontext([])
         return copy_sidecars(draft, find_backup_names(self.metadata_lines), where)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A warning if the records between two answers are lost."""
+        """A warning about lost records between two answers, if there are any."""
         if self.unlinked_answers:
             return (
                 LOST_RECORDS_WARNING.format(count=format_count(self.unlinked_answers, "answer")),
@@ -424,12 +457,13 @@ class ChainRewrite(Body):
         return ()
 
     def _read_kept_records(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
-        """Yield the index, the node and the edited line of each kept record."""
+        """Yield the index, the node and the edited line of each record that the child keeps."""
         for index, node in enumerate(self.linear.nodes):
             body = Line(
                 node.number, node.offset, read_exactly(stream, node.offset, node.length)
             ).body
-            # The id may contain escapes.
+            # The line is parsed if it does not contain the record's id as plain text, because the
+            # id may contain escapes.
             if node.uuid.encode("utf-8", "replace") not in body and not node.is_node_of(
                 parse_record(body)
             ):
@@ -463,11 +497,11 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     mark_line: MarkLine | None = None,
     allowed_thinking: frozenset[int] | None = None,
 ) -> ChainRewrite:
-    """Plan a child with the live chain of ``transcript``. Nothing is written.
+    """Plan a child with the live chain of ``transcript``. The function writes no files.
 
-    If no ``lineage`` is given, an existing block stays unchanged, because the API's cache begins
-    with it. If ``shrunk`` is None, it is derived from the remaining counts: counts from before a
-    compaction belong to a larger context.
+    If no ``lineage`` is given, an existing lineage block stays unchanged, so that the child's
+    requests begin like those in the API's cache. If ``shrunk`` is None, it is true for a chain
+    without token counts: the counts from before a compaction belong to a larger context.
     """
     chain = linearize_chain(transcript.chain)
     by_record = collect_edits(chain, transcript, survey, edits or {})
@@ -482,7 +516,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     lineage_index = 0
     if (
         chain.nodes and chain.nodes[0].is_boundary
-    ):  # a compaction's summary must follow its boundary
+    ):  # The summary of a compaction must directly follow the compaction's boundary record.
         lineage_index = next(
             (
                 index + 1
@@ -512,7 +546,10 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
 def _count_unlinked_answers(
     rewrite: ChainRewrite, transcript: Transcript, survey: WriteObserver
 ) -> int:
-    """Count the kept answers that follow another answer although the parent has no link between the two."""
+    """Count the answers in the child that newly follow another answer directly.
+
+    In the parent, they are not linked to that other answer.
+    """
 
     def is_kept(node: Node) -> bool:
         is_edited = (
@@ -542,14 +579,14 @@ def _count_unlinked_answers(
 
 
 class _ChainWriter:
-    """The state of the chain while it is written: the id and the time of the last record."""
+    """A writer of the chain's lines. It remembers the id and the time of the last written record."""
 
     def __init__(self, child: ChainRewrite) -> None:
         self._child = child
         self._last: str | None = None
         self._time = next(
             filter(None, map(_get_time_ms, child.linear.nodes)), 0
-        )  # no record is earlier than the first instant
+        )  # No record gets a time earlier than the first valid time in the parent.
         self.introduced = False
 
     def make_lineage_line(self, node: Node) -> bytes:
@@ -560,7 +597,7 @@ class _ChainWriter:
         )
 
     def make_closing_lines(self) -> Iterator[bytes]:
-        """Yield results for the calls that are still open at the end, and the child's closing records."""
+        """Yield a result for each call that has none at the end of the chain, and the child's closing records."""
         for call in self._child.linear.open_calls:
             self._time += 1
             yield self._write_own_record(partial(missing_result_line, call=call))
@@ -574,9 +611,10 @@ class _ChainWriter:
         yield from closing_lines(attributes, self._last, closing_texts.text, closing_texts.card)
 
     def make_record_line(self, node: Node, body: bytes, *, last: bool) -> bytes:
-        """Return a record of the parent as it appears in the child.
+        """Return a record of the parent as a line of the child.
 
-        If the record is the ``last``, it is later than all other records.
+        ``last`` is true for the last record of the chain, which gets a later time than all other
+        records.
         """
         time_ms = max(self._time + (last and self._last is not None), _get_time_ms(node))
         body = self._link_record(node, body, time_ms)
@@ -620,7 +658,7 @@ class _ChainWriter:
 
 
 def _get_time_ms(node: Node) -> int:
-    """Return a record's time in milliseconds, or 0 if it has no valid time."""
+    """Return a record's time in milliseconds, or 0 if the record has no valid time."""
     if node.time_ms is not None and 0 < node.time_ms < LATEST_TIME_MS:
         return node.time_ms
     return 0

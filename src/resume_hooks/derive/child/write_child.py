@@ -1,7 +1,7 @@
-"""The one writer of new sessions: children, imports, sessions from bundles.
+"""Write new sessions: children, imports and sessions from bundles. No other module writes them.
 
-Invariant: a child is read back and checked before it gets its name, and a failed write leaves no
-files behind.
+Invariant: a child is read back and checked before its file gets its name, and a failed write leaves
+no files.
 """
 
 from __future__ import annotations
@@ -36,11 +36,16 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 
-SCRUB_KIND: Final = "scrub"  # the kind of a child without secrets; no ancestors are archived for it
+# the kind of a copy without secrets; its ancestors, which contain the secrets, are not archived
+SCRUB_KIND: Final = "scrub"
 
 
 class Sizes(NamedTuple):
-    """The number of tokens that the client would send for the parent and for the child, and the savings of a trim."""
+    """The sizes of parent and child in tokens, as the client would send them, and the savings of a trim.
+
+    ``chars_saved`` and ``tools_trimmed`` count the characters and the tool results that the trim
+    removed.
+    """
 
     tokens_before: int
     tokens_after: int
@@ -49,33 +54,33 @@ class Sizes(NamedTuple):
 
 
 class Watcher(Protocol):
-    """An observer of a written child, with its checks."""
+    """An observer that reads each record of a written child and returns checks at the end."""
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Inspect one record of the child."""
+        """Read one record of the child."""
 
     def run_checks(self) -> list[Check]:
-        """Return the checks after the whole file was read."""
+        """Return the checks after all records were read."""
 
 
 class Body:
-    """The contents of a child in its agent's format, by default Claude Code's."""
+    """The contents of a child in the format of its agent. The methods here are defaults for Claude Code."""
 
     __slots__ = ()
 
     title_place: ClassVar[int | None] = None
-    """The number of the line with the title.
+    """The number of the line with the title, or None if the title is the last line.
 
-    None means the last line. Titles are locked from this line on, and for a large file that would
-    take too long.
+    The folder's titles are locked from this line until the child exists. With a title at the start
+    of a large file, they would be locked for too long.
     """
 
     def lines(self) -> Iterable[bytes]:
-        """Return the lines with their line endings, without the title."""
+        """Return the child's lines with their line endings, without the line of the title."""
         raise NotImplementedError
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Read the child's file ``path`` back, and return the checks."""
+        """Read the child back from the file ``path``, check it, and return the checks."""
         return invariants.check_session(path, plan.draft.session_id)
 
     def write_sidecars(
@@ -83,21 +88,21 @@ class Body:
         draft: Draft,  # noqa: ARG002
         where: Where,  # noqa: ARG002
     ) -> contextlib.AbstractContextManager[list[str]]:
-        """Write the sidecars, and remove them if the block fails.
+        """Write the child's files outside its transcript, and remove them if the ``with`` block fails.
 
-        Yields a sentence for each failure.
+        Yields a list with a sentence for each failure.
         """
         return contextlib.nullcontext([])
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user."""
+        """Warnings about the contents, for the user."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class ChildPlan:
-    """A planned child, before anything is written."""
+    """The plan of a child, from which the child is written."""
 
     draft: Draft
     body: Body
@@ -106,37 +111,38 @@ class ChildPlan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user."""
+        """All warnings for the user: about the draft, from the plan, and about the contents."""
         return (*self.draft.warnings, *self.remarks, *self.body.warnings)
 
     @property
     def keeps_tasks(self) -> bool:
-        """Whether the child takes over the parent's task list."""
+        """Whether the parent's task list is copied for the child."""
         return self.draft.kind != SCRUB_KIND and self.draft.is_same_work
 
     @property
     def is_pointless(self) -> bool:
-        """Whether there is nothing to write. If so, the receipt does not name a child."""
+        """Whether the child would not differ from its parent, so that it is not written."""
         return False
 
     def run_checks(self, path: str) -> list[Check]:
-        """Read the child's file ``path`` back, and return the checks."""
+        """Read the child back from the file ``path``, check it, and return the checks."""
         return self.body.run_checks(path, self)
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return new observers that check how a child of this kind takes over the parent's records."""
+        """Return new observers that check which records a child of this kind takes over from its parent."""
         return ()
 
     def write_sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:
-        """Write the sidecars, like ``Body.write_sidecars``."""
+        """Write the child's files outside its transcript, as ``Body.write_sidecars`` does."""
         return self.body.write_sidecars(self.draft, where)
 
 
 def write_child(plan: ChildPlan, where: Where) -> Receipt:
-    """Write a child, read it back and check it, and link it to its parent.
+    """Write a child, read it back, check it, and link it to its parent.
 
-    After WriteFailed and CheckFailed no files are left. If the link, the copy of the task list or
-    the archiving of an ancestor fails, the receipt has a warning.
+    If WriteFailed or CheckFailed is raised, no files of the child remain. The receipt has a warning
+    if the child could not be linked, if its task list could not be copied, or if an ancestor could
+    not be archived.
     """
     draft, passed_checks = plan.draft, list[Check]()
     title = draft.own_title or ""
@@ -149,7 +155,7 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
             nonlocal title
             body_lines = iter(plan.body.lines())
             yield from islice(body_lines, plan.body.title_place)
-            if draft.own_title is None:  # the folder's titles stay locked until the child exists
+            if draft.own_title is None:  # The folder's titles stay locked until the child exists.
                 stack.enter_context(lock_titles(draft.folder))
                 title = draft.free_title()
                 yield title_line(draft.session_id, title) + b"\n"
@@ -170,14 +176,20 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
 
 
 def write_if_worthwhile(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
-    """Write a child, or return only a receipt without a child for a dry run or an idle plan."""
+    """Write a child and return its receipt. For a dry run or a pointless plan, write no files.
+
+    In these cases the receipt does not name a child.
+    """
     if dry_run or plan.is_pointless:
         return make_planned_receipt(plan)._replace(session_id="", file="")
     return write_child(plan, where)
 
 
 def make_planned_receipt(plan: ChildPlan) -> Receipt:
-    """Return the receipt for a plan that is not written. For an idle plan it does not name a child."""
+    """Return the receipt of a plan that is not written.
+
+    If the plan is pointless, the receipt does not name a child.
+    """
     if plan.is_pointless:
         idle_receipt = make_receipt(plan, title="")
         tokens_before = plan.sizes.tokens_before
@@ -190,9 +202,9 @@ def make_planned_receipt(plan: ChildPlan) -> Receipt:
 def make_receipt(
     plan: ChildPlan, title: str, checks: Sequence[Check] = (), failures: Sequence[str] = ()
 ) -> Receipt:
-    """Return the receipt of a child written under ``title``.
+    """Return the receipt of a child that was written with the title ``title``.
 
-    ``failures`` has a sentence for each failure.
+    ``failures`` contains a sentence for each part that failed after the child was written.
     """
     draft, sizes = plan.draft, plan.sizes
     return Receipt(
@@ -215,7 +227,7 @@ def make_receipt(
 
 
 def list_child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
-    """Return all lines of a child with this title."""
+    """Return all lines of a planned child, with the line of the title."""
     if plan.draft.own_title is None:
         title_lines = [title_line(plan.draft.session_id, title) + b"\n"]
     else:
@@ -225,10 +237,11 @@ def list_child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
 
 
 def check_child_file(plan: ChildPlan, title: str, path: str) -> list[Check]:
-    """Read the child's file ``path`` back, and return all checks, including those of its parent and its title."""
+    """Read the child back from the file ``path``, and return all checks, also of its parent and its title."""
     draft, checks = plan.draft, plan.run_checks(path)
     if draft.parent is not NO_PARENT:
-        # The parent is identified by its id, or by its file if the file's name is not an id.
+        # If the name of the parent's file is not a session id, the path of the file is compared
+        # instead.
         parent_id, parent_link = draft.parent.session_id, read_parent(path)
         has_parent_id = parent_link is not None and parent_link.session_id == parent_id
         has_parent_file = parent_link is not None and parent_link.file == replace_surrogates(
@@ -246,7 +259,10 @@ def check_child_file(plan: ChildPlan, title: str, path: str) -> list[Check]:
 
 
 def _link_to_parent(draft: Draft, where: Where) -> list[str]:
-    """Record the child's parent, and archive its ancestors. Return a warning for each failure."""
+    """Link the child to its parent in the state folder, and archive its ancestors.
+
+    Return a warning for each failure.
+    """
     warnings = []
     try:
         ids = draft.session_id, draft.parent.session_id
@@ -262,9 +278,9 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
 
 
 def _require_same_parent(draft: Draft, where: Where) -> None:
-    """Remove the child if its parent was rewritten since it was read, because a scrub could not include the child.
+    """Remove the child and raise WriteFailed if the parent's file was replaced meanwhile.
 
-    Raises WriteFailed if the child was removed.
+    A scrub replaces the file, and does not know about this child.
     """
     if draft.parent is NO_PARENT:
         return
@@ -283,7 +299,7 @@ def _require_same_parent(draft: Draft, where: Where) -> None:
 
 @contextlib.contextmanager
 def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
-    """Create the project folder if it is missing. Remove it afterwards if it is still empty."""
+    """Create the project folder if it is missing. Remove it after the block if it is still empty."""
     folder = draft.folder
     if draft.makes_folder and os.path.islink(folder):
         raise WriteFailed(
@@ -303,5 +319,5 @@ def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # a folder that contains a session is not removed
+        with contextlib.suppress(OSError):  # A folder that is not empty cannot be removed.
             removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)

@@ -1,7 +1,10 @@
-"""Import foreign transcripts as sessions of this folder: the conversation alone, or a bundle with everything.
+"""Import transcripts from elsewhere as sessions of this folder: a conversation, or a whole bundle.
 
-The input is unpacked with limits into a private file, scanned like any transcript, and written like
-any child, with a new id. Only message blocks on an allow-list are written. A bundle is a JSON
-document in which every value is on a line of its own. No session is used before the digests of all
-sessions match. Either all sessions are imported or none.
+The input is unpacked into a private file, up to a maximum size. Then it is scanned like any
+transcript, and written like any child, with a new id. From a single transcript, only message blocks
+of known types are imported.
+
+A bundle is a JSON document in which every value is on a line of its own. Its sessions are used only
+after the checksums of all sessions were compared. If one session fails, no session of the bundle is
+imported.
 """

@@ -1,7 +1,7 @@
-"""Plan a foreign transcript as a new session: the conversation that a client would send, its title and its tag.
+"""Plan the import of a transcript as a new session with its conversation, title and tag.
 
-The source file is temporary, so the session is an original: its first line names the source as text
-only.
+The conversation consists of the messages that a client would send. The source is a temporary file,
+so the new session has no parent: its first line contains only the name of the source.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.write_scan import WriteObserver
 
 KIND: Final = "import"
-WEB_PAGE_HEAD_BYTES = 1_024  # the number of bytes at the start of a file that identify a web page
+WEB_PAGE_HEAD_BYTES = (
+    1_024  # A web page is recognized by this number of bytes at the start of a file.
+)
 
 TORN_WARNING = "The file ends in the middle of a record: the file may be incomplete."
 
@@ -65,7 +67,7 @@ _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 
 class ImportSource(NamedTuple):
-    """The transcript to import, as a local file. ``name`` is its origin, for messages."""
+    """The local file of the transcript to import. ``name`` is its address or path, for messages."""
 
     path: str
     name: str
@@ -77,9 +79,10 @@ class ImportSource(NamedTuple):
 class ImportPlan(ChildPlan):
     """The plan of an import.
 
-    ``existing`` is an earlier import of the same bytes in this project, unless the import is forced.
-    ``line_count`` and ``damaged_line_count`` are lines of the source. ``records`` is the number of
-    imported records, of which ``hidden_record_count`` are not on the screen.
+    ``existing`` is a session of this project that was imported from a file with the same bytes, or
+    None if there is none or a new import is forced. ``line_count`` is the number of lines in the
+    source, of which ``damaged_line_count`` are damaged. ``records`` is the number of imported
+    records. The screen does not show ``hidden_record_count`` of these.
     """
 
     source: ImportSource
@@ -90,14 +93,14 @@ class ImportPlan(ChildPlan):
     hidden_record_count: int
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return checks that the session contains only the conversation."""
+        """Return observers that check that the session contains only the conversation."""
         return [
             RecordWatcher("it contains nothing but the conversation", _is_allowed_line),
             RecordWatcher("the API accepts every block", _is_sendable_record),
         ]
 
     def run_checks(self, path: str) -> list[Check]:
-        """Check the import as every child, that its first line names the source, and that it has no parent."""
+        """Return the checks of every child, and whether the first line names the source and no parent."""
         with open(path, "rb") as stream:
             first = stream.readline()
         return [
@@ -108,7 +111,10 @@ class ImportPlan(ChildPlan):
 
 
 class _ConversationCollector:
-    """An observer of a scan that collects the numbers of conversation records, and of the hidden ones among them."""
+    """An observer of a scan that collects the line numbers of the conversation's records.
+
+    The hidden records are collected separately.
+    """
 
     def __init__(self) -> None:
         self.said: set[int] = set()
@@ -124,7 +130,7 @@ class _ConversationCollector:
 def plan_import(
     source: ImportSource, home: str, where: Where, *, force: bool = False
 ) -> ImportPlan:
-    """Plan a session for the folder ``home``. Raises NotATranscript."""
+    """Plan the import of ``source`` as a session of the folder ``home``. Raises NotATranscript."""
     survey, read_back, collector, ends = (
         WriteObserver(),
         ChildObserver(),
@@ -184,9 +190,9 @@ def plan_import(
 
 
 def existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
-    """Return the receipt for the earlier import ``existing``.
+    """Return a receipt that names ``existing``, the session of an earlier import of the same file.
 
-    No new session was written, so the commands continue the earlier import.
+    Its commands continue that session.
     """
     return make_planned_receipt(plan)._replace(
         session_id="",
@@ -198,9 +204,9 @@ def existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
 
 
 def first_line(source: ImportSource, imported_at: str) -> bytes:
-    """Return the first line of an imported session, without its ending.
+    """Return the first line of an imported session, without its line ending.
 
-    The digest is at the start of the line, where the search for earlier imports expects it.
+    The source's SHA-256 is at the start of the line, where a later import searches for it.
     """
     facts = {
         "sha256": source.sha256,
@@ -237,7 +243,7 @@ def _read_source(
         raise NotATranscript(f"{source.name} {problem}", "Give the .jsonl file of a session.")
     now = clock.to_milliseconds(clock.now()) or 0
     for node in transcript.chain:
-        # The import changes the ids of blocks, so pairs and open calls refer to the new ids.
+        # The import changes the ids of calls, so the nodes get the new ids too.
         node.calls, node.results = (
             tuple(map(make_valid_id, node.calls)),
             tuple(map(make_valid_id, node.results)),
@@ -245,16 +251,16 @@ def _read_source(
         if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
             survey.records_to_mend.add(
                 node.number
-            )  # a foreign id may be the same as the new form of another id
+            )  # An id in the source can be equal to the new form of another id.
         if node.time_ms is not None and node.time_ms > now:
-            # client 2.1.42 resumes at the latest record, and no new record would ever be later than
-            # this one
+            # Client 2.1.42 resumes at the record with the latest time. New records could never be
+            # later than an invalid time in the far future.
             node.time_ms = None
     return transcript
 
 
 def is_web_page(path: str) -> bool:
-    """Check whether a file is a web page."""
+    """Check by its first bytes whether a file is a web page."""
     with open(path, "rb") as stream:
         return stream.read(WEB_PAGE_HEAD_BYTES).removeprefix(BOM).lstrip().startswith(b"<")
 
@@ -278,7 +284,7 @@ def _find_existing_import(folder: str, sha256: str) -> SessionFile | None:
 
 
 def _is_allowed_line(line: Line, record: Record, node: Node | None) -> bool:
-    """Check whether a line belongs to the conversation, or is our first line, title or tag."""
+    """Check whether a line belongs to the conversation, or is the first line, the title or the tag."""
     if node is not None:
         return is_conversation(record) and ALLOWED_FIELDS.issuperset(record)
     return not line.number or get_kind(record) in {TAG, CUSTOM_TITLE}

@@ -1,8 +1,8 @@
-"""Plan a bundle's session as a whole session of a folder, as if the user had moved it there.
+"""Plan the import of a bundle's session with all its records, as if the user had moved it to a folder.
 
-A whole session keeps its id if that id is free, so existing references still work. File checkpoints
-are left out, because a bundle does not contain the file copies. A stand-in record replaces each
-checkpoint, so the line numbers of all other records stay the same.
+The session keeps its id if no other session has it, so references to it still work. File snapshots
+are omitted, because a bundle does not contain the copies of the files. A record without contents
+replaces each snapshot, so the line numbers of all other records stay the same.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ from resume_hooks.transcripts.raw_edit import encode_record, set_field
 from resume_hooks.transcripts.records import get_kind, parse_record
 from resume_hooks.transcripts.transcript import scan_transcript
 
-INCOMPLETE_FOLDER_SUFFIX = ".part"  # the suffix of an incomplete folder
+INCOMPLETE_FOLDER_SUFFIX = (
+    ".part"  # While a folder is being written, its name ends with this suffix.
+)
 
 _NAMING_STRINGS = (
     b'"sessionId"',
@@ -50,14 +52,15 @@ _NAMING_STRINGS = (
     b'"original_session',
     b'"file-history-',
 )
-"""Each line that names a session, a folder or a file's copies contains one of these strings."""
+"""Strings of which at least one is in each line that names a session, a folder or copies of files.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _RelocatedLines(Body):
     """The lines of a bundled session as they are written to the file ``path``.
 
-    ``new_ids`` maps the bundle's ids to the new ones.
+    ``new_ids`` maps each session id in the bundle to the id of the imported session.
     """
 
     source: str
@@ -100,7 +103,7 @@ class _RelocatedLines(Body):
         }
 
     def _replace_id(self, value: object) -> object:
-        """Return a session's id, or the path of its file, with the new id in place of the bundle's."""
+        """Return a session id, or the path of a session's file, with the new id instead of the bundle's id."""
         if not isinstance(value, str):
             return value
         stem = value.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
@@ -115,7 +118,7 @@ class _RelocatedLines(Body):
 _NESTED_ID_FIELDS = frozenset(
     {"parent_session_id", "parent_session_file", "parent_file", "sessionId"}
 )
-"""Nested fields that name a session."""
+"""The fields inside a record's fields that contain a session id."""
 
 _ID_FIELDS: dict[str, type] = {
     "sessionId": str,
@@ -125,15 +128,15 @@ _ID_FIELDS: dict[str, type] = {
     "continue_metadata": dict,
     "trim_metadata": dict,
 }
-"""A record's fields that name a session or contain such fields, with their types."""
+"""The fields of a record that contain a session id, or contain such a field, with their types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholePlan(ChildPlan):
-    """The plan to import a bundled session.
+    """The plan to import a bundled session with all its records.
 
-    ``existing`` is the same session with the same records, if it was imported before and the
-    import is not forced.
+    ``existing`` is a session that was imported earlier with the same records, or None if there is
+    none or a new import is forced.
     """
 
     body: _RelocatedLines
@@ -142,9 +145,10 @@ class WholePlan(ChildPlan):
     uuids: tuple[str, ...]
 
     def run_checks(self, path: str) -> list[Check]:
-        """Check that the written session is complete.
+        """Check that the written session contains all records of the bundle's session.
 
-        The session is not our child, so its client's other content is allowed.
+        The checks of a child do not apply, because the session may contain records that a child
+        does not.
         """
         old_id = self.bundled.head.session_id
         names = RecordWatcher(
@@ -167,7 +171,7 @@ class WholePlan(ChildPlan):
 
     @contextlib.contextmanager
     def write_sidecars(self, where: Where) -> Iterator[list[str]]:
-        """Write the files of the session's own folder. Raises WriteFailed."""
+        """Write the files that belong into the session's own folder. Raises WriteFailed."""
         own_folder, was_created, succeeded = self.draft.path.removesuffix(".jsonl"), False, False
         incomplete_path = os.path.join(
             os.path.dirname(own_folder),
@@ -178,7 +182,7 @@ class WholePlan(ChildPlan):
                 if os.path.lexists(incomplete_path):
                     removal.remove_permanently(
                         incomplete_path, self.draft.folder, follow_root=True
-                    )  # left by a killed import
+                    )  # A killed import left this folder.
                 os.mkdir(incomplete_path, 0o700)
                 for name, path in self.bundled.files:
                     target = os.path.join(incomplete_path, *name.split("/"))
@@ -203,7 +207,10 @@ class WholePlan(ChildPlan):
 def plan_whole_session(
     bundled: BundledSession, home: str, new_ids: Mapping[str, str], where: Where, *, force: bool
 ) -> WholePlan:
-    """Plan a whole session for the folder ``home``, a real path. Raises NotATranscript."""
+    """Plan the import of a bundled session to the folder ``home``, a path without symbolic links.
+
+    Raises NotATranscript.
+    """
     transcript = scan_transcript(bundled.path)
     own_id, folder = bundled.head.session_id, project_folder(home, where)
     move = plan_relocation(bundled.head.cwd or HeadTail(bundled.path).cwd, home)
@@ -242,7 +249,7 @@ def plan_whole_session(
     size = sum(map(len, plan_at("", new_id).body.lines()))
     for session in (
         [] if force else sessions_in_project_folder(folder)
-    ):  # an earlier import may have used a different id
+    ):  # An earlier import of the session may have used another id.
         if session.size == size and _has_same_lines(
             session.path, plan_at(session.path, session.session_id).body
         ):
@@ -251,7 +258,11 @@ def plan_whole_session(
 
 
 def _is_folder_free(own_folder: str, bundled: BundledSession) -> bool:
-    """Check whether a new session's folder does not exist, or contains only the bundle's files from a killed import."""
+    """Check whether the folder of a new session can be used.
+
+    It can be used if it does not exist, or if it contains only files of the bundle, which a killed
+    import left.
+    """
     if not os.path.lexists(own_folder):
         return True
     try:
@@ -272,4 +283,4 @@ def _has_same_lines(path: str, relocated_lines: _RelocatedLines) -> bool:
                 line == stream.read(len(line)) for line in relocated_lines.lines()
             ) and not stream.read(1)
     except OSError:
-        return False  # the file was deleted since the search
+        return False  # The file was deleted since the search.

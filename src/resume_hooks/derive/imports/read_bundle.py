@@ -1,7 +1,7 @@
-"""Read a bundle: each session's records and files, as private temporary files.
+"""Read a bundle, and write the records and files of its sessions to private temporary files.
 
-Invariant: no session is returned before the whole bundle was read and found complete. No name in a
-bundle is used as a path.
+Invariant: sessions are returned only if the whole bundle was read and is complete. Names in a
+bundle are never used as paths of temporary files.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-# the number of bytes at the start that identify a bundle reformatted by another program
+# A bundle that another program reformatted is recognized by this number of bytes at its start.
 SIGNATURE_SEARCH_BYTES = 4_096
 EXPORT_AGAIN = "Export it again, and copy the file as it is."
 
@@ -65,8 +65,9 @@ _KIND_PATTERN = re.compile(r"[a-z][a-z-]{0,39}")
 class BundledSession(NamedTuple):
     """A session from a bundle.
 
-    ``path`` is the file with its records. ``files`` pairs the name of each file in the session's
-    own folder with a local path. ``size`` is in bytes. ``refused_file_count`` is the number of files with an
+    ``path`` is the temporary file with its records, and ``size`` is the size of that file in bytes.
+    ``files`` contains a pair for each file in the session's own folder: its name, and the path of a
+    temporary file. ``refused_file_count`` is the number of files that were skipped because of an
     invalid name.
     """
 
@@ -81,8 +82,8 @@ class BundledSession(NamedTuple):
 def is_bundle(path: str) -> bool:
     """Check whether a file is a bundle.
 
-    Raises ImportFailed if another program reformatted the bundle, because the format depends on its
-    lines.
+    Raises ImportFailed if another program reformatted the bundle. Such a bundle cannot be read,
+    because it must have each value on its own line.
     """
     with open(path, "rb") as stream:
         head = stream.read(SIGNATURE_SEARCH_BYTES).removeprefix(BOM).lstrip()
@@ -97,10 +98,10 @@ def is_bundle(path: str) -> bool:
 
 @contextlib.contextmanager
 def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
-    """Yield the list of a bundle's sessions, in order. The temporary files exist until the block ends.
+    """Yield the sessions of a bundle, in order. Their temporary files exist until the block ends.
 
     Raises ImportFailed if the bundle is truncated, damaged or of a newer format. Raises WriteFailed
-    if the sessions cannot be unpacked.
+    if the temporary files cannot be written.
     """
     temporary_paths: list[str] = []
     try:
@@ -121,7 +122,10 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
 
 
 class _BundleReader:
-    """A reader that reads a bundle line by line, and records each temporary file as soon as it exists."""
+    """A reader of a bundle's lines.
+
+    It adds the path of each temporary file to ``temporary_paths`` as soon as the file exists.
+    """
 
     def __init__(self, stream: BinaryIO, folder: str, temporary_paths: list[str]) -> None:
         self._stream = stream
@@ -205,9 +209,9 @@ class _BundleReader:
             yield path, stream
 
     def _read_line(self) -> bytes:
-        """Return the next line without its ending.
+        """Return the next line without its line ending.
 
-        Raises ImportFailed at the end of the file, because every caller needs another line.
+        Raises ImportFailed at the end of the file, where a complete bundle would have another line.
         """
         line = self._stream.readline()
         if not line.endswith(b"\n"):
@@ -229,11 +233,13 @@ def _parse_head(line: bytes) -> BundleHead:
 
 
 def _validate_part(validator: TypeAdapter[Value], row: object, part: str) -> Value:
-    """Parse a part of the bundle with its validator.
+    """Return a part of the bundle, parsed by its validator.
 
-    Raises ImportFailed if the part does not fit the type.
+    ``part`` names it in the message of ImportFailed, which is raised if ``row`` is not valid.
     """
-    from pydantic import ValidationError  # the import takes 80 ms and is needed only for bundles
+    from pydantic import (
+        ValidationError,
+    )  # Imported here because the import takes 80 ms and only bundles need it.
 
     try:
         return validator.validate_python(row, strict=True)
@@ -243,11 +249,8 @@ def _validate_part(validator: TypeAdapter[Value], row: object, part: str) -> Val
 
 @functools.cache
 def _validators() -> tuple[TypeAdapter[BundleHead], TypeAdapter[BundleSums]]:
-    """Return the validators of a session's head and checksums.
-
-    A bundle has a head and checksums for every session.
-    """
-    from pydantic import TypeAdapter  # imported late, because it is slow
+    """Return the validators of a session's head and of its checksums, which a bundle has for each session."""
+    from pydantic import TypeAdapter  # Imported here because the import is slow.
 
     return TypeAdapter(BundleHead), TypeAdapter(BundleSums)
 
@@ -277,7 +280,7 @@ def _decode_content(row: dict[str, object]) -> bytes:
 
 
 def is_valid_name(file_name: object) -> bool:
-    """Check whether ``file_name`` is a valid name for a file in a session's own folder."""
+    """Check whether a file in a session's own folder can have this name."""
     if isinstance(file_name, str):
         folder, _, name = file_name.partition("/")
     else:

@@ -1,12 +1,14 @@
-"""Filter a foreign record: keep the message, and drop everything that changes a client's behaviour.
+"""Filter a record from elsewhere: keep its message, remove fields that affect a client.
 
-Invariant: the result contains only fields that are named in this module, so a field that future
-clients obey is dropped already. The filter drops permission modes, system prompts, rights of
-commands, plans and their files, instructions from hooks and tools, links to other sessions, token
-costs, and ``toolUseResult``, which is for the screen only and crashes client 2.1.42 if malformed.
-The tags of a client's reminders become plain words. Each block that cannot be sent is replaced by a
-note, so no message is empty and no call loses its result. Filtering a record twice has the same
-result as filtering it once.
+Invariant: the result contains only fields that are named in this module, so new fields of future
+clients are removed too. Removed fields are, for example, permission modes, system prompts, the
+rights of commands, plans and their files, instructions from hooks and tools, links to other
+sessions, and token costs. ``toolUseResult`` is removed because it is only for the screen, and a
+malformed one crashes client 2.1.42.
+
+The tags that mark a client's reminders become plain words. A note replaces each block that cannot
+be sent, so no message becomes empty and no call loses its result. Filtering a record twice has the
+same result as filtering it once.
 """
 
 from __future__ import annotations
@@ -44,28 +46,33 @@ from resume_hooks.transcripts.tokens import image_size
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE_CHARACTERS = 5 * 1024 * 1024
-"""The maximum number of base64 characters of an image, and the maximum number of pixels of its longest side.
+"""The maximum number of base64 characters of an image. The next constant limits its longest side.
 
-The API refuses larger images (its guide to vision).
+The API refuses larger images, as its guide to vision says.
 """
 MAX_IMAGE_SIDE_PIXELS = 8_000
-# the maximum number of characters in a document: the largest request of the API
+# the maximum number of characters in a document, which is the maximum size of a request to the API
 MAX_DOCUMENT_CHARACTERS = 32 * 1024 * 1024
-MAX_NOTE_WORD_CHARACTERS = 200  # the maximum number of characters in a foreign word in a note
-# the pattern that the API requires for ids and names of tools
+MAX_NOTE_WORD_CHARACTERS = (
+    200  # A note quotes at most this number of characters from the imported file.
+)
+# The API accepts only ids and names of tools that match this pattern.
 _VALID_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
-_TAG_START = re.compile("[<\uff1c\ufe64]")  # the start of a tag, including its Unicode variants
+_TAG_START = re.compile(
+    "[<\uff1c\ufe64]"
+)  # the character that starts a tag, and its Unicode variants
 _REMINDER = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
 _PDF_SIGNATURE_SEARCH_BYTES = (
-    1_024  # a PDF contains its signature in this number of bytes at the start
+    1_024  # A PDF file has its signature within this number of bytes from its start.
 )
 
 
 def filter_content(content: object, role: str) -> str | list[Record]:
-    """Return the filtered content of a message by ``role`` (user or assistant), or of a ``queued`` prompt.
+    """Return the content of a message with only the blocks that an import may contain.
 
-    If the content is a string, the result is a string.
+    ``role`` is ``user`` or ``assistant``, or ``queued`` for the content of a queued prompt. If
+    ``content`` is a string, the result is a string too.
     """
     if isinstance(content, str):
         return escape_reminder_tags(content)
@@ -75,9 +82,10 @@ def filter_content(content: object, role: str) -> str | list[Record]:
 
 
 def escape_reminder_tags(text: str) -> str:
-    """Return ``text`` with a client's reminder tags as plain words, including tags in Unicode variants of the letters.
+    """Return ``text`` with the tags of a client's reminders changed into plain words.
 
-    A model takes the text in such tags for the client's own, and a screen may hide it.
+    Tags with Unicode variants of ``<`` are changed too. A model would believe that text in such
+    tags comes from the client, and a screen may hide the text.
     """
     if not _TAG_START.search(text):
         return text
@@ -85,7 +93,10 @@ def escape_reminder_tags(text: str) -> str:
 
 
 def make_valid_id(call: str) -> str:
-    """Return a call's id if the API accepts it, else an id derived from it. A call and its result get the same id."""
+    """Return a call's id if the API accepts it, or else an id derived from it.
+
+    Equal ids have equal results, so a call and its result still have the same id.
+    """
     if _VALID_ID.fullmatch(call):
         return call
     return f"toolu_{hashlib.sha256(call.encode('utf-8', 'replace')).hexdigest()[:24]}"
@@ -106,7 +117,7 @@ def _filter_block(block: Record, allowed_types: frozenset[str]) -> Record:
 
 
 def _restore_order(row: Record, original: Record) -> Record:
-    """Return ``row`` with its fields in the original order, so that the request has the same bytes."""
+    """Return ``row`` with its fields in the order of ``original``, so that a request has the same bytes."""
     return {key: row[key] for key in original if key in row} | row
 
 
@@ -115,9 +126,9 @@ def _filter_text(block: Record) -> Record:
 
 
 def _filter_thinking(block: Record) -> Record:
-    """Return a thinking block with its signature.
+    """Return a thinking block with only its text and its signature.
 
-    A block without a signature is removed later by ``mend_record``.
+    A block without a signature is removed later, by ``mend_record``.
     """
     fields = _THINKING_FIELDS[block["type"]]
     return {
@@ -156,9 +167,9 @@ def _filter_result(block: Record) -> Record:
         filtered_blocks = _filter_blocks(content, _ALLOWED_TYPES["result"])
         content = [
             part for part in filtered_blocks if part["type"] != TEXT or part["text"].strip()
-        ]  # the API refuses blank text
+        ]  # The API refuses blank text.
         if any(part["type"] != TEXT for part in content):
-            error = None  # the API accepts this block only with plain text
+            error = None  # The API accepts ``is_error`` only in a result that is plain text.
     elif isinstance(content, str):
         content = escape_reminder_tags(content)
     elif content is None:
@@ -217,9 +228,9 @@ def _make_media_source(encoding: str, media_type: str, data: str) -> Record:
 
 
 def _describe_source(source: Record) -> str:
-    """Return a note on the source of a dropped block.
+    """Return a few words about the source of an image or a document that was left out.
 
-    The block's address or file may have changed, so it is not opened.
+    The address or the file of the source is not opened, because its contents may have changed.
     """
     place = get_string(source, "url") or get_string(source, "file_id")
     if place:
@@ -238,7 +249,7 @@ def _find_image_type(content: bytes) -> str:
 def _decode_base64(data: str) -> bytes:
     try:
         return binascii.a2b_base64(data, strict_mode=True)
-    except ValueError:  # invalid base64, or non-ASCII characters
+    except ValueError:  # The data is not valid base64, or contains non-ASCII characters.
         return b""
 
 
@@ -254,7 +265,7 @@ _THINKING_FIELDS = MappingProxyType(
 )
 _DIRECT_CALLER = {
     "type": "direct"
-}  # the caller as 2.1.329 writes it; any other caller refers to a run that does not exist here
+}  # Client 2.1.329 writes this caller. Other callers refer to a run that does not exist here.
 _VISIBLE_TYPES = MEDIA_TYPES | {TEXT}
 _ALLOWED_TYPES = MappingProxyType(
     {
@@ -264,7 +275,10 @@ _ALLOWED_TYPES = MappingProxyType(
         "result": _VISIBLE_TYPES,
     }
 )
-"""The block types that the API accepts in each position and that refer to nothing outside the message."""
+"""The types of blocks that an import may contain, for each role and for the content of a result.
+
+The API accepts these blocks, and they refer only to the message that contains them.
+"""
 
 _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     {
@@ -278,13 +292,14 @@ _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxy
     }
 )
 
-# the command mode of a user's queued prompt; other modes report tasks of the foreign client
+# The command mode of a prompt that the user queued. Queued prompts with other modes are reports of
+# tasks of the original client.
 PROMPT_MODE = "prompt"
 
 CONVERSATION_SUBTYPES = frozenset({"compact_boundary", "local_command"})
-"""System records that belong to a conversation.
+"""The subtypes of system records that belong to a conversation.
 
-The other system records describe the client that ran the conversation.
+System records of other subtypes describe the client that had the conversation.
 """
 
 SUMMARY_WARNING = (
@@ -292,12 +307,12 @@ SUMMARY_WARNING = (
 )
 _WARNING_BLOCK: Record = {"type": "text", "text": SUMMARY_WARNING}
 MESSAGE_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-"""Flags of a message that decide how it is shown and whether it is sent."""
+"""The flags of a message that affect whether a client shows it and whether it sends it."""
 
 HIDING_FLAGS = frozenset(
     {"isMeta", "isVisibleInTranscriptOnly"}
-)  # the model reads the message, but no screen shows it
-# the origin of a message that was not written by a user
+)  # The model reads a message with one of these flags, but no screen shows it.
+# the origin of a message that a client wrote as a user's message
 NOTIFICATION = {"kind": "task-notification"}
 
 ALLOWED_FIELDS = frozenset(
@@ -307,7 +322,7 @@ ALLOWED_FIELDS = frozenset(
         "version", *MESSAGE_FLAGS,
     }
 )  # fmt: skip
-"""The fields that a record of an imported session may have."""
+"""The fields that the records of an imported session may have."""
 
 _TOKEN_COUNTS = (
     "input_tokens",
@@ -318,11 +333,11 @@ _TOKEN_COUNTS = (
 
 
 def is_conversation(record: Record) -> bool:
-    """Check whether a chain record is part of the conversation."""
+    """Check whether a record of the chain belongs to the conversation."""
     record_kind = get_kind(record)
     if record_kind == "attachment":
-        # Client 2.1.329 sends all other attachments in the system role, which is not allowed for
-        # foreign text.
+        # Client 2.1.329 sends attachments other than queued prompts with the system role. An
+        # imported text must not have that role.
         return (
             attachment_kind(record) == QUEUED
             and record["attachment"].get("commandMode", PROMPT_MODE) == PROMPT_MODE
@@ -333,18 +348,18 @@ def is_conversation(record: Record) -> bool:
 
 
 def is_hidden(record: Record) -> bool:
-    """Check whether the model reads a record that the screen does not show."""
+    """Check whether a record has a flag that hides it from the screen, although the model reads it."""
     return any(record.get(flag) is True for flag in HIDING_FLAGS)
 
 
 class ConversationFilter:
-    """An edit for a chain rewrite: the record for an imported session, or None to drop it."""
+    """An edit that returns a record as it appears in an imported session, or None to omit it."""
 
     def __init__(self, setting: ChildAttributes) -> None:
         self._setting = setting
 
     def __call__(self, record: Record) -> Record | None:
-        """Filter one chain record."""
+        """Return the filtered record, or None if it does not belong to the conversation."""
         if not is_conversation(record):
             return None
         flags = {}
@@ -353,8 +368,8 @@ class ConversationFilter:
                 flags[flag] = True
         instant = min(
             clock.normalize_timestamp(record.get("timestamp")), self._setting.at
-        )  # no record may be later than the import
-        return {  # the writer sets the links, and replaces an invalid time
+        )  # No record has a later time than the import.
+        return {  # The writer sets the links between records, and replaces an invalid time.
             "parentUuid": get_string(record, "parentUuid") or None,
             "isSidechain": False,
             "userType": "external",
@@ -371,7 +386,7 @@ class ConversationFilter:
 
 
 def has_valid_content(record: Record) -> bool:
-    """Check whether filtering would leave a conversation record's content unchanged."""
+    """Check whether the content of a conversation's record is the same as after filtering."""
     match get_kind(record):
         case "user" | "assistant" as role:
             content = get_message(record).get("content")
@@ -411,7 +426,10 @@ def _filter_message(record: Record) -> Record:
 
 
 def _add_warning(content: str | list[Record]) -> str | list[Record]:
-    """Return a summary with a warning on its origin. The client sends a summary first."""
+    """Return the content of a compaction's summary, beginning with a warning that it comes from elsewhere.
+
+    The warning is in the summary because clients send a summary before all other records.
+    """
     if isinstance(content, str):
         if content.startswith(SUMMARY_WARNING):
             return content
@@ -422,9 +440,9 @@ def _add_warning(content: str | list[Record]) -> str | list[Record]:
 
 
 def _filter_answer(answer: Record) -> Record:
-    """Return an answer without its cost, which another user paid, and without its model.
+    """Return an answer without its token counts and with a placeholder for its model.
 
-    Clients would continue with that model.
+    Another user paid for the tokens. If the model were kept, clients would continue with it.
     """
     return {
         "model": SYNTHETIC_MODEL,

@@ -1,1 +1,1 @@
-"""Access to a model: the port, and its headless and forked implementations."""
+"""Access to models: a common interface, and two ways to ask a model, headless and forked."""

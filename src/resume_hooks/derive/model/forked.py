@@ -1,7 +1,10 @@
-"""Ask a session's own model through its client: the last request again, with its answer and our prompt.
+"""Ask a session's own model through the running client.
 
-Invariant: the client denies the model every tool. Its answer is parsed like any model's answer, and
-refused if it does not fit the schema.
+The plugin's module sends the session's last request again, followed by the answer and our prompt.
+This module makes that prompt and parses the answer.
+
+Invariant: the client does not allow the model any tool. The answer is parsed like any other model's
+answer, and refused if it does not fit the schema.
 """
 
 from __future__ import annotations
@@ -22,9 +25,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 REASON_TEXTS = {"nothing-to-fork": "nothing was sent to it since the session was opened here"}
-"""Explanations for the client's reasons."""
+"""Explanations for the reasons that the client gives if the model did not answer."""
 
-# our own reason, for a client that did not answer in time; all other reasons come from the client
+# The reason if the client did not answer in time. The client itself never gives this reason.
 TIMEOUT_REASON = "late"
 
 PROGRESS_TEXT = "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIME
@@ -40,7 +43,10 @@ _TOKEN_COUNTS = (
 
 
 def make_forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
-    """Return the prompt that follows the session: the instructions, the schema, and the foreign ``text`` in a fence."""
+    """Return a prompt with the instructions, the schema of ``form``, and ``text`` between two marks.
+
+    It is sent as the next prompt of the session.
+    """
     schema = json.dumps(form.model_json_schema())
     return port.fenced_prompt(
         f"{instructions}\n\n{NO_TOOLS}\n\nThe schema of the answer:\n{schema}", text
@@ -48,18 +54,22 @@ def make_forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> s
 
 
 class ForkedModel(NamedTuple):
-    """The module's report: the session's ``model`` and, after a request, the result of ``$.model.fork``."""
+    """The session's model, as described by a report of the plugin's module.
+
+    ``report`` contains the name of the ``model`` and, after a request, the result of
+    ``$.model.fork``.
+    """
 
     report: dict[str, Any]
 
     @property
     def name(self) -> str:
-        """The session's model, or ``""`` without the module."""
+        """The name of the session's model, or ``""`` if the plugin's module does not run."""
         return collapse_line(plain_line(get_string(self.report, "model")), 80)
 
     @property
     def was_asked(self) -> bool:
-        """Whether a request was made already."""
+        """Whether the report contains the result of a request."""
         return bool(self.report.keys() & {"isAnswered", "reason"})
 
     @property
@@ -68,12 +78,14 @@ class ForkedModel(NamedTuple):
         return get_string(self.report, "reason") == TIMEOUT_REASON
 
     def count_cached_tokens(self, path: str) -> int:
-        """Return how many tokens of the session in ``path`` are probably cached, or 0 if another model should be asked.
+        """Return how many tokens of the session in ``path`` are probably in the API's cache.
 
-        A model in the user's settings takes precedence, because it may be the cheaper one.
+        Return 0 if this model should not be asked: its cache is cold, or the user set another
+        model. A model in the user's settings takes precedence, because it may be cheaper.
         """
         traffic = read_recent_requests(path)
-        is_same_model = self.name == traffic.model  # a newly selected model has no cache
+        # If the user selected another model since the last request, that model has no cache yet.
+        is_same_model = self.name == traffic.model
         is_warm = is_same_model and traffic.is_warm(clock.to_milliseconds(clock.now()) or 0)
         if self.name and is_warm and settings.load_settings()["summary_model"].source == "default":
             return traffic.cached_tokens
@@ -81,7 +93,7 @@ class ForkedModel(NamedTuple):
 
     @property
     def usage_text(self) -> str:
-        """The token counts that the client reports for the request, or ``""``."""
+        """The token counts that the client reports for the request, in words, or ``""`` if it reports none."""
         usage = get_mapping(self.report, "usage")
         cache_reads, cache_writes, uncached, output = counts = [
             port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNTS
@@ -97,7 +109,11 @@ class ForkedModel(NamedTuple):
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
-        """Parse the answer as ``port.Model`` requires. The prompt of the request was ``make_forked_prompt``."""
+        """Return the answer from the report as ``port.Model`` requires. No request is sent.
+
+        The arguments except ``form`` are ignored, because ``make_forked_prompt`` already put them
+        into the prompt.
+        """
         del instructions, text, limit
         if self.has_timed_out:
             raise HeadlessFailed(f"{self.name} did not answer within {MODEL_SECONDS} s")
@@ -111,7 +127,7 @@ class ForkedModel(NamedTuple):
             raise HeadlessFailed(f"{self.name} gave no answer: {port.format_reason(reason)}")
         answer_text = get_string(
             self.report, "text"
-        )  # a denied tool may add text before the answer
+        )  # If a tool was denied, the model may have written text before the answer.
         answer = port.parse_only_object(
             answer_text[answer_text.find("{") : answer_text.rfind("}") + 1]
         )

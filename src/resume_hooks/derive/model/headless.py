@@ -1,11 +1,11 @@
-"""Choose the client whose model is asked, and ask Claude Code's model: ``claude -p``, with the user's own account.
+"""Choose a client, and ask Claude Code's model with ``claude -p`` and the user's own account.
 
-For each client, one function returns its model for ``where`` and a name. The table of agents names
-these functions.
+Each client has one function that returns its model for ``where`` and a model's name. The table of
+agents names these functions.
 
-Invariant: foreign text reaches the client only through stdin, fenced as data. It cannot trigger a
-tool, a slash command or a mentioned file in the client. The answer fits the requested schema, or
-the call fails.
+Invariant: text from a session reaches the client only through stdin, marked as data. It cannot
+start a tool, run a slash command or add a file to the request. If the answer does not fit the
+requested schema, the call fails.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.records import get_string
 
 _AT_SIGN, _FULLWIDTH_AT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
-"""Clients add files that a prompt mentions (``@path``) to the request, even without tools.
+"""The @ sign, and the full-width @ that replaces it in prompts.
 
-The full-width @ does not mention a file.
+If a prompt mentions a file as ``@path``, clients add that file to the request, even without tools.
+With the full-width @, they do not.
 """
 
 _PASSED_VARIABLE_NAMES = frozenset(
@@ -48,9 +49,10 @@ _PASSED_VARIABLE_PREFIXES = (
     "LC_", "XDG_", "SSL_CERT_", "ANTHROPIC_", "AWS_", "GOOGLE_", "GCLOUD_", "CLOUDSDK_", "VERTEX_", "AZURE_",
     "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_",
 )  # fmt: skip
-"""The variables that the client needs to reach its provider.
+"""The prefixes of variables that are passed to the client.
 
-Variables of the running session are not passed on.
+With these and the names above, the client can reach its provider. It does not get the variables of
+the running session.
 """
 
 _QUIET_VARIABLES = {
@@ -62,20 +64,26 @@ _QUIET_VARIABLES = {
     "MAX_STRUCTURED_OUTPUT_RETRIES": "2",
     "MAX_THINKING_TOKENS": "0",
 }
-"""Variables that exclude CLAUDE.md files and attachments, and allow few retries.
+"""Variables that make the client ignore CLAUDE.md files and attachments, and retry rarely.
 
-In client 2.1.329 the amount of thinking depends only on the effort, not on this limit.
+In client 2.1.329 ``MAX_THINKING_TOKENS`` has no effect: the amount of thinking depends only on the
+effort.
 """
 
 _SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env": _QUIET_VARIABLES})
-"""This value is passed on the command line, because ``env`` in the user's settings overrides the environment."""
+"""The settings for the client.
+
+They repeat the variables, because ``env`` in the user's settings overrides the environment, but
+these settings override ``env``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudeHeadless:
-    """A model of the client on PATH or, if there is none, of the client that runs this program.
+    """A model that is asked with ``claude -p``.
 
-    ``name`` is a value of ``--model``.
+    The program is the client on PATH or, if there is none, the client that started this program.
+    ``name`` is the value of the option ``--model``.
     """
 
     where: Where
@@ -89,7 +97,7 @@ class ClaudeHeadless:
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
-        """Ask the model as ``port.Model`` requires."""
+        """Send the text to the model and return its parsed answer, as ``port.Model`` requires."""
         port.refuse_nested_run(self.where)
         client = self._find_client_command()
         if not client:
@@ -118,9 +126,9 @@ class ClaudeHeadless:
         return read_client_command(self.where)
 
     def _run_client(self, command: list[str], prompt: bytes, limit: float) -> CapturedOutput:
-        """Run the client in a temporary folder outside any project.
+        """Run the client in an empty temporary folder, which belongs to no project.
 
-        Files that the client leaves in the folder are removed.
+        The folder is removed afterwards, with all files that the client left there.
         """
         try:
             temporary_root = programs.temporary_root(self.where.environ)
@@ -148,12 +156,12 @@ class ClaudeHeadless:
 
 
 def headless_model(where: Where, name: str) -> ClaudeHeadless:
-    """Return the model with this name, or the model in the setting if the name is ``""``."""
+    """Return the model with this name. If the name is ``""``, return the model in the user's setting."""
     return ClaudeHeadless(where, name or str(settings.load_settings()["summary_model"].value))
 
 
 def select_variables(where: Where) -> dict[str, str]:
-    """Return the environment variables for the client."""
+    """Return the environment variables that are passed to the client."""
     variables = {}
     for name, value in where.environ.items():
         if (
@@ -166,9 +174,9 @@ def select_variables(where: Where) -> dict[str, str]:
 
 
 def _client_options(name: str, schema: str) -> list[str]:
-    """Return the options. All of them are supported by clients 2.1.42 to 2.1.329.
+    """Return the command-line options, which clients 2.1.42 to 2.1.329 support.
 
-    The user's settings are loaded, because they may contain the credentials.
+    The client loads the user's settings, because they may contain the credentials.
     """
     return [
         "-p",
@@ -235,9 +243,9 @@ def _parse_reply(
 
 
 def _find_result(captured: CapturedOutput, name: str) -> dict[str, Any]:
-    """Return the client's record of the run.
+    """Return the record that describes the client's run. Raises HeadlessFailed if there is none.
 
-    A verbose client prints a list of all events, with this record last.
+    A verbose client prints a list of events, of which this record is the last.
     """
     if captured.too_large:
         raise HeadlessFailed(f"{name} printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB")
@@ -297,9 +305,9 @@ def _parse_cost(value: object) -> float | None:
 
 
 def choose_model(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
-    """Return a model of the session's client or, if that client has none, of the session's agent.
+    """Return the model of the session's agent or, if its client is not installed, of another agent.
 
-    ``name`` is a model's name, or ``""`` for the model in the setting.
+    ``name`` is a model's name. If it is ``""``, the model in the user's setting is returned.
     """
     rows = [row for row in registry.AGENT_ROWS.values() if row.model]
     rows.sort(key=lambda row: row.name != session.agent)

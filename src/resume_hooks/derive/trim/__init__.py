@@ -1,15 +1,13 @@
-"""Trim: a child in which placeholders replace bulky contents. Rules choose these contents.
-
-The plan is a value, and it is written only once.
+"""Trim a session: make a child in which placeholders replace long contents that rules choose.
 
 1. One scan of the session parses each record. It collects the pieces that could be trimmed, and the blocks that no
    API accepts.
-2. Calibration estimates the tokens of each piece from the API's counts for two consecutive answers. Selection applies
-   the rules in order, the least useful contents first. The result is a value, and a preview shows it.
-3. The live chain is written record by record. A record without an edit is copied as bytes, with its ids, links and
-   counts changed in the raw text. In place, a backup is written first, and lines
-   that others append during the trim are kept.
+2. Calibration estimates the tokens of each piece from the API's counts for consecutive answers. Selection applies
+   the rules in order, and chooses the least useful contents first. The preview shows the result of the selection.
+3. The records of the live chain are written one by one. A record without an edit is copied as bytes, and only its
+   ids, links and token counts are changed in the raw text. A trim in place first writes a backup, and keeps
+   the lines that a client appends during the trim.
 
-A smart trim first applies four rules, then asks a model about the remaining pieces, in several
-parts. A piece is trimmed only if the model saw it and its bytes are still the same.
+A smart trim first applies four rules, and then asks a model about the remaining pieces, in several
+calls. A piece is trimmed only if the model has read it and its bytes have not changed since.
 """

@@ -1,9 +1,9 @@
-"""A trim of the conversation in a running client: the new list of messages.
+"""Trim the conversation in a running client: make the new list of its messages.
 
-Measured behaviour: if an answer or a tool's result is kept unchanged, the next request is right,
-but a resume reads the original record again. So all answers and results are rebuilt, consecutive
-ones as one message, and only the user's messages are kept. A rebuilt message contains texts and
-calls, but no thinking and no pictures.
+Measured behaviour: if an answer or a tool's result is kept unchanged, the next request is correct,
+but a resume reads the original record again. So this module rebuilds all answers and results, and
+keeps only the user's messages. Consecutive answers or results become one message. A rebuilt message
+contains texts and calls, but no thinking and no pictures.
 """
 
 from __future__ import annotations
@@ -31,17 +31,20 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 
 FIXED_KINDS = frozenset({PROMPT_PIECE, ATTACHMENT_PIECE})
-"""The kinds of contents that a running client cannot drop: the user's messages, and the attachments
-of these messages."""
+"""Contents of these kinds stay in a running client: the user's messages, and their attachments."""
 
 
 MAX_DIFFERENCE_FRACTION = 0.1
-"""If the savings of a copy and of a trim in place differ by more than this fraction of the larger
-savings, both are shown."""
+"""If the savings of a trimmed copy and of a trim in place differ by more than this fraction of the
+larger number, both numbers are shown."""
 
 
 class ShownMessage(NamedTuple):
-    """A message as the client shows it: its record's uuid (``handle``), and the calls that it contains or answers."""
+    """A message as the client shows it.
+
+    ``handle`` is the uuid of its record. ``calls`` are the ids of the calls that it contains, and
+    ``results`` the ids of the calls whose results it contains.
+    """
 
     handle: str
     role: str
@@ -50,23 +53,28 @@ class ShownMessage(NamedTuple):
 
     @property
     def is_user_message(self) -> bool:
-        """Whether it is a message of the user."""
+        """Whether the user wrote the message."""
         return self.role == records.USER and not self.results
 
 
 class MessageRange(NamedTuple):
-    """The range of messages to rebuild. Messages before ``start`` are dropped, messages from ``end`` on are kept."""
+    """The range of messages to rebuild.
+
+    Messages before the index ``start`` are removed, and messages from the index ``end`` on are
+    kept.
+    """
 
     start: int
     end: int
 
 
 class ClientTrim(NamedTuple):
-    """The client's new conversation.
+    """The new conversation for the client.
 
-    Each message is the index of a shown message to keep, or the indexes of several messages to
-    join. ``texts`` are the new texts of answers by handle, ``results`` and ``inputs`` the new
-    contents by call. ``unpaired_calls`` are calls without a result, and results without a call.
+    An item of ``messages`` is the index of a message to keep, or a tuple with the indexes of
+    messages to join into one. ``texts`` maps handles of answers to their new texts. ``results`` and
+    ``inputs`` map the ids of calls to their new results and inputs. ``unpaired_calls`` are the ids
+    of calls without a result, and of results without a call.
     """
 
     messages: tuple[int | tuple[int, ...], ...]
@@ -84,9 +92,10 @@ def plan_in_client(
     where: Where,
     message_range: MessageRange | None = None,
 ) -> ClientTrim:
-    """Plan the client's new conversation, for all messages or for those in ``message_range``.
+    """Plan the client's new conversation from the messages that it shows.
 
-    Raises PlanOutdated and UsageError.
+    Only messages in ``message_range`` are rebuilt. If it is None, all messages are. Raises
+    PlanOutdated if the client's messages differ from its file, and UsageError for invalid options.
     """
     nodes = {node.uuid: node for node in session_scan.transcript.chain}
     start, end = message_range or MessageRange(0, len(messages_shown))
@@ -138,7 +147,10 @@ def plan_in_client(
 
 
 def _require_same_messages(messages: Sequence[ShownMessage], nodes: Mapping[str, Node]) -> None:
-    """Raise PlanOutdated if the client's messages are not those of the file; ``nodes`` by uuid."""
+    """Raise PlanOutdated if the client's messages differ from the records in its file.
+
+    ``nodes`` maps the uuids of the file's records to their nodes.
+    """
     for message in messages:
         node = nodes.get(message.handle)
         if node is None or (node.kind, node.calls, node.results) != message[1:]:
@@ -158,8 +170,9 @@ def _find_unpaired_calls(messages: Sequence[ShownMessage]) -> tuple[str, ...]:
 
 
 def decide_in_client(session_scan: SessionScan, options: Options, where: Where) -> Decision:
-    """Decide on a trim of all messages, as ``plan_in_client`` does if the client matches its file.
+    """Choose the pieces for a trim of all messages, and count the savings.
 
+    The result is that of ``plan_in_client`` for a client whose messages are those of its file.
     Raises UsageError.
     """
     rebuilt_numbers = set()
@@ -170,9 +183,10 @@ def decide_in_client(session_scan: SessionScan, options: Options, where: Where) 
 
 
 def is_worthwhile_in_client(decision: Decision, options: Options) -> bool:
-    """Check whether a trim in place frees enough, because it removes the whole conversation from the cache.
+    """Check whether a trim in place saves enough tokens.
 
-    The user can explicitly request a smaller trim.
+    It must save more than a trimmed copy, because afterwards no part of the conversation is in the
+    API's cache. The user can explicitly request a smaller trim.
     """
     if options.min_savings == MIN_SAVINGS:
         min_savings = MIN_WORTHWHILE_SAVINGS
@@ -182,14 +196,18 @@ def is_worthwhile_in_client(decision: Decision, options: Options) -> bool:
 
 
 def savings_differ(copy: int, in_place: int) -> bool:
-    """Check whether the savings of a copy and of a trim in place differ too much to show a single figure."""
+    """Check whether a preview must show the savings of a copy and of a trim in place separately."""
     return abs(copy - in_place) > MAX_DIFFERENCE_FRACTION * max(copy, in_place)
 
 
 def _make_decision(
     session_scan: SessionScan, options: Options, where: Where, numbers: set[int]
 ) -> Decision:
-    """Combine the rules' choices in the rebuilt records with the blocks that rebuilt records cannot contain."""
+    """Choose the pieces to remove from the records with these line numbers, and count the savings.
+
+    The rules choose pieces. In addition, all thinking and media are removed, because rebuilt
+    messages cannot contain them.
+    """
     origins, trimmable = session_scan.find_origins(where), session_scan.collect_material(options)
     chosen = choose_pieces(
         trimmable, options, origins, session_scan.scale, session_scan.context.tokens
@@ -228,7 +246,11 @@ def _group_messages(
     *,
     thinks: bool = False,
 ) -> Iterator[int | tuple[int, ...]]:
-    """Yield the index of each kept message, and each group of answers or results that becomes one message."""
+    """Yield the new messages: the index of a message to keep, or the indexes of messages to join.
+
+    User's messages are kept. Answers are also kept if ``thinks`` is true. Other consecutive
+    messages of the same role are joined. Messages with a handle in ``silent_handles`` are omitted.
+    """
     rows = [index for index in indexes if shown_messages[index].handle not in silent_handles]
 
     def is_kept(message: ShownMessage) -> bool:
@@ -244,9 +266,10 @@ def _group_messages(
 
 
 def _has_thinking(session_scan: SessionScan, messages_of_turn: Sequence[ShownMessage]) -> bool:
-    """Check whether the answers of a running turn contain thinking, which the next request must return to the API.
+    """Check whether an answer of the running turn contains thinking.
 
-    An unknown record counts as thinking.
+    The next request must return this thinking to the API. The result is also true if the file does
+    not have the record of an answer.
     """
     nodes_by_uuid = session_scan.transcript.by_uuid
     answers = []

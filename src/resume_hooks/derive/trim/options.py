@@ -1,4 +1,4 @@
-"""The options of a trim, and how they are parsed from a shell command or from ``>trim``."""
+"""The options of a trim, and functions that parse them from a shell command or from ``>trim``."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ from typing import NamedTuple
 from resume_hooks.errors import UsageError
 
 MAX_PROTECTED_RESULTS = (
-    # the maximum number of tool results that recent turns protect, because one turn may be the
-    # whole session
+    # Recent turns protect at most this number of tool results, because one turn may be the whole
+    # session.
     20
 )
-# the default threshold in characters for an output or input: replacing a shorter one saves too
+# By default, outputs and inputs with more characters than this are trimmed. A placeholder for a
+# shorter one would save too little.
 # little
 DEFAULT_THRESHOLD = 500
-DEFAULT_KEEP_RECENT = 2  # the default number of turns at the end that are kept: the current work
-MIN_SAVINGS = 300  # the minimum number of tokens that a trim must save to justify a new session
-# the minimum savings in tokens for a trim that is suggested or written in place, which invalidates
-# the cache
+DEFAULT_KEEP_RECENT = (
+    2  # the default number of turns at the end that are kept, because the current work needs them
+)
+MIN_SAVINGS = 300  # A new session is worthwhile if its trim saves at least this number of tokens.
+# A trim is suggested, or done in place, only if it saves at least this number of tokens, because it
+# invalidates the API's cache.
 MIN_WORTHWHILE_SAVINGS = 1_000
-MAX_OPTION_VALUE = 1_000_000_000  # a larger number can only be a mistake
+MAX_OPTION_VALUE = 1_000_000_000  # A larger number must be a mistake.
 
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
-"""Tools whose results are trimmed only if the options name them: the user's choices and approvals,
-and schemas that the client loads."""
+"""Results of these tools are trimmed only if the options name the tool.
+
+They contain the user's choices and approvals, and schemas that the client loads.
+"""
 
 RULE_DESCRIPTIONS = {
     "superseded": "files that were read again or changed later",
@@ -41,14 +46,15 @@ RULE_DESCRIPTIONS = {
     "pasted": "the middle of long pastes in prompts",
     "assistant": "long answers of the model, with --assistant",
 }
-"""The contents that each rule trims, the least useful contents first.
+"""The contents that each rule trims, in the order in which the rules are applied.
 
-Rules apply in this order until the target size is reached.
+The first rules trim the least useful contents. If there is a target size, the later rules are
+applied only until it is reached.
 """
 
 RULE_NAMES = tuple(RULE_DESCRIPTIONS)
 
-HERE = "here"  # the word after ``/trim`` that requests a trim in place by the client
+HERE = "here"  # the word after ``/trim`` that requests a trim in place
 NUMBER_OPTIONS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LIST_OPTIONS = {"tools", "only", "skip"}
 _RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_DESCRIPTIONS.items())
@@ -66,13 +72,17 @@ HELP = f"""options, in any order:
 class Options:
     """The options of a trim.
 
-    ``tools`` are lower-case names or patterns; if empty, all tools. ``thresholds`` override
-    ``threshold`` for single tools. If ``keep_recent`` is None, the default number of turns is
-    protected, but in a long turn only the last results. If ``assistant`` is N > 0, the first N long
-    answers are trimmed; if it is -N, all long answers except the last N. If ``target_tokens`` is 0,
-    there is no target. ``only`` and ``skip`` name rules. If a record has more than ``screen``
-    bytes, the screen's copy of a call's result is removed from it; 0 means never. A trim with
-    ``screen`` is written regardless of its savings.
+    ``tools`` are lower-case names or patterns of tools; if it is empty, all tools are trimmed.
+    ``thresholds`` contains thresholds for single tools, which replace ``threshold``. If
+    ``keep_recent`` is None, the default number of turns is protected, but not more than
+    ``MAX_PROTECTED_RESULTS`` tool results.
+
+    If ``assistant`` is N > 0, the first N long answers are trimmed. If it is -N, all long answers
+    except the last N are trimmed. ``target_tokens`` is 0 if there is no target. ``only`` and
+    ``skip`` are names of rules.
+
+    If ``screen`` is not 0, the copy of a result for the screen is removed from each record with
+    more than ``screen`` bytes. In this case the trim is written even if it saves few tokens.
     """
 
     tools: tuple[str, ...] = ()
@@ -87,7 +97,7 @@ class Options:
     screen: int = 0
 
     def limit(self, tool: str) -> int:
-        """Return the maximum number of characters that an output or input of ``tool`` may keep."""
+        """Return the number of characters up to which an output or input of ``tool`` is kept."""
         return self.thresholds.get(
             tool.lower(), DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         )
@@ -95,7 +105,7 @@ class Options:
     def allows_tool(self, tool: str) -> bool:
         """Check whether contents of ``tool`` may be trimmed.
 
-        The name ``""`` stands for contents that do not belong to a tool.
+        The name is ``""`` for contents that do not belong to a tool.
         """
         name = tool.lower()
         if not self.tools:
@@ -103,9 +113,10 @@ class Options:
         return bool(name) and any(fnmatchcase(name, pattern) for pattern in self.tools)
 
     def rules(self) -> list[str]:
-        """Return the active rules, in their order.
+        """Return the names of the rules to apply, in order.
 
-        Raises UsageError for a rule that does not exist or has no effect.
+        Raises UsageError if an option names an unknown rule, or if the rule for answers has no
+        number.
         """
         for name in (*self.only, *self.skip):
             if name not in RULE_NAMES:
@@ -126,7 +137,7 @@ class Options:
 
 
 class TypedOptions(NamedTuple):
-    """The options as the user typed them, with each list still in one string."""
+    """The options as the user typed them. A list is one string that is not split yet."""
 
     tools: str | None = None
     threshold: Sequence[str] = ()
@@ -142,7 +153,10 @@ NO_TYPED_OPTIONS = TypedOptions()
 
 
 def make_options(typed: TypedOptions = NO_TYPED_OPTIONS) -> Options:
-    """Parse typed options, and use defaults for the other options. Raises UsageError for invalid values."""
+    """Parse typed options. Options that were not typed get their defaults.
+
+    Raises UsageError for invalid values.
+    """
     general_threshold, thresholds_by_tool = _parse_thresholds(typed.threshold)
     for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
         if abs(count or 0) > MAX_OPTION_VALUE:
@@ -166,7 +180,10 @@ def make_options(typed: TypedOptions = NO_TYPED_OPTIONS) -> Options:
 
 
 def parse_options(text: str) -> Options:
-    """Parse the options after ``>trim``: ``--name value``, ``--name=value`` or ``name=value``, in any order."""
+    """Parse the options after ``>trim``, in any order.
+
+    Their forms are ``--name value``, ``--name=value`` and ``name=value``.
+    """
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -231,9 +248,9 @@ def _parse_thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]
 
 
 def _parse_list(name: str, typed: str | None) -> tuple[str, ...]:
-    """Split a list option into words.
+    """Split the typed value of a list option into words.
 
-    An empty list is an error, because it would mean everything.
+    An empty value raises UsageError, because an empty list in ``Options`` selects everything.
     """
     words = _split_words((typed or "").lower())
     if typed is not None and not words:

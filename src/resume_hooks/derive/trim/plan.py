@@ -1,6 +1,6 @@
-"""A trim: measure the trimmable pieces, decide, and count the savings.
+"""Plan a trim: measure the pieces that can be trimmed, choose some, and count the savings.
 
-The child has the same records, with placeholders for the trimmed contents.
+The child has the records of its parent, with placeholders instead of the trimmed contents.
 """
 
 from __future__ import annotations
@@ -54,13 +54,17 @@ LEGEND = (
     "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
     "trimmed from this conversation; `resume-hooks read 1a2b3c4d:56` prints an original."
 )
-"""The text after a trimmed child's lineage block. It explains all placeholders."""
+"""The explanation of placeholders, which follows the lineage block of a trimmed child."""
 
 USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
 
 
 class SpokenMessage(NamedTuple):
-    """A message: its position in the material, its speaker, its text, and the start of that text."""
+    """A message of the conversation.
+
+    ``position`` is its index among the records or pieces of the session. ``beginning`` is the start
+    of its text.
+    """
 
     position: int
     speaker: str
@@ -69,42 +73,42 @@ class SpokenMessage(NamedTuple):
 
 
 class Trimmable(Protocol):
-    """A session of any agent, as a trim reads it."""
+    """A session of any agent, with the methods that a trim needs."""
 
     @property
     def session(self) -> SessionFile:
-        """The session."""
+        """The scanned session."""
 
     @property
     def context(self) -> ContextSize:
-        """The context that the client would send."""
+        """The size of the context that the client would send."""
 
     @property
     def scale(self) -> TokenScale:
         """The scale that converts the size of pieces to tokens."""
 
     def collect_material(self, options: Options) -> TrimMaterial:
-        """Return the trimmable pieces."""
+        """Return the pieces that can be trimmed."""
 
     def find_origins(self, where: Where) -> Origins:
-        """Return the originals of its records."""
+        """Return the originals of the session's records."""
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
-        """Yield the contents of these pieces of the material."""
+        """Yield the content of each piece."""
 
     def message_texts(self) -> Iterator[SpokenMessage]:
-        """Yield the messages of both sides, oldest first."""
+        """Yield the messages of the user and of the assistant, oldest first."""
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> Body:
-        """Return a trimmed child's contents that follow its first line, ``head``."""
+        """Return the contents of a trimmed child. ``head`` is the child's first line."""
 
 
 class Decision(NamedTuple):
-    """The choices of a trim and their figures.
+    """The pieces that a trim replaces, and the effect of the trim.
 
-    ``context_before`` and ``context_after`` are the numbers of tokens that the client would send. ``thoughts`` are
-    digests of the remaining thinking. ``unknown_tools`` are the tools in the options that were
-    never called.
+    ``context_before`` and ``context_after`` are the sizes of the context that the client would
+    send. ``thoughts`` are digests of the thinking that remains. ``unknown_tools`` are tools that
+    the options name, but that were never called.
     """
 
     choices: tuple[Choice, ...]
@@ -118,7 +122,10 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimPlan(ChildPlan):
-    """The plan of a trimmed child of ``scanned``, with the figures for the user's decision."""
+    """The plan of a trimmed child, with the savings that a preview shows to the user.
+
+    ``scanned`` is the parent.
+    """
 
     options: Options
     decision: Decision
@@ -136,12 +143,12 @@ class TrimPlan(ChildPlan):
 
     @property
     def context_before(self) -> ContextSize:
-        """The number of tokens that the client would send for the session."""
+        """The size of the context that the client would send for the parent."""
         return self.decision.context_before
 
     @property
     def context_after(self) -> ContextSize:
-        """The number of tokens that the client would send for the child."""
+        """The size of the context that the client would send for the child."""
         return self.decision.context_after
 
     @property
@@ -153,19 +160,19 @@ class TrimPlan(ChildPlan):
 
     @property
     def is_pointless(self) -> bool:
-        """Whether the trim would not pay."""
+        """Whether the trim saves too little to justify a new session."""
         return not self.is_worthwhile
 
     @property
     def rollover_tokens(self) -> int:
-        """The number of tokens of a fresh child that contains only the lineage."""
+        """The size in tokens of a child that would contain only the lineage."""
         return round(len(self.draft.block) / tokens.CHARACTERS_PER_TOKEN)
 
 
 def decide_trim(session_scan: Trimmable, options: Options, where: Where) -> Decision:
     """Choose the pieces to trim, and count the savings.
 
-    Raises UsageError for contradictory options.
+    Raises UsageError if the options name an unknown rule.
     """
     origins, trimmable = session_scan.find_origins(where), session_scan.collect_material(options)
     choices = choose_pieces(
@@ -181,7 +188,10 @@ def count_decision(
     choices: Sequence[Choice],
     origins: Origins,
 ) -> Decision:
-    """Count the savings of these ``choices``, which rules or a model made in the material."""
+    """Return the decision to trim these ``choices``, with their savings.
+
+    Rules or a model chose them among the pieces of ``trimmable``.
+    """
     before = session_scan.context
     savings = count_savings(choices, origins, session_scan.scale, before.tokens)
     trimmed_keys = {(choice.piece.number, choice.piece.address) for choice in choices}
@@ -213,9 +223,9 @@ def plan_trim(
     output_dir: str | None = None,
     method: str = "rules",
 ) -> TrimPlan:
-    """Plan a trimmed child.
+    """Plan a trimmed child of the scanned session.
 
-    Raises UsageError for contradictory options or an unusable parent.
+    Raises UsageError for invalid options or an unusable parent.
     """
     decision = decide_trim(scanned, options, where)
     child = make_draft(scanned.session, scanned.ends, "trim", where, output_dir)
@@ -225,7 +235,11 @@ def plan_trim(
 def plan_chosen_trim(
     scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str
 ) -> TrimPlan:
-    """Return the plan for a decision. ``method`` is the origin of the decision: rules, a model, or a slim copy."""
+    """Plan a trimmed child from a finished decision.
+
+    ``method`` says who decided: ``rules``, a model, or ``slim`` for a slim copy. The child's first
+    line contains it.
+    """
     tools = len(
         {choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT_PIECE}
     )
@@ -269,7 +283,7 @@ def plan_chosen_trim(
 
 @dataclass(frozen=True, slots=True)
 class SessionScan:
-    """One scan of a session for a trim: its contents and their sizes."""
+    """The result of scanning a session for a trim: its contents and their sizes."""
 
     session: SessionFile
     transcript: Transcript
@@ -280,13 +294,14 @@ class SessionScan:
     scale: TokenScale
 
     def collect_material(self, options: Options) -> TrimMaterial:
-        """Return the trimmable pieces."""
+        """Return the pieces of the live chain that can be trimmed."""
         return collect_material(self.transcript, self.pieces, options, self.ends.folders)
 
     def find_origins(self, where: Where) -> Origins:
         """Return the originals of the session's records.
 
-        A record whose reference is dead is its own original.
+        If the original that a record names does not exist any more, the record itself is its
+        original.
         """
         nodes = {node.number: node for node in self.transcript.chain}
         originals = Originals(where)
@@ -306,7 +321,10 @@ class SessionScan:
         )
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
-        """Read the contents from disk. Neighbouring pieces in one record are read together."""
+        """Yield the content of each piece, read from the transcript.
+
+        A record is read once for all its pieces if these follow each other.
+        """
         nodes = {node.number: node for node in self.transcript.chain}
         number, record = -1, Record()
         for piece in pieces:
@@ -318,7 +336,7 @@ class SessionScan:
             yield value
 
     def message_texts(self) -> Iterator[SpokenMessage]:
-        """Read prompts, answers and summaries from disk."""
+        """Yield the prompts, answers and summaries of the live chain, read from the transcript."""
         for index, node in enumerate(self.transcript.chain):
             if node.prompt or node.kind == records.ASSISTANT or node.summary:
                 record = self.transcript.read_record(node)
@@ -337,7 +355,7 @@ class SessionScan:
                 )
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> ChainRewrite:
-        """Return the rewritten live chain."""
+        """Return the contents of the child: the live chain with its trimmed records."""
         edits = make_edits(decision.choices, decision.origins)
         if options.screen:
             edits |= add_screen_edits(
@@ -359,9 +377,9 @@ class SessionScan:
 
 
 def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> SessionScan:
-    """Scan a session for a trim: its live part, or the ``reads_whole_file`` file.
+    """Scan a session for a trim. Only its live part is scanned, or all of it if ``reads_whole_file``.
 
-    Raises NothingToTrim if there is no conversation.
+    Raises NothingToTrim if the session has no conversation.
     """
     if reads_whole_file:
         pieces, survey = PieceCollector(), WriteObserver()
@@ -382,8 +400,8 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
     )
 
 
-# a content with more characters than the first number, or a record with more bytes than the second,
-# is large
+# A slim copy trims contents with more than this number of characters, and removes the screen's
+# copy of a result from records with more than this number of bytes.
 MIN_LARGE_CHARACTERS = 10_000
 
 SLIM_OPTIONS = Options(
@@ -393,31 +411,32 @@ SLIM_OPTIONS = Options(
     min_savings=0,
     screen=MIN_LARGE_CHARACTERS,
 )
-"""The options of a slim copy: everything large is trimmed, even in recent turns.
+"""The options of a slim copy, which trims all large contents, even in recent turns.
 
-The text of messages is kept.
+The texts of messages are kept.
 """
 
 
 def plan_slim_copy(session: SessionFile, where: Where) -> TrimPlan:
-    """Plan a slim copy.
+    """Plan a slim copy, in which all large contents except the texts of messages are trimmed.
 
-    Raises NothingToTrim if there is no conversation, and UsageError for an unusable parent.
+    Raises NothingToTrim if the session has no conversation, and UsageError for an unusable parent.
     """
     return plan_trim(scan_session(session), where, SLIM_OPTIONS, method="slim")
 
 
-MAX_LISTED_PIECES = 5  # the maximum number of pieces that a preview lists individually
-# the maximum number of rows in a table: the client shows the first 60 lines of a message
+MAX_LISTED_PIECES = 5  # A preview lists at most this number of single pieces.
+# A table has at most this number of rows, because the client shows only the first 60 lines of a
+# message.
 MAX_TABLE_ROWS = 12
 MAX_CARD_COLUMNS = 72
-MAX_NAME_COLUMNS = 42  # the maximum number of columns for a name in a card
+MAX_NAME_COLUMNS = 42  # the maximum width in columns of a piece's name in a card
 
 
 def preview_trim(plan: TrimPlan) -> str:
-    """Return the preview of a trim, in lines of at most 80 columns or so.
+    """Return the preview of a trim: totals, savings by rule and by tool, the largest pieces, remarks.
 
-    Tokens are listed before bytes.
+    Its lines have about 80 columns at most.
     """
     savings = plan.savings
     lines = format_totals(plan)
@@ -444,9 +463,9 @@ def format_card(plan: TrimPlan) -> str:
 
 
 def format_totals(plan: TrimPlan) -> list[str]:
-    """Return lines with the context before and after the trim, and the savings.
+    """Return two lines: the context before and after the trim, and the savings.
 
-    The context before it may exceed the current usage.
+    The context before the trim may be larger than what the client currently reports.
     """
     before, after, savings = plan.context_before, plan.context_after, plan.savings
     estimate_word = "about " if before.is_estimate else ""
@@ -460,7 +479,11 @@ def format_totals(plan: TrimPlan) -> list[str]:
 
 
 def list_remarks(plan: TrimPlan) -> list[str]:
-    """Return remarks for the user: whether the trim pays, meets the target, and prevents an immediate compaction."""
+    """Return remarks for the user about a trim.
+
+    They say if a tool is unknown, if the trim saves too little, if the child would still be
+    compacted, and if the target is not reached.
+    """
     sentences = []
     for name in plan.decision.unknown_tools:
         sentences.append(f"No tool of this conversation is called {name}.")
@@ -484,9 +507,9 @@ def list_remarks(plan: TrimPlan) -> list[str]:
 def _format_table(
     name: str, rows: Sequence[SavingsRow], descriptions: Mapping[str, str]
 ) -> list[str]:
-    """Return the rows of a preview table, without the rows that save nothing.
+    """Return the lines of a preview's table. Rows that save no tokens are omitted.
 
-    ``descriptions`` explain the names in the rows.
+    ``name`` is the heading. ``descriptions`` maps the names of rows to explanations.
     """
     rows = [row for row in rows if row.tokens_before > row.tokens_after]
     table_lines = []
@@ -502,5 +525,5 @@ def _format_table(
 
 
 def format_cell(text: str) -> str:
-    """Format foreign text as a cell of a preview."""
+    """Return text from a session as a short line for a cell of a preview."""
     return collapse_line(plain_line(text), MAX_CARD_COLUMNS)

@@ -1,7 +1,7 @@
-"""The rules of a trim: their input, and the pieces that each rule offers for replacement.
+"""The rules of a trim, each of which offers pieces to be replaced.
 
-A rule may offer pieces anywhere in the conversation; ``selection`` removes the protected ones.
-``transcripts.trimmable_pieces`` defines the pieces.
+A rule may offer any piece of the conversation. ``selection`` then removes the offered pieces that
+are protected. ``transcripts.trimmable_pieces`` explains what a piece is.
 """
 
 from __future__ import annotations
@@ -29,22 +29,26 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-MAX_WHOLE_LINES = 2_000  # the maximum number of lines that a read of a whole file shows
-# a prompt longer than this many times the threshold is a paste, because nobody types that much
+MAX_WHOLE_LINES = (
+    2_000  # The Read tool shows at most this number of lines if it reads a whole file.
+)
+# A prompt is treated as pasted if it is longer than the threshold times this number.
 PASTE_THRESHOLD_MULTIPLE = 4
 
 
 @dataclass(frozen=True)
 class TrimMaterial:
-    """The pieces of a conversation, oldest first.
+    """The pieces of a conversation, oldest first, with the information that rules need about them.
 
-    ``chain_indexes`` maps line numbers to indexes in the chain.
+    ``chain_indexes`` maps the line number of a record to its index in the chain. From the index
+    ``protected_start`` on, no piece is trimmed. From the index ``last_turn_start`` on, no thinking
+    is trimmed. ``prompts`` are the indexes of the turns' prompts.
 
-    Nothing is trimmed from the index ``protected_start`` on, and thinking is not trimmed from
-    ``last_turn_start`` on. ``calls`` are the chain's calls by id, ``answered_calls`` the calls with a result,
-    ``failed_calls`` the calls with an error, and ``needed_calls`` the calls whose inputs must stay.
-    ``trimmed_answer_count`` is the number of answers from an earlier trim, ``silent_records`` the records of
-    answers that contain only thinking. ``prompts`` are the indexes of the turns' prompts.
+    ``calls`` maps the ids of the chain's calls to the calls. The next three sets contain ids of
+    calls: calls with a result, calls with an error, and calls whose inputs must stay.
+
+    ``trimmed_answer_count`` is the number of answers that an earlier trim replaced.
+    ``silent_records`` are the line numbers of answers that contain only thinking.
     """
 
     pieces: tuple[Piece, ...]
@@ -60,18 +64,21 @@ class TrimMaterial:
     prompts: tuple[int, ...] = ()
 
     def find_turn_number(self, place: int) -> int:
-        """Return the number of the turn at an index, counted in the live conversation, or 0 before the first prompt."""
+        """Return the number of the turn to which the record at an index belongs.
+
+        Turns of the live conversation are counted from 1. Before the first prompt, the number is 0.
+        """
         return bisect_right(self.prompts, place)
 
     def find_tool(self, piece: Piece) -> str:
-        """Return the tool of a piece, or ``""``."""
+        """Return the name of the tool to whose call a piece belongs, or ``""`` if it belongs to no call."""
         call = self.calls.get(piece.call)
         if call:
             return call.tool
         return ""
 
     def find_target(self, piece: Piece) -> str:
-        """Return the subject of a piece's call (a file or a command), or ``""`` if it is unknown."""
+        """Return the file or command of the call to which a piece belongs, or ``""`` if it is unknown."""
         call = self.calls.get(piece.call)
         if call:
             return call.target
@@ -79,7 +86,7 @@ class TrimMaterial:
 
     @cached_property
     def pieces_by_call(self) -> dict[str, list[Piece]]:
-        """The pieces of each call: its inputs and its output."""
+        """The pieces of each call by the call's id: its inputs and its output."""
         pieces_by_call: dict[str, list[Piece]] = {}
         for piece in self.pieces:
             if piece.call:
@@ -90,9 +97,10 @@ class TrimMaterial:
 def collect_material(
     transcript: Transcript, pieces: PieceCollector, options: Options, folders: Sequence[str] = ()
 ) -> TrimMaterial:
-    """Return the trimmable pieces of the live chain.
+    """Return the pieces of the live chain that can be trimmed.
 
-    Files in ``folders`` are checked for changes since their last Write.
+    ``folders`` are the session's folders. Their files are checked for changes since they were
+    written by a call.
     """
     chain = transcript.chain
     chain_indexes = {node.number: place for place, node in enumerate(chain)}
@@ -117,7 +125,8 @@ def collect_material(
             results.append(place)
         if node.kind == ASSISTANT:
             last_answer = place
-    # A prompt after the last answer was queued, and may be sent together with tool results.
+    # A prompt after the last answer is still queued. It may be sent together with tool results, so
+    # it does not start the last turn.
     last_turn = 0
     for place in prompts:
         if place <= last_answer:
@@ -140,7 +149,7 @@ def collect_material(
 
 
 def _find_silent_answers(pieces: PieceCollector, places: Mapping[int, int]) -> frozenset[int]:
-    """Return the records with thinking whose answers have nothing else in the chain."""
+    """Return the lines with thinking whose answers have no other content in the chain."""
     silent = set()
     for number, answer in pieces.thinking_in.items():
         if places.keys().isdisjoint(pieces.voiced.get(answer, ())):
@@ -151,9 +160,10 @@ def _find_silent_answers(pieces: PieceCollector, places: Mapping[int, int]) -> f
 def find_protected_start(
     prompts: Sequence[int], results: Sequence[int], length: int, options: Options
 ) -> int:
-    """Return the index at which the protected end of a conversation starts.
+    """Return the index in the chain at which the protected end of a conversation starts.
 
-    The index is computed from the indexes of prompts and tool results.
+    ``prompts`` and ``results`` are the indexes of prompts and tool results. ``length`` is the
+    length of the chain.
     """
     if options.keep_recent is not None:
         return _find_turn_start(prompts, length, options.keep_recent)
@@ -165,9 +175,9 @@ def find_protected_start(
 
 
 def _find_turn_start(prompts: Sequence[int], length: int, count: int) -> int:
-    """Return the index of the first of the last ``count`` turns.
+    """Return the index at which the last ``count`` turns start.
 
-    If ``count`` is 0, it is the end of the conversation. If there are fewer turns, it is the start.
+    If ``count`` is 0, return the length of the chain. If there are fewer turns, return 0.
     """
     if not count:
         return length
@@ -182,13 +192,15 @@ def find_restored_writes(
     times_ms: Mapping[int, int | None],
     folders: Iterable[str],
 ) -> frozenset[str]:
-    """Return the call ids of the last Write of each file in ``folders`` that is newer on disk.
+    """Return the ids of Write calls whose inputs must stay, because their files changed on disk.
 
-    The inputs of these calls must stay. On resume the client compares the file with the input. If
-    they differ, it sends the whole file as changed, up to 8,600 characters for each file (measured
-    on 2.1.42 to 2.1.329). ``successful_calls`` are the ids of successful calls, ``times_ms`` the
-    times of records. Files in other folders are not checked, because a transcript may name any
-    path.
+    Only the last change of each file is considered. If that change is a Write and the file is now
+    newer, the client compares the file with the input on resume. If they differ, it sends the file
+    as changed, up to 8,600 characters (measured on 2.1.42 to 2.1.329). A placeholder would always
+    differ.
+
+    ``times_ms`` maps line numbers to times of records. Only files in ``folders`` are checked,
+    because a transcript may name any path.
     """
     last_writes: dict[str, str] = {}
     for call_id in successful_calls:
@@ -215,9 +227,10 @@ def _modification_time_ms(path: str) -> float:
 
 
 class OfferedPiece(NamedTuple):
-    """A piece that a rule offers.
+    """A piece that a rule offers to be replaced.
 
-    ``reason`` is the reason in its placeholder, if the kind of the piece does not explain it.
+    ``reason`` is the reason that the placeholder gives. It is empty if the kind of the piece is
+    explanation enough.
     """
 
     piece: Piece
@@ -228,7 +241,11 @@ Rule = Callable[[TrimMaterial, Options], Iterator[OfferedPiece]]
 
 
 def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001 - the form of every rule
-    """Offer reads of a file before its last whole read, before another read of the same part, or before a change."""
+    """Offer outputs of file reads that are outdated.
+
+    An output is outdated if a later call changed the file, read the whole file, or read the same
+    part.
+    """
     latest_reads: dict[tuple[str, tuple[object, ...]], int] = {}
     latest_changes: dict[str, int] = {}
     for call_id, call in material.calls.items():
@@ -272,9 +289,11 @@ def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[Offe
 
 
 def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...]:
-    """Return the extents that cover the lines ``read_call`` read: its own, and ``()``, a read of the whole file.
+    """Return the extents of reads that would show all lines that ``read_call`` showed.
 
-    The whole file is left out if one read may not return all these lines.
+    An extent consists of offset, limit and pages. The result contains the call's own extent. It
+    also contains ``()``, which means the whole file, unless such a read could end before the last
+    of these lines.
     """
     offset, limit, pages = read_call.extent
     lines = (
@@ -288,7 +307,7 @@ def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...
 
 
 def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
-    """Offer outputs that the same tool later repeated word for word. The last output stays."""
+    """Offer outputs that equal a later output of the same tool. The last of these outputs stays."""
     results = []
     for piece in _select_kind(RESULT_PIECE, material):
         results.append((piece, (material.find_tool(piece), piece.characters, piece.digest)))
@@ -299,7 +318,10 @@ def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[Offered
 
 
 def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
-    """Offer inputs and errors of failed calls if the same tool later succeeded on the same file, command or address."""
+    """Offer inputs and errors of failed calls that later succeeded.
+
+    The later call must use the same tool on the same file, command or address.
+    """
     succeeded: dict[tuple[str, str], int] = {}
     for call_id, call in material.calls.items():
         if (
@@ -320,10 +342,10 @@ def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iter
 
 
 def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
-    """Offer whole thinking blocks before the last turn. The API refuses changed blocks, and needs the last turn's.
+    """Offer the thinking blocks of all turns before the last one, each as a whole.
 
-    Answers that contain only thinking are kept: clients do not send them, but would send empty
-    ones.
+    The API refuses changed thinking, and needs the thinking of the last turn. Answers that contain
+    only thinking are not offered: clients do not send them, but would send them if they were empty.
     """
     for piece in _select_kind(THINKING_PIECE, material):
         if (
@@ -334,7 +356,10 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Offere
 
 
 def _make_length_rule(kind: str, threshold_multiple: int = 1) -> Rule:
-    """Return a rule that offers contents longer than ``threshold_multiple`` times their tool's threshold."""
+    """Return a rule that offers pieces of one kind that are longer than a number of characters.
+
+    The number is the threshold of the piece's tool, times ``threshold_multiple``.
+    """
 
     def offer_long_contents(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
         for piece in _select_kind(kind, material):
@@ -345,7 +370,10 @@ def _make_length_rule(kind: str, threshold_multiple: int = 1) -> Rule:
 
 
 def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
-    """Offer long inputs of answered calls (file contents, edits, commands), unless a resume needs them."""
+    """Offer long inputs of calls with a result: file contents, edits and commands.
+
+    Inputs that a resume needs are not offered.
+    """
     for pick in _make_length_rule(INPUT_PIECE)(material, options):
         if (
             pick.piece.call in material.answered_calls
@@ -355,9 +383,9 @@ def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedP
 
 
 def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
-    """If requested, offer the first N long answers, or all long answers except the last N.
+    """Offer long answers, if the options request it: the first N, or all except the last N.
 
-    The first N include answers from earlier trims.
+    The first N include the answers that earlier trims replaced.
     """
     if options.assistant:
         long_answers = list(_make_length_rule(TEXT_PIECE)(material, options))
@@ -384,4 +412,7 @@ RULES: dict[str, Rule] = {
     "pasted": _make_length_rule(PROMPT_PIECE, PASTE_THRESHOLD_MULTIPLE),
     "assistant": _offer_answers,
 }
-"""The rules, the least useful contents first. They apply in this order until the target size is reached."""
+"""The rules in the order in which they are applied. The first rules offer the least useful contents.
+
+If there is a target size, the later rules are applied only until it is reached.
+"""

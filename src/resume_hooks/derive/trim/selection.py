@@ -1,6 +1,7 @@
-"""Apply the rules of a trim to its pieces. The first rule that offers a piece decides about it.
+"""Choose the pieces to trim by applying the rules, and make the edits that replace them.
 
-The module also makes the edits that replace the pieces, and counts their savings.
+If several rules offer a piece, the first of these rules decides about it. The module also counts
+the savings.
 """
 
 from __future__ import annotations
@@ -36,22 +37,30 @@ from resume_hooks.transcripts.trimmable_pieces import (
 HEAD_CHARACTERS, TAIL_CHARACTERS = (
     500,
     300,
-    # the number of characters kept at the start and at the end of a long prompt, each part on a line of
-    # its own
+    # A trimmed prompt keeps this number of characters at its start and at its end. The placeholder
+    # is on a line between them.
 )
-COMMAND_HEAD_CHARACTERS = 120  # the number of characters kept of a long command, plus a space
+COMMAND_HEAD_CHARACTERS = (
+    120  # A trimmed command keeps this number of characters at its start. A space follows them.
+)
 KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
     HEAD_CHARACTERS + TAIL_CHARACTERS + 2,
     COMMAND_HEAD_CHARACTERS + 1,
 )
 
-MAX_LARGEST = 10  # the maximum number of pieces that are listed individually
+MAX_LARGEST = 10  # At most this number of pieces is listed individually.
 TOOLS_WITH_SCREEN_COPY = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
-"""Tools whose ``toolUseResult`` is kept, because it is small or is the coloured diff on the screen."""
+"""Tools whose ``toolUseResult`` is kept.
+
+It is small, or it contains the coloured diff that the screen shows.
+"""
 
 
 class Choice(NamedTuple):
-    """A piece to trim, its rule, its ``placeholder``, and the number of characters kept next to it."""
+    """A piece to trim, the rule that chose it, and the placeholder that replaces it.
+
+    ``kept_characters`` is the number of characters of the piece that stay next to the placeholder.
+    """
 
     piece: Piece
     rule: str
@@ -61,7 +70,10 @@ class Choice(NamedTuple):
     kept_characters: int
 
     def tokens_saved(self, scale: TokenScale) -> float:
-        """Return the number of saved tokens, which is negative if the placeholder costs more than the piece."""
+        """Return the number of tokens that the trim of this piece saves.
+
+        The result is negative if the placeholder needs more tokens than the piece.
+        """
         return scale.tokens_of_piece(self.piece) - scale.tokens_of_text(
             self.piece.number, len(self.placeholder) + self.kept_characters
         )
@@ -69,7 +81,10 @@ class Choice(NamedTuple):
 
 @dataclass(slots=True)
 class Origins:
-    """The originals of a session's records: the records themselves, or the origins that trimmed records name."""
+    """The original of each record of a session.
+
+    It is the record itself or, for a trimmed record, the record that the trim marks name.
+    """
 
     _session_id: str
     _file: str
@@ -79,9 +94,10 @@ class Origins:
     _origins: dict[int, Origin] = field(default_factory=dict)
 
     def origin_of_record(self, number: int) -> Origin:
-        """Return the origin of the record in line ``number``.
+        """Return the original of the record in the line ``number``.
 
-        If the record names an origin, that origin counts only if it still exists.
+        If the original that a trimmed record names does not exist any more, the record itself is
+        returned.
         """
         if number not in self._origins:
             own_origin = Origin(self._session_id, self._file, self._uuids[number], number)
@@ -97,9 +113,10 @@ class Origins:
 def choose_pieces(
     material: TrimMaterial, options: Options, origins: Origins, scale: TokenScale, tokens: int
 ) -> list[Choice]:
-    """Return the choices, oldest first. If there is a target, return only enough to reduce ``tokens`` to the target.
+    """Return the pieces to trim, oldest first.
 
-    Raises UsageError for an unknown rule.
+    ``tokens`` is the size of the context. If there is a target size, only as many pieces are
+    returned as are needed to reach it. Raises UsageError for an unknown rule.
     """
     choices = list(_choose_by_rules(material, options, origins, scale))
     if options.target_tokens:
@@ -130,7 +147,7 @@ def _choose_by_rules(
             choice = make_choice(material, pick, name, origins)
             if (
                 choice is not None and choice.tokens_saved(scale) >= 0
-            ):  # zero for thinking that clients no longer send
+            ):  # Thinking that clients no longer send saves 0 tokens.
                 chosen_keys.add(key)
                 yield choice
 
@@ -138,7 +155,10 @@ def _choose_by_rules(
 def _limit_choices(
     choices: Sequence[Choice], excess_tokens: float, scale: TokenScale
 ) -> list[Choice]:
-    """Return the first choices that together save ``excess_tokens`` tokens, or all choices if they save less."""
+    """Return the first choices that together save ``excess_tokens`` tokens.
+
+    If all choices together save less, return all of them.
+    """
     limited_choices = []
     for choice in choices:
         if excess_tokens <= 0:
@@ -149,7 +169,7 @@ def _limit_choices(
 
 
 def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: str) -> bool:
-    """Check whether a piece may be trimmed: it must not be recent, and the options must include its tool."""
+    """Check whether a piece may be trimmed: it is not recent, and the options allow its tool."""
     if material.chain_indexes[piece.number] >= material.protected_start:
         return False
     if (
@@ -165,7 +185,7 @@ def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: s
 def make_choice(
     material: TrimMaterial, pick: OfferedPiece, rule: str, origins: Origins
 ) -> Choice | None:
-    """Return the choice of a piece, or None if its placeholder would not be shorter."""
+    """Return the choice to trim an offered piece, or None if the placeholder would not be shorter."""
     piece, tool = pick.piece, material.find_tool(pick.piece)
     text = _make_placeholder(piece, tool, origins, pick.reason)
     kept_characters = {
@@ -190,7 +210,7 @@ def _make_placeholder(piece: Piece, tool: str, origins: Origins, reason: str) ->
             piece.characters - HEAD_CHARACTERS - TAIL_CHARACTERS, original, reason
         )
     if piece.kind == THINKING_PIECE:
-        return ""  # clients neither send nor show the placeholder of an empty answer
+        return ""  # An answer with a placeholder would be sent and shown, but an empty one is not.
     makers = {
         ATTACHMENT_PIECE: placeholders.attachment_placeholder,
         TEXT_PIECE: placeholders.response_placeholder,
@@ -199,7 +219,7 @@ def _make_placeholder(piece: Piece, tool: str, origins: Origins, reason: str) ->
 
 
 def make_edits(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
-    """Return one edit for each trimmed record, by line number."""
+    """Return the edit of each record that is trimmed, by line number."""
     by_record: defaultdict[int, list[Choice]] = defaultdict(list)
     for choice in choices:
         by_record[choice.piece.number].append(choice)
@@ -210,19 +230,22 @@ def make_edits(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
 
 
 class TrimEdit:
-    """The edit of one record: it replaces the chosen values by placeholders, and adds marks with the origin."""
+    """An edit that replaces the chosen pieces of one record by placeholders.
+
+    It also adds fields that name the original of the record.
+    """
 
     def __init__(self, choices: tuple[Choice, ...], origin: Origin) -> None:
         self._choices = choices
         self._origin = origin
 
     def __call__(self, record: Record) -> Record:
-        """Return the trimmed record. ``record`` is the parsed line and is modified."""
+        """Return the trimmed record. The edit also modifies ``record``, the parsed line."""
         for choice in self._choices:
             _replace_in_record(record, choice)
         if any(choice.piece.kind == THINKING_PIECE for choice in self._choices):
-            # Clients skip an empty record if its answer has other records. A text in it would look
-            # like the model's own words.
+            # Clients skip a record without content if its answer has other records. A placeholder
+            # would look like the model's own words.
             record["message"]["content"] = [
                 block for block in record["message"]["content"] if block is not None
             ]
@@ -231,7 +254,9 @@ class TrimEdit:
             and choice.tool not in TOOLS_WITH_SCREEN_COPY
             for choice in self._choices
         ):
-            record.pop("toolUseResult", None)  # the record's copy of the output for the screen
+            record.pop(
+                "toolUseResult", None
+            )  # The record's copy of the output, which is only for the screen.
         return {
             **record,
             **self._origin.trim_fields(min(choice.piece.block for choice in self._choices)),
@@ -241,7 +266,10 @@ class TrimEdit:
 def add_screen_edits(
     edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, max_record_bytes: int
 ) -> dict[int, Edit]:
-    """Return edits that also remove the screen's copy of a result from records over ``max_record_bytes``."""
+    """Return edits that also remove the screen's copy of a result from large records.
+
+    A record is large if it has more than ``max_record_bytes`` bytes.
+    """
     return {
         node.number: _ScreenEdit(edits.get(node.number), origins.origin_of_record(node.number))
         for node in chain
@@ -250,7 +278,10 @@ def add_screen_edits(
 
 
 class _ScreenEdit:
-    """An edit that applies another edit, removes ``toolUseResult``, and adds marks that name the origin."""
+    """An edit that applies another edit first, and then removes ``toolUseResult``.
+
+    If there is no other edit, it also adds fields that name the original of the record.
+    """
 
     def __init__(self, first: Edit | None, origin: Origin) -> None:
         self._first = first
@@ -292,7 +323,11 @@ def _replace_in_record(record: Record, choice: Choice) -> None:
 
 
 class SavingsRow(NamedTuple):
-    """The savings of one rule or tool: the number of pieces, and their tokens before and after the trim."""
+    """The savings of one rule or one tool.
+
+    ``pieces`` is the number of trimmed pieces. The tokens are those of the pieces before the trim,
+    and of the placeholders after it.
+    """
 
     name: str
     pieces: int
@@ -301,7 +336,7 @@ class SavingsRow(NamedTuple):
 
 
 class LargestPiece(NamedTuple):
-    """One of the largest pieces, with a reference to its original."""
+    """One of the largest trimmed pieces, with a reference to its original."""
 
     original_reference: OriginalReference
     rule: str
@@ -311,10 +346,10 @@ class LargestPiece(NamedTuple):
 
 
 class Savings(NamedTuple):
-    """The figures of a trim.
+    """The savings of a trim.
 
-    ``characters`` is the number of characters removed from the context, ``ratio`` the session's
-    characters per token.
+    ``characters`` is the number of characters that were removed. ``ratio`` is the session's number
+    of characters per token.
     """
 
     tokens: int
@@ -328,7 +363,10 @@ class Savings(NamedTuple):
 def count_savings(
     choices: Sequence[Choice], origins: Origins, scale: TokenScale, max_tokens: int
 ) -> Savings:
-    """Count the savings of ``choices``. The total is at most ``max_tokens`` tokens, the size of the whole context."""
+    """Count the savings of ``choices``.
+
+    ``max_tokens`` is the size of the context. The savings are never counted as more than that.
+    """
     largest = sorted(choices, key=lambda choice: scale.tokens_of_piece(choice.piece), reverse=True)[
         :MAX_LARGEST
     ]
