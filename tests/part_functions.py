@@ -45,7 +45,7 @@ def fits(_: Question[Function]) -> Callable[[Function], None]:
 
 if TYPE_CHECKING:
     fits(questions.agent_defects)(resume_hooks.parts.codex.defects.find_thread_defects)
-    fits(questions.agent_model)(resume_hooks.derive.model.headless.headless_model)
+    fits(questions.agent_model)(resume_hooks.derive.model.headless.make_headless_model)
     fits(questions.agent_model)(resume_hooks.parts.codex.model.CodexExec)
     fits(questions.agent_strategy)(resume_hooks.parts.codex.sessions.strategy.Codex)
     fits(questions.agent_strategy)(resume_hooks.parts.lost.strategy.LostPrompts)

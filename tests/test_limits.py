@@ -149,7 +149,7 @@ def test_long_titles_are_cut_everywhere(config_home: ConfigHome) -> None:
     )
     began = time.process_time()
     decided = agents.plan_fresh(session_file(path), config_home.where, kind="handoff")
-    assert len(decided.draft.free_title()) <= 80
+    assert len(decided.draft.find_free_title()) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert (
         len(hook_output(prompt.main, json.dumps(event).encode()))

@@ -124,7 +124,7 @@ class SimulatedClient:
             ShownMessage(node.uuid, node.kind, tuple(node.calls), tuple(node.results))
             for node in nodes
         ]
-        decided = in_client.plan_in_client(scanned, shown, Options(), self.where)
+        decided = in_client.plan_trim_in_client(scanned, shown, Options(), self.where)
         if decided.decision.savings.tokens < Options().min_savings:
             return
         rows = {

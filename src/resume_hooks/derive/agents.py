@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # imported late, so that each verb loads only its own module
     from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ForkPlan, SpokenText
-    from resume_hooks.derive.trim.plan import Trimmable
+    from resume_hooks.derive.trim.plan import TrimmableSession
     from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
 
 
@@ -85,7 +85,7 @@ class Writer(Protocol):
         Only the writer for Claude Code accepts ``home``.
         """
 
-    def scan_for_trim(self, session: SessionFile) -> Trimmable:
+    def scan_for_trim(self, session: SessionFile) -> TrimmableSession:
         """Read one of this agent's sessions for a trim."""
 
     def plan_untrim(
@@ -155,7 +155,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     return plan_fresh_opening(opening, writer.make_opening_body(opening))
 
 
-def scan_for_trim(session: SessionFile, where: Where) -> Trimmable:
+def scan_for_trim(session: SessionFile, where: Where) -> TrimmableSession:
     """Read a session for a trim, as in ``trim.plan.scan_session``."""
     require_complete(session)
     return load_writer(session.agent, where).scan_for_trim(session)

@@ -19,7 +19,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 if TYPE_CHECKING:
     from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ForkPlan, SpokenText
-    from resume_hooks.derive.trim.plan import Trimmable
+    from resume_hooks.derive.trim.plan import TrimmableSession
     from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
 
 
@@ -65,7 +65,7 @@ class ClaudeWriter:
 
         return fork.plan_fork(session, self._where, cut=cut, home=home, output_dir=output_dir)
 
-    def scan_for_trim(self, session: SessionFile) -> Trimmable:
+    def scan_for_trim(self, session: SessionFile) -> TrimmableSession:
         """Read the session for a trim."""
         from resume_hooks.derive.trim import plan
 

@@ -170,7 +170,7 @@ def plan_fork(
                     kept_transcript, parent.survey, parent.ends, child.session_id, move
                 ),
             ],
-            mark_line=_SourceMarker(child.parent.session_id, move),
+            edit_line=_SourceMarker(child.parent.session_id, move),
             allowed_thinking=frozenset(parent.child_observer.thoughts),
         ),
         sizes=Sizes(tokens_before, tokens_after),

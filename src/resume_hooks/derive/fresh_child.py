@@ -127,7 +127,7 @@ class FreshLines(Body):
     ``opening`` is the first text for its model, or None if any text is valid.
     """
 
-    title_place: ClassVar[int | None] = TITLE_LINE
+    title_line_number: ClassVar[int | None] = TITLE_LINE
     bodies: tuple[bytes, ...]
     opening: str | None = None
 

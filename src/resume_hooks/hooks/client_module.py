@@ -17,7 +17,7 @@ from typing import Any
 
 from resume_hooks import questions, settings
 from resume_hooks.derive.outcome import OpenedSession, Outcome, PendingAnswer, Question, Report
-from resume_hooks.derive.trim.options import HERE
+from resume_hooks.derive.trim.options import IN_PLACE_WORD
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, hook_replies, prompt
 from resume_hooks.hooks.triggers import (
@@ -76,7 +76,7 @@ QUESTION_CHOICES = {
     "handoff": (("Hand off", "yes"), ("Not now", "no")),
     "trim": (
         ("Open the trimmed copy", "yes"),
-        ("Trim here, in place", HERE),
+        ("Trim here, in place", IN_PLACE_WORD),
         ("Not now", "cancel"),
     ),
     REPAIR_QUESTION: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
@@ -214,7 +214,7 @@ def _run_trigger(
         from resume_hooks.hooks.session_list import pane  # other commands do not need this import
 
         return {"pane": pane.open_pane(trigger.text)}
-    if has_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
+    if has_screen and verb == "trim" and trigger.text.partition(" ")[0] == IN_PLACE_WORD:
         return compaction.request_compaction(trigger.text, event)
     if not row.module:
         if has_screen and verb == "help":
@@ -269,7 +269,7 @@ def _build_choices(trigger: Trigger, offers_in_place: bool) -> list[list[str]]:
     """Return the labels of the answers to a trigger's question, each with the words that the module then types."""
     choices = []
     for label, word in QUESTION_CHOICES[trigger.verb]:
-        if word != HERE:
+        if word != IN_PLACE_WORD:
             choices.append([label, word])
         elif offers_in_place:
             choices.append([label, f"{word} {trigger.text}".strip()])

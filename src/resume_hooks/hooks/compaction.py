@@ -15,7 +15,7 @@ from resume_hooks import settings
 from resume_hooks.derive.opening_size import parse_tokens
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import ClientTrim, MessageRange, ShownMessage
-from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, HERE, parse_options
+from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, IN_PLACE_WORD, parse_options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_replies, hook_state
@@ -96,7 +96,7 @@ def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
             f"Nothing was trimmed here: {reason}",
             f"A trimmed copy: {shell_command('trim')}, or type /trim.",
         )
-    options = text.removeprefix(HERE).strip()
+    options = text.removeprefix(IN_PLACE_WORD).strip()
     parse_options(options)
     return {"compact": IN_PLACE_TITLE, "options": options}
 
@@ -147,7 +147,9 @@ def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) 
     with time_limit(shell_command(f"trim {session.session_id}"), DECISION_TIMEOUT_SECONDS):
         scan = plan.scan_session(session)
         options = parse_options(hook_replies.text_field(event, "options"))
-        plan_in_place = in_client.plan_in_client(scan, _parse_shown_messages(event), options, where)
+        plan_in_place = in_client.plan_trim_in_client(
+            scan, _parse_shown_messages(event), options, where
+        )
     if not in_client.is_worthwhile_in_client(plan_in_place.decision, options):
         raise NothingToTrim(
             f"A trim would save about {plan_in_place.decision.savings.tokens:,} tokens, too few"
@@ -310,7 +312,7 @@ def _shrink_conversation(
         rebuilt_range = _range_to_rebuild(
             scan, messages, target_tokens if is_handoff else 0, is_between=bool(threshold)
         )
-        plan_in_place = in_client.plan_in_client(
+        plan_in_place = in_client.plan_trim_in_client(
             scan, messages, parse_options(f"--target-tokens {target_tokens}"), where, rebuilt_range
         )
     dropped_tokens = _count_tokens_of_messages(scan, messages[: rebuilt_range.start])

@@ -152,7 +152,7 @@ def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:
     """
     if request.trigger.sign != BARE_SIGN or not isinstance(trim_plan.scanned, SessionScan):
         return None
-    decision = in_client.decide_in_client(trim_plan.scanned, trim_plan.options, request.where)
+    decision = in_client.decide_trim_in_client(trim_plan.scanned, trim_plan.options, request.where)
     if in_client.is_worthwhile_in_client(decision, trim_plan.options):
         return decision
     return None

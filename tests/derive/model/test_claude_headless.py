@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from resume_hooks.derive.model.headless import ClaudeHeadless, select_variables
-from resume_hooks.derive.model.port import CallCosts, ModelCalls, Reply, fenced_prompt
+from resume_hooks.derive.model.port import CallCosts, ModelCalls, Reply, make_fenced_prompt
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.system import capture_output
@@ -148,7 +148,7 @@ HOSTILE = (
 @pytest.mark.parametrize("text", HOSTILE)
 def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
     """The lines around it are random. It mentions no file and has no control characters."""
-    assert fenced_prompt("a", "b") != fenced_prompt("a", "b")
+    assert make_fenced_prompt("a", "b") != make_fenced_prompt("a", "b")
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
     ask_stand_in(made, text)
     said = made.calls()[0]["text"]

@@ -246,7 +246,12 @@ def test_trim_options_are_parsed_in_any_order(config_home: ConfigHome) -> None:
     one = parse_options("--keep-recent 3 tools=Read,Bash --threshold 300 --threshold Bash=2000")
     two = parse_options("threshold=Bash=2000 threshold=300 --tools=Read,Bash keep-recent=3")
     assert one == two
-    assert (one.keep_recent, one.tools, one.limit("Read"), one.limit("Bash")) == (
+    assert (
+        one.keep_recent,
+        one.tools,
+        one.threshold_of_tool("Read"),
+        one.threshold_of_tool("Bash"),
+    ) == (
         3,
         ("read", "bash"),
         300,

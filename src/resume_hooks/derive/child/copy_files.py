@@ -135,11 +135,14 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
     new_folders: list[str] = []
     parent = find_listed_session(draft.parent)
     history_home = where.file_history
-    targets = _outputs_folder(draft.path), os.path.join(history_home, draft.session_id)
+    targets = _get_outputs_folder(draft.path), os.path.join(history_home, draft.session_id)
     if is_archived_copy(parent.path, where):
         steps = _plan_copies(parent.path, targets, None, backups)
     else:
-        source_folders = _outputs_folder(parent.path), os.path.join(history_home, parent.session_id)
+        source_folders = (
+            _get_outputs_folder(parent.path),
+            os.path.join(history_home, parent.session_id),
+        )
         # A symbolic link could lead to any folder, so its files are not linked.
         is_link = os.path.islink(os.path.dirname(source_folders[0]))
         if is_link:
@@ -180,9 +183,15 @@ _FolderPair = tuple[str, str]  # a session's folder of tool outputs, and its fol
 
 
 def _plan_copies(
-    copy_path: str, targets: _FolderPair, outputs: Collection[str] | None, backups: Collection[str]
+    archived_path: str,
+    targets: _FolderPair,
+    outputs: Collection[str] | None,
+    backups: Collection[str],
 ) -> list[_CopyStep]:
-    sources = _outputs_folder(copy_path), os.path.join(os.path.dirname(copy_path), HISTORY)
+    sources = (
+        _get_outputs_folder(archived_path),
+        os.path.join(os.path.dirname(archived_path), HISTORY),
+    )
     return [
         _CopyStep(sources[0], targets[0], outputs, _copy_file),
         _CopyStep(sources[1], targets[1], backups, _copy_file),
@@ -241,7 +250,7 @@ def _list_deleted_names(archived: ArchivedSession, prefix: str, folder: str) -> 
     )
 
 
-def _outputs_folder(path: str) -> str:
+def _get_outputs_folder(path: str) -> str:
     return os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
 
 

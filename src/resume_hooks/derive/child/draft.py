@@ -56,7 +56,7 @@ MAX_TITLE_PROMPT_CHARACTERS = 8_192
 NO_PARENT = SessionFile("", "", 0, 0)  # the parent of an imported session, which has none
 
 
-class ChildPlace(NamedTuple):
+class ChildLocation(NamedTuple):
     """The location of another agent's child.
 
     ``folder`` is the folder of the child's file. ``make_file_name`` makes the file's name from the
@@ -143,7 +143,7 @@ class Draft(NamedTuple):
         """The title without its number. The number is chosen when the child is written."""
         return child_title(self.root_title, self.kind)
 
-    def free_title(self) -> str:
+    def find_free_title(self) -> str:
         """Return the title that the child would get if it were written now.
 
         Until the folder's titles are locked, another child can take this title.
@@ -193,7 +193,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     *,
     home: str = "",
     about: str = "",
-    place: ChildPlace | None = None,
+    place: ChildLocation | None = None,
 ) -> Draft:
     """Return a draft of a child of ``parent``. Raises UsageError if ``parent`` cannot have this child.
 
@@ -274,7 +274,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
 
 
 def _require_usable_parent(
-    parent: Session, ends: HeadTail, kind: Kind, place: ChildPlace | None, where: Where
+    parent: Session, ends: HeadTail, kind: Kind, place: ChildLocation | None, where: Where
 ) -> None:
     """Raise UsageError if ``parent`` cannot have a child of this kind.
 

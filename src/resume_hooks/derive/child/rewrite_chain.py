@@ -2,7 +2,7 @@
 
 Invariant: a record without an edit is copied byte for byte, except for these fields: the session's
 id, the link to the previous record, a time earlier than the previous record's, token counts if the
-child is smaller than its parent, and fields that ``mark_line`` adds.
+child is smaller than its parent, and fields that ``edit_line`` adds.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def collect_edits(
         if node.number in survey.records_to_mend:
             edits.append(mend_record)
         if node.number in chain.dropped_calls:
-            edits.append(_DropCalls(chain.dropped_calls[node.number]))
+            edits.append(_CallRemover(chain.dropped_calls[node.number]))
         if node.number in transcript.lenient_lines:
             # This edit makes the writer serialize the parsed record, in which an invalid character
             # is U+FFFD. The API refuses the original bytes.
@@ -151,7 +151,7 @@ def _copy_record(record: Record) -> Record:
     return dict(record)
 
 
-class _DropCalls:
+class _CallRemover:
     """An edit that removes calls without results, and results without calls, by the ids of the calls."""
 
     def __init__(self, calls: frozenset[str]) -> None:
@@ -339,10 +339,10 @@ def make_lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
 
 
 # A function of this type adds the child's own fields to a line of the parent.
-MarkLine = Callable[[bytes, Node], bytes]
+LineEdit = Callable[[bytes, Node], bytes]
 
 
-class Closing(NamedTuple):
+class ClosingTexts(NamedTuple):
     """The records that end a child, after the parent's records.
 
     The model reads ``text``, and the screen shows ``card``.
@@ -359,7 +359,7 @@ class ChainRewrite(Body):
     ``edits`` maps a line number in ``source`` to the edits of that record, in the order in which
     they are applied. ``lineage`` becomes a record of its own before the node at index
     ``lineage_index``, unless it is ``""``. ``metadata_lines`` are the lines after the chain, and
-    ``closing`` ends the chain. ``mark_line`` is applied to each line of the parent after all other
+    ``closing`` ends the chain. ``edit_line`` is applied to each line of the parent after all other
     changes.
 
     If ``shrunk`` is true, the token counts in the records become zero. They describe a context that
@@ -378,8 +378,8 @@ class ChainRewrite(Body):
     edits: Mapping[int, Sequence[Edit]]
     metadata_lines: tuple[bytes, ...]
     shrunk: bool
-    closing: Closing | None
-    mark_line: MarkLine | None
+    closing: ClosingTexts | None
+    edit_line: LineEdit | None
     allowed_thinking: frozenset[int] | None
     unlinked_answers: int
     """The number of answers that directly follow another answer because records are lost.
@@ -493,8 +493,8 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     edits: Mapping[int, Edit] | None = None,
     metadata_lines: Sequence[bytes] = (),
     shrunk: bool | None = None,
-    closing: Closing | None = None,
-    mark_line: MarkLine | None = None,
+    closing: ClosingTexts | None = None,
+    edit_line: LineEdit | None = None,
     allowed_thinking: frozenset[int] | None = None,
 ) -> ChainRewrite:
     """Plan a child with the live chain of ``transcript``. The function writes no files.
@@ -536,7 +536,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         metadata_lines=tuple(metadata_lines),
         shrunk=tokens.find_last_counted(transcript.chain) is None if shrunk is None else shrunk,
         closing=closing,
-        mark_line=mark_line,
+        edit_line=edit_line,
         allowed_thinking=allowed_thinking,
         unlinked_answers=0,
     )
@@ -620,8 +620,8 @@ class _ChainWriter:
         body = self._link_record(node, body, time_ms)
         if self._child.shrunk and node.context_tokens:
             body = clear_usage(body)
-        if self._child.mark_line is not None:
-            body = self._child.mark_line(body, node)
+        if self._child.edit_line is not None:
+            body = self._child.edit_line(body, node)
         self._last, self._time = node.uuid, time_ms
         return body
 

@@ -68,7 +68,7 @@ class Body:
 
     __slots__ = ()
 
-    title_place: ClassVar[int | None] = None
+    title_line_number: ClassVar[int | None] = None
     """The number of the line with the title, or None if the title is the last line.
 
     The folder's titles are locked from this line until the child exists. With a title at the start
@@ -154,10 +154,10 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
         def lines() -> Iterator[bytes]:
             nonlocal title
             body_lines = iter(plan.body.lines())
-            yield from islice(body_lines, plan.body.title_place)
+            yield from islice(body_lines, plan.body.title_line_number)
             if draft.own_title is None:  # The folder's titles stay locked until the child exists.
                 stack.enter_context(lock_titles(draft.folder))
-                title = draft.free_title()
+                title = draft.find_free_title()
                 yield title_line(draft.session_id, title) + b"\n"
             yield from body_lines
 
@@ -196,7 +196,7 @@ def make_planned_receipt(plan: ChildPlan) -> Receipt:
         return idle_receipt._replace(
             session_id="", file="", written=False, tokens_after=tokens_before, warnings=()
         )
-    return make_receipt(plan, plan.draft.free_title())._replace(written=False)
+    return make_receipt(plan, plan.draft.find_free_title())._replace(written=False)
 
 
 def make_receipt(
@@ -233,7 +233,7 @@ def list_child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
     else:
         title_lines = []
     body_lines = iter(plan.body.lines())
-    return chain(islice(body_lines, plan.body.title_place), title_lines, body_lines)
+    return chain(islice(body_lines, plan.body.title_line_number), title_lines, body_lines)
 
 
 def check_child_file(plan: ChildPlan, title: str, path: str) -> list[Check]:

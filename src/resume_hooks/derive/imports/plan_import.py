@@ -61,7 +61,7 @@ WEB_PAGE_HEAD_BYTES = (
     1_024  # A web page is recognized by this number of bytes at the start of a file.
 )
 
-TORN_WARNING = "The file ends in the middle of a record: the file may be incomplete."
+INCOMPLETE_FILE_WARNING = "The file ends in the middle of a record: the file may be incomplete."
 
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
@@ -117,14 +117,14 @@ class _ConversationCollector:
     """
 
     def __init__(self) -> None:
-        self.said: set[int] = set()
-        self.hidden: set[int] = set()
+        self.conversation_numbers: set[int] = set()
+        self.hidden_numbers: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is not None and is_conversation(record):
-            self.said.add(line.number)
+            self.conversation_numbers.add(line.number)
             if is_hidden(record):
-                self.hidden.add(line.number)
+                self.hidden_numbers.add(line.number)
 
 
 def plan_import(
@@ -151,7 +151,7 @@ def plan_import(
         child,
         transcript,
         survey,
-        head=first_line(source, attributes.at),
+        head=make_import_line(source, attributes.at),
         lineage=_format_introduction(source, attributes.at),
         edits=dict.fromkeys((node.number for node in chain.nodes), ConversationFilter(attributes)),
         metadata_lines=(encode_record(make_label_record(TAG, tag, attributes.session_id)),)
@@ -162,11 +162,13 @@ def plan_import(
     )
     kept_numbers = []
     for node in chain.nodes:
-        if node.number in collector.said:
+        if node.number in collector.conversation_numbers:
             kept_numbers.append(node.number)
     tokens_before = measure_chain(source.path, transcript.chain)[0].tokens
     dropped_characters = sum(
-        node.character_count for node in transcript.chain if node.number not in collector.said
+        node.character_count
+        for node in transcript.chain
+        if node.number not in collector.conversation_numbers
     )
     tokens_after = max(
         0,
@@ -177,7 +179,7 @@ def plan_import(
         draft=child,
         body=body,
         sizes=Sizes(tokens_before, tokens_after),
-        remarks=(TORN_WARNING,)
+        remarks=(INCOMPLETE_FILE_WARNING,)
         if transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
         else (),
         source=source,
@@ -185,11 +187,11 @@ def plan_import(
         line_count=transcript.line_count,
         damaged_line_count=len(transcript.bad_lines),
         records=len(kept_numbers),
-        hidden_record_count=len(collector.hidden.intersection(kept_numbers)),
+        hidden_record_count=len(collector.hidden_numbers.intersection(kept_numbers)),
     )
 
 
-def existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
+def make_existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
     """Return a receipt that names ``existing``, the session of an earlier import of the same file.
 
     Its commands continue that session.
@@ -203,18 +205,18 @@ def existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
     )
 
 
-def first_line(source: ImportSource, imported_at: str) -> bytes:
+def make_import_line(source: ImportSource, imported_at: str) -> bytes:
     """Return the first line of an imported session, without its line ending.
 
     The source's SHA-256 is at the start of the line, where a later import searches for it.
     """
-    facts = {
+    fields = {
         "sha256": source.sha256,
         "imported_from": replace_surrogates(source.name),
         "imported_at": imported_at,
         "source_bytes": source.size,
     }
-    return orjson.dumps({IMPORT_FIELD: facts})
+    return orjson.dumps({IMPORT_FIELD: fields})
 
 
 def _read_source(

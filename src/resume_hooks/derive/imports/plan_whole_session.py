@@ -132,7 +132,7 @@ _ID_FIELDS: dict[str, type] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WholePlan(ChildPlan):
+class WholeSessionPlan(ChildPlan):
     """The plan to import a bundled session with all its records.
 
     ``existing`` is a session that was imported earlier with the same records, or None if there is
@@ -206,7 +206,7 @@ class WholePlan(ChildPlan):
 
 def plan_whole_session(
     bundled: BundledSession, home: str, new_ids: Mapping[str, str], where: Where, *, force: bool
-) -> WholePlan:
+) -> WholeSessionPlan:
     """Plan the import of a bundled session to the folder ``home``, a path without symbolic links.
 
     Raises NotATranscript.
@@ -216,8 +216,10 @@ def plan_whole_session(
     move = plan_relocation(bundled.head.cwd or HeadTail(bundled.path).cwd, home)
     size = measure_chain(bundled.path, transcript.chain)[0].tokens
 
-    def plan_at(file: str, session_id: str, existing: SessionFile | None = None) -> WholePlan:
-        return WholePlan(
+    def plan_at(
+        file: str, session_id: str, existing: SessionFile | None = None
+    ) -> WholeSessionPlan:
+        return WholeSessionPlan(
             draft=Draft(
                 "import",
                 ChildAttributes(session_id, home, "", "", ""),
@@ -236,7 +238,7 @@ def plan_whole_session(
     if (
         existing_path is None
         and not os.path.lexists(free_path)
-        and _is_folder_free(free_path.removesuffix(".jsonl"), bundled)
+        and _can_use_folder(free_path.removesuffix(".jsonl"), bundled)
     ):
         return plan_at(free_path, own_id)
     if (
@@ -257,7 +259,7 @@ def plan_whole_session(
     return plan_at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
 
 
-def _is_folder_free(own_folder: str, bundled: BundledSession) -> bool:
+def _can_use_folder(own_folder: str, bundled: BundledSession) -> bool:
     """Check whether the folder of a new session can be used.
 
     It can be used if it does not exist, or if it contains only files of the bundle, which a killed

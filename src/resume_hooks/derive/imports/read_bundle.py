@@ -161,7 +161,7 @@ class _BundleReader:
         path, sums_of_lines, size = self._read_records()
         files, refused, line = self._read_files()
         row = _parse_object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
-        sums = _validate_part(_validators()[1], row, "sums")
+        sums = _validate_part(_make_validators()[1], row, "sums")
         if (sums.lines, sums.sha256) != sums_of_lines:
             raise _make_damage_error("records")
         if self._seal.seal_sums(sums) != sums:
@@ -221,7 +221,7 @@ class _BundleReader:
 
 def _parse_head(line: bytes) -> BundleHead:
     row = _parse_object(line + END_ROW).get("session")
-    head = _validate_part(_validators()[0], row, "sessions")
+    head = _validate_part(_make_validators()[0], row, "sessions")
     if not is_session_id(head.session_id) or not (
         head.parent_session_id == "" or is_session_id(head.parent_session_id)
     ):
@@ -248,7 +248,7 @@ def _validate_part(validator: TypeAdapter[Value], row: object, part: str) -> Val
 
 
 @functools.cache
-def _validators() -> tuple[TypeAdapter[BundleHead], TypeAdapter[BundleSums]]:
+def _make_validators() -> tuple[TypeAdapter[BundleHead], TypeAdapter[BundleSums]]:
     """Return the validators of a session's head and of its checksums, which a bundle has for each session."""
     from pydantic import TypeAdapter  # Imported here because the import is slow.
 

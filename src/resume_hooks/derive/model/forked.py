@@ -32,7 +32,7 @@ TIMEOUT_REASON = "late"
 
 PROGRESS_TEXT = "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIME
 
-NO_TOOLS = "No tool is allowed here: answer at once, in text."
+NO_TOOLS_SENTENCE = "No tool is allowed here: answer at once, in text."
 
 _TOKEN_COUNTS = (
     "cache_read_input_tokens",
@@ -48,8 +48,8 @@ def make_forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> s
     It is sent as the next prompt of the session.
     """
     schema = json.dumps(form.model_json_schema())
-    return port.fenced_prompt(
-        f"{instructions}\n\n{NO_TOOLS}\n\nThe schema of the answer:\n{schema}", text
+    return port.make_fenced_prompt(
+        f"{instructions}\n\n{NO_TOOLS_SENTENCE}\n\nThe schema of the answer:\n{schema}", text
     )
 
 

@@ -106,11 +106,11 @@ class ClaudeHeadless:
             )
         start_time = time.monotonic()
         prompt = (
-            port.fenced_prompt(instructions, text)
+            port.make_fenced_prompt(instructions, text)
             .replace(_AT_SIGN, _FULLWIDTH_AT)
             .encode("utf-8", "replace")
         )
-        command = [*client, *_client_options(self.name, json.dumps(form.model_json_schema()))]
+        command = [*client, *_make_client_options(self.name, json.dumps(form.model_json_schema()))]
         captured = self._run_client(command, prompt, limit)
         if captured.timed_out:
             raise HeadlessFailed(
@@ -155,7 +155,7 @@ class ClaudeHeadless:
             ) from error
 
 
-def headless_model(where: Where, name: str) -> ClaudeHeadless:
+def make_headless_model(where: Where, name: str) -> ClaudeHeadless:
     """Return the model with this name. If the name is ``""``, return the model in the user's setting."""
     return ClaudeHeadless(where, name or str(settings.load_settings()["summary_model"].value))
 
@@ -173,7 +173,7 @@ def select_variables(where: Where) -> dict[str, str]:
     return variables
 
 
-def _client_options(name: str, schema: str) -> list[str]:
+def _make_client_options(name: str, schema: str) -> list[str]:
     """Return the command-line options, which clients 2.1.42 to 2.1.329 support.
 
     The client loads the user's settings, because they may contain the credentials.

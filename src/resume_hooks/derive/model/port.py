@@ -148,7 +148,8 @@ class ModelCalls:
             yield reply.data
 
 
-NESTED_RUN_VARIABLE = "RESUME_HOOKS_CHILD"  # If this variable is set, our hooks do nothing. It is set in our own headless runs.
+# If this variable is set, our hooks do nothing. It is set in our own headless runs.
+NESTED_RUN_VARIABLE = "RESUME_HOOKS_CHILD"
 
 SYSTEM_PROMPT = (
     "You read material from working sessions of a coding assistant and answer in the requested form. The "
@@ -179,7 +180,7 @@ def refuse_nested_run(where: Where) -> None:
         raise HeadlessFailed("a headless run can't start another one")
 
 
-def fenced_prompt(instructions: str, text: str) -> str:
+def make_fenced_prompt(instructions: str, text: str) -> str:
     """Return a prompt with the instructions, and the redacted ``text`` between two marks.
 
     The marks contain a random word, so the text cannot contain the mark of its end.

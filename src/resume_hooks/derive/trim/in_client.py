@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from resume_hooks.derive.trim.options import MIN_SAVINGS, MIN_WORTHWHILE_SAVINGS, Options
-from resume_hooks.derive.trim.plan import Decision, SessionScan, count_decision
+from resume_hooks.derive.trim.plan import Decision, SessionScan, make_decision
 from resume_hooks.derive.trim.rules import OfferedPiece
 from resume_hooks.derive.trim.selection import choose_pieces, make_choice, make_edits
 from resume_hooks.errors import PlanOutdated
@@ -85,7 +85,7 @@ class ClientTrim(NamedTuple):
     decision: Decision
 
 
-def plan_in_client(
+def plan_trim_in_client(
     session_scan: SessionScan,
     messages_shown: Sequence[ShownMessage],
     options: Options,
@@ -169,10 +169,10 @@ def _find_unpaired_calls(messages: Sequence[ShownMessage]) -> tuple[str, ...]:
     return tuple(sorted(called ^ answered))
 
 
-def decide_in_client(session_scan: SessionScan, options: Options, where: Where) -> Decision:
+def decide_trim_in_client(session_scan: SessionScan, options: Options, where: Where) -> Decision:
     """Choose the pieces for a trim of all messages, and count the savings.
 
-    The result is that of ``plan_in_client`` for a client whose messages are those of its file.
+    The result is that of ``plan_trim_in_client`` for a client whose messages are those of its file.
     Raises UsageError.
     """
     rebuilt_numbers = set()
@@ -223,7 +223,7 @@ def _make_decision(
             rule = "thinking" if piece.kind == THINKING_PIECE else "media"
             choice = make_choice(trimmable, OfferedPiece(piece), rule, origins)
             choices += [choice] if choice is not None else []
-    return count_decision(session_scan, options, trimmable, choices, origins)
+    return make_decision(session_scan, options, trimmable, choices, origins)
 
 
 def _format_result(block: Record, original: OriginalReference) -> str:

@@ -54,7 +54,7 @@ applied only until it is reached.
 
 RULE_NAMES = tuple(RULE_DESCRIPTIONS)
 
-HERE = "here"  # the word after ``/trim`` that requests a trim in place
+IN_PLACE_WORD = "here"  # the word after ``/trim`` that requests a trim in place
 NUMBER_OPTIONS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LIST_OPTIONS = {"tools", "only", "skip"}
 _RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_DESCRIPTIONS.items())
@@ -81,8 +81,8 @@ class Options:
     except the last N are trimmed. ``target_tokens`` is 0 if there is no target. ``only`` and
     ``skip`` are names of rules.
 
-    If ``screen`` is not 0, the copy of a result for the screen is removed from each record with
-    more than ``screen`` bytes. In this case the trim is written even if it saves few tokens.
+    If ``max_screen_record_bytes`` is not 0, the copy of a result for the screen is removed from each record with
+    more than ``max_screen_record_bytes`` bytes. In this case the trim is written even if it saves few tokens.
     """
 
     tools: tuple[str, ...] = ()
@@ -94,9 +94,9 @@ class Options:
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     min_savings: int = MIN_SAVINGS
-    screen: int = 0
+    max_screen_record_bytes: int = 0
 
-    def limit(self, tool: str) -> int:
+    def threshold_of_tool(self, tool: str) -> int:
         """Return the number of characters up to which an output or input of ``tool`` is kept."""
         return self.thresholds.get(
             tool.lower(), DEFAULT_THRESHOLD if self.threshold is None else self.threshold
@@ -203,7 +203,7 @@ def parse_options(text: str) -> Options:
 
 def _pop_option(words: list[str]) -> tuple[str, str]:
     word = words.pop(0)
-    if word == HERE:
+    if word == IN_PLACE_WORD:
         raise UsageError(
             "Only Claude Code itself trims the open session, and it was not asked to",
             "Where it knows /trim here, type that; >trim makes a trimmed copy.",

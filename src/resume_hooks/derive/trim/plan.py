@@ -56,7 +56,7 @@ LEGEND = (
 )
 """The explanation of placeholders, which follows the lineage block of a trimmed child."""
 
-USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
+USER, ASSISTANT, EARLIER_SUMMARY = "the user", "the assistant", "summary of what came before"
 
 
 class SpokenMessage(NamedTuple):
@@ -72,7 +72,7 @@ class SpokenMessage(NamedTuple):
     beginning: str
 
 
-class Trimmable(Protocol):
+class TrimmableSession(Protocol):
     """A session of any agent, with the methods that a trim needs."""
 
     @property
@@ -93,13 +93,13 @@ class Trimmable(Protocol):
     def find_origins(self, where: Where) -> Origins:
         """Return the originals of the session's records."""
 
-    def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
+    def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Yield the content of each piece."""
 
-    def message_texts(self) -> Iterator[SpokenMessage]:
+    def read_messages(self) -> Iterator[SpokenMessage]:
         """Yield the messages of the user and of the assistant, oldest first."""
 
-    def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> Body:
+    def make_body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> Body:
         """Return the contents of a trimmed child. ``head`` is the child's first line."""
 
 
@@ -129,7 +129,7 @@ class TrimPlan(ChildPlan):
 
     options: Options
     decision: Decision
-    scanned: Trimmable
+    scanned: TrimmableSession
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -154,7 +154,7 @@ class TrimPlan(ChildPlan):
     @property
     def is_worthwhile(self) -> bool:
         """Whether the trim saves enough to justify a new session."""
-        return bool(self.options.screen) or (
+        return bool(self.options.max_screen_record_bytes) or (
             bool(self.choices) and self.savings.tokens >= self.options.min_savings
         )
 
@@ -169,7 +169,7 @@ class TrimPlan(ChildPlan):
         return round(len(self.draft.block) / tokens.CHARACTERS_PER_TOKEN)
 
 
-def decide_trim(session_scan: Trimmable, options: Options, where: Where) -> Decision:
+def decide_trim(session_scan: TrimmableSession, options: Options, where: Where) -> Decision:
     """Choose the pieces to trim, and count the savings.
 
     Raises UsageError if the options name an unknown rule.
@@ -178,11 +178,11 @@ def decide_trim(session_scan: Trimmable, options: Options, where: Where) -> Deci
     choices = choose_pieces(
         trimmable, options, origins, session_scan.scale, session_scan.context.tokens
     )
-    return count_decision(session_scan, options, trimmable, choices, origins)
+    return make_decision(session_scan, options, trimmable, choices, origins)
 
 
-def count_decision(
-    session_scan: Trimmable,
+def make_decision(
+    session_scan: TrimmableSession,
     options: Options,
     trimmable: TrimMaterial,
     choices: Sequence[Choice],
@@ -233,7 +233,7 @@ def plan_trim(
 
 
 def plan_chosen_trim(
-    scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str
+    scanned: TrimmableSession, child: Draft, options: Options, decision: Decision, method: str
 ) -> TrimPlan:
     """Plan a trimmed child from a finished decision.
 
@@ -245,7 +245,7 @@ def plan_chosen_trim(
     )
     parameters = {
         "target_tools": list(options.tools),
-        "threshold": options.limit(""),
+        "threshold": options.threshold_of_tool(""),
         "trim_assistant_messages": options.assistant or False,
         "keep_recent": DEFAULT_KEEP_RECENT if options.keep_recent is None else options.keep_recent,
         "rules": options.rules(),
@@ -268,7 +268,7 @@ def plan_chosen_trim(
     )
     return TrimPlan(
         draft=child,
-        body=scanned.body(child, head, options, decision),
+        body=scanned.make_body(child, head, options, decision),
         sizes=Sizes(
             decision.context_before.tokens,
             decision.context_after.tokens,
@@ -320,7 +320,7 @@ class SessionScan:
             self.session.session_id, client_file, self.pieces.origins, uuids, is_reference_alive
         )
 
-    def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
+    def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Yield the content of each piece, read from the transcript.
 
         A record is read once for all its pieces if these follow each other.
@@ -335,7 +335,7 @@ class SessionScan:
                 value = value[key]
             yield value
 
-    def message_texts(self) -> Iterator[SpokenMessage]:
+    def read_messages(self) -> Iterator[SpokenMessage]:
         """Yield the prompts, answers and summaries of the live chain, read from the transcript."""
         for index, node in enumerate(self.transcript.chain):
             if node.prompt or node.kind == records.ASSISTANT or node.summary:
@@ -343,7 +343,7 @@ class SessionScan:
                 if node.prompt:
                     speaker = USER
                 elif node.summary:
-                    speaker = BEFORE
+                    speaker = EARLIER_SUMMARY
                 else:
                     speaker = ASSISTANT
                 if node.prompt:
@@ -354,12 +354,14 @@ class SessionScan:
                     index, speaker, text, extract_first_words(record) if node.prompt else text
                 )
 
-    def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> ChainRewrite:
+    def make_body(
+        self, child: Draft, head: bytes, options: Options, decision: Decision
+    ) -> ChainRewrite:
         """Return the contents of the child: the live chain with its trimmed records."""
         edits = make_edits(decision.choices, decision.origins)
-        if options.screen:
+        if options.max_screen_record_bytes:
             edits |= add_screen_edits(
-                edits, self.transcript.chain, decision.origins, options.screen
+                edits, self.transcript.chain, decision.origins, options.max_screen_record_bytes
             )
         return plan_chain_rewrite(
             child,
@@ -409,7 +411,7 @@ SLIM_OPTIONS = Options(
     keep_recent=0,
     only=("attachments", "media", "results", "inputs", "pasted"),
     min_savings=0,
-    screen=MIN_LARGE_CHARACTERS,
+    max_screen_record_bytes=MIN_LARGE_CHARACTERS,
 )
 """The options of a slim copy, which trims all large contents, even in recent turns.
 

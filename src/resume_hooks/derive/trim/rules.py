@@ -63,12 +63,12 @@ class TrimMaterial:
     silent_records: frozenset[int] = frozenset()
     prompts: tuple[int, ...] = ()
 
-    def find_turn_number(self, place: int) -> int:
+    def find_turn_number(self, chain_index: int) -> int:
         """Return the number of the turn to which the record at an index belongs.
 
         Turns of the live conversation are counted from 1. Before the first prompt, the number is 0.
         """
-        return bisect_right(self.prompts, place)
+        return bisect_right(self.prompts, chain_index)
 
     def find_tool(self, piece: Piece) -> str:
         """Return the name of the tool to whose call a piece belongs, or ``""`` if it belongs to no call."""
@@ -148,11 +148,13 @@ def collect_material(
     )
 
 
-def _find_silent_answers(pieces: PieceCollector, places: Mapping[int, int]) -> frozenset[int]:
+def _find_silent_answers(
+    pieces: PieceCollector, chain_indexes: Mapping[int, int]
+) -> frozenset[int]:
     """Return the lines with thinking whose answers have no other content in the chain."""
     silent = set()
     for number, answer in pieces.thinking_in.items():
-        if places.keys().isdisjoint(pieces.voiced.get(answer, ())):
+        if chain_indexes.keys().isdisjoint(pieces.voiced.get(answer, ())):
             silent.add(number)
     return frozenset(silent)
 
@@ -215,11 +217,11 @@ def find_restored_writes(
         for target, call_id in last_writes.items()
         if calls[call_id].tool == "Write"
         and os.path.normpath(target).startswith(roots)
-        and _modification_time_ms(target) > (times_ms.get(calls[call_id].number) or 0)
+        and _get_modification_time_ms(target) > (times_ms.get(calls[call_id].number) or 0)
     )
 
 
-def _modification_time_ms(path: str) -> float:
+def _get_modification_time_ms(path: str) -> float:
     try:
         return os.stat(path).st_mtime * 1000
     except (OSError, ValueError):
@@ -363,7 +365,9 @@ def _make_length_rule(kind: str, threshold_multiple: int = 1) -> Rule:
 
     def offer_long_contents(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
         for piece in _select_kind(kind, material):
-            if piece.characters > threshold_multiple * options.limit(material.find_tool(piece)):
+            if piece.characters > threshold_multiple * options.threshold_of_tool(
+                material.find_tool(piece)
+            ):
                 yield OfferedPiece(piece)
 
     return offer_long_contents

@@ -48,7 +48,7 @@ KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
     COMMAND_HEAD_CHARACTERS + 1,
 )
 
-MAX_LARGEST = 10  # At most this number of pieces is listed individually.
+MAX_LARGEST_PIECES = 10  # At most this number of pieces is listed individually.
 TOOLS_WITH_SCREEN_COPY = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 """Tools whose ``toolUseResult`` is kept.
 
@@ -368,7 +368,7 @@ def count_savings(
     ``max_tokens`` is the size of the context. The savings are never counted as more than that.
     """
     largest = sorted(choices, key=lambda choice: scale.tokens_of_piece(choice.piece), reverse=True)[
-        :MAX_LARGEST
+        :MAX_LARGEST_PIECES
     ]
     return Savings(
         tokens=min(max_tokens, round(sum(choice.tokens_saved(scale) for choice in choices))),

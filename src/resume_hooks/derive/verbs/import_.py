@@ -16,10 +16,10 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.imports.plan_import import (
     ImportPlan,
     ImportSource,
-    existing_import_receipt,
+    make_existing_import_receipt,
     plan_import,
 )
-from resume_hooks.derive.imports.plan_whole_session import WholePlan, plan_whole_session
+from resume_hooks.derive.imports.plan_whole_session import WholeSessionPlan, plan_whole_session
 from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession
 from resume_hooks.derive.verbs.caller import Caller
@@ -116,7 +116,7 @@ def _import_session(
     new_ids: Mapping[str, str],
     caller: Caller,
 ) -> ImportedSession:
-    plan: WholePlan | ImportPlan
+    plan: WholeSessionPlan | ImportPlan
     files = hidden = 0
     if spec.whole:
         plan = plan_whole_session(bundled, spec.home, new_ids, caller.where, force=spec.force)
@@ -135,9 +135,9 @@ def _import_session(
     )
 
 
-def _write_unless_existing(plan: WholePlan | ImportPlan, caller: Caller) -> Receipt:
+def _write_unless_existing(plan: WholeSessionPlan | ImportPlan, caller: Caller) -> Receipt:
     if plan.existing is not None:
-        return existing_import_receipt(plan, plan.existing)
+        return make_existing_import_receipt(plan, plan.existing)
     return caller.write(plan)
 
 

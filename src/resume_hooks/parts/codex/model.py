@@ -84,7 +84,7 @@ class CodexExec:
                 "codex is not installed, or not on PATH", "Install Codex, or set PATH."
             )
         start_time = time.monotonic()
-        prompt = port.fenced_prompt(instructions, text).encode("utf-8", "replace")
+        prompt = port.make_fenced_prompt(instructions, text).encode("utf-8", "replace")
         output = self._run(program, prompt, form.model_json_schema(), limit)
         if output.timed_out:
             raise HeadlessFailed(

@@ -18,7 +18,7 @@ import orjson
 from resume_hooks import settings
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Decision, SpokenMessage
+from resume_hooks.derive.trim.plan import ASSISTANT, EARLIER_SUMMARY, USER, Decision, SpokenMessage
 from resume_hooks.derive.trim.rules import TrimMaterial, find_protected_start
 from resume_hooks.derive.trim.selection import HEAD_CHARACTERS, TAIL_CHARACTERS, Choice, Origins
 from resume_hooks.errors import NotATranscript, SessionNotFound
@@ -170,7 +170,7 @@ class CodexThread:
             origins[index] = Origin(session_id, file, uuid, line_numbers.get(uuid, 0))
         return Origins(session_id, file, origins | self.trimmed_origins, uuids, lambda _: True)
 
-    def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
+    def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Yield the contents of these pieces."""
         for piece in pieces:
             value: Any = self.items[piece.number].payload
@@ -181,7 +181,7 @@ class CodexThread:
                     value = value[step]
             yield value
 
-    def message_texts(self) -> Iterator[SpokenMessage]:
+    def read_messages(self) -> Iterator[SpokenMessage]:
         """Yield the thread's prompts, answers and compaction summaries."""
         for index, item in enumerate(self.items):
             if speaker := _item_speaker(item.payload):
@@ -198,7 +198,13 @@ class CodexThread:
                     else text,
                 )
 
-    def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> RolloutBody:  # noqa: ARG002
+    def make_body(
+        self,
+        child: Draft,
+        head: bytes,
+        options: Options,  # noqa: ARG002
+        decision: Decision,
+    ) -> RolloutBody:
         """Return the items of a child, with placeholders for the chosen pieces."""
         choices_by_item: defaultdict[int, list[Choice]] = defaultdict(list)
         for choice in decision.choices:
@@ -330,7 +336,7 @@ def _item_speaker(item: Record) -> str:
     if codex_items.is_prompt(item):
         return USER
     if codex_items.is_summary(item):
-        return BEFORE
+        return EARLIER_SUMMARY
     if codex_items.item_type(item) == codex_items.MESSAGE_TYPE and item.get("role") == "assistant":
         return ASSISTANT
     return ""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from resume_hooks.derive import cut_point
-from resume_hooks.derive.child.draft import ChildPlace, Draft, make_draft
+from resume_hooks.derive.child.draft import ChildLocation, Draft, make_draft
 from resume_hooks.derive.child.receipt import FRESH_KINDS
 from resume_hooks.derive.child.write_child import ChildPlan, Sizes
 from resume_hooks.derive.cut_point import Cut, CutSelector
@@ -104,7 +104,7 @@ class CodexWriter:
             *time.strftime("%m %d", local_time).split(),
         )
         start_time = time.strftime("%Y-%m-%dT%H-%M-%S", local_time)
-        child_place = ChildPlace(
+        child_place = ChildLocation(
             AGENT_NAME, day_folder, lambda session_id: format_rollout_name(session_id, start_time)
         )
         draft = make_draft(

@@ -19,7 +19,7 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import (
-    Closing,
+    ClosingTexts,
     ParentScan,
     make_lineage_if_needed,
     plan_chain_rewrite,
@@ -287,7 +287,7 @@ def plan_back(
             fork_time = mark.started_at
         remarks = [*remarks, *list_parent_remarks(session, fork_time, where)]
     facts = OpeningFacts(mark, report, omitted_records, loss_reason, fork_digest)
-    closing = Closing(format_opening_for_model(child, facts), format_opening_for_screen(facts))
+    closing = ClosingTexts(format_opening_for_model(child, facts), format_opening_for_screen(facts))
     tokens_after = parent.count_sent_tokens(list(kept_nodes), where) + round(
         (len(closing.text) + len(closing.card)) / parent.ratio
     )

@@ -153,7 +153,7 @@ def plan_scrubbed_child(
         head=child.make_first_line(measured_parent.make_child_size(measured_parent.context.tokens)),
         edits=thinking_edits.edits,
         metadata_lines=[clean_line(row) for row in metadata],
-        mark_line=clean_line,
+        edit_line=clean_line,
         allowed_thinking=frozenset(read_back.thoughts),
     )
     return ScrubPlan(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field, StrictInt
 
 from resume_hooks.derive.model.port import CallCosts, Model, ModelCalls, Progress
-from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Trimmable
+from resume_hooks.derive.trim.plan import ASSISTANT, EARLIER_SUMMARY, USER, TrimmableSession
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.offered_contents import Candidate, Offer
 from resume_hooks.parts.smart_trim.plan import Verdict, build_model_verdict
@@ -107,9 +107,9 @@ def split_offer(offer: Offer) -> list[CallPrompt]:
 
 
 def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
-    for spoken in offer.trimmable.message_texts():
+    for spoken in offer.trimmable.read_messages():
         max_characters = (
-            MAX_SUMMARY_CHARACTERS if spoken.speaker == BEFORE else MAX_MESSAGE_CHARACTERS
+            MAX_SUMMARY_CHARACTERS if spoken.speaker == EARLIER_SUMMARY else MAX_MESSAGE_CHARACTERS
         )
         if spoken.speaker == USER:
             words = spoken.beginning
@@ -126,10 +126,10 @@ def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
             )
 
 
-def _format_ending(trimmable: Trimmable) -> str:
+def _format_ending(trimmable: TrimmableSession) -> str:
     """Return longer excerpts from the last prompt and answer, because they show the current work."""
     last_messages: dict[str, str] = {}
-    for spoken in trimmable.message_texts():
+    for spoken in trimmable.read_messages():
         if spoken.speaker == USER or (spoken.speaker == ASSISTANT and spoken.text.strip()):
             last_messages[spoken.speaker] = _shorten_text(spoken.text)
     lines = ["", "HOW IT ENDS (this stays as it is):"]
@@ -148,7 +148,7 @@ def _shorten_text(text: str) -> str:
 
 def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
     """Yield each content with the messages directly before it."""
-    remaining_messages = [message for message in messages if message.speaker != BEFORE]
+    remaining_messages = [message for message in messages if message.speaker != EARLIER_SUMMARY]
     for candidate in offer.candidates:
         position = offer.material.chain_indexes[candidate.piece.number]
         preceding_messages = [

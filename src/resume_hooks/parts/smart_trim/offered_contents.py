@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import Trimmable
+from resume_hooks.derive.trim.plan import TrimmableSession
 from resume_hooks.derive.trim.rules import RULES, TrimMaterial
 from resume_hooks.derive.trim.selection import Choice, Origins, choose_pieces, is_trimmable
 from resume_hooks.paths import Where
@@ -83,7 +83,7 @@ class Candidate(NamedTuple):
 class Offer:
     """The contents to judge; ``rule_choices`` were chosen by rules, ``unshown_count`` is the number over the limit."""
 
-    trimmable: Trimmable
+    trimmable: TrimmableSession
     options: Options
     material: TrimMaterial
     origins: Origins
@@ -105,7 +105,7 @@ def select_rules(instructions: str) -> tuple[str, ...]:
 
 
 def build_offer(
-    trimmable: Trimmable,
+    trimmable: TrimmableSession,
     options: Options,
     where: Where,
     wanted_keys: AbstractSet[ContentKey] | None = None,
@@ -197,7 +197,7 @@ def _select_offerable_pieces(
 
 
 def _build_candidates(
-    trimmable: Trimmable, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
+    trimmable: TrimmableSession, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
     # Rules that do not apply to this trim become hints for the model.
     hints = (RULES[name] for name in CERTAIN_RULES if name not in options.only)
@@ -210,7 +210,9 @@ def _build_candidates(
     ] = {}  # maps a tool with its file, command or address to the indexes of its calls
     for call in material.calls.values():
         call_positions.setdefault(call.target, []).append(material.chain_indexes[call.number])
-    for number, (piece, value) in enumerate(zip(pieces, trimmable.values(pieces), strict=True), 1):
+    for number, (piece, value) in enumerate(
+        zip(pieces, trimmable.read_contents(pieces), strict=True), 1
+    ):
         position, target = material.chain_indexes[piece.number], material.find_target(piece)
         failure_note = "failed" if piece.call in material.failed_calls else ""
         if target:

@@ -17,7 +17,12 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child import write_child as child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, count_decision, plan_chosen_trim
+from resume_hooks.derive.trim.plan import (
+    TrimmableSession,
+    TrimPlan,
+    make_decision,
+    plan_chosen_trim,
+)
 from resume_hooks.derive.trim.rules import OfferedPiece
 from resume_hooks.derive.trim.selection import Choice, make_choice
 from resume_hooks.errors import PlanOutdated
@@ -69,7 +74,9 @@ def build_rule_verdicts(offer: Offer) -> list[Verdict]:
     """Return the verdicts of the rules that apply before the model is asked."""
     pieces = [choice.piece for choice in offer.rule_choices]
     rules = []
-    for choice, value in zip(offer.rule_choices, offer.trimmable.values(pieces), strict=True):
+    for choice, value in zip(
+        offer.rule_choices, offer.trimmable.read_contents(pieces), strict=True
+    ):
         rules.append(
             Verdict(
                 choice.piece.number,
@@ -180,7 +187,7 @@ def plan_smart_trim(
     rows = tuple(match_verdicts(offer, verdicts))
     trimmable, options = offer.trimmable, offer.options
     choices = [choice for _, choice in rows]
-    decision = count_decision(trimmable, options, offer.material, choices, offer.origins)
+    decision = make_decision(trimmable, options, offer.material, choices, offer.origins)
     trim_plan = plan_chosen_trim(
         trimmable,
         agents.draft_child(trimmable.session, CHILD_KIND, where, output_dir),
@@ -210,7 +217,7 @@ def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
 
 
 def replan_smart_trim(
-    trimmable: Trimmable,
+    trimmable: TrimmableSession,
     options: Options,
     verdicts: Sequence[Verdict],
     where: Where,

@@ -26,7 +26,7 @@ from resume_hooks.cli.options import locate_session
 from resume_hooks.cli.output import print_text
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, list_remarks
+from resume_hooks.derive.trim.plan import TrimmableSession, TrimPlan, list_remarks
 from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
@@ -150,7 +150,7 @@ def _refuse_ordinary_options(options: Any) -> None:
         )
 
 
-def _ask_model(trimmable: Trimmable, options: Any) -> tuple[SmartPlan, ModelResult]:
+def _ask_model(trimmable: TrimmableSession, options: Any) -> tuple[SmartPlan, ModelResult]:
     model = model_of_option(options.model, trimmable.session, options.where)
     prompt = options.prompt or ""
     offer = build_offer(
@@ -165,7 +165,7 @@ def _ask_model(trimmable: Trimmable, options: Any) -> tuple[SmartPlan, ModelResu
 
 
 def _restore_plan(
-    trimmable: Trimmable, stored_plan: PlannedTrim, options: Any
+    trimmable: TrimmableSession, stored_plan: PlannedTrim, options: Any
 ) -> tuple[SmartPlan, ModelResult]:
     """Return a smart plan from a stored plan. Raise UsageError if the stored plan belongs to another session."""
     if stored_plan.parent_session_id != trimmable.session.session_id:

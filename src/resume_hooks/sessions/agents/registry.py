@@ -143,7 +143,7 @@ CLAUDE = AgentRow(
     writer="derive.claude_writer:ClaudeWriter",
     defects="",
     is_loss="",
-    model="derive.model.headless:headless_model",
+    model="derive.model.headless:make_headless_model",
 )
 """Claude Code. Its transcripts are the common record format, so fsck checks them itself."""
 
