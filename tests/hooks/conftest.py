@@ -1,4 +1,4 @@
-"""Run a hook's script in the tests as the client does: in a separate process and environment."""
+"""Fixtures that run a hook's script as the client does: in a separate process and environment."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 
 def trigger_at(trigger: Trigger, path: str | Path | None) -> Request:
-    """Return a trigger typed in the session at ``path``."""
+    """Return the request of a trigger that the user typed in the session file ``path``."""
     return Request(trigger, SESSION, os.fspath(path) if path else None, Where())
 
 
 @pytest.fixture
 def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> Run:
-    """Return a function that runs ``hooks/<name>.py`` on an event.
+    """Return a function that runs ``hooks/<name>.py`` with an event on standard input.
 
-    The clipboard is off unless the environment sets it. The process is forked from a Python that
-    has loaded the script, unless one is named.
+    The clipboard is off unless ``environ`` turns it on. The script runs in a fork of a Python that
+    has already loaded it, unless ``python`` names another interpreter.
     """
 
     def run(
@@ -61,9 +61,10 @@ Say = Callable[..., str]
 
 @pytest.fixture
 def say(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Return a function that gives the reason shown for a prompt in a session; ``""`` if it passes.
+    """Return a function that types a prompt and returns the reason with which the hook blocks it.
 
-    It runs in this process.
+    The result is ``""`` if the hook lets the prompt pass. The hook runs in the process of the
+    tests.
     """
 
     def one(
@@ -90,13 +91,17 @@ def say(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Say:
 
 
 def reason_of_process(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return the reason that a successful process gave."""
+    """Return the reason with which a hook blocked the prompt, after checking that the hook succeeded."""
     assert (done.returncode, done.stderr) == (0, b"")
     return block_reason(done.stdout)
 
 
 def block_reason(printed: bytes) -> str:
-    """Return the reason of a valid block, checked in every promised form; ``""`` if the prompt passed."""
+    """Return the reason in a hook's output; ``""`` if the hook let the prompt pass.
+
+    Check that the output has the form of a block, fits the client's limit, and has a short last
+    line.
+    """
     if not printed:
         return ""
     document = json.loads(printed)
@@ -113,11 +118,11 @@ def block_reason(printed: bytes) -> str:
 
 
 def children_of(parent: Path) -> list[Path]:
-    """Return the other sessions of the project."""
+    """Return the paths of all sessions in the parent's project except the parent."""
     return [path for path in parent.parent.iterdir() if path != parent]
 
 
 @pytest.fixture(params=["this Python", "Python 3.9"])
 def any_python(request: pytest.FixtureRequest) -> str:
-    """Return the oldest Python that the hooks' own scripts support, or "" for a fork of the tests' Python."""
+    """Return the path of a Python 3.9, the oldest version for hooks; or "" for the tests' own Python."""
     return "" if request.param == "this Python" else python39()

@@ -1,6 +1,7 @@
-"""Tests of the context that a compaction loses and the hook restores: lineage, constraints and commands.
+"""Tests of the text that the hook gives to the model after a compaction.
 
-It is short, or empty if there is none.
+The text restores what the summary may have lost: lineage, constraints, commands and the last
+answer.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ from tests.sessions.test_lineage import write_continued_session
 ONE, TWO, THREE = (session_id(n) for n in (1, 2, 3))
 HEAD = "Facts about this session from before it was compacted:"
 RULE = "Never touch the generated files."
-"""What a user says of how the work is to be done."""
+"""A user's rule about how to work."""
 
 
 def session_with_constraint(number: int, rule: str = RULE) -> list[Record]:
-    """Return a session in which the user states a constraint."""
+    """Return the records of a session in which the user states the rule."""
     said = user(
         f"Fix the parser. {rule}", uuid=f"s{number}", parent=None, session_id=session_id(number)
     )
@@ -56,7 +57,7 @@ def session_with_constraint(number: int, rule: str = RULE) -> list[Record]:
 
 
 def successful_command(number: int, command: str) -> list[Record]:
-    """Return a command that succeeded."""
+    """Return the records of a command and its successful result."""
     call = tool_use(
         f"c{number}", uuid="", parent=None, name="Bash", tool_input={"command": command}
     )
@@ -64,21 +65,24 @@ def successful_command(number: int, command: str) -> list[Record]:
 
 
 def restored_text(home: ConfigHome, number: int, most: int = MAX_FACTS_CHARACTERS) -> str:
-    """Return the text that is restored to a session of the project."""
+    """Return the text that the hook restores to the session with this number."""
     return describe_lost_facts(
         session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), most
     )
 
 
 def test_facts_are_restored_after_a_compaction(config_home: ConfigHome) -> None:
-    """A first session without ancestors, constraints and commands works too. Without a file no text is restored."""
+    """The restored text contains the last answer, even without ancestors, constraints or commands.
+
+    If the session's file is missing, the text is empty.
+    """
     write_session(config_home.project(), ONE, conversation(2))
     assert "\nlast answer, ASSISTANT :3\n  answer 3" in restored_text(config_home, 1)
     assert restored_text(config_home, 2) == ""
 
 
 def test_the_lineage_is_restored(config_home: ConfigHome) -> None:
-    """A child's lineage is the same as in its opening."""
+    """The restored text begins with the lineage block, which a child also has in its opening."""
     parent = write_session(config_home.project(), ONE, conversation(2))
     plan = agents.plan_fresh(
         locate.session_file(parent), config_home.where, kind="handoff", next_step="go on"
@@ -91,7 +95,7 @@ def test_the_lineage_is_restored(config_home: ConfigHome) -> None:
 
 
 def test_the_constraints_are_restored(config_home: ConfigHome) -> None:
-    """They are verbatim with references, from the session and from the parent of its handoff."""
+    """The restored text quotes the user's rules from the session and from the parent of its handoff."""
     write_session(config_home.project(), ONE, session_with_constraint(1))
     text = restored_text(config_home, 1)
     assert text.startswith(HEAD)
@@ -106,7 +110,7 @@ def test_the_constraints_are_restored(config_home: ConfigHome) -> None:
 
 
 def test_cleared_sessions_are_not_restored(config_home: ConfigHome) -> None:
-    """A plain /clear is a new start, so neither the earlier session nor its constraints return."""
+    """The restored text contains nothing from a session that the user ended with ``/clear``."""
     write_session(config_home.project(), ONE, session_with_constraint(1))
     write_session(config_home.project(), TWO, session_with_constraint(2, "Always use tabs."))
     record_link(Link(TWO, ONE, "clear", "2026-01-31T09:31:00.000Z"), config_home.where)
@@ -117,7 +121,10 @@ def test_cleared_sessions_are_not_restored(config_home: ConfigHome) -> None:
 
 
 def test_the_restored_text_is_short(config_home: ConfigHome) -> None:
-    """Forty generations and hundreds of rules fit the limit of a start, and the block is complete."""
+    """The restored text fits its limit for a session with forty ancestors and two hundred rules.
+
+    The lineage block in it is complete.
+    """
     for number in range(1, 41):
         write_continued_session(config_home, number, number - 1 if number > 1 else None)
     rules = [
@@ -139,7 +146,7 @@ def test_the_restored_text_is_short(config_home: ConfigHome) -> None:
 def test_early_messages_are_read_if_there_is_space(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long session is read from its end; if that does not fill the space, all of it is read."""
+    """The text is made from the file's end, and from the whole file only if space remains."""
     monkeypatch.setattr(after_compaction, "FIRST_READ_BYTES", 80_000)
     monkeypatch.setattr(build, "START_BYTES", 100)
     rules = [
@@ -173,7 +180,10 @@ def test_early_messages_are_read_if_there_is_space(
 
 
 def test_hostile_rules_stay_inside_the_block(config_home: ConfigHome) -> None:
-    """A rule with the block's end mark or with control characters is an ordinary line."""
+    """The restored text has one lineage block, even if a rule contains the block's markers.
+
+    Control characters are removed from the rule.
+    """
     write_session(
         config_home.project(),
         ONE,
@@ -186,13 +196,13 @@ def test_hostile_rules_stay_inside_the_block(config_home: ConfigHome) -> None:
 
 
 def loop_forever() -> None:
-    """Loop forever."""
+    """Use the processor without end, as work does that takes too long."""
     while True:
         os.getpid()
 
 
 def test_slow_facts_are_left_out(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client waits for the hook, so late facts are omitted."""
+    """The restored text is empty if making it takes too long, because the client waits for the hook."""
     write_session(config_home.project(), ONE, session_with_constraint(1))
     monkeypatch.setattr(after_compaction, "build_digest", lambda *_, **__: loop_forever())
     began = time.monotonic()
@@ -207,13 +217,16 @@ def test_slow_facts_are_left_out(config_home: ConfigHome, monkeypatch: pytest.Mo
     "damage", [b"", b"\x00" * 500, b'{"type":"user","message":7}\n', b"[1]\n{}\n"]
 )
 def test_a_damaged_session_restores_no_text(config_home: ConfigHome, damage: bytes) -> None:
-    """There is no error message."""
+    """The restored text of a damaged session is empty, and no error is raised."""
     (config_home.project() / f"{ONE}.jsonl").write_bytes(damage)
     assert restored_text(config_home, 1) == ""
 
 
 def test_the_hook_adds_the_text_as_context(config_home: ConfigHome, run_hook: Run) -> None:
-    """Only the model gets it; the user sees nothing."""
+    """The hook passes the restored text to the model as context and shows the user nothing.
+
+    It does not read a file that is named in the event but is not the session's.
+    """
     path = write_session(config_home.project(), ONE, session_with_constraint(1))
     event: dict[str, Any] = {
         "hook_event_name": "SessionStart",
@@ -232,7 +245,7 @@ def test_the_hook_adds_the_text_as_context(config_home: ConfigHome, run_hook: Ru
 
 
 def test_successful_commands_are_restored(config_home: ConfigHome) -> None:
-    """They are listed with their references."""
+    """The restored text contains the commands that succeeded. The hook writes no file."""
     asked = user("Run the tests.", uuid="a", parent=None, session_id=ONE)
     call = tool_use(
         "c1",
@@ -250,7 +263,7 @@ def test_successful_commands_are_restored(config_home: ConfigHome) -> None:
 
 
 def test_the_restored_title_contains_no_secret(config_home: ConfigHome) -> None:
-    """The title is in the lineage. Only another part of the session shows that its word is a secret."""
+    """The restored text hides a password in the lineage's title, although only a message reveals it."""
     write_session(config_home.project(), ONE, session_with_constraint(1))
     said = user("password: xho9ypjaxtbw", uuid="p", parent=None, session_id=TWO)
     answer = assistant("ok", uuid="q", parent="p", session_id=TWO)

@@ -1,4 +1,7 @@
-"""Tests of a venv that cannot load its packages: the hook reports and marks it, without a traceback."""
+"""Tests of a virtual environment (venv) whose packages do not load.
+
+The hook reports the problem and marks the venv for reinstallation, without a traceback.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ LOCK = "requirements.lock"
 
 @pytest.fixture
 def plugin_data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
-    """Yield the plugin's data folder, which looks ready but has a venv without a package."""
+    """Yield a plugin data folder that looks ready, although its venv lacks a package."""
     write_session(config_home.project(), SESSION, conversation(1))
     folder = tmp_path / "data"
     subprocess.run(
@@ -33,14 +36,14 @@ def plugin_data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
     with (folder / "install.lock").open("a") as lock:
         fcntl.flock(
             lock, fcntl.LOCK_EX
-        )  # as if another installed it just now: no trigger of the tests begins to
+        )  # Another process seems to install, so no trigger of the tests starts an installation.
         yield folder
 
 
 def run_engine(
     home: ConfigHome, data: Path, *words: str, stdin: object = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the launcher as the client does."""
+    """Run ``hooks/engine``, the plugin's launcher, as the client does."""
     env = {**home.environ, "PATH": "/usr/local/bin:/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(data)}
     command = ["sh", str(REPO / "hooks" / "engine"), *words]
     sent = json.dumps(stdin)
@@ -50,7 +53,7 @@ def run_engine(
 
 
 def trigger_text(home: ConfigHome, data: Path, prompt: str) -> str:
-    """Return the text that a trigger shows."""
+    """Return the text that the hook shows for a prompt with a trigger."""
     done = run_engine(
         home, data, "--hook", "prompt", stdin={"prompt": prompt, "session_id": SESSION}
     )
@@ -59,7 +62,10 @@ def trigger_text(home: ConfigHome, data: Path, prompt: str) -> str:
 
 
 def test_a_trigger_reports_a_broken_venv(config_home: ConfigHome, plugin_data: Path) -> None:
-    """It removes the venv's lock, so that the next start reinstalls it. The answer includes the user's text."""
+    """A trigger that needs the venv reports that it is broken and repeats the user's text.
+
+    The trigger also deletes the venv's lock file, so that the next start reinstalls the venv.
+    """
     assert SESSION in trigger_text(config_home, plugin_data, ">session")
     assert (plugin_data / "venv" / LOCK).exists()
     answer = trigger_text(config_home, plugin_data, ">handoff my words")
@@ -71,7 +77,7 @@ def test_a_trigger_reports_a_broken_venv(config_home: ConfigHome, plugin_data: P
 def test_a_trigger_works_if_the_venv_python_does_not_start(
     config_home: ConfigHome, plugin_data: Path
 ) -> None:
-    """Another Python answers."""
+    """If the venv's Python does not start, another Python runs the trigger and reports the problem."""
     python = plugin_data / "venv" / "bin" / "python"
     python.unlink()
     python.write_text("#!/bin/sh\nexit 127\n")
@@ -81,7 +87,7 @@ def test_a_trigger_works_if_the_venv_python_does_not_start(
 
 
 def test_a_verb_reports_a_broken_venv(config_home: ConfigHome, plugin_data: Path) -> None:
-    """It prints a sentence with the remedy."""
+    """A verb fails with an error message that contains the command to reinstall the packages."""
     done = run_engine(config_home, plugin_data, "doctor")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(
@@ -92,7 +98,7 @@ def test_a_verb_reports_a_broken_venv(config_home: ConfigHome, plugin_data: Path
 
 
 def test_a_start_marks_a_broken_venv(config_home: ConfigHome, plugin_data: Path) -> None:
-    """The start has sessions to archive, and prints nothing."""
+    """A start with sessions to archive deletes the lock file of a broken venv and prints nothing."""
     session_of_age(config_home, 1, 25)
     start = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
     event = start | {"transcript_path": str(config_home.project() / f"{SESSION}.jsonl")}
@@ -104,7 +110,10 @@ def test_a_start_marks_a_broken_venv(config_home: ConfigHome, plugin_data: Path)
 def test_a_foreign_python_does_not_mark_the_venv(
     config_home: ConfigHome, plugin_data: Path
 ) -> None:
-    """If a Python that the user named lacks a package, the plugin's venv may be fine."""
+    """A Python outside the venv that lacks a package leaves the venv's lock file in place.
+
+    The plugin's venv itself may be fine.
+    """
     other = plugin_data.parent / "other"
     subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(other)], check=True)
     env = {**config_home.environ, "PATH": "", "CLAUDE_PLUGIN_DATA": str(plugin_data)}

@@ -1,4 +1,7 @@
-"""Tests of the texts of triggers and starts: complete, with a useful last line and without control characters."""
+"""Tests of the texts that triggers and starts show.
+
+The texts are complete, have a useful last line, and contain no control characters.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +43,14 @@ from tests.builders import (
 CHILD = session_id(2)
 HELP = plain_cards.help_card("resume-hooks --help", trigger_of_command("resume-hooks:help", ""))
 LAST_LINE = 40
-"""Columns that a busy client shows of the last line."""
+"""Number of characters of the last line that a busy client shows."""
 
 
 WAYS = [CopyResult("copied", "xclip"), CopyResult("sent", "OSC 52"), CopyResult("not copied")]
 
 
 def handoff_receipt(**more: Any) -> Receipt:
-    """Return the receipt of a written handoff."""
+    """Return the receipt of a handoff that was written; ``more`` replaces fields."""
     files = f"/p/{CHILD}.jsonl", f"/p/{SESSION}.jsonl"
     made = Receipt(
         CHILD, files[0], "Fix it · handoff", SESSION, files[1], "handoff", True, "/home/user/my proj", 123_456, 321
@@ -56,23 +59,23 @@ def handoff_receipt(**more: Any) -> Receipt:
 
 
 def handoff_outcome(receipt: Receipt, next_step: str) -> Outcome:
-    """Return the outcome of a written handoff."""
+    """Return the outcome of a handoff, with the lines about its next step."""
     return add_step_lines(OpenedSession(receipt, None, "handed off", next_step=next_step))
 
 
 def trim_outcome(receipt: Receipt, options: str, note: str) -> Outcome:
-    """Return a confirmed trim, written now or earlier."""
+    """Return the outcome of a trim that was made now or, if not ``receipt.written``, earlier."""
     done = "trimmed" if receipt.written else "already trimmed"
     return trim_cards.add_savings(OpenedSession(receipt, None, done, (note,)), options)
 
 
 def card_of(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
-    """Return the card of an outcome whose command was copied in this way."""
+    """Return the text that shows the outcome, if copying its command had the result ``copied``."""
     return draw_card(outcome, lambda _: copied, is_slash=slash)
 
 
 def card_in_client(reason: str) -> str:
-    """Return a card as the client gets it."""
+    """Return the text of a block reply, as the client reads it."""
     document = json.loads(hook_replies.block_reply(reason))
     assert document["decision"] == "block"
     assert document["hookSpecificOutput"] == {
@@ -83,7 +86,7 @@ def card_in_client(reason: str) -> str:
 
 
 def client_length(text: str) -> int:
-    """Return the length of a text as the client counts it."""
+    """Return the length of a text in UTF-16 units, as the client counts it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -91,9 +94,10 @@ def client_length(text: str) -> int:
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("done", ["handed off", "trimmed", "already trimmed"])
 def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) -> None:
-    """It also has the title, the tokens, the next step or the options, and the warnings.
+    """The card of a child shows the command for Claude Code and the one for a shell.
 
-    The last line names the key to press.
+    It also shows the title, the tokens, the next step or the options, and the warnings. The last
+    line names the key to press.
     """
     made = handoff_receipt(warnings=("odd place",))
     if done == "handed off":
@@ -128,7 +132,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
 
 
 def test_the_card_of_a_handoff_without_a_step_says_so() -> None:
-    """So the user knows that no text was lost."""
+    """The card of a handoff without a next step says "no next step given"."""
     assert "no next step given" in card_of(
         handoff_outcome(handoff_receipt(), ""), WAYS[0], slash=False
     )
@@ -136,7 +140,7 @@ def test_the_card_of_a_handoff_without_a_step_says_so() -> None:
 
 @pytest.mark.parametrize("slash", [True, False])
 def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
-    """The line fits a busy client's width, and has the typed form."""
+    """Every card of ``trim`` ends in a short line that says what to type next."""
     question = StoredQuestion(SESSION, "--tools Read", 0)
     trim = "/resume-hooks:trim" if slash else ">trim"
     ends = {
@@ -160,7 +164,10 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
 
 
 def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
-    """The oldest is first. This session and missing ones are marked."""
+    """The card of ``lineage`` lists all ancestors, oldest first.
+
+    It marks the current session and ancestors whose file is missing.
+    """
     records = [{"continue_metadata": {"parent_session_id": session_id(9)}}, *conversation(1)]
     rows = LineageFinder(config_home.where).find_lineage(
         write_session(config_home.project(), SESSION, records)
@@ -175,7 +182,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("text", ["", "my words"])
 def test_the_card_of_a_session(copied: CopyResult, text: str) -> None:
-    """It has the id, the result of the copy, and any text after the trigger."""
+    """The card of ``session`` shows the id and how to hand off with the text after the trigger."""
     trigger = Trigger("resume", text, is_slash=False, is_pasted=False)
     said = card_in_client(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said
@@ -187,12 +194,12 @@ def test_the_card_of_a_session(copied: CopyResult, text: str) -> None:
     "text", [HELP, plain_cards.pasted_card(""), plain_cards.pasted_card("fix it")]
 )
 def test_fixed_texts_end_in_a_short_line(text: str) -> None:
-    """It is the useful one."""
+    """The last line of the help and of the hint about pasting fits a busy client."""
     assert len(text.rsplit("\n", maxsplit=1)[-1]) <= LAST_LINE
 
 
 def test_help_names_every_trigger_in_ten_rows() -> None:
-    """It omits itself, because it was just typed."""
+    """The card of ``help`` lists every trigger except ``help`` and fits ten rows."""
     assert TYPED_VERBS - set(re.findall(r"[a-z-]+", HELP)) == {"help"}
     assert is_small(HELP)
 
@@ -205,7 +212,10 @@ def is_small(text: str) -> bool:
 
 
 def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> None:
-    """The first and the last ones stay. The shell command shows all."""
+    """The card of a long lineage lists the first ancestor and the last two generations.
+
+    A shell command that lists all generations stands in place of the omitted ones.
+    """
     for number in range(1, 13):
         head = (
             [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}]
@@ -225,7 +235,7 @@ def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> Non
 
 @given(st.text(st.characters(codec=None)))
 def test_no_reason_contains_control_characters(reason: str) -> None:
-    """Escape sequences, controls and lone surrogates never reach the client."""
+    """The reason in a block reply contains no control characters and no lone surrogates."""
     text = card_in_client(reason)
     text.encode()
     assert not {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} - {"\n", "\t"}
@@ -233,7 +243,7 @@ def test_no_reason_contains_control_characters(reason: str) -> None:
 
 @pytest.mark.parametrize("letter", ["x", "語", "🚀", "x\n", "\x01"])
 def test_a_long_reason_loses_its_middle(letter: str) -> None:
-    """Beyond the client's limit, the first and the last lines stay."""
+    """A reason beyond the client's limit loses its middle and keeps its first and last lines."""
     text = card_in_client(f"first line\n{letter * 30_000}\nThe last line.")
     assert client_length(text) <= 10_000
     assert text.startswith("first line\n")
@@ -251,7 +261,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d [/SESSION LINEAGE]"
 
 
 def test_hostile_facts_are_shown_as_text(config_home: ConfigHome) -> None:
-    """Titles, branches, folders and kinds of a transcript are shown without control sequences."""
+    """Cards show titles, branches and folders of a transcript without their control sequences."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "gitBranch": HOSTILE, "cwd": HOSTILE} for record in conversation(1)]
     path.write_text(
@@ -288,7 +298,10 @@ def test_hostile_facts_are_shown_as_text(config_home: ConfigHome) -> None:
 def test_a_command_in_a_warning_works_without_path(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a card and on a terminal, ``resume-hooks`` may not be on PATH."""
+    """A warning names ``resume-hooks`` by its full path if it is not on PATH.
+
+    This holds on a terminal and on a card.
+    """
     monkeypatch.delenv("PATH")
     warning = "Not indexed yet: 2 files. To index all: resume-hooks doctor --index update"
     print_answer("search", {}, lambda: "", as_json=False, warnings=[warning])
@@ -300,14 +313,17 @@ def test_a_command_in_a_warning_works_without_path(
 
 
 def parsed_reply(context: str, message: str) -> dict[str, Any]:
-    """Return the reply as the client reads it."""
+    """Return the reply of a start hook, as the client reads it."""
     found = json.loads(start_reply(context, message))
     assert isinstance(found, dict)
     return found
 
 
 def test_start_replies_have_a_line_or_context() -> None:
-    """An empty reply is not sent, and control characters are removed."""
+    """The reply of a start has a message, context, or both. Without either, no reply is sent.
+
+    Control characters are removed from both.
+    """
     assert start_reply("", "") == start_reply(" \n", "") == b""
     assert parsed_reply("", "hello") == {"systemMessage": "hello"}
     context = {"hookEventName": "SessionStart", "additionalContext": "facts"}
@@ -319,7 +335,7 @@ def test_start_replies_have_a_line_or_context() -> None:
 
 @pytest.mark.parametrize("context", ["x" * 100_000, "é" * 5_000, "a\n" * 5_000])
 def test_line_and_context_fit_together(context: str) -> None:
-    """The line is complete, and the context fits the client's limit for one hook."""
+    """The reply of a start keeps its message and cuts the context to the client's limit for one hook."""
     found = parsed_reply(context, "m" * 90)
     assert len(found["systemMessage"]) == 90
     assert len(found["hookSpecificOutput"]["additionalContext"]) <= MAX_START_UNITS

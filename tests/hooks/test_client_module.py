@@ -1,4 +1,7 @@
-"""Tests of the replies to the module inside the client: a text, a question, or a session to open."""
+"""Tests of the engine's replies to the plugin's module in the client.
+
+A reply is a text, a question, or a session to open.
+"""
 
 from __future__ import annotations
 
@@ -31,25 +34,25 @@ EVENT = {"session_id": SESSION, "screen": True}
 
 @pytest.fixture(autouse=True)
 def no_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the cards of these tests out of the clipboard."""
+    """Turn the clipboard off for these tests."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session that is worth trimming."""
+    """Write a session that is worth trimming and return its path."""
     return Path(write_session(config_home.project(), SESSION, turns_with_large_files()))
 
 
 def ask_module(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
-    """Return the module's reply."""
+    """Return the engine's reply to a command that was typed in the client."""
     reply = answer_module(verb, {**EVENT, "args": args, **fields})
     json.dumps(reply)
     return reply
 
 
 def compaction_event(parent: Path) -> dict[str, object]:
-    """Return a compaction that the user asked for, without options."""
+    """Return the event of a compaction that the user typed without options."""
     return {
         "session_id": SESSION,
         "screen": True,
@@ -60,7 +63,10 @@ def compaction_event(parent: Path) -> dict[str, object]:
 
 
 def test_a_whole_fork_states_that_it_is_the_new_session(parent: Path) -> None:
-    """It shows one size, because it is as large as the old session."""
+    """After a whole fork, the remark names the new session and one size.
+
+    One size is enough, because the fork is as large as the old session.
+    """
     remark = ask_module("handoff", "all")["remark"]
     assert re.fullmatch(
         rf"This is the new session, .+ · fork: about [\d,]+ tokens\. Back .+ {SESSION}", remark
@@ -68,7 +74,10 @@ def test_a_whole_fork_states_that_it_is_the_new_session(parent: Path) -> None:
 
 
 def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
-    """The reply has the child's id, the next step, and the line to type if the switch fails."""
+    """The reply to ``handoff`` names the child to open and the next step for the input box.
+
+    It also has the ``/resume`` line to type if opening the child fails.
+    """
     reply = ask_module("handoff", " fix the tests ")
     (child,) = children_of(parent)
     assert reply["open"] == child.stem
@@ -80,7 +89,7 @@ def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
 
 
 def test_a_report_opens_no_session(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only an outcome with a session opens one."""
+    """A reply that only reports contains a text and no session to open."""
     del parent
     report = Report(lambda _: "facts", to_copy=f"/resume {SESSION}")
     monkeypatch.setattr(prompt, "run_trigger_module", lambda *_: report)
@@ -88,7 +97,10 @@ def test_a_report_opens_no_session(parent: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_help_uses_the_names_that_the_user_types() -> None:
-    """In the client these are the module's names, and elsewhere the plugin's commands."""
+    """The help in the client lists commands like ``/handoff``, as the user types them.
+
+    Without a screen it lists the words that follow ``/resume-hooks:``.
+    """
     text = ask_module("resume-hooks:help")["text"]
     assert all(
         re.search(rf"^  /{row.command} ", text, re.MULTILINE)
@@ -109,7 +121,10 @@ IN_MARKS = [pytest.param(name, marks=pytest.mark.part("marks")) for name in ("ma
 @pytest.mark.parametrize("command", ["handoff", "rollover", *IN_MARKS, "resume-hooks:handoff"])
 @pytest.mark.parametrize("word", ["help", "--help"])
 def test_help_alone_shows_the_usage(parent: Path, command: str, word: str) -> None:
-    """No child is made. With more words it is ordinary text."""
+    """A command followed only by ``help`` or ``--help`` shows its usage and makes no child.
+
+    With more words, such as ``handoff help me``, the text is an ordinary next step.
+    """
     assert ask_module(command, word)["text"].startswith(f"/{command} ")
     assert children_of(parent) == []
     if "handoff" in command:
@@ -133,14 +148,17 @@ def test_help_alone_shows_the_usage(parent: Path, command: str, word: str) -> No
     ],
 )
 def test_an_unknown_word_is_reported(parent: Path, command: str, words: str, said: str) -> None:
-    """The reply includes it, and no part of the input takes effect."""
+    """The reply to an unknown option or word names it and repeats the user's text."""
     text = ask_module(command, words)["text"]
     assert text.startswith(said)
     assert f"Your text: {words}" in text
 
 
 def test_the_card_of_full_names_no_id(parent: Path) -> None:
-    """It copies no text, and an empty session has no sizes to compare."""
+    """The card of ``full`` does not contain the session's id.
+
+    For a session without a prompt, the card says that nothing is needed.
+    """
     assert SESSION not in str(ask_module("full"))
     cleared = user("<command-name>/clear</command-name>", uuid="u")
     for empty in (lambda: parent.write_bytes(session_bytes([cleared])), parent.unlink):
@@ -156,7 +174,10 @@ def test_the_card_of_full_names_no_id(parent: Path) -> None:
 
 
 def test_a_handoff_without_a_screen_shows_the_card(parent: Path) -> None:
-    """With ``-p`` and in editors, no box is filled and no session is opened."""
+    """Without a screen, ``handoff`` shows the ``/resume`` line and opens no session.
+
+    This happens with ``-p`` and in editors.
+    """
     reply = ask_module("handoff", "fix the tests", screen=False)
     (child,) = children_of(parent)
     assert set(reply) == {"text"}
@@ -164,10 +185,10 @@ def test_a_handoff_without_a_screen_shows_the_card(parent: Path) -> None:
 
 
 def test_a_trim_asks_in_three_lines(parent: Path) -> None:
-    """They show the sizes and the saving.
+    """The module's ``trim`` asks a question of at most three lines with the sizes and the saving.
 
-    The first label makes the child and the last one drops the question. Typed options instead of a
-    label ask again, and invalid ones are refused with a sentence.
+    The first choice makes the child, and the last one cancels. Typing options asks again with these
+    options. Invalid options are refused.
     """
     reply = ask_module("trim")
     assert reply["choices"] == [list(choice) for choice in QUESTION_CHOICES["trim"]]
@@ -186,7 +207,11 @@ def test_a_trim_asks_in_three_lines(parent: Path) -> None:
 
 
 def test_a_trim_in_place_with_pasted_text_shows_its_own_size(parent: Path) -> None:
-    """It keeps pasted text, which a copy drops."""
+    """For a trim in place, the question shows a larger size than for a copy with less pasted text.
+
+    A trim in place keeps pasted text; a trimmed copy drops it. The report after the trim has the
+    same size as the question.
+    """
     assert "in place" not in ask_module("trim")["ask"]
     first, *rest = turns_with_large_files()
     first["message"]["content"] = "look at this\n" + "a pasted line\n" * 4_000
@@ -199,7 +224,10 @@ def test_a_trim_in_place_with_pasted_text_shows_its_own_size(parent: Path) -> No
 
 
 def test_a_trim_in_place_with_thinking_shows_its_own_size(parent: Path) -> None:
-    """It drops the thinking of the last turns, which a copy keeps. The report after the trim has the same size."""
+    """A trim in place also drops the thinking of the last turns, so the question shows its own size.
+
+    The report after the trim has the same size.
+    """
     write_session(parent.parent, SESSION, session_with_thinking())
     rows = ask_module("trim")["ask"].split("\n")
     (here,) = re.findall(r"in place about ([\d,]+): thinking", rows[2])
@@ -208,7 +236,10 @@ def test_a_trim_in_place_with_thinking_shows_its_own_size(parent: Path) -> None:
 
 
 def test_a_trim_in_place_with_a_small_saving_is_refused(parent: Path) -> None:
-    """It would discard the whole cache. The user can insist."""
+    """A trim in place that saves few tokens is refused, because it would discard the client's cache.
+
+    The user can force the trim with ``--min-savings 1``.
+    """
     rows = turns_with_large_files(2)
     rows[3]["message"]["content"] = [
         {"type": "thinking", "thinking": "hm " * 700, "signature": "S"}
@@ -222,7 +253,7 @@ def test_a_trim_in_place_with_a_small_saving_is_refused(parent: Path) -> None:
 
 
 def test_a_trim_in_place_without_a_saving_is_not_offered(parent: Path) -> None:
-    """Only pasted text could be trimmed, which stays in place."""
+    """The question offers no trim in place if only pasted text could be trimmed."""
     first, *rest = conversation(6)
     first["message"]["content"] = "look at this\n" + "a pasted line\n" * 8_000
     write_session(parent.parent, SESSION, [first, *rest])
@@ -232,7 +263,7 @@ def test_a_trim_in_place_without_a_saving_is_not_offered(parent: Path) -> None:
 
 
 def test_a_trim_without_a_screen_shows_the_preview(parent: Path) -> None:
-    """It has the line to type."""
+    """Without a screen, ``trim`` shows a preview with the line to type, and makes no child."""
     assert "To make it: /trim yes" in ask_module("trim", screen=False)["text"]
     assert (
         "To make it: /resume-hooks:trim yes"
@@ -242,7 +273,10 @@ def test_a_trim_without_a_screen_shows_the_preview(parent: Path) -> None:
 
 
 def test_an_untrim_opens_a_copy_with_all_contents(parent: Path, config_home: ConfigHome) -> None:
-    """If the session is not trimmed, the reply says so."""
+    """``untrim`` opens a copy with all trimmed contents.
+
+    If the session is not trimmed, the reply says so.
+    """
     assert "Nothing in this session is trimmed" in ask_module("untrim")["text"]
     assert "takes no words" in ask_module("untrim", "x")["text"]
     ask_module("trim")
@@ -256,7 +290,10 @@ def test_an_untrim_opens_a_copy_with_all_contents(parent: Path, config_home: Con
 def test_a_rollover_announces_the_wait(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No child is written before the client shows the announcement. The child mentions a failed summary."""
+    """The first reply to ``rollover`` only announces the wait; the second request makes the child.
+
+    If the summary fails, the remark in the child gives the reason.
+    """
     assert set(ask_module("rollover")) == {"wait"}
     assert children_of(parent) == []
     monkeypatch.setenv(
@@ -273,7 +310,7 @@ def test_a_rollover_announces_the_wait(
 
 
 def test_an_early_esc_of_a_rollover_is_reported(parent: Path) -> None:
-    """No file is left, and the rollover can be repeated."""
+    """If the user cancels a rollover early, the reply says that no session was made."""
     assert (
         ask_module("left", "rollover")["text"]
         == "No summary, and no session was made. /rollover asks again."
@@ -282,7 +319,7 @@ def test_an_early_esc_of_a_rollover_is_reported(parent: Path) -> None:
 
 
 def test_the_text_to_paste_is_copied(parent: Path) -> None:
-    """As with the classic hooks, it is the id, the digest's facts, or empty."""
+    """``session`` and ``recall`` reply with the text that the user wants to paste."""
     assert SESSION in ask_module("session")["text"]
     assert SESSION in ask_module("resume-hooks:resume")["text"]
     assert ask_module("resume-hooks:help", screen=False)["text"].startswith(
@@ -294,7 +331,10 @@ def test_the_text_to_paste_is_copied(parent: Path) -> None:
 
 
 def test_a_key_shows_the_table_of_a_card(parent: Path) -> None:
-    """One reply has the lines of both. Without a screen, with words or under its other name, the card is text."""
+    """The reply to ``full`` has the lines of the card and those of the table behind a key.
+
+    Without a screen, or with ``--table`` or other words, the reply is a plain text.
+    """
     card = ask_module("full")["card"]
     assert "tokens · Fix the parser" in card["lines"][1]
     assert not any("--table" in line for line in card["lines"])
@@ -308,7 +348,10 @@ def test_a_key_shows_the_table_of_a_card(parent: Path) -> None:
 
 
 def test_reading_commands_reply_with_text(parent: Path) -> None:
-    """It lists the sessions with commands to open them. The client adds the plugin's name."""
+    """``lineage``, ``sessions`` and ``search`` reply with a text or with a pane, and make no child.
+
+    The listed sessions have a command to open each.
+    """
     assert ask_module("lineage")["text"].startswith("lineage, oldest first (1 session)")
     listed = ask_module("sessions", screen=False)["text"]
     assert "Fix the parser" in listed
@@ -327,7 +370,7 @@ def test_reading_commands_reply_with_text(parent: Path) -> None:
 
 
 def test_a_long_list_names_the_command_for_the_rest(config_home: ConfigHome) -> None:
-    """It has ten rows at most."""
+    """Without a screen, ``sessions`` lists ten sessions and then the command that lists all."""
     for number in range(12):
         write_session(
             config_home.project(), f"{number:08x}-0000-4000-8000-{number:012x}", conversation(2)
@@ -343,7 +386,7 @@ def test_a_long_list_names_the_command_for_the_rest(config_home: ConfigHome) -> 
     "verb", sorted(ANSWERED_VERBS - {REPAIR_QUESTION} - MODULE_QUESTIONS.keys())
 )
 def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None:
-    """The session or the id is missing, or the verb is off."""
+    """For a wrong id or a missing session, every command replies with one text."""
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
         shown = "pane" if verb in {"search", "sessions"} else "text"
@@ -351,7 +394,10 @@ def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None
 
 
 def test_the_error_suggests_the_intended_word(parent: Path) -> None:
-    """It corrects a misspelled option, and replaces the shell's option by the client's word."""
+    """The reply to a misspelled option suggests the right one.
+
+    For the shell's ``--in-place`` it suggests ``/trim here``.
+    """
     del parent
     assert "/trim here [options]" in ask_module("trim", "help")["text"]
     assert "There is --new-task" in ask_module("handoff", "--new-tsk foo")["text"]
@@ -363,7 +409,7 @@ def test_the_error_suggests_the_intended_word(parent: Path) -> None:
 def test_a_bug_and_a_disabled_verb_are_reported(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no traceback."""
+    """The reply to a command that raises an error, or that is turned off, is a sentence."""
 
     def raise_bug(*_: object) -> None:
         raise RuntimeError("boom")
@@ -377,7 +423,7 @@ def test_a_bug_and_a_disabled_verb_are_reported(
 
 
 def test_only_a_client_gets_a_reply(run_hook: Run, parent: Path) -> None:
-    """A process that no client started gets one helpful sentence, and no child is made."""
+    """``start_module`` fails with a sentence if no client started it, and makes no child."""
     done = run_hook(
         "start_module", {**EVENT, "command": "handoff", "args": ""}, environ={"CLAUDE_PID": "1"}
     )
@@ -389,9 +435,9 @@ def test_only_a_client_gets_a_reply(run_hook: Run, parent: Path) -> None:
 
 
 def test_under_a_policy_no_compaction_is_promised(parent: Path, config_home: ConfigHome) -> None:
-    """The client then compacts by itself.
+    """If an organization's policy applies, the module offers no trim in place and no compaction.
 
-    So there is no trim in place, no question about compaction and no line of the user's own.
+    Under a policy the client skips the module's hooks and compacts by itself.
     """
     assert ask_module("trim", "here")["compact"]
     assert [
@@ -406,7 +452,10 @@ def test_under_a_policy_no_compaction_is_promised(parent: Path, config_home: Con
 
 
 def test_a_client_that_skips_module_hooks_counts_as_under_a_policy(parent: Path) -> None:
-    """If the policy's file is unreadable, the missing calls of the module's hooks show it."""
+    """``trim here`` is refused while the client has not called the module's hooks.
+
+    The missing calls reveal a policy even if its file is unreadable.
+    """
     assert (
         "has not called this plugin's module yet" in ask_module("trim", "here", heard=False)["text"]
     )

@@ -1,4 +1,7 @@
-"""Tests of the client's conversation after a compaction: it is trimmed, or unchanged with a sentence."""
+"""Tests of the engine's plans for the client's conversation at a compaction.
+
+The plan trims the conversation, or leaves it unchanged with a reason.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +36,14 @@ from tests.hooks.test_trim import BULK, turns_with_large_files
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session that is worth trimming."""
+    """Write a session that is worth trimming, with a rule in its first prompt, and return its path."""
     records = turns_with_large_files()
     records[0]["message"]["content"] = "Never use tabs in this project."
     return Path(write_session(config_home.project(), SESSION, records))
 
 
 def module_messages(path: Path) -> list[dict[str, Any]]:
-    """Return a session's messages in the client, as the module reports them."""
+    """Return the messages of a session in the form in which the module sends them."""
     nodes = (node for node in scan_transcript(str(path)).chain if node.is_message)
     return [
         {"handle": n.uuid, "role": n.kind, "calls": [*n.calls], "results": [*n.results]}
@@ -49,7 +52,7 @@ def module_messages(path: Path) -> list[dict[str, Any]]:
 
 
 def session_with_thinking() -> list[Record]:
-    """A session that is worth trimming, with 20,000 tokens of thinking in its last turn."""
+    """Return a session that is worth trimming, with 20,000 tokens of thinking in its last turn."""
     thought = {"type": "thinking", "thinking": "hm " * 27_000, "signature": "S"}
     return [
         *turns_with_large_files(),
@@ -62,7 +65,7 @@ def session_with_thinking() -> list[Record]:
 
 
 def ask_for_trim_in_place(messages: object, **fields: object) -> dict[str, Any]:
-    """Return the module's reply for a trim in place."""
+    """Return the engine's plan for a trim in place of these messages."""
     event = {
         "session_id": SESSION,
         "screen": True,
@@ -75,10 +78,10 @@ def ask_for_trim_in_place(messages: object, **fields: object) -> dict[str, Any]:
 
 
 def test_a_trim_in_place_rebuilds_answers_and_results(parent: Path) -> None:
-    """Prompts stay.
+    """A trim in place keeps prompts and rebuilds answers and tool results.
 
-    Outputs before the last turns become placeholders that name their originals. The note says that
-    no message was lost.
+    Results before the last turns become placeholders that name their originals. The hook stores a
+    note for the start after the compaction, which can be read once.
     """
     rows = module_messages(parent)
     plan = ask_for_trim_in_place(rows)
@@ -97,9 +100,10 @@ def test_a_trim_in_place_rebuilds_answers_and_results(parent: Path) -> None:
 def test_parallel_calls_become_one_message(
     config_home: ConfigHome,
 ) -> None:
-    """Thinking and calls without results are dropped.
+    """The records of parallel tool calls become one message.
 
-    A picture becomes a placeholder, and a kept result is unchanged.
+    Thinking and calls without results are dropped. A picture becomes a placeholder, and a short
+    result stays.
     """
     picture = {
         "type": "image",
@@ -145,7 +149,10 @@ def test_parallel_calls_become_one_message(
 def test_an_impossible_compaction_is_reported(
     parent: Path, messages: object, fields: dict[str, object], told: str
 ) -> None:
-    """A requested one gets a sentence. Otherwise the client compacts by itself. No note is left."""
+    """A compaction that the user typed but that is impossible is skipped with a one-line reason.
+
+    No note for the start after the compaction is stored.
+    """
     if isinstance(messages, str):
         rows = module_messages(parent)
         changes: dict[str, dict[str, Any]] = {
@@ -162,7 +169,10 @@ def test_an_impossible_compaction_is_reported(
 
 
 def test_trim_here_runs_the_clients_compaction(parent: Path) -> None:
-    """It has the typed options. An invalid one is refused first."""
+    """``trim here`` starts the client's compaction with the typed options.
+
+    An invalid option is refused before that.
+    """
     reply = answer_module(
         "trim", {"session_id": SESSION, "screen": True, "args": "here --tools Read"}
     )
@@ -180,7 +190,7 @@ def test_trim_here_runs_the_clients_compaction(parent: Path) -> None:
 
 @pytest.mark.usefixtures("parent")
 def test_a_trim_with_a_small_saving_asks_no_question() -> None:
-    """The shell has the same limit. A card reports it."""
+    """``trim`` replies with a card instead of a question if the saving is too small."""
     saying = answer_module(
         "trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"}
     )
@@ -191,7 +201,7 @@ def test_a_trim_with_a_small_saving_asks_no_question() -> None:
 def automatic(
     rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
-    """Return the module's reply to an automatic compaction."""
+    """Return the plan for an automatic compaction with the setting ``compaction`` set to ``chosen``."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
     return ask_for_trim_in_place(rows, trigger="auto", options=None)
 
@@ -199,9 +209,10 @@ def automatic(
 def test_a_full_session_is_compacted_as_the_user_chose(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Facts come first and the new prompt last.
+    """An automatic compaction follows the setting ``compaction``: ``client``, ``trim`` or ``handoff``.
 
-    By default, and if the choice is impossible, the client compacts by itself.
+    The new conversation begins with restored facts and ends with the new prompt. By default, or if
+    the chosen way is impossible, the client compacts by itself.
     """
     rows = [*module_messages(parent), {"handle": "new", "role": "user", "calls": [], "results": []}]
     assert automatic(rows, "client", monkeypatch) == {}
@@ -222,7 +233,7 @@ def test_a_full_session_is_compacted_as_the_user_chose(
 def at_threshold(
     rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
-    """Return the module's reply to a compaction at the setting's threshold."""
+    """Return the plan for a compaction at the token limit in the setting, such as ``trim@60k``."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
     return ask_for_trim_in_place(rows, trigger=compaction.THRESHOLD_TRIGGER, options=None)
 
@@ -230,7 +241,10 @@ def at_threshold(
 def test_at_the_threshold_the_last_answers_are_rebuilt_too(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No turn is running. A handoff keeps a digest and the last turns, and one row says so."""
+    """A compaction at the token limit also rebuilds the last answers, because no turn is running.
+
+    A handoff keeps a digest and the last turns. For a trim, the remark states both sizes.
+    """
     rows = module_messages(parent)
     trimmed = at_threshold(rows, "trim@60k", monkeypatch)
     assert trimmed["messages"][-1] == [len(rows) - 1]
@@ -248,7 +262,10 @@ def test_at_the_threshold_the_last_answers_are_rebuilt_too(
 def test_a_failed_compaction_at_the_threshold_is_reported(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, told: str
 ) -> None:
-    """The client writes no summary instead, because no one requested one."""
+    """A compaction at the token limit that is impossible is skipped with the reason.
+
+    The client does not write a summary instead, because the user did not ask for one.
+    """
     reply = at_threshold(module_messages(parent)[:4], chosen, monkeypatch)
     assert set(reply) == {"skip"}
     assert told in reply["skip"]
@@ -258,7 +275,11 @@ def test_a_failed_compaction_at_the_threshold_is_reported(
 def test_a_restarted_client_waits_after_a_compaction(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, typed: int, rests: bool
 ) -> None:
-    """Turns are counted in the file from the last compaction of any kind. Its own opening does not count."""
+    """A compaction at the token limit is skipped if the last one is fewer than five turns ago.
+
+    The turns are counted in the session's file, so a restart of the client doesn't matter. The
+    opening that the compaction wrote is not counted.
+    """
     start = boundary(uuid="b", ts=0)
     records = turns_with_large_files(1 + typed)
     records[0]["parentUuid"] = "b"
@@ -272,9 +293,9 @@ def test_a_restarted_client_waits_after_a_compaction(
 def test_the_module_learns_of_the_threshold(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int
 ) -> None:
-    """The reply has the setting and the client's command, even if notices are off.
+    """The reply to ``band`` has the token limit from the setting ``compaction``.
 
-    Without a threshold it has neither.
+    The reply has it even if notices are off, and lacks it if the setting has no limit.
     """
     del parent
     event = {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
@@ -289,7 +310,7 @@ def test_the_module_learns_of_the_threshold(
 def test_a_compaction_within_a_turn_keeps_its_messages(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its results are unchanged, and so are its answers if one has thinking or is not yet written."""
+    """A compaction during a turn keeps the tool results and the answers of that turn unchanged."""
     turn = [
         {"handle": "new", "role": "user", "calls": [], "results": []},
         {"handle": "n1", "role": "assistant", "calls": ["k"], "results": []},
@@ -304,14 +325,18 @@ def test_a_compaction_within_a_turn_keeps_its_messages(
 def test_a_session_of_one_long_turn_is_left_to_the_client(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no earlier content to trim."""
+    """The client compacts a session of one long turn by itself, because little could be trimmed."""
     rows = module_messages(parent)
     left = automatic(rows[:4], "trim", monkeypatch)
     assert left == {"remark": compaction.FREES_LITTLE_REMARK.format(chosen="trim")}
 
 
 def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are shown from ``notice_percent`` on, without a setting. There is no question, and no value is stored."""
+    """The alternatives to the client's compaction are shown once, from ``notice_percent`` on.
+
+    They are not shown if the setting ``compaction`` is set. Showing them does not change the
+    setting.
+    """
     del parent
 
     def measure_trim(args: str, **fields: object) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Tests of the open question of a session: it is private, belongs to this user, lasts ten minutes and is used once."""
+"""Tests of a session's open question, such as the one before a trim.
+
+It is stored privately, is open for ten minutes, and can be answered once.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,17 @@ OTHER = session_id(2)
 
 
 def question_path(home: ConfigHome, session: str = SESSION) -> Path:
-    """Return the path of a session's question."""
+    """Return the path of the file of a session's question."""
     return home.config / "resume-hooks" / "pending" / f"trim-{session}.json"
 
 
 def recent_question(seconds: float = 0, child: str = "") -> StoredQuestion:
-    """Return a question that is a few seconds old."""
+    """Return a question that was asked ``seconds`` ago."""
     return StoredQuestion(SESSION, "--tools Read", time.time() - seconds, child)
 
 
 def write_question_file(home: ConfigHome, content: bytes | dict[str, Any]) -> Path:
-    """Write a private file with the question's name."""
+    """Write ``content`` to the question's file, with mode 0600."""
     path = question_path(home)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
@@ -37,7 +40,7 @@ def write_question_file(home: ConfigHome, content: bytes | dict[str, Any]) -> Pa
 
 
 def valid_question(**more: object) -> dict[str, Any]:
-    """Return the content of a valid question, with fields replaced."""
+    """Return the content of a valid question's file; ``more`` replaces fields."""
     return {"version": 1, **recent_question()._asdict(), **more}
 
 
@@ -48,7 +51,10 @@ def valid_question(**more: object) -> dict[str, Any]:
 def test_a_question_is_open_for_ten_minutes(
     config_home: ConfigHome, age: float, is_open: bool
 ) -> None:
-    """If the clock went back, a question from the future is valid only within a few seconds."""
+    """A question is open for ten minutes after it was asked.
+
+    If the clock went back, a question is open while its time is at most a few seconds ahead.
+    """
     confirmations.store_question(recent_question(age))
     found = confirmations.find_question(SESSION)
     assert found is not None
@@ -56,7 +62,7 @@ def test_a_question_is_open_for_ten_minutes(
 
 
 def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
-    """It still has its result."""
+    """A question that has been answered is no longer open, and keeps the id of the child."""
     confirmations.store_question(recent_question(child=OTHER))
     found = confirmations.find_question(SESSION)
     assert found is not None
@@ -64,7 +70,11 @@ def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
 
 
 def test_a_question_can_be_claimed_once(config_home: ConfigHome) -> None:
-    """Of two callers one gets it. Others see the claim until it ends or its process can no longer run."""
+    """Of two callers, only the first one can claim a question.
+
+    Others see the claim until it is released, or until it is so old that its process must have
+    ended.
+    """
     assert not confirmations.is_question_claimed(SESSION)
     question = recent_question(300)
     assert not confirmations.claim_question(question)
@@ -87,7 +97,7 @@ def test_a_question_can_be_claimed_once(config_home: ConfigHome) -> None:
 
 
 def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None:
-    """A caller that read the question earlier does not create a second child. The answer is kept."""
+    """A question that has been answered cannot be claimed, so no second child is made."""
     question = recent_question()
     confirmations.store_question(question._replace(child=OTHER))
     assert not confirmations.claim_question(question)
@@ -96,7 +106,7 @@ def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None
 
 
 def test_a_question_counts_only_in_its_session(config_home: ConfigHome) -> None:
-    """Another session's question does not count, even in a file with this session's name."""
+    """A question is not found in another session, even in a file with that session's name."""
     confirmations.store_question(recent_question())
     assert confirmations.find_question(OTHER) is None
     question_path(config_home).rename(question_path(config_home, OTHER))
@@ -114,7 +124,7 @@ GARBAGE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_an_invalid_file_is_not_a_question(config_home: ConfigHome, name: str) -> None:
-    """No error is raised."""
+    """A file with invalid fields is ignored, without an error."""
     write_question_file(config_home, GARBAGE[name])
     assert confirmations.find_question(SESSION) is None
 
@@ -123,7 +133,7 @@ def test_an_invalid_file_is_not_a_question(config_home: ConfigHome, name: str) -
     "number", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"]
 )
 def test_a_question_with_an_invalid_time_is_not_open(config_home: ConfigHome, number: str) -> None:
-    """JSON allows numbers that are not times."""
+    """A question whose time is no valid number, such as ``NaN``, is not open."""
     write_question_file(
         config_home, json.dumps(valid_question(asked="X")).replace('"X"', number).encode()
     )

@@ -1,6 +1,6 @@
 """Tests of the Stop hook, run as the client runs it.
 
-It prints one line per session when the context passes the level.
+The hook prints one line for each session when the context becomes nearly full.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.hooks.test_trim import turns_with_large_files
 
 
 def full_conversation(tokens: int, turns: int = 2) -> list[Record]:
-    """Return a conversation whose last answer was counted with this many tokens."""
+    """Return a conversation whose last answer reports ``tokens`` input tokens."""
     records = conversation(turns)
     records[-1]["message"] |= {"usage": {"input_tokens": tokens}, "model": "claude-opus-4-6"}
     return records
@@ -48,7 +48,11 @@ def full_conversation(tokens: int, turns: int = 2) -> list[Record]:
 
 @pytest.fixture
 def end_turn(config_home: ConfigHome, run_hook: Run) -> Any:
-    """Return a function that writes a session, ends a turn and returns the shown line; ``""`` for none."""
+    """Return a function that ends a turn of these records and returns the line that the hook shows.
+
+    The function writes the records to the session's file first. The result is ``""`` if no line is
+    shown.
+    """
 
     def run(records: list[Record], event: object = None, **environ: str) -> str:
         path = write_session(config_home.project(), SESSION, records)
@@ -66,7 +70,7 @@ def end_turn(config_home: ConfigHome, run_hook: Run) -> Any:
 
 
 def read_note(home: ConfigHome) -> dict[str, Any]:
-    """Return the session's note."""
+    """Return the content of the session's note file."""
     found: dict[str, Any] = json.loads(
         (home.config / "resume-hooks" / "pending" / f"notice-{SESSION}.json").read_bytes()
     )
@@ -74,7 +78,7 @@ def read_note(home: ConfigHome) -> dict[str, Any]:
 
 
 def test_a_full_context_is_reported_once(config_home: ConfigHome, end_turn: Any) -> None:
-    """The line appears at 80 percent with the best remedy, and never again for this window."""
+    """The line appears when 80 percent of the context is used, and is not repeated for this window."""
     assert end_turn(full_conversation(143_999)) == ""
     assert read_note(config_home) == {"version": 1, "look": 144_000, "told": 0}
     assert end_turn(full_conversation(144_000)) == (
@@ -98,7 +102,10 @@ def test_a_full_context_is_reported_once(config_home: ConfigHome, end_turn: Any)
 
 
 def test_a_larger_window_is_reported_again(config_home: ConfigHome, end_turn: Any) -> None:
-    """Beyond 200,000 tokens the window is a million, so the first line was wrong."""
+    """The line appears again if the context turns out to have a window of a million tokens.
+
+    A context of more than 200,000 tokens proves that the window is the larger one.
+    """
     assert "91 %" in end_turn(full_conversation(163_000))
     assert end_turn(full_conversation(300_000)) == ""
     assert "83 %" in end_turn(full_conversation(810_000))
@@ -107,7 +114,10 @@ def test_a_larger_window_is_reported_again(config_home: ConfigHome, end_turn: An
 
 
 def test_settings_change_the_notice(config_home: ConfigHome, end_turn: Any) -> None:
-    """They set another level, another window, or none."""
+    """The settings for the percentage and for the window decide when the line appears.
+
+    With a percentage of 0 no line appears.
+    """
     assert end_turn(full_conversation(190_000), RESUME_HOOKS_NOTICE_PERCENT="0") == ""
     assert end_turn(full_conversation(150_000), RESUME_HOOKS_CONTEXT_WINDOW="1000000") == ""
     assert read_note(config_home)["look"] == 784_000
@@ -124,7 +134,7 @@ def test_settings_change_the_notice(config_home: ConfigHome, end_turn: Any) -> N
 
 
 def test_an_estimated_context_is_not_reported(end_turn: Any) -> None:
-    """Right after a compaction there is only an estimate."""
+    """No line appears right after a compaction, when the number of tokens is only an estimate."""
     records = [
         *full_conversation(190_000),
         boundary(uuid="b", ts=9),
@@ -149,7 +159,7 @@ def test_an_estimated_context_is_not_reported(end_turn: Any) -> None:
 def test_a_malformed_event_is_ignored(
     config_home: ConfigHome, run_hook: Run, event: object
 ) -> None:
-    """Nothing is shown or written."""
+    """A malformed event shows no line and writes no file."""
     done = run_hook("notice", event)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert not (config_home.config / "resume-hooks").exists()
@@ -160,7 +170,7 @@ def test_a_malformed_event_is_ignored(
     [b"", b"null", b"[1]", b'{"version": 1, "told": "x"}', b'{"version": 9, "told": 200000}'],
 )
 def test_a_damaged_note_is_replaced(config_home: ConfigHome, end_turn: Any, kept: bytes) -> None:
-    """The notice is shown again."""
+    """A damaged note file is replaced, and the line appears again."""
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True)
     (folder / f"notice-{SESSION}.json").write_bytes(kept)
@@ -171,7 +181,7 @@ def test_a_damaged_note_is_replaced(config_home: ConfigHome, end_turn: Any, kept
 def test_without_a_writable_note_nothing_is_reported(
     config_home: ConfigHome, end_turn: Any
 ) -> None:
-    """Otherwise each turn would repeat the line."""
+    """No line appears if no note can be written, because each turn would repeat the line."""
     (config_home.root / "file").touch()
     assert (
         end_turn(full_conversation(190_000), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
@@ -180,7 +190,7 @@ def test_without_a_writable_note_nothing_is_reported(
 
 
 def test_notes_are_private_and_expire(config_home: ConfigHome, end_turn: Any) -> None:
-    """A note is a file of mode 0600 in a folder of mode 0700, with two numbers. Notes of old sessions are removed."""
+    """A note file has mode 0600 and contains two numbers. Note files of old sessions are deleted."""
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     ages = {"notice-old.json": 101, "notice-young.json": 99, "trim-old.json": 101}
@@ -200,7 +210,10 @@ def test_notes_are_private_and_expire(config_home: ConfigHome, end_turn: Any) ->
 def test_the_band_replaces_the_line(
     config_home: ConfigHome, end_turn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It uses the client's figures: when to ask again, then what to show. The Stop hook prints no line."""
+    """If the module shows a band in the client, the Stop hook prints no line.
+
+    The reply has the tokens from which the band is shown, computed from the client's window.
+    """
     path = write_session(config_home.project(), SESSION, full_conversation(190_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
     assert answer_module("band", {**event, "tokens": 90_000}) == {"look": 144_000, "tells": 80}
@@ -214,7 +227,10 @@ def test_the_band_replaces_the_line(
 
 
 def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_turn: Any) -> None:
-    """The line, the card, ``info`` and lists use it instead of an earlier window or the model's."""
+    """The card, the line, ``info`` and lists all use the window that the client last reported.
+
+    They use it instead of an earlier window or the model's usual one.
+    """
 
     def figures_of_band(shown: int, window: int) -> list[object]:
         write_session(config_home.project(), SESSION, full_conversation(shown))
@@ -245,7 +261,7 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
 def test_without_a_band_the_line_is_shown(
     config_home: ConfigHome, end_turn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine ended before its answer."""
+    """The Stop hook prints the line if the engine failed to send a band."""
     path = write_session(config_home.project(), SESSION, full_conversation(190_000))
     event = {
         "screen": True,
@@ -261,7 +277,7 @@ def test_without_a_band_the_line_is_shown(
 
 
 def test_the_band_shows_the_savings_of_a_trim(config_home: ConfigHome) -> None:
-    """Without savings the trim is omitted."""
+    """The band shows how many tokens a trim would free."""
     path = write_session(config_home.project(), SESSION, turns_with_large_files())
     event = {
         "screen": True,
@@ -277,7 +293,10 @@ def test_the_band_shows_the_savings_of_a_trim(config_home: ConfigHome) -> None:
 
 
 def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) -> None:
-    """They are shown only if they differ: the thinking of the last turns is also removed."""
+    """The band also shows what a trim in place would free, if that differs from a trimmed copy.
+
+    A trim in place also removes the thinking of the last turns.
+    """
     path = write_session(config_home.project(), SESSION, session_with_thinking())
     event = {
         "screen": True,
@@ -309,9 +328,10 @@ def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) 
 def test_the_notice_uses_the_window_of_the_clients_settings(
     config_home: ConfigHome, end_turn: Any, chosen: dict[str, Any]
 ) -> None:
-    """The client then compacts at 67,000 tokens.
+    """The band and the line use ``autoCompactWindow`` from the client's settings.
 
-    The band and the line appear before that, with the client's percentage.
+    With a window of 100,000 tokens the client compacts at 67,000. Both appear before that, with the
+    percentage that the client shows.
     """
     (config_home.config / "settings.json").write_text(json.dumps(chosen))
     rows = full_conversation(66_000)

@@ -1,4 +1,4 @@
-"""Tests of the end of a hook's process: buffered output is written, and exit handlers run."""
+"""Tests of ``end_process``: it writes buffered output and runs exit handlers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ sys.stdout.write("a reply without a line feed")
 
 
 def run_script(ending: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the script with its last line."""
+    """Run the script, followed by the line ``ending``."""
     command = [sys.executable, "-I", "-c", SCRIPT + ending]
     return subprocess.run(command, capture_output=True, check=False, timeout=60)
 
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_end_process_writes_output_and_runs_exit_handlers(status: int) -> None:
-    """No object is freed."""
+    """``end_process`` writes buffered output, runs exit handlers, and frees no objects."""
     done = run_script(f"end_process({status})")
     assert done.returncode == status
     assert done.stdout == b"a reply without a line feed"
@@ -40,6 +40,6 @@ def test_end_process_writes_output_and_runs_exit_handlers(status: int) -> None:
 
 
 def test_end_process_accepts_a_closed_stream() -> None:
-    """A client that has ended is not an error."""
+    """``end_process`` works if the standard streams are closed, as after the client's end."""
     done = run_script("sys.stdout.close(); sys.stderr = None; end_process()")
     assert done.returncode == 0

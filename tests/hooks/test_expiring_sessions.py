@@ -1,4 +1,7 @@
-"""Tests of sessions near their deletion: what a start reports, and what its background hook does later."""
+"""Tests of archiving sessions that the client will soon delete.
+
+A start archives some and reports them. A background hook archives the others.
+"""
 
 from __future__ import annotations
 
@@ -28,33 +31,37 @@ from tests.needs import REPO
 
 @pytest.fixture(autouse=True)
 def no_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the test independent of a client and of a headless run."""
+    """Remove the effects of the client that runs the tests, such as a headless mode."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
 
 
 def start_event(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
-    """Return the event of a session's start."""
+    """Return the event of the start of a new session."""
     path = str(home.project() / f"{session_id(9)}.jsonl")
     event = {"session_id": session_id(9), "transcript_path": path, "cwd": CWD, "source": source}
     return event | {"hook_event_name": "SessionStart"}
 
 
 def start_line(home: ConfigHome, source: str = "startup") -> str:
-    """Return the line that a start shows."""
+    """Return the line that the hook shows at a start; ``""`` if it shows none."""
     reply = handle_session_event(start_event(home, source), [EXPIRING_ARGUMENT])
     return str(json.loads(reply)["systemMessage"]) if reply else ""
 
 
 def read_stamp(name: str) -> dict[str, Any]:
-    """Return a stamp without its version."""
+    """Return the content of a stamp file without its version."""
     return {key: value for key, value in hook_state.read_note(name).items() if key != "version"}
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
 def test_a_start_archives_expiring_sessions(config_home: ConfigHome, source: str) -> None:
-    """It writes a stamp and reports once how to turn archiving off. Without new copies it prints nothing."""
+    """A start archives sessions that the client will soon delete, and reports their number.
+
+    The first report also names the command that turns archiving off. A start without new copies
+    prints nothing.
+    """
     session_of_age(config_home, 1, 25)
     line = start_line(config_home, source)
     assert line.startswith("resume-hooks: archived 1 session that the client will soon delete · ")
@@ -72,7 +79,10 @@ def test_a_start_archives_expiring_sessions(config_home: ConfigHome, source: str
 
 
 def test_the_next_start_reports_the_first_archived_session(config_home: ConfigHome) -> None:
-    """A verb archived an ancestor. A pending handoff is reported before that."""
+    """A start reports once that sessions are archived, after a verb archived the first one.
+
+    A waiting handoff is mentioned before that.
+    """
     archive_session(session_of_age(config_home, 1, 0), config_home.where)
     child = session_of_age(config_home, 2, 0)
     store_handoff(
@@ -87,7 +97,7 @@ def test_the_next_start_reports_the_first_archived_session(config_home: ConfigHo
 
 
 def test_a_start_without_the_shells_note_searches_nothing(config_home: ConfigHome) -> None:
-    """The start reaches Python for another reason."""
+    """A start archives no sessions without the argument with which the shell script asks for it."""
     session_of_age(config_home, 1, 25)
     assert handle_session_event(start_event(config_home)) == b""
     assert archived_ids(config_home.where) == []
@@ -96,7 +106,10 @@ def test_a_start_without_the_shells_note_searches_nothing(config_home: ConfigHom
 def test_remaining_sessions_are_reported_and_archived_later(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The background hook archives them."""
+    """If a start has no time for all expiring sessions, the background hook archives the others.
+
+    The start's line says how many remain.
+    """
     monkeypatch.setattr(expiring_sessions, "START_SECONDS", -1.0)
     for number in (1, 2, 3):
         session_of_age(config_home, number, 25)
@@ -112,7 +125,10 @@ def test_remaining_sessions_are_reported_and_archived_later(
 def test_a_headless_start_reports_nothing(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No user would read it. The next user learns how to turn archiving off."""
+    """A start of a headless run archives sessions and reports nothing.
+
+    The next start with a user reports how to turn archiving off.
+    """
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     session_of_age(config_home, 1, 25)
     assert start_line(config_home) == ""
@@ -122,7 +138,7 @@ def test_a_headless_start_reports_nothing(
 
 
 def test_only_one_of_two_starts_archives(config_home: ConfigHome) -> None:
-    """The other one does not wait."""
+    """A start neither archives nor waits while another start is archiving."""
     session_of_age(config_home, 1, 25)
     start_line(config_home)
     session_of_age(config_home, 2, 25)
@@ -135,20 +151,23 @@ def test_only_one_of_two_starts_archives(config_home: ConfigHome) -> None:
     "path", ["", "/", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/\ud800/x.jsonl"]
 )
 def test_a_hostile_path_is_ignored(config_home: ConfigHome, path: str) -> None:
-    """Nothing is archived or written."""
+    """A start with a malformed transcript path archives and writes nothing."""
     handle_session_event(start_event(config_home) | {"transcript_path": path}, [EXPIRING_ARGUMENT])
     assert not [name for name in os.listdir(config_home.config) if name != "projects"]
 
 
 def test_a_start_works_without_a_writable_state_folder(config_home: ConfigHome) -> None:
-    """The session starts anyway."""
+    """A start succeeds if the plugin's state folder cannot be written."""
     session_of_age(config_home, 1, 25)
     (config_home.config / "resume-hooks").write_text("in the way")
     assert start_line(config_home) == ""
 
 
 def test_an_ancestor_by_clear_is_archived_by_the_next_hook(config_home: ConfigHome) -> None:
-    """The end of a session by ``/clear`` only leaves a note, so the client does not wait."""
+    """``/clear`` only stores a note, and the next background hook archives the cleared session.
+
+    So the client does not wait for the copy.
+    """
     session_of_age(config_home, 1, 0)
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
     assert handle_session_event(end) == b""
@@ -163,7 +182,10 @@ def test_an_ancestor_by_clear_is_archived_by_the_next_hook(config_home: ConfigHo
 def test_ancestors_are_searched_once_a_day(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A headless run does not search. The stamp has the time of the next search."""
+    """The background hook looks for ancestors to archive once a day.
+
+    The stamp file has the time of the next search. A headless run does not search.
+    """
     session_of_age(config_home, 1, 3)
     record_link(
         Link(session_id(2), session_id(1), "fork", "2026-01-31T09:30:00.000Z"), config_home.where
@@ -184,7 +206,10 @@ def test_ancestors_are_searched_once_a_day(
 
 
 def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None:
-    """The deletion itself does not wait for the compression."""
+    """The background hook compresses the files of deleted sessions once a day.
+
+    So the deletion itself is fast.
+    """
     session = session_of_age(config_home, 1, 3)
     entry = delete.move_to_trash(delete.plan_delete(session, config_home.where), config_home.where)
     assert os.path.exists(stored_path(entry.folder, entry.transcript))
@@ -195,9 +220,9 @@ def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None
 def test_the_background_hook_ends_after_its_client(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It checks for the client after each session, and the next hook continues.
+    """The background hook stops after one session if its client has ended.
 
-    After a headless client it may run for some seconds.
+    The next hook continues. After a headless client, the hook may run for some seconds.
     """
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     for number in (1, 2, 3):
@@ -213,12 +238,12 @@ def test_the_background_hook_ends_after_its_client(
 def test_the_background_hook_never_raises(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, raw: bytes
 ) -> None:
-    """This is true for any event."""
+    """The background hook raises no error, for any event."""
     folder = Path(config_home.root)
     (folder / "event").write_bytes(raw)
     with (folder / "event").open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        monkeypatch.setattr(os, "nice", lambda _: 0)  # not the process of the tests
+        monkeypatch.setattr(os, "nice", lambda _: 0)  # Keep the priority of the tests' process.
         background.main()
     assert archived_ids(config_home.where) == []
 
@@ -227,7 +252,10 @@ def test_the_background_hook_never_raises(
 def test_a_start_links_every_session(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, entry: str
 ) -> None:
-    """A headless run does so too. The next start archives sessions that the client deleted early."""
+    """A start links every session, so that the next start can archive what the client deleted.
+
+    A headless run does the same.
+    """
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
     path = Path(session_of_age(config_home, 1, 2).path)
     background.archive_in_background(start_event(config_home))

@@ -1,6 +1,6 @@
-"""Tests of UserPromptSubmit before the engine is installed.
+"""Tests of the prompt hook before the engine is installed.
 
-Answers of the standard library, on Python 3.9 and later.
+Its answers need only the standard library of Python 3.9 or later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ Ask = Callable[..., str]
 
 @pytest.fixture
 def ask_fallback(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
-    """Return a function that gives the reason for a prompt, ``""`` if it passes; ``state`` is the installer's file."""
+    """Return a function that types a prompt and returns the reason with which the hook blocks it.
+
+    The result is ``""`` if the prompt passes. ``state`` is the content of the installer's state
+    file.
+    """
 
     def reason_of_prompt(prompt: object, *, state: object = None, session: object = SESSION) -> str:
         data = tmp_path / "data"
@@ -49,12 +53,12 @@ def ask_fallback(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
 
 @pytest.mark.parametrize("prompt", [">session", ">resume", ">continue", "/resume-hooks:session"])
 def test_the_fallback_answers_with_the_session_id(ask_fallback: Ask, prompt: str) -> None:
-    """The id is copied if possible, and shown otherwise."""
+    """The fallback answers ``session`` and ``resume`` with the session's id."""
     assert SESSION in ask_fallback(prompt)
 
 
 def test_text_after_resume_is_kept(ask_fallback: Ask) -> None:
-    """It is offered as a handoff for after the installation."""
+    """The answer to ``resume`` with a text suggests ``handoff`` with the same text."""
     assert "/resume-hooks:handoff my words" in ask_fallback("/resume-hooks:resume my words")
 
 
@@ -70,7 +74,10 @@ def test_text_after_resume_is_kept(ask_fallback: Ask) -> None:
     ],
 )
 def test_a_trigger_that_needs_the_engine_says_so(ask_fallback: Ask, prompt: str) -> None:
-    """It shows the state of the installation and the user's text."""
+    """A trigger that needs the engine says that it is not installed yet.
+
+    The answer repeats the user's text.
+    """
     said = ask_fallback(prompt)
     assert "needs the engine" in said
     assert "not installed yet" in said
@@ -104,7 +111,10 @@ def test_a_trigger_that_needs_the_engine_says_so(ask_fallback: Ask, prompt: str)
 def test_the_fallback_shows_the_state_of_the_installation(
     ask_fallback: Ask, state: object, words: str
 ) -> None:
-    """It is the time so far, or the reason of a failure. A damaged state file is ignored."""
+    """The fallback shows how long the installation has run, or why it failed.
+
+    A damaged state file is treated like a missing one.
+    """
     assert words in ask_fallback(">handoff", state=state)
     assert words in ask_fallback(">help", state=state)
 
@@ -113,25 +123,28 @@ def test_the_fallback_shows_the_state_of_the_installation(
     "prompt", ["hello", " >resume", "> resume", ">help me", "", None, 7, [">resume"]]
 )
 def test_the_fallback_lets_other_prompts_pass(ask_fallback: Ask, prompt: object) -> None:
-    """The engine does the same."""
+    """The fallback lets every prompt pass that is not a trigger."""
     assert ask_fallback(prompt) == ""
 
 
 @pytest.mark.parametrize("session", ["../x", "", None, 7, f"{SESSION}\0"])
 def test_an_invalid_id_is_not_shown(ask_fallback: Ask, session: object) -> None:
-    """Only the user's own words are shown."""
+    """The answer is sent even if the event's session id is invalid."""
     assert "needs the engine" in ask_fallback(">session", session=session)
 
 
 def test_the_fallback_recognizes_a_pasted_client_command(ask_fallback: Ask) -> None:
-    """The message is the same as the engine's."""
+    """A prompt that ends in a pasted ``/resume`` line gets the hint to paste again."""
     assert ask_fallback(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
 
 
 def test_the_module_learns_of_missing_packages(
     any_python: str, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The reply is a text with the user's words, and no child is made. A request that no user typed gets no reply."""
+    """The fallback replies to the module with a text that repeats the user's words.
+
+    No child is made. A request that no user typed gets an empty reply.
+    """
     event = {"command": "handoff", "args": " fix it ", "screen": True, "session_id": SESSION}
     bare = [any_python or sys.executable, "-I", "-S", str(REPO / "hooks" / "fallback.py"), "module"]
     environ = {**config_home.environ, "CLAUDE_PLUGIN_DATA": str(tmp_path)}

@@ -1,4 +1,7 @@
-"""Tests of a request that the API refused: the module's question and the effect of each answer."""
+"""Tests of the repair that the module offers after the API refused a request.
+
+The tests cover the module's question and the effect of each answer.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +27,19 @@ CASE = {case.code: case for case in CASES}
 
 @pytest.fixture(autouse=True)
 def no_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the cards of these tests out of the clipboard."""
+    """Turn the clipboard off for these tests."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
 
 def write_broken_session(case: Case | bytes, home: ConfigHome) -> Path:
-    """Write a session to the project."""
+    """Write a session with this content, or with that of the case, to the project."""
     path = home.project() / f"{SESSION}.jsonl"
     path.write_bytes(case if isinstance(case, bytes) else case.content)
     return path
 
 
 def ask_module(text: str, **fields: object) -> dict[str, Any]:
-    """Return the module's reply."""
+    """Return the engine's reply to the module's request after an error, or to an answer."""
     return answer_module(
         REPAIR_QUESTION, {"session_id": SESSION, "screen": True, "args": text, **fields}
     )
@@ -57,7 +60,10 @@ def ask_module(text: str, **fields: object) -> dict[str, Any]:
 def test_one_key_makes_the_repaired_copy(
     config_home: ConfigHome, code: str, message: str, said: str
 ) -> None:
-    """The question names the defect and the copy's losses. No copy exists before the first label."""
+    """The first answer makes a repaired copy; before that, no copy exists and the parent is unchanged.
+
+    The question names the defect and the records that the copy does not keep.
+    """
     parent = write_broken_session(CASE[code], config_home)
     asked = ask_module(message)
     assert said in asked["ask"]
@@ -80,7 +86,10 @@ def test_one_key_makes_the_repaired_copy(
 
 @pytest.mark.parametrize("word", [QUESTION_CHOICES[REPAIR_QUESTION][-1][1], "what is that?"])
 def test_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
-    """Typed text instead of a label has the same effect. The reply names the later remedy."""
+    """"Not now" makes no copy, and the reply names the commands that help later.
+
+    Any typed text has the same effect.
+    """
     parent = write_broken_session(CASE["thinking-unsigned"], config_home)
     told = ask_module(word)["text"]
     assert "/handoff" in told
@@ -90,7 +99,10 @@ def test_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
 
 @pytest.mark.parametrize("code", ["history-cut", "tool-call-unanswered"])
 def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: str) -> None:
-    """The file is valid or has other defects than the API's error. A fresh session is suggested."""
+    """For a defect that cannot be repaired, the reply suggests ``/handoff``, and no copy is made.
+
+    Examples are a valid file, and a file with another defect than the one in the API's error.
+    """
     parent = write_broken_session(CASE[code], config_home)
     assert "/handoff" in ask_module(UNSIGNED)["text"]
     write_broken_session(BYTES, config_home)
@@ -101,7 +113,10 @@ def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: st
 def test_other_errors_get_no_question(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No file is read for them. Without a screen, or if the feature is off, there is no question either."""
+    """Other errors of the API get an empty reply, without reading the session's file.
+
+    The reply is also empty without a screen or if the feature is turned off.
+    """
     write_broken_session(CASE["thinking-unsigned"], config_home)
     assert ask_module(UNSIGNED, screen=False) == {}
     with monkeypatch.context() as patched:
@@ -114,7 +129,10 @@ def test_other_errors_get_no_question(
 def test_a_failure_asks_no_question(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unreadable file leads to the handoff. A bug is silent until the user presses a key."""
+    """If the session's file is missing, the reply says that it could not be checked.
+
+    A bug in the engine gets an empty reply to the error, and a sentence after the user's answer.
+    """
     del config_home
     assert "could not be checked" in ask_module(UNSIGNED)["text"]
     assert "nothing to repair" in ask_module("yes")["text"].lower()

@@ -1,4 +1,4 @@
-"""Tests of a handoff that waits for ``/clear`` in its client, with the child's opening."""
+"""Tests of a handoff whose digest is loaded by the next ``/clear`` in the same client."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from tests.needs import REPO
 
 PID = os.getpid()
 NEXT = session_id(9)
-LITTLE = 3_800  # characters of an opening that waits, where a test wants it to be cut
+LITTLE = 3_800  # Number of characters of an opening, small enough that the tests' openings are cut.
 
 
 def notes_of(home: ConfigHome) -> list[dict[str, Any]]:
-    """Return the pending handoffs."""
+    """Return the stored notes of pending handoffs."""
     folder = home.config / "resume-hooks" / "pending"
     return [json.loads(path.read_text()) for path in sorted(folder.glob("handoff-*.json"))]
 
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> str:
-    """Return a session that can be handed off."""
+    """Write a session that can be handed off and return its path."""
     return write_session(config_home.project(), SESSION, conversation(2))
 
 
@@ -60,7 +60,7 @@ def write_handoff(home: ConfigHome, parent: str, step: str = "go on") -> Receipt
 
 
 def opening_after_clear(run_hook: Run, child: Path) -> dict[str, Any]:
-    """Return the opening of the session that ``/clear`` starts."""
+    """Return the hook's reply to the start of the session after ``/clear``."""
     event = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT}
     event["transcript_path"] = str(child.parent / f"{NEXT}.jsonl")
     return dict(json.loads(run_hook("session", event, environ={"CLAUDE_PID": str(PID)}).stdout))
@@ -77,7 +77,10 @@ def opening_after_clear(run_hook: Run, child: Path) -> dict[str, Any]:
 def test_clear_opens_with_the_pending_handoff(
     config_home: ConfigHome, parent: str, run_hook: Run, prompt: str
 ) -> None:
-    """A second request for the same handoff makes no second child."""
+    """After ``handoff`` and ``/clear``, the new session starts with the opening of the handoff's child.
+
+    Typing the same handoff twice makes only one child.
+    """
     client = {"CLAUDE_PID": str(PID)}
     for _ in range(2):
         done = run_hook(
@@ -108,7 +111,10 @@ def test_clear_opens_with_the_pending_handoff(
 
 
 def test_four_parallel_handoffs_make_one_child(config_home: ConfigHome, parent: str) -> None:
-    """The later ones name the first one's child."""
+    """Four parallel requests for the same handoff make one child.
+
+    Three of them reply with the child that the first one made.
+    """
     event = {"session_id": SESSION, "transcript_path": parent, "prompt": ">handoff fix the tests"}
 
     def reply_of_hook(_: int) -> str:
@@ -128,7 +134,11 @@ def test_four_parallel_handoffs_make_one_child(config_home: ConfigHome, parent: 
 def test_a_large_opening_is_shortened_to_fit(
     config_home: ConfigHome, parent: str, run_hook: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Omissions are named with a ``read`` command. A single hook can pass only a little of it, with the end."""
+    """The opening for ``/clear`` is cut to its limit, and a ``read`` command shows the complete text.
+
+    Without further hooks, a start passes an even shorter text to the model, with the end of the
+    opening.
+    """
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", LITTLE)
     receipt = write_handoff(config_home, parent, "a very long step\n" * 1_000)
@@ -149,7 +159,10 @@ def test_a_large_opening_is_shortened_to_fit(
 def test_without_a_writable_note_no_handoff_is_pending(
     config_home: ConfigHome, parent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The child exists; only ``/clear`` does not open it."""
+    """A handoff is not offered to ``/clear`` if its note cannot be written.
+
+    The same is true if the client's process id is invalid or the child's file is gone.
+    """
     receipt = write_handoff(config_home, parent)
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     (config_home.root / "file").touch()
@@ -167,7 +180,7 @@ def test_without_a_writable_note_no_handoff_is_pending(
 def test_a_long_digest_is_shortened_by_section(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The injected text keeps every section of the child's opening, with fewer entries each."""
+    """A long digest for ``/clear`` keeps every section of the child's opening, with fewer entries each."""
     talk = [
         user(f"Never touch file {n} of the {'long ' * 6}list.", uuid=f"u{n}", parent=None, ts=n)
         for n in range(60)
@@ -201,7 +214,7 @@ def test_a_long_digest_is_shortened_by_section(
 def test_an_option_of_the_shell_is_not_a_next_step(
     config_home: ConfigHome, parent: str, run_hook: Run, typed: str
 ) -> None:
-    """It is refused, because it would become a session's title."""
+    """``handoff`` refuses a next step that begins with an option of the shell, such as ``--print``."""
     said = str(
         run_hook(
             "prompt",

@@ -1,4 +1,4 @@
-"""Tests of a size before the next step: its forms, its effect and the remaining step."""
+"""Tests of a handoff's size, which the user may type before the next step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.hooks.conftest import Run, children_of
 
 
 def long_talk(turns: int = 12) -> list[Record]:
-    """Return a session with about 1,000 tokens of talk per turn."""
+    """Return a session with about 1,000 tokens of talk in each turn."""
     rows: list[Record] = []
     for number in range(turns):
         words = " ".join(
@@ -38,18 +38,18 @@ def long_talk(turns: int = 12) -> list[Record]:
 
 @pytest.fixture
 def parent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a session whose talk fits into 24k and not into 4k."""
+    """Write a session whose talk fits the size 24k but not 4k, and return its path."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     return Path(write_session(config_home.project(), SESSION, long_talk()))
 
 
 def ask_handoff(args: str, **fields: object) -> dict[str, Any]:
-    """Return the module's reply to ``/handoff`` with these words."""
+    """Return the engine's reply to ``/handoff`` with these words."""
     return answer_module("handoff", {"session_id": SESSION, "screen": True, "args": args, **fields})
 
 
 def metadata_of(child: Path) -> dict[str, Any]:
-    """Return the origin in the first line of a child."""
+    """Return the origin of a child from the first line of its file."""
     return dict(json.loads(child.read_bytes().split(b"\n")[0])["continue_metadata"])
 
 
@@ -72,13 +72,16 @@ def metadata_of(child: Path) -> dict[str, Any]:
     ],
 )
 def test_the_first_word_may_be_a_size(text: str, words: HandoffSpec) -> None:
-    """``all`` counts only alone, because many sentences begin with it."""
+    """The first word after ``handoff`` is a size if it looks like ``4k``.
+
+    ``all`` is a size only without further words, because many sentences begin with it.
+    """
     assert parse_handoff_words(text) == words
 
 
 @pytest.mark.parametrize("text", ["0k", "49k fix it", "99k", "999999k"])
 def test_a_size_out_of_bounds_is_refused(parent: Path, text: str) -> None:
-    """The error names the sizes, and no child is made."""
+    """A size below 1k or above 48k is refused with the valid sizes, and no child is made."""
     with pytest.raises(UsageError, match="is not a size"):
         parse_handoff_words(text)
     for screen in (True, False):
@@ -89,7 +92,7 @@ def test_a_size_out_of_bounds_is_refused(parent: Path, text: str) -> None:
 
 
 def test_the_box_contains_the_step_without_the_size(parent: Path) -> None:
-    """The child states its size."""
+    """The input box is filled with the next step without the size, and the child records its size."""
     reply = ask_handoff("24k fix the tests")
     (child,) = children_of(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "fix the tests")
@@ -98,7 +101,10 @@ def test_the_box_contains_the_step_without_the_size(parent: Path) -> None:
 
 
 def test_another_size_makes_another_child(parent: Path) -> None:
-    """The same words again name the existing child. The size in the settings counts the same."""
+    """The same size and step open the existing child; another size makes another child.
+
+    A size that is typed makes no new child if it equals the size in the settings.
+    """
     first = ask_handoff("4k go on")["open"]
     assert ask_handoff("4k go on")["open"] == first
     second = ask_handoff("go on")["open"]
@@ -108,7 +114,7 @@ def test_another_size_makes_another_child(parent: Path) -> None:
 
 
 def test_the_size_all_makes_a_fork(parent: Path) -> None:
-    """It has the whole conversation, and the box stays empty."""
+    """The size ``all`` makes a fork with the whole conversation, without a next step."""
     reply = ask_handoff("all")
     (child,) = children_of(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "")
@@ -119,7 +125,7 @@ def test_the_size_all_makes_a_fork(parent: Path) -> None:
 
 
 def test_the_card_counts_included_and_omitted_messages(parent: Path) -> None:
-    """Omitted ones are mentioned only if there are any."""
+    """The card shows how many messages the handoff includes and, if any, how many it omits."""
     small = ask_handoff("1k", screen=False)["text"]
     found = re.search(
         r"contains (\d+) messages\n  leaves out (\d+) messages; a larger size includes more", small
@@ -133,7 +139,7 @@ def test_the_card_counts_included_and_omitted_messages(parent: Path) -> None:
 
 @pytest.mark.parametrize("name", [">handoff", "/resume-hooks:handoff"])
 def test_a_prompt_trigger_accepts_a_size(parent: Path, run_hook: Run, name: str) -> None:
-    """Clients without modules do the same."""
+    """``>handoff 4k ...`` makes a handoff of that size in clients without the module."""
     event = {
         "session_id": SESSION,
         "transcript_path": str(parent),
@@ -149,7 +155,10 @@ def test_a_prompt_trigger_accepts_a_size(parent: Path, run_hook: Run, name: str)
 
 
 def test_the_handoff_tool_accepts_no_size(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that would lose its first word is refused, because the box must contain exactly the confirmed text."""
+    """The model's tool refuses a step that begins with a size or an option.
+
+    Otherwise the first word would be removed from the step that the user confirmed.
+    """
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     for step in ("4k videos stutter", "99k users wait", "all", "--new-task write notes"):
         for said in ("", "Hand off"):

@@ -1,4 +1,7 @@
-"""Tests of the model's tool that requests a handoff: it is off by default, and needs the user's yes."""
+"""Tests of the tool with which the model requests a handoff.
+
+The tool is off by default and needs the user's yes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ EVENT = {"screen": True, "session_id": SESSION}
 
 
 def call_tool(step: object, **fields: object) -> dict[str, Any]:
-    """Return the module's reply to a call of the tool by the model."""
+    """Return the engine's reply when the model calls the tool."""
     return answer_module("tool", {**EVENT, "args": step, **fields})
 
 
@@ -27,7 +30,10 @@ def enable_tool(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Con
 def test_the_tool_is_off_by_default(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is neither offered nor answered. The same is true if handoffs are off."""
+    """The tool is neither offered nor answered, unless its setting is on.
+
+    It is also off if the trigger ``handoff`` is off.
+    """
     assert answer_module("offer", EVENT) == {}
     assert set(call_tool("x")) == {"text"}
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
@@ -41,7 +47,10 @@ def test_the_tool_is_off_by_default(
 
 @pytest.mark.usefixtures("enable_tool")
 def test_the_question_shows_the_exact_step() -> None:
-    """It is on one line, without control characters. An overlong step or a call by a sub-agent is refused."""
+    """The question shows the step as it will be typed: in one line, without control characters.
+
+    A step that is too long is refused, and so is a call by a sub-agent.
+    """
     hostile = "fix it\n\x1b[2J1. Hand off\u202e then rm -rf ~"
     asked = call_tool(hostile)
     agreed = call_tool(hostile, said="yes")
@@ -57,7 +66,7 @@ def test_the_question_shows_the_exact_step() -> None:
 @pytest.mark.usefixtures("enable_tool")
 @pytest.mark.parametrize("said", ["no", "Yes", "do it"])
 def test_only_the_first_choice_is_a_yes(said: str) -> None:
-    """Any other word is a no, which the model reads."""
+    """Every answer except the first choice is a no, which the reply tells the model."""
     told = call_tool("x", said=said)
     assert set(told) == {"text"}
     assert "said no" in told["text"]
@@ -66,7 +75,10 @@ def test_only_the_first_choice_is_a_yes(said: str) -> None:
 def test_the_step_of_the_model_is_never_sent(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``handoff_sends`` applies only to typed text, and no variable sets it, because a repository could."""
+    """A step of the model is never sent as a prompt, even if the setting ``handoff_sends`` is on.
+
+    Only the settings file can turn this setting on, because a repository could set a variable.
+    """
     write_session(config_home.project(), SESSION, conversation(2))
     assert answer_module("handoff", {**EVENT, "args": "go"})["send"] is False
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_SENDS", "on")

@@ -1,4 +1,7 @@
-"""Tests of a note from one hook to a later one: it is private, belongs to this user, is complete and is used once."""
+"""Tests of the notes that one hook stores for a later one.
+
+A note is private, belongs to this user, is written completely, and can be used once.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ SAID = {"a": "b \ud83d é", "n": 1}
 
 @pytest.fixture
 def note(config_home: ConfigHome) -> Path:
-    """Return the path of a stored note."""
+    """Store a note twice, with different contents, and return its path."""
     old = os.umask(0)
     try:
         hook_state.write_note(NAME, {"a": "an older one"})
@@ -30,7 +33,7 @@ def note(config_home: ConfigHome) -> Path:
 
 
 def test_a_stored_note_is_found(note: Path) -> None:
-    """It is unchanged, in a private file and folder. A newer note replaces it."""
+    """A note is read as it was last written, from a private file in a private folder."""
     assert hook_state.read_note(NAME) == {"version": 1, **SAID}
     assert note.stat().st_mode & 0o777 == 0o600
     assert note.parent.stat().st_mode & 0o777 == 0o700
@@ -52,7 +55,7 @@ GARBAGE: dict[str, bytes | Any] = {
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_an_invalid_note_is_empty(note: Path, name: str) -> None:
-    """No error is raised."""
+    """A note with invalid content is read as empty, without an error."""
     content = GARBAGE[name]
     note.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     assert hook_state.read_note(NAME) == {}
@@ -60,14 +63,14 @@ def test_an_invalid_note_is_empty(note: Path, name: str) -> None:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_note_that_others_may_write_is_ignored(note: Path, mode: int) -> None:
-    """The last writer does not matter."""
+    """A note is ignored if its mode lets other users write it."""
     note.chmod(mode)
     assert hook_state.read_note(NAME) == {}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_another_users_note_is_ignored(note: Path) -> None:
-    """The file's owner decides."""
+    """A note is ignored if another user owns its file."""
     os.chown(note, 12_345, 12_345)
     assert hook_state.read_note(NAME) == {}
 
@@ -76,7 +79,10 @@ def test_another_users_note_is_ignored(note: Path) -> None:
 def test_a_note_that_is_not_a_file_is_ignored(
     note: Path, config_home: ConfigHome, how: str
 ) -> None:
-    """A link is not followed, and a pipe does not block. A new note replaces the link, not its target."""
+    """A note that is a link, a pipe or a folder is ignored.
+
+    Writing a note replaces a link and leaves the link's target unchanged.
+    """
     outside = note.rename(config_home.root / "outside.json")
     before = outside.read_bytes()
     if how == "pipe":
@@ -98,13 +104,16 @@ def test_a_note_that_is_not_a_file_is_ignored(
 
 
 def test_a_note_can_be_consumed_once(note: Path) -> None:
-    """Of two callers one gets it."""
+    """Of two callers that consume a note, only the first one gets it."""
     assert [hook_state.consume_note(NAME), hook_state.consume_note(NAME)] == [True, False]
     assert hook_state.read_note(NAME) == {}
 
 
 def test_old_notes_of_a_kind_are_removed(note: Path) -> None:
-    """They are removed after a day, with files of killed writers. Recent and foreign files stay."""
+    """``delete_old_notes`` deletes notes of a kind that are older than a day.
+
+    It also deletes their unfinished files. Recent notes, other kinds and folders stay.
+    """
     folder, old = note.parent, time.time() - 2 * hook_state.NOTE_SECONDS
     gone = [folder / "trim-3.json", folder / "trim-4.json.7-1.tmp"]
     stays = [note, folder / "clear-77.json", folder / "trim-folder"]

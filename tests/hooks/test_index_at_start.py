@@ -24,25 +24,28 @@ from tests.search.asking import write_talk
 
 @pytest.fixture(autouse=True)
 def interactive_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the test independent of a headless run, with a running client."""
+    """Simulate an interactive client that is still running."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
 
 
 def search_without_update(home: ConfigHome) -> SearchResult:
-    """Return the result of a search that does not update the index."""
+    """Search for "linter" without updating the index first, and return the result."""
     return search_index(["linter"], Scope(), home.where, max_seconds=-1)
 
 
 def read_stamp() -> dict[str, object]:
-    """Return the hook's note for the shell of the next start."""
+    """Return the note from which the next start learns when to update the index again."""
     return hook_state.read_note("indexed.json")
 
 
 def test_a_search_reports_unindexed_files(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files are indexed by another process or at the next start."""
+    """A search reports that files are not indexed yet; after the hook's update, it finds them.
+
+    The hook also stores the time of the next update.
+    """
     monkeypatch.setattr("resume_hooks.search.index.connect.index_in_background", lambda *_: None)
     for number in range(1, 6):
         write_talk(config_home, number, f"tune the linter, {number}")
@@ -63,7 +66,10 @@ def test_a_search_reports_unindexed_files(
 
 
 def test_the_hook_does_not_wait_for_another_update(config_home: ConfigHome) -> None:
-    """The next start checks again."""
+    """The hook ends at once if another process is updating the index, and stores no time.
+
+    So the next start tries again.
+    """
     write_talk(config_home, 1, "tune the linter")
     background.update_index()
     assert hook_state.consume_note("indexed.json")
@@ -80,7 +86,7 @@ def test_the_hook_does_not_wait_for_another_update(config_home: ConfigHome) -> N
 def test_the_update_ends_after_its_client(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends after one file. The next start reads the others."""
+    """The hook stops after one file if its client has ended, and the next hook indexes the others."""
     for number in range(1, 6):
         write_talk(config_home, number, f"tune the linter, {number}")
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
@@ -92,7 +98,7 @@ def test_the_update_ends_after_its_client(
 
 
 def test_without_sessions_no_index_is_created(config_home: ConfigHome) -> None:
-    """The hook still leaves its note."""
+    """Without sessions, the hook creates no index, but it stores the time of the next update."""
     background.update_index()
     assert not os.path.exists(index_file(config_home.where))
     assert read_stamp()
@@ -101,7 +107,7 @@ def test_without_sessions_no_index_is_created(config_home: ConfigHome) -> None:
 def test_a_headless_run_does_not_update_the_index(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is created, and the next start checks as before."""
+    """In a headless run, the hook neither creates an index nor stores a time."""
     write_talk(config_home, 1, "tune the linter")
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.update_index()
@@ -110,7 +116,7 @@ def test_a_headless_run_does_not_update_the_index(
 
 
 def test_an_index_of_a_newer_version_is_left_alone(config_home: ConfigHome) -> None:
-    """The next check is an hour later."""
+    """The hook does not update an index of a newer version, and tries again after an hour."""
     write_talk(config_home, 1, "tune the linter")
     background.update_index()
     with sqlite3.connect(index_file(config_home.where)) as db:
@@ -124,7 +130,7 @@ def test_an_index_of_a_newer_version_is_left_alone(config_home: ConfigHome) -> N
 def test_the_hook_updates_the_index(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The vault need not be writable."""
+    """The hook updates the index even if archiving fails."""
     path = write_talk(config_home, 1, "tune the linter")
     event = config_home.root / "event"
     event.write_text(
@@ -135,7 +141,7 @@ def test_the_hook_updates_the_index(
     )
     with event.open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        monkeypatch.setattr(os, "nice", lambda _: 0)  # not the process of the tests
+        monkeypatch.setattr(os, "nice", lambda _: 0)  # Keep the priority of the tests' process.
         background.main()
     assert index_status(config_home.where).outdated_file_count == 0
     assert read_stamp()

@@ -1,4 +1,4 @@
-"""Tests that every answer names triggers in the form in which the user asked."""
+"""Tests that an answer names triggers in the form that the user typed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 from tests.hooks.test_trim import turns_with_large_files
 
 CLIENTS = {"resume", "clear", "compact"}
-"""Commands of the client's own that answers name."""
+"""The client's own commands that answers mention."""
 
 WORDS = (
     "",
@@ -50,7 +50,7 @@ FORMS = [
 
 @pytest.fixture(autouse=True)
 def trimmable_sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write a session that is worth a trim and one that is not, without a clipboard."""
+    """Write a session that is worth trimming and one that is not, and turn the clipboard off."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     monkeypatch.setenv("PATH", "")
     write_session(config_home.project(), SESSION, turns_with_large_files())
@@ -58,7 +58,7 @@ def trimmable_sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch)
 
 
 def answers_to(asked: str, text: str) -> Iterator[str]:
-    """Yield every answer to the typed text: from the hook, the module, and the fallback."""
+    """Yield every answer to a command with this text: from the hook, the module and the fallback."""
     for session in (SESSION, session_id(7), NONE, "no id"):
         event = {"session_id": session, "args": text, "waiting": True}
         if asked.startswith(TYPED_SIGN):
@@ -84,9 +84,9 @@ def _raise_bug() -> str:
 
 @pytest.mark.parametrize(("sign", "asked"), FORMS, ids=[asked for _, asked in FORMS])
 def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
-    """It uses no other form and no missing trigger.
+    """An answer names other triggers with the sign that the user typed, for example ``>``.
 
-    The module's own commands have no other name, and its help lists them.
+    The other signs are ``/resume-hooks:`` and ``/``. The answer names only triggers that exist.
     """
     known = {
         row.command
@@ -108,7 +108,10 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     "row", [row for row in ROWS.values() if row.command], ids=lambda row: row.command
 )
 def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No one requested a copy. The older forms still copy."""
+    """A command of the module, such as ``/full``, copies no text to the clipboard.
+
+    The older form ``/resume-hooks:...`` still copies it.
+    """
     copied: list[str] = []
 
     def record_copy(text: str, **_: object) -> CopyResult:
@@ -128,6 +131,6 @@ def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch
 
 
 def test_each_name_belongs_to_one_command() -> None:
-    """A trigger may have older aliases."""
+    """No two triggers have the same command in the module."""
     bare = [row.command for row in ROWS.values() if row.command]
     assert len(bare) == len(set(bare))

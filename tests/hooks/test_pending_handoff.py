@@ -1,6 +1,6 @@
-"""Tests of a pending handoff.
+"""Tests of a pending handoff, which waits for ``/clear`` in its client.
 
-``/clear`` consumes it, opening its child drops it, and the next start reports it once.
+``/clear`` consumes it, opening its child deletes it, and the next start announces it once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OLD = hook_state.NOTE_SECONDS + 60
 
 @pytest.fixture
 def handoff(config_home: ConfigHome) -> PendingHandoff:
-    """Return a handoff of this process, made now."""
+    """Return a pending handoff of this process, made now."""
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     return PendingHandoff(
         PID,
@@ -49,12 +49,12 @@ def project_folder(home: ConfigHome) -> str:
 
 
 def note_names(home: ConfigHome) -> list[str]:
-    """Return the names of the notes."""
+    """Return the file names of all stored notes."""
     return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("*"))
 
 
 def second_child(handoff: PendingHandoff, number: int) -> PendingHandoff:
-    """Return another untouched child of the same client."""
+    """Return a pending handoff of the same client with another unopened child."""
     path = write_session(os.path.dirname(handoff.child_file), session_id(number), conversation(1))
     return handoff._replace(
         child_id=session_id(number), child_file=path, child_size=os.path.getsize(path)
@@ -62,9 +62,9 @@ def second_child(handoff: PendingHandoff, number: int) -> PendingHandoff:
 
 
 def test_clear_consumes_a_handoff_once(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """The note is complete and private.
+    """``/clear`` consumes a pending handoff once. The handoff's note is private.
 
-    On a slow machine without the mark of the old session's end (None), client and folder decide.
+    If the cleared session is unknown (None), the client and the folder must match.
     """
     for cleared in (PARENT, None):
         pending_handoff.store_handoff(handoff)
@@ -82,7 +82,7 @@ def test_clear_consumes_a_handoff_once(config_home: ConfigHome, handoff: Pending
 
 
 def test_a_client_has_one_pending_handoff(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """It is the last one. Other clients keep theirs."""
+    """A client has one pending handoff, its latest. Handoffs of other clients stay."""
     pending_handoff.store_handoff(handoff._replace(pid=1))
     pending_handoff.store_handoff(handoff)
     pending_handoff.store_handoff(second_child(handoff, 4))
@@ -95,7 +95,10 @@ def test_a_client_has_one_pending_handoff(config_home: ConfigHome, handoff: Pend
 def test_the_clear_of_another_session_keeps_the_handoff(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """The client may return to the session that was handed off, so the handoff must remain."""
+    """``/clear`` of another session, folder or client leaves the pending handoff stored.
+
+    The user may still return to the session and clear it.
+    """
     pending_handoff.store_handoff(handoff)
     assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), OTHER) is None
     assert (
@@ -114,7 +117,10 @@ def test_the_clear_of_another_session_keeps_the_handoff(
 def test_a_process_with_a_reused_id_gets_no_handoff(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """It has another start time. If that is unknown, the id decides."""
+    """A process that got a reused id does not get the handoff, because its start time differs.
+
+    If the stored start time is unknown, the id alone decides.
+    """
     pending_handoff.store_handoff(handoff._replace(started="1"))
     assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
     pending_handoff.store_handoff(handoff._replace(started=""))
@@ -128,7 +134,10 @@ def test_a_process_with_a_reused_id_gets_no_handoff(
 def test_an_outdated_handoff_is_dropped(
     config_home: ConfigHome, handoff: PendingHandoff, change: str
 ) -> None:
-    """The child was continued or deleted, or is old, so the clear is an ordinary one."""
+    """``/clear`` drops a handoff whose child was opened, deleted or replaced by a link.
+
+    It also drops a handoff that is older than a day or has a time in the future.
+    """
     child = Path(handoff.child_file)
     if change == "opened":
         child.write_bytes(child.read_bytes() + b"{}\n")
@@ -146,7 +155,10 @@ def test_an_outdated_handoff_is_dropped(
 def test_a_pending_handoff_is_reported_once(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """It is reported only in its folder. ``/clear`` still finds it, and opening its child consumes it."""
+    """A pending handoff is announced once, and only in its project.
+
+    ``/clear`` can use it afterwards. Opening its child deletes it.
+    """
     pending_handoff.store_handoff(handoff)
     assert pending_handoff.find_handoff_to_announce(str(config_home.project("/elsewhere"))) is None
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) == handoff
@@ -165,7 +177,7 @@ def test_a_pending_handoff_is_reported_once(
 def test_only_the_newest_handoff_is_reported(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """The others get no line."""
+    """Only the newest of several pending handoffs is announced."""
     for number, age in ((4, 30), (5, 10), (6, 20)):
         pending_handoff.store_handoff(
             second_child(handoff, number)._replace(pid=number, at=time.time() - age)
@@ -179,7 +191,7 @@ def test_only_the_newest_handoff_is_reported(
 def test_a_handoff_is_not_announced_after_an_hour(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """Later starts do not read it again, but ``/clear`` can still use it."""
+    """After an hour a pending handoff is not announced any more, but ``/clear`` can still use it."""
     pending_handoff.store_handoff(handoff._replace(at=time.time() - ANNOUNCED_SECONDS - 10))
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
     assert [name.endswith(".json") for name in note_names(config_home)] == [False]
@@ -191,7 +203,7 @@ def test_a_handoff_is_not_announced_after_an_hour(
 
 BAD: list[dict[str, Any]] = [
     {"pid": "1"},
-    {"pid": 2**22 + 1},  # above what a process of Linux can have
+    {"pid": 2**22 + 1},  # The largest process id of Linux is 2**22.
     {"child_id": OTHER},
     {"child_id": "../x"},
     {"child_file": "/etc/passwd"},
@@ -214,7 +226,7 @@ BAD: list[dict[str, Any]] = [
 def test_an_invalid_handoff_note_is_dropped(
     config_home: ConfigHome, handoff: PendingHandoff, change: dict[str, Any]
 ) -> None:
-    """It is neither used nor announced, and the next start does not read it again."""
+    """A note with an invalid field is neither used nor announced, and the next start ignores it."""
     pending_handoff.store_handoff(handoff)
     (name,) = note_names(config_home)
     sound = json.loads(Path(hook_state.note_path(name)).read_text())
@@ -225,7 +237,7 @@ def test_an_invalid_handoff_note_is_dropped(
 
 
 def test_a_rewind_drops_the_handoff(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """Its session was continued in another way. The handoff of another session stays."""
+    """A rewind in a session deletes the session's pending handoff and no other."""
     pending_handoff.store_handoff(handoff)
     pending_handoff.consume_handoffs_of_parent(OTHER)
     assert (
@@ -243,7 +255,10 @@ def test_a_rewind_drops_the_handoff(config_home: ConfigHome, handoff: PendingHan
 def test_later_work_makes_a_handoff_outdated(
     config_home: ConfigHome, handoff: PendingHandoff, answered: str, outdated: bool
 ) -> None:
-    """The model answered in the session of the handoff. Without the file it is unknown."""
+    """A handoff is outdated if the model answered in the parent after the handoff was made.
+
+    If the parent's file is missing, the handoff is not outdated.
+    """
     assert not pending_handoff.is_outdated(handoff)
     write_session(
         config_home.project(),

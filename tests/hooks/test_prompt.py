@@ -1,4 +1,7 @@
-"""Tests of UserPromptSubmit, run as the client runs it: triggers are answered, all else passes, no error escapes."""
+"""Tests of the UserPromptSubmit hook, run as the client runs it.
+
+It answers triggers, lets every other prompt pass, and never fails.
+"""
 
 from __future__ import annotations
 
@@ -34,21 +37,21 @@ OTHER = session_id(9)
 STRUCK_ANYWHERE = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed file:ResourceWarning"
 )
-"""An alarm may strike between the opening of a file and its ``with``.
+"""Ignore files that a time limit leaves open.
 
-The process that it strikes ends right after.
+The signal of the time limit may come between opening a file and entering its ``with``.
 """
 
 
 def write_titled_session(home: ConfigHome) -> Path:
-    """Write a titled session of two turns to a project."""
+    """Write a session with two turns and a title, and return its path."""
     return Path(
         write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")])
     )
 
 
 def prompt_event(prompt: object, **more: object) -> dict[str, Any]:
-    """Return the hook's input for a prompt in that session."""
+    """Return the hook's event for a prompt in that session."""
     return {
         "hook_event_name": "UserPromptSubmit",
         "session_id": SESSION,
@@ -59,14 +62,14 @@ def prompt_event(prompt: object, **more: object) -> dict[str, Any]:
 
 
 def trigger_card(prompt: str, **more: object) -> str:
-    """Return the card for a trigger."""
+    """Return the text that the hook shows for a trigger."""
     trigger = recognise_trigger(prompt)
     assert trigger is not None
     return card_of_trigger(trigger, prompt_event(prompt, **more))
 
 
 def list_all_files(home: ConfigHome) -> set[str]:
-    """Return every file and link below the config home."""
+    """Return the paths of all files and links below the client's folder."""
     return {str(path) for path in home.config.rglob("*") if not path.is_dir() or path.is_symlink()}
 
 
@@ -94,16 +97,17 @@ ANSWERS = {
 
 @pytest.mark.parametrize("prompt", ANSWERS)
 def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt: str) -> None:
-    """The reply is a valid block with its card.
+    """Each trigger is blocked and answered with its own text.
 
-    Only a handoff writes files: its child, and a link that preserves the session.
+    Only a handoff writes files: its child, its link, and a copy that preserves the session.
     """
     session = write_titled_session(config_home)
     raw, before = session.read_bytes(), list_all_files(config_home)
     text = reason_of_process(run_hook("prompt", prompt_event(prompt)))
     assert ANSWERS[prompt] in text
     assert session.read_bytes() == raw
-    # Where some process above the tests may be a client, the handoff waits for its ``/clear``.
+    # If an ancestor process of the tests may be a client, the handoff is also stored for
+    # ``/clear``.
     made = {
         path for path in list_all_files(config_home) - before if "/pending/handoff-" not in path
     }
@@ -124,13 +128,13 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt
     "prompt", ["hello", " >resume", "> resume", ">session text", "", "/resume x", ">resumed"]
 )
 def test_every_other_prompt_passes(config_home: ConfigHome, run_hook: Run, prompt: str) -> None:
-    """The hook prints nothing."""
+    """The hook prints nothing for a prompt that is not a trigger."""
     write_titled_session(config_home)
     assert reason_of_process(run_hook("prompt", prompt_event(prompt))) == ""
 
 
 def test_prompts_of_our_own_model_calls_pass(config_home: ConfigHome, run_hook: Run) -> None:
-    """The recursion guard turns every trigger off."""
+    """The hook lets triggers pass in a client that this plugin started to ask a model."""
     write_titled_session(config_home)
     before = list_all_files(config_home)
     done = run_hook("prompt", prompt_event(">handoff"), environ={"RESUME_HOOKS_CHILD": "1"})
@@ -162,7 +166,7 @@ RAW = {
 def test_input_that_is_not_an_event_passes(
     config_home: ConfigHome, run_hook: Run, name: str
 ) -> None:
-    """There is no traceback and no output, and the exit status is 0."""
+    """The hook prints nothing and succeeds if its input is not a valid event."""
     write_titled_session(config_home)
     assert reason_of_process(run_hook("prompt", RAW[name])) == ""
 
@@ -181,7 +185,10 @@ IDS = [
 def test_an_invalid_id_reaches_no_file(
     config_home: ConfigHome, run_hook: Run, hostile: object, prompt: str
 ) -> None:
-    """No file is created or read, and the answer has the user's words."""
+    """With an invalid session id, the answer says so and repeats the user's text.
+
+    No file is created.
+    """
     write_titled_session(config_home)
     write_session(config_home.config / "projects", OTHER, conversation(1))
     before = list_all_files(config_home)
@@ -198,7 +205,7 @@ def test_an_invalid_id_reaches_no_file(
 def test_the_transcript_path_of_an_event_is_ignored(
     config_home: ConfigHome, run_hook: Run, how: str
 ) -> None:
-    """The session is found only by its id. Another path is neither read nor awaited."""
+    """The hook finds the session by its id and does not read the path in the event."""
     write_titled_session(config_home)
     outside = config_home.root / "outside"
     secret = write_session(
@@ -232,7 +239,7 @@ def test_the_transcript_path_of_an_event_is_ignored(
 def test_a_special_file_counts_as_no_transcript(
     config_home: ConfigHome, run_hook: Run, prompt: str, how: str
 ) -> None:
-    """It is a link, a pipe, a folder or a stub."""
+    """A link, a pipe, a folder or an empty file is treated like a missing transcript."""
     place = config_home.project() / f"{SESSION}.jsonl"
     if how == "symlink":
         place.symlink_to(write_session(config_home.root, OTHER, conversation(1)))
@@ -253,7 +260,7 @@ def test_a_special_file_counts_as_no_transcript(
 def test_a_trigger_can_be_switched_off(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    """It is then an ordinary prompt with any text after it. The others still answer."""
+    """A trigger that is turned off is an ordinary prompt, and other triggers still work."""
     write_titled_session(config_home)
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
     for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):
@@ -270,12 +277,16 @@ def test_a_trigger_can_be_switched_off(
 def test_a_client_command_pasted_after_a_trigger_is_refused(
     config_home: ConfigHome, sign: str, left: str, tail: str
 ) -> None:
-    """No child is made, and no typed text is lost. The shell's command is recognized too."""
+    """A trigger followed by a command of the client, such as ``/clear``, does nothing.
+
+    The answer explains that it looks like a paste and repeats the typed text. ``claude --resume``
+    of the shell counts, too.
+    """
     assert_paste_is_reported(config_home, f"{sign}{left} {tail}", left)
 
 
 def assert_paste_is_reported(config_home: ConfigHome, prompt: str, left: str) -> None:
-    """Check that a leftover trigger is reported, and that no file is written."""
+    """Check that the answer to ``prompt`` reports a paste after ``left``, and that no child is made."""
     session = write_titled_session(config_home)
     text = trigger_card(prompt)
     assert "nothing was done" in text
@@ -296,7 +307,10 @@ WITHOUT_TRANSCRIPT = {
 
 @pytest.mark.parametrize("words", WITHOUT_TRANSCRIPT)
 def test_a_trigger_without_a_transcript_is_refused(config_home: ConfigHome, words: str) -> None:
-    """The answer has the reason, the remedy and the user's text."""
+    """A trigger in a session without a transcript is refused.
+
+    The answer has the reason, the remedy and the user's text.
+    """
     text = trigger_card(f">{words}", session_id=OTHER)
     assert (
         f"{WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first."
@@ -310,7 +324,7 @@ def test_a_trigger_without_a_transcript_is_refused(config_home: ConfigHome, word
 def test_a_trigger_after_a_clear_names_the_earlier_session(
     config_home: ConfigHome, words: str
 ) -> None:
-    """It is named if the words could be a handoff."""
+    """A handoff right after ``/clear`` is refused, and the answer names the cleared session."""
     record_link(Link(OTHER, SESSION, "clear", "2026-01-31T09:32:00.000Z"), config_home.where)
     assert f"The session before it: /resume {SESSION}\n" in trigger_card(
         f">{words}", session_id=OTHER
@@ -348,7 +362,10 @@ def test_a_trigger_after_a_clear_names_the_earlier_session(
 def test_no_card_suggests_ctrl_c_during_a_turn(
     config_home: ConfigHome, say: Say, records: list[Record], is_busy: bool
 ) -> None:
-    """One Ctrl+C would end the turn. A busy client shows only the last line, which says when to paste."""
+    """An answer during a turn tells the user to wait, because Ctrl+C would stop the turn.
+
+    A busy client shows only the answer's last line, so that line must say it.
+    """
     write_session(config_home.project(), SESSION, [*conversation(1), *records])
     assert child_cards.is_model_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
     for prompt in (">handoff go on", f">handoff go on /resume {OTHER}"):
@@ -359,7 +376,10 @@ def test_no_card_suggests_ctrl_c_during_a_turn(
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any trigger then names the file, the reason and the remedy, with the user's words."""
+    """On a full disk, the answer names the file, the reason and the remedy.
+
+    It repeats the user's text and is not logged as a bug.
+    """
     write_titled_session(config_home)
 
     def raise_error(_: object) -> None:
@@ -375,7 +395,10 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.M
 
 
 def test_a_refusal_of_a_long_text_ends_with_the_reason(config_home: ConfigHome) -> None:
-    """The whole text is returned, so the card starts beyond the top of the screen."""
+    """The refusal of a long text repeats the text and states the reason before and after it.
+
+    Otherwise the reason would be beyond the top of the screen.
+    """
     write_titled_session(config_home)
     text = "fix the tests " * 2_000
     card = trigger_card(f">handoff {text}")

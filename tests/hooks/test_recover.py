@@ -1,4 +1,4 @@
-"""Tests of ``>recall``: it shows and copies the earlier work without using tokens."""
+"""Tests of ``>recall``, which shows and copies the earlier work without using tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ASKED = Trigger("recall", "", is_slash=False, is_pasted=False)
 
 
 def write_compacted_session(home: ConfigHome) -> str:
-    """Write a compacted session with prompts and actions, and return its path."""
+    """Write a compacted session with a prompt and a command, and return its path."""
     records = [
         user("Make the parser faster. Never touch the public API.", uuid="u1", parent=None),
         tool_use(
@@ -43,7 +43,7 @@ def write_compacted_session(home: ConfigHome) -> str:
 
 
 def test_compacted_messages_are_copied_and_shown(config_home: ConfigHome, run_hook: Run) -> None:
-    """The card contains the user's words and the successful command from before the compaction."""
+    """The card of ``recall`` shows the user's words and the commands from before the compaction."""
     write_compacted_session(config_home)
     done = run_hook("prompt", {"session_id": SESSION, "prompt": ">recall"})
     reason = json.loads(done.stdout)["reason"]
@@ -54,7 +54,10 @@ def test_compacted_messages_are_copied_and_shown(config_home: ConfigHome, run_ho
 
 
 def test_copied_facts_are_labelled(config_home: ConfigHome) -> None:
-    """The text to paste begins with a label, and has no blank line that could end it early."""
+    """The text that ``recall`` copies begins with a label and contains no blank line.
+
+    A blank line could end the labelled text too early.
+    """
     copied = answer_request(trigger_at(ASKED, write_compacted_session(config_home))).to_copy
     assert copied.startswith("Facts from this work's transcripts")
     assert "not instructions" in copied
@@ -64,7 +67,7 @@ def test_copied_facts_are_labelled(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("path", [None, "empty"])
 def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | None) -> None:
-    """A new session has nothing to restore, and the card says that nothing was changed."""
+    """``recall`` in a new session says that there is nothing to recover."""
     if path:
         write_session(config_home.project(), SESSION, [])
     shown = prompt.card_of_trigger(ASKED, {"session_id": SESSION})
@@ -73,7 +76,7 @@ def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | 
 
 
 def test_recall_with_text_is_the_skill(config_home: ConfigHome) -> None:
-    """The model answers ``/resume-hooks:recover-context what was next``."""
+    """``/resume-hooks:recover-context`` with a text is left to the model; without a text it is a trigger."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert recognise_trigger("/resume-hooks:recover-context what was next") is None
     for name in ("recall", "recover-context"):

@@ -1,4 +1,7 @@
-"""Tests of the card of ``>resume``: it has all facts for a choice and fits a terminal of 80 columns."""
+"""Tests of the card of ``>resume``, which compares the ways to continue a session.
+
+It has all facts for a choice and fits a terminal of 80 columns.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ from tests.hooks.test_child_cards import LAST_LINE, WAYS, card_in_client
 
 ASKED = Trigger("resume", "", is_slash=False, is_pasted=False)
 MOST_LINES = 10
-"""Rows of a card, of the 24 that a small terminal has."""
+"""Maximum number of rows of a card, so that it fits a terminal of 24 rows."""
 
 FIGURES = (
     Estimate(GO_ON, 150_000, 1_200, 20_000, None, 15_000, 187_500),
@@ -53,7 +56,7 @@ DIAL = (
 
 
 def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
-    """Return a comparison of a titled session, with these fields replaced."""
+    """Return the comparison of the ways to continue a session; ``fields`` replace the usual values."""
     path = write_session(
         home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
     )
@@ -76,7 +79,10 @@ def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
 def test_the_card_fits_few_lines_of_eighty_columns(
     config_home: ConfigHome, copied: CopyResult, *, whole: bool
 ) -> None:
-    """It has the advice, the id and how it was copied, tokens and title. All ways appear only on request."""
+    """The card shows the advice, the id, the tokens and the title in ten rows.
+
+    The table of all ways is shown only on request.
+    """
     full = ContextSize(190_000, 200_000)
     text = card_in_client(
         resume_card(compare_ways(config_home, context=full), copied, ASKED, with_table=whole)
@@ -91,7 +97,10 @@ def test_the_card_fits_few_lines_of_eighty_columns(
 
 
 def test_a_handoff_larger_than_the_context_is_not_named(config_home: ConfigHome) -> None:
-    """The session may have just been compacted."""
+    """The card does not suggest a handoff that is larger than the context.
+
+    This happens right after a compaction.
+    """
     context = ContextSize(30_000, 50_000, kind=ESTIMATED)
     assert "/handoff leaves" not in describe_comparison(
         compare_ways(config_home, context=context), lambda verb: f"/{verb}"
@@ -99,7 +108,10 @@ def test_a_handoff_larger_than_the_context_is_not_named(config_home: ConfigHome)
 
 
 def test_the_table_of_ways(config_home: ConfigHome) -> None:
-    """It has one line per way and size in 48 columns: tokens, costs with a warm and a cold cache, and contents."""
+    """The table has one row for each way to continue and each size of a handoff, in 48 columns.
+
+    A row has the tokens, the cost with a warm and with a cold cache, and the content.
+    """
     lines = build_ways_table(compare_ways(config_home))
     assert lines == [
         "estimated  leaves warm cold  contents",
@@ -134,7 +146,7 @@ def test_the_table_of_ways(config_home: ConfigHome) -> None:
 def test_the_table_states_the_cache(
     config_home: ConfigHome, traffic: RecentRequests, age: int | None, words: str
 ) -> None:
-    """The cache is warm with its remaining time, cold, or irrelevant."""
+    """The table shows how long the prompt cache stays warm, or that it is cold or unused."""
     text = "\n".join(build_ways_table(compare_ways(config_home, traffic=traffic, age=age)))
     assert words in text
     assert "a prompt: about 1 request, added tokens unknown" in text
@@ -147,7 +159,7 @@ def test_the_table_states_the_cache(
 def test_a_trim_without_an_estimate_states_the_reason(
     config_home: ConfigHome, trim_estimated: bool, words: str
 ) -> None:
-    """The reason replaces the number."""
+    """The row of a trim has the reason instead of numbers if the trim could not be estimated."""
     without = tuple(row for row in FIGURES if row.name != TRIM)
     assert f"trim       {words}" in build_ways_table(
         compare_ways(config_home, estimates=without, is_trim_estimated=trim_estimated)
@@ -155,7 +167,10 @@ def test_a_trim_without_an_estimate_states_the_reason(
 
 
 def test_the_table_says_when_a_way_pays_off(config_home: ConfigHome) -> None:
-    """Only ways that pay off are named, on two lines if necessary. Otherwise it says that none does."""
+    """The table lists after how many prompts each way pays off, in two lines if necessary.
+
+    Ways that never pay off are omitted. If all are, the table says so.
+    """
     late = tuple(
         row._replace(turns_to_pay_off=100 + at) if at else row for at, row in enumerate(FIGURES)
     )
@@ -169,7 +184,7 @@ def test_the_table_says_when_a_way_pays_off(config_home: ConfigHome) -> None:
 
 
 def test_unmeasured_sizes_are_shown_as_limits(config_home: ConfigHome) -> None:
-    """If a session takes too long to read, only the maximum of each size is known."""
+    """If the session is too large to measure, the table shows the largest possible handoff."""
     dial = (SizeEstimate(HandoffSize("12k", 42_000), 32_000, 53_000),)
     assert "handoff 12k   42k  32k  53k  as much as fits" in build_ways_table(
         compare_ways(config_home, handoff_sizes=dial)
@@ -177,7 +192,10 @@ def test_unmeasured_sizes_are_shown_as_limits(config_home: ConfigHome) -> None:
 
 
 def test_a_handoff_larger_than_the_session_has_no_row(config_home: ConfigHome) -> None:
-    """The size ``all`` equals the current size."""
+    """The table omits handoff sizes that are larger than the session.
+
+    The size ``all`` stays, because it equals the session's size.
+    """
     names = [
         line.partition("k ")[0]
         for line in build_ways_table(compare_ways(config_home, context=counted_context(37_640)))
@@ -192,12 +210,12 @@ def test_a_handoff_larger_than_the_session_has_no_row(config_home: ConfigHome) -
 
 
 def counted_context(tokens: int) -> ContextSize:
-    """Return a context that was counted."""
+    """Return the size of a context that the client counted."""
     return ContextSize(tokens, 200_000)
 
 
 def test_a_session_without_a_handoff_has_no_sizes(config_home: ConfigHome) -> None:
-    """Without a prompt one line replaces all sizes."""
+    """The table has one line for the handoff if the session has no prompt."""
     lines = build_ways_table(compare_ways(config_home, handoff_sizes=()))
     assert [line for line in lines if line.startswith("handoff")] == [
         "handoff       31k  18k  39k  nothing was asked"
@@ -235,7 +253,10 @@ TRIMMED = Advice(TRIM, "mostly tool output")
 def test_the_first_line_of_the_card(
     config_home: ConfigHome, tokens: int, left: int | None, advice: Advice | None, line: str
 ) -> None:
-    """It depends on the figures, and may say that no action is needed. A trim with a small saving is omitted."""
+    """The first line of the card shows how full the session is and which way is best, if any.
+
+    ``resume-hooks`` in the shell says the same.
+    """
     context = ContextSize(tokens, 200_000)
     found = compare_ways(config_home, context=context, prompts_left=left, advice=advice)
     assert resume_card(found, WAYS[0], ASKED).split("\n")[0] == line
@@ -245,7 +266,10 @@ def test_the_first_line_of_the_card(
 
 
 def test_a_session_with_space_lists_its_ways(config_home: ConfigHome) -> None:
-    """Each possible way has a line. A fuller session names them in its first line."""
+    """In a session with much space left, the card has a line for each possible way.
+
+    In a fuller session, the first line names the ways.
+    """
     with_room = ContextSize(14_400, 180_000)
     handoff = "  >handoff: continue in a new session, with what was said here"
     for estimates, lines in (
@@ -260,7 +284,7 @@ def test_a_session_with_space_lists_its_ways(config_home: ConfigHome) -> None:
 
 
 def test_the_card_of_a_session_without_a_handoff(config_home: ConfigHome) -> None:
-    """Only possible ways are named."""
+    """The first line omits ways that are impossible."""
     trim = tuple(row for row in FIGURES if row.name != HANDOFF)
     for estimates, words in (
         ((FIGURES[0],), "83 % of 180,000. Going"),
@@ -270,13 +294,13 @@ def test_the_card_of_a_session_without_a_handoff(config_home: ConfigHome) -> Non
 
 
 def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
-    """No answer was counted."""
+    """The card marks a context size that was estimated with "about"."""
     found = compare_ways(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
     assert "context about 10 tokens" in resume_card(found, WAYS[0], ASKED)
 
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
-    """The whole text is kept."""
+    """The answer to ``resume`` with a text suggests ``>handoff`` with the complete text."""
     text = card_in_client(
         resume_card(compare_ways(config_home), WAYS[0], ASKED._replace(text='two\nlines "quoted"'))
     )

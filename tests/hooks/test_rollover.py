@@ -1,4 +1,4 @@
-"""Tests of ``>rollover`` through the hook with a stand-in for the client, and of ``/rollover`` from the module."""
+"""Tests of ``>rollover`` through the hook, with a stand-in for ``claude``, and of ``/rollover``."""
 
 from __future__ import annotations
 
@@ -26,23 +26,26 @@ GOOD = "result({'goal': 'Mend it.', 'state': 'Half done.'})"
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session of two turns."""
+    """Write a session of two turns and return its path."""
     return Path(write_session(config_home.project(), SESSION, conversation(2)))
 
 
 def prompt_event(prompt: str) -> dict[str, str]:
-    """Return the client's event for the hook."""
+    """Return the hook's event for a prompt."""
     return {"session_id": SESSION, "prompt": prompt, "hook_event_name": "UserPromptSubmit"}
 
 
 def card_of_prompt(say: Say, made: StandIn, prompt: str = ">rollover", **environ: str) -> str:
-    """Return the card for a prompt in a stand-in client."""
+    """Return the answer to a prompt if ``made`` is the ``claude`` on PATH."""
     return say(prompt, PATH=made.path, **environ)
 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
 def test_the_card_of_a_rollover(config_home: ConfigHome, say: Say, parent: Path, sign: str) -> None:
-    """It names the model, the costs and how to continue. The last line fits next to a running turn."""
+    """The card of a rollover names the model, its costs, and the command to continue.
+
+    Its last line fits a busy client.
+    """
     made = write_stand_in(config_home.root, GOOD)
     text = card_of_prompt(say, made, f"{sign}rollover focus on tabs")
     (child,) = children_of(parent)
@@ -57,7 +60,10 @@ def test_the_card_of_a_rollover(config_home: ConfigHome, say: Say, parent: Path,
 
 
 def test_a_repeated_rollover_costs_nothing(config_home: ConfigHome, say: Say, parent: Path) -> None:
-    """The same words name the same child. Other words make another one."""
+    """A rollover that is repeated with the same words opens the existing child without a model.
+
+    Other words make another child.
+    """
     made = write_stand_in(config_home.root, GOOD)
     first = card_of_prompt(say, made, ">rollover tabs")
     again = card_of_prompt(say, made, ">rollover tabs")
@@ -74,7 +80,7 @@ def test_a_repeated_rollover_costs_nothing(config_home: ConfigHome, say: Say, pa
 def test_a_rollover_after_another_prompt_is_new(
     config_home: ConfigHome, say: Say, parent: Path
 ) -> None:
-    """The old child lacks the new prompt."""
+    """A rollover after another prompt makes a new child, because the old one lacks the prompt."""
     made = write_stand_in(config_home.root, GOOD)
     card_of_prompt(say, made)
     with parent.open("ab") as stream:
@@ -96,7 +102,10 @@ def test_a_rollover_after_another_prompt_is_new(
 def test_a_failed_summary_is_reported(
     config_home: ConfigHome, say: Say, parent: Path, body: str, said: str
 ) -> None:
-    """The child has only the digest, and the card names the command to try again."""
+    """If the summary fails, the child has only the digest.
+
+    The card states the reason and the commands to try again.
+    """
     made = write_stand_in(config_home.root, body)
     text = card_of_prompt(say, made)
     (child,) = children_of(parent)
@@ -114,7 +123,7 @@ def test_a_failed_summary_is_reported(
 def test_a_rollover_without_a_client_has_only_the_digest(
     config_home: ConfigHome, run_hook: Run, parent: Path
 ) -> None:
-    """There is no model."""
+    """If ``claude`` is not on PATH, a rollover makes a child with only the digest."""
     done = run_hook("prompt", prompt_event(">rollover"), environ={"PATH": "/nowhere"})
     assert (
         "claude is not installed, or not on PATH. The new session has only"
@@ -124,7 +133,7 @@ def test_a_rollover_without_a_client_has_only_the_digest(
 
 
 def start_and_wait_for_model(config_home: ConfigHome, made: StandIn) -> subprocess.Popen[bytes]:
-    """Run the hook in its own process until it has asked the model."""
+    """Start the hook in its own process and wait until it has asked the model."""
     env = {**config_home.environ, "PATH": made.path, "RESUME_HOOKS_CLIPBOARD": "none"}
     command = [sys.executable, "-I", str(REPO / "hooks" / "prompt.py")]
     hook = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -140,9 +149,9 @@ def start_and_wait_for_model(config_home: ConfigHome, made: StandIn) -> subproce
 
 
 def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> None:
-    """The client ends its hook.
+    """After Esc, the child with the digest stays, and the model's process has ended.
 
-    The child exists, the model's process has ended, and a later answer mentions the child.
+    The client ends its hook on Esc.
     """
     made = write_stand_in(config_home.root, "time.sleep(300)")
     with start_and_wait_for_model(config_home, made) as hook:
@@ -162,7 +171,7 @@ def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> N
 def test_a_failed_summary_is_tried_again(
     config_home: ConfigHome, run_hook: Run, say: Say, parent: Path, body: str
 ) -> None:
-    """After a failed model or Esc, the same words complete the existing child."""
+    """The same rollover after a failure or Esc adds the summary to the existing child."""
     run_hook(
         "prompt",
         prompt_event(">rollover"),
@@ -176,7 +185,7 @@ def test_a_failed_summary_is_tried_again(
 def test_a_parallel_rollover_names_the_child(
     config_home: ConfigHome, say: Say, parent: Path
 ) -> None:
-    """The same words do not ask the model again meanwhile."""
+    """A second rollover during the first one names the child and does not ask the model again."""
     made = write_stand_in(config_home.root, "time.sleep(300)")
     with start_and_wait_for_model(config_home, made) as hook:
         text = card_of_prompt(say, made)
@@ -197,7 +206,7 @@ OWN = "claude-opus-4-5"
 
 @pytest.fixture
 def warm_session(config_home: ConfigHome) -> Path:
-    """Return a session whose model has just answered, so that the cache has it."""
+    """Write a session whose model has just answered, so that its prompt cache is warm."""
     first, last = conversation(2), clock.now()
     usage = {**USED, "cache_creation": {"ephemeral_5m_input_tokens": 1_300}}
     answer = assistant(
@@ -212,7 +221,7 @@ def warm_session(config_home: ConfigHome) -> Path:
 
 
 def ask_module(args: str = "", **forked: object) -> dict[str, Any]:
-    """Return the module's reply, with its report on the session's own model."""
+    """Return the engine's reply to ``/rollover``; ``forked`` is the module's report on the model."""
     event = {
         "session_id": SESSION,
         "screen": True,
@@ -226,7 +235,11 @@ def ask_module(args: str = "", **forked: object) -> dict[str, Any]:
 
 
 def test_the_own_model_with_a_warm_cache_is_asked_first(warm_session: Path) -> None:
-    """The child exists before the request. The model's answer completes it, and the costs are reported."""
+    """A rollover first asks the session's own model if its prompt cache is warm.
+
+    The child exists before the request. The model's answer adds the summary, and the remark shows
+    the cost.
+    """
     asked = ask_module("focus on tabs")
     (child,) = children_of(warm_session)
     assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
@@ -274,7 +287,10 @@ def test_the_headless_model_is_asked_after_the_own_model(
     told: dict[str, Any],
     said: str,
 ) -> None:
-    """It completes the same child with the whole session. Both costs are reported."""
+    """If the session's own model gives no summary, the rollover asks the headless model.
+
+    The same child gets the summary. The remark shows both costs.
+    """
     made = write_stand_in(config_home.root, GOOD)
     monkeypatch.setenv("PATH", made.path)
     assert ask_module()["fork"]
@@ -289,7 +305,10 @@ def test_the_headless_model_is_asked_after_the_own_model(
 def test_no_second_model_is_asked_after_the_time_limit(
     warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same words later ask again for the same child."""
+    """If the session's own model takes too long, the rollover asks no second model.
+
+    The same words later ask the own model again, for the same child.
+    """
     made = write_stand_in(config_home.root, GOOD)
     monkeypatch.setenv("PATH", made.path)
     ask_module()
@@ -305,7 +324,7 @@ def test_no_second_model_is_asked_after_the_time_limit(
 def test_the_own_model_is_not_asked_if_it_costs_more(
     warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """The user named or chose another model, or the cache expired."""
+    """The session's own model is not asked if another one is set or the cache has expired."""
     monkeypatch.setenv("PATH", write_stand_in(config_home.root, GOOD).path)
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
@@ -321,7 +340,10 @@ def test_the_own_model_is_not_asked_if_it_costs_more(
 def test_the_child_is_named_while_the_own_model_is_asked(
     warm_session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After Esc, or if the client has ended or takes too long, the same words ask again."""
+    """While the session's own model is asked, the same rollover names the child.
+
+    After Esc, or if the answer takes too long, the same rollover asks the model again.
+    """
     ask_module()
     (child,) = children_of(warm_session)
     assert "it is still being written" in ask_module()["by_hand"]
@@ -335,7 +357,7 @@ def test_the_child_is_named_while_the_own_model_is_asked(
 
 
 def test_an_answer_for_a_continued_child_makes_a_new_one(warm_session: Path) -> None:
-    """A user opened the digest meanwhile. It stays unchanged, and the paid answer is not lost."""
+    """If the user continued the child before the summary came, a new child gets the summary."""
     ask_module()
     (first,) = children_of(warm_session)
     with first.open("ab") as stream:

@@ -1,4 +1,4 @@
-"""Tests of ``>search``: a card with the best hits of this project, without using tokens."""
+"""Tests of ``>search``, which shows the best hits of this project without using tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ Card = Callable[..., list[str]]
 
 @pytest.fixture
 def card_lines(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Card:
-    """Return a function that gives the lines of a prompt's card. The last line fits any terminal."""
+    """Return a function that returns the lines with which the hook answers a prompt.
+
+    The function checks that the last line has at most 40 characters.
+    """
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
     def lines_of_card(typed: str, number: int = 1) -> list[str]:
@@ -43,7 +46,7 @@ def card_lines(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Card
 
 @pytest.fixture
 def home_with_two_projects(config_home: ConfigHome) -> ConfigHome:
-    """Write two sessions of a project and one of another."""
+    """Write two sessions of one project and a session of another."""
     write_talk(config_home, 1, "why did we drop redis?", "timeouts")
     write_talk(config_home, 2, "is redis back?", "no, redis is gone")
     write_talk(config_home, 3, "redis elsewhere", "yes", cwd="/home/user/other")
@@ -56,7 +59,7 @@ def home_with_two_projects(config_home: ConfigHome) -> ConfigHome:
 def test_the_card_of_a_search(
     home_with_two_projects: ConfigHome, card_lines: Card, typed: str
 ) -> None:
-    """It has the number of hits, notes on the words, and each hit with the commands to open and read it."""
+    """The card of a search shows the number of hits, and each hit with the command to open it."""
     assert card_lines(typed) == [
         "resume-hooks · search · redis -drop · 1 turn · without drop",
         "  is redis back?: is redis back?",
@@ -76,13 +79,13 @@ def test_the_card_of_a_search(
 def test_all_searches_every_project(
     home_with_two_projects: ConfigHome, card_lines: Card, typed: str
 ) -> None:
-    """``--all`` comes first. Without it only the current project is searched."""
+    """``>search --all`` searches every project; without ``--all``, only the current one is searched."""
     assert session_id(3) in str(card_lines(typed))
     assert session_id(3) not in str(card_lines(">search redis elsewhere"))
 
 
 def test_a_search_without_hits(home_with_two_projects: ConfigHome, card_lines: Card) -> None:
-    """The text suggests a remedy that was not just used."""
+    """The card of a search without hits suggests ``--all`` or, after ``--all``, other words."""
     assert card_lines(">search quux") == [
         (
             "resume-hooks · search · nothing close: ask again in other words · quux · "
@@ -106,16 +109,16 @@ def test_a_search_without_hits(home_with_two_projects: ConfigHome, card_lines: C
 def test_a_search_without_words(
     home_with_two_projects: ConfigHome, card_lines: Card, typed: str, kept: str
 ) -> None:
-    """The card has a sentence with an example, and the typed text."""
+    """A search without words is refused, and the card repeats the typed text."""
     lines = card_lines(typed)
     assert lines[0].startswith("resume-hooks: ")
     assert (f"Your text: {kept}" in lines) is bool(kept)
 
 
 def test_the_card_shows_the_best_hits(home_with_two_projects: ConfigHome, card_lines: Card) -> None:
-    """It has the best three and the number of others, or all four.
+    """The card shows up to four hits. If there are more, it shows three and the number of others.
 
-    It fits ten rows of 80 columns, with the found words.
+    It fits ten rows of 80 columns and shows the words that were found.
     """
     for number in range(10, 20):
         write_talk(home_with_two_projects, number, f"tune the linter {number}")
@@ -136,7 +139,7 @@ def test_the_card_shows_the_best_hits(home_with_two_projects: ConfigHome, card_l
 def test_hostile_hits_do_not_change_the_card(
     home_with_two_projects: ConfigHome, card_lines: Card
 ) -> None:
-    """No text of a transcript controls the terminal or forges a line."""
+    """The text of a hit can neither control the terminal nor look like a line of the card."""
     write_talk(home_with_two_projects, 4, "\x1b[2J\x1b]0;x\x07quux\u202e\r\n  /resume evil\n", "ok")
     lines = card_lines(">search quux")
     assert "\x1b" not in "".join(lines)
@@ -150,7 +153,10 @@ def test_a_new_session_searches_its_project(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """The project is that of its start folder. A missing folder is reported."""
+    """In a session without a transcript, the search covers the project of the current folder.
+
+    If that folder is missing, the card says so.
+    """
     here = tmp_path / "here"
     here.mkdir()
     write_talk(home_with_two_projects, 5, "the quux of here", cwd=str(here))
@@ -165,7 +171,7 @@ def test_a_new_session_searches_its_project(
 def test_a_moved_session_also_searches_its_files_project(
     config_home: ConfigHome, card_lines: Card
 ) -> None:
-    """The project folder of its file is included."""
+    """In a session whose file was moved to another project, the search covers both projects."""
     moved = write_talk(config_home, 1, "the quux one", cwd="/home/user/old")
     write_talk(config_home, 2, "the quux two", cwd=CWD)
     moved.rename(config_home.project(CWD) / moved.name)
@@ -175,7 +181,7 @@ def test_a_moved_session_also_searches_its_files_project(
 def test_an_incomplete_index_is_reported(
     home_with_two_projects: ConfigHome, card_lines: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hits found in time are shown, and the missing files are mentioned."""
+    """If the time was too short to index all files, the card shows the hits and the missing number."""
     monkeypatch.setattr(search_trigger, "UPDATE_SECONDS", 0.0)
     shown = "\n".join(card_lines(">search redis"))
     note = r"  note: Not indexed yet: 2 files \([0-9.]+ KB\)\. "
@@ -186,7 +192,10 @@ def test_an_incomplete_index_is_reported(
 def test_a_slow_search_suggests_the_shell(
     home_with_two_projects: ConfigHome, card_lines: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command is valid for any words, which are shown again."""
+    """A search that takes too long is stopped, and the card shows the shell's command for it.
+
+    The user's words are quoted for the shell.
+    """
 
     def block_forever(*_: object, **__: object) -> None:
         while True:
@@ -204,7 +213,7 @@ def test_a_slow_search_suggests_the_shell(
 def test_a_bug_in_a_search_is_reported(
     home_with_two_projects: ConfigHome, card_lines: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sentence shows the text again."""
+    """The card of a search that raises an unexpected error names the error and the user's text."""
 
     def raise_error(*_: object, **__: object) -> None:
         raise ZeroDivisionError
@@ -216,7 +225,7 @@ def test_a_bug_in_a_search_is_reported(
 
 
 def test_the_card_has_one_line_per_fact(home_with_two_projects: ConfigHome) -> None:
-    """Notes and the number of other hits follow the hits. No text is copied."""
+    """The number of further hits has a line of its own. A search copies no text."""
     found = search_home(home_with_two_projects, "redis", max_hits=1)
     assert "  2 more, in a shell: resume-hooks search --limit=3 redis" in search_card(
         found, ">search"
@@ -232,7 +241,7 @@ def test_the_card_has_one_line_per_fact(home_with_two_projects: ConfigHome) -> N
 
 
 def test_the_hook_blocks_a_search_prompt(home_with_two_projects: ConfigHome, run_hook: Run) -> None:
-    """The client gets one block decision, and no prompt is sent."""
+    """The hook blocks ``>search`` and shows the hits as the reason."""
     done = run_hook(
         "prompt",
         {
@@ -247,7 +256,7 @@ def test_the_hook_blocks_a_search_prompt(home_with_two_projects: ConfigHome, run
 
 
 def test_a_search_waits_for_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time without a processor does not count like processor time, but the wait is limited."""
+    """The time limit counts processor time; waiting for a busy machine has a limit of its own."""
     monkeypatch.setattr("resume_hooks.hooks.time_limit.READING_SECONDS", 0.05)
     with time_limit():
         time.sleep(0.2)

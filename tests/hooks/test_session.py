@@ -1,4 +1,7 @@
-"""Tests of SessionEnd and SessionStart: one link per /clear, and the reports of a start, on any supported Python."""
+"""Tests of the SessionEnd and SessionStart hooks on every supported Python.
+
+They record which session follows a ``/clear`` and what a start reports.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ Say = Callable[..., dict[str, Any]]
 
 
 BOTH = pytest.mark.parametrize("any_python", ["this Python", "Python 3.9"], indirect=True)
-"""Run on the oldest Python, too: these tests go through every line that the others do."""
+"""Run the test also on the oldest supported Python.
+
+The tests with this mark together run every line of the hook.
+"""
 
 
 @pytest.fixture
@@ -49,7 +55,10 @@ def any_python(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def reply_to_event(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Return a function that sends an event with this client id to the hook and returns the reply, ``{}`` for none."""
+    """Return a function that sends an event to the hook and returns the reply; ``{}`` for none.
+
+    The event comes from the client with the process id ``pid``.
+    """
 
     def one(event: object, pid: int | str = 4711, **environ: str) -> dict[str, Any]:
         environ = {"CLAUDE_PID": str(pid), **environ}
@@ -73,7 +82,7 @@ def reply_to_event(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def send_event(reply_to_event: Say) -> Send:
-    """Return a function that sends an event without a reply."""
+    """Return a function that sends an event and checks that the hook does not reply."""
 
     def one(event: object, pid: int | str = 4711, **environ: str) -> None:
         assert reply_to_event(event, pid, **environ) == {}
@@ -92,12 +101,12 @@ def start_event(number: str = NEW, source: object = "clear") -> dict[str, Any]:
 
 
 def linked_pairs(home: ConfigHome) -> list[tuple[str, str]]:
-    """Return every link as (parent, child)."""
+    """Return every recorded link as (parent, child)."""
     return [(link.parent_id, link.child_id) for link in read_links(home.where)]
 
 
 def clear_marks(home: ConfigHome) -> list[Path]:
-    """Return the marks that wait for a successor."""
+    """Return the files that note a cleared session until its successor starts."""
     return [
         path for path in sorted(notes_folder(home).glob("*")) if not path.name.startswith("keep-")
     ]
@@ -110,7 +119,10 @@ def notes_folder(home: ConfigHome) -> Path:
 
 @BOTH
 def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> None:
-    """The ended session is the parent of the one that starts in the same client. The mark is consumed."""
+    """After ``/clear``, one link names the cleared session as the parent of the next one.
+
+    The next one is the session that starts in the same client. The note of the clear is deleted.
+    """
     send_event(end_event())
     assert len(clear_marks(config_home)) == 1
     send_event(start_event())
@@ -124,7 +136,7 @@ def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> N
 
 
 def test_repeated_clears_write_a_chain_of_links(config_home: ConfigHome, send_event: Send) -> None:
-    """A session that starts again after its own end is never its own parent."""
+    """Repeated ``/clear`` records a link for each step; a session is never its own parent."""
     send_event(end_event())
     send_event(start_event())
     send_event(end_event(NEW))
@@ -138,7 +150,7 @@ def test_repeated_clears_write_a_chain_of_links(config_home: ConfigHome, send_ev
 def test_an_older_client_is_found_among_the_ancestors(
     config_home: ConfigHome, any_python: str
 ) -> None:
-    """Without CLAUDE_PID, the client is the first ancestor process except for shells and Python."""
+    """Without CLAUDE_PID, the client is the nearest ancestor process that is no shell and no Python."""
     script = config_home.root / "client.pl"
     hook = f"{any_python or sys.executable} -I {REPO / 'hooks' / 'session.py'}"
     events = [json.dumps(event) for event in (end_event(), start_event())]
@@ -155,7 +167,10 @@ def test_an_older_client_is_found_among_the_ancestors(
 
 
 def test_parallel_clears_get_their_own_handoffs(config_home: ConfigHome, send_event: Send) -> None:
-    """A client that only starts gets none."""
+    """Parallel ``/clear`` in two clients links each new session to the one cleared in its client.
+
+    A client that only starts a session gets no link.
+    """
     send_event(end_event(session_id(10)), 10)
     send_event(end_event(session_id(20)), 20)
     send_event(start_event(session_id(21)), 20)
@@ -174,7 +189,7 @@ def test_parallel_clears_get_their_own_handoffs(config_home: ConfigHome, send_ev
 def test_other_ends_leave_no_mark(
     config_home: ConfigHome, send_event: Send, event: dict[str, Any]
 ) -> None:
-    """Only /clear has a successor."""
+    """A session's end without ``/clear`` leaves no note."""
     send_event(event)
     assert clear_marks(config_home) == []
 
@@ -183,7 +198,7 @@ def test_other_ends_leave_no_mark(
 def test_other_starts_consume_no_mark(
     config_home: ConfigHome, send_event: Send, source: object
 ) -> None:
-    """They are not a successor."""
+    """A start without ``/clear`` records no link and leaves the note in place."""
     send_event(end_event())
     send_event(start_event(session_id(5), source))
     assert linked_pairs(config_home) == []
@@ -196,7 +211,7 @@ def test_other_starts_consume_no_mark(
 def test_an_old_mark_writes_no_link(
     config_home: ConfigHome, send_event: Send, seconds: int
 ) -> None:
-    """The client ended long ago, or the clock was wrong. The mark is deleted."""
+    """A note of ``/clear`` with an old or future time records no link and is deleted."""
     send_event(end_event())
     (mark,) = clear_marks(config_home)
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "at": time.time() + seconds}))
@@ -213,7 +228,7 @@ def test_an_old_mark_writes_no_link(
 def test_a_damaged_mark_writes_no_link(
     config_home: ConfigHome, send_event: Send, damage: bytes
 ) -> None:
-    """The next clear still works."""
+    """A damaged note of ``/clear`` records no link and is deleted, and the next ``/clear`` works."""
     send_event(end_event())
     (mark,) = clear_marks(config_home)
     mark.write_bytes(damage)
@@ -247,7 +262,7 @@ def test_a_damaged_mark_writes_no_link(
 def test_malformed_events_are_ignored(
     config_home: ConfigHome, send_event: Send, event: object
 ) -> None:
-    """There is no output, no traceback and no file."""
+    """A malformed event causes no output and no file."""
     send_event(event)
     assert not (config_home.config / "resume-hooks").exists()
 
@@ -257,7 +272,7 @@ def test_malformed_events_are_ignored(
 def test_an_invalid_client_pid_is_harmless(
     config_home: ConfigHome, send_event: Send, pid: str
 ) -> None:
-    """For any value, no file outside of the notes is written and no error is raised."""
+    """An invalid CLAUDE_PID causes no error and no file outside the plugin's folder."""
     send_event(end_event(), pid)
     send_event(start_event(), pid)
     assert {path.name for path in config_home.config.iterdir()} <= {"projects", "resume-hooks"}
@@ -267,7 +282,7 @@ def test_an_invalid_client_pid_is_harmless(
 def test_an_unwritable_link_is_reported_after_clear(
     config_home: ConfigHome, reply_to_event: Say
 ) -> None:
-    """The start continues. A line names the folder, the reason, the loss and the remedy."""
+    """If a link cannot be written after ``/clear``, the start shows the folder, reason and remedy."""
     (config_home.root / "file").touch()
     state = str(config_home.root / "file" / "x")
     assert reply_to_event(end_event(), RESUME_HOOKS_HOME=state) == {}
@@ -284,7 +299,7 @@ def test_an_unwritable_link_is_reported_after_clear(
 def test_a_full_disk_is_reported_after_clear(
     config_home: ConfigHome, reply_to_event: Say, has_mark: bool
 ) -> None:
-    """It was full at the session's end, when the mark is written, or only at the start."""
+    """A start after ``/clear`` reports a full disk, at the session's end or at the start."""
     if has_mark:
         reply_to_event(end_event())
     with failing_writes(errno.ENOSPC)(config_home.config / "resume-hooks"):
@@ -295,7 +310,7 @@ def test_a_full_disk_is_reported_after_clear(
 
 @BOTH
 def test_marks_and_links_are_private(config_home: ConfigHome, send_event: Send) -> None:
-    """Folders have mode 0700 and files 0600."""
+    """The note of ``/clear`` has mode 0600, and its folder has mode 0700."""
     send_event(end_event())
     state = config_home.config / "resume-hooks"
     modes = {
@@ -308,7 +323,7 @@ def test_marks_and_links_are_private(config_home: ConfigHome, send_event: Send) 
 
 @BOTH
 def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python: str) -> None:
-    """Each has its own parent, and no row of links.jsonl is torn."""
+    """Ten parallel ``/clear`` record ten complete links, each with its own parent."""
     numbers = range(100, 110)
 
     def run_in_parallel(make: Callable[[int], dict[str, Any]]) -> None:
@@ -334,7 +349,7 @@ def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python
 def test_a_mark_that_is_not_a_file_is_ignored(
     config_home: ConfigHome, run_hook: Run, kind: str
 ) -> None:
-    """The client's start does not wait for it."""
+    """A note that is a pipe or a link is ignored, and the start does not wait for it."""
     mark = config_home.config / "resume-hooks" / "pending" / "clear-4711.json"
     mark.parent.mkdir(parents=True)
     if kind == "pipe":
@@ -349,7 +364,7 @@ def test_a_mark_that_is_not_a_file_is_ignored(
 
 @pytest.fixture
 def pending_child(config_home: ConfigHome) -> Path:
-    """Return an untouched child that client 4711 made of OLD, which waits for its ``/clear``."""
+    """Write an unopened child of OLD that waits for a ``/clear`` in client 4711."""
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     rows = f"1. old · {OLD}\n2. new · {CHILD} · this session\n   {path}"
     opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
@@ -362,7 +377,10 @@ def pending_child(config_home: ConfigHome) -> Path:
 def test_clear_after_a_rollover_is_reported(
     config_home: ConfigHome, pending_child: Path, reply_to_event: Say
 ) -> None:
-    """The link has the kind too, for the statistics. A note of another kind is ignored."""
+    """A start after ``/clear`` with a pending rollover reports the rollover and records its kind.
+
+    A pending child of an unknown kind is ignored.
+    """
     size = os.path.getsize(pending_child)
     for kind, said in (
         ("rollover", f"resume-hooks: the rollover of {OLD[:8]} is loaded"),
@@ -380,7 +398,7 @@ def test_clear_after_a_rollover_is_reported(
 
 
 def start_event_next_to(path: Path, number: str, source: str) -> dict[str, Any]:
-    """Return the start event of a session in the folder of ``path``."""
+    """Return the start event of a session whose transcript is in the folder of ``path``."""
     return {**start_event(number, source), "transcript_path": str(path.parent / f"{number}.jsonl")}
 
 
@@ -388,9 +406,10 @@ def start_event_next_to(path: Path, number: str, source: str) -> dict[str, Any]:
 def test_clear_after_a_handoff_opens_with_its_digest(
     config_home: ConfigHome, pending_child: Path, reply_to_event: Say
 ) -> None:
-    """The facts name the new session instead of the child.
+    """The session after a handoff and ``/clear`` starts with the handoff's opening, once.
 
-    The link is a handoff, and the child is removed. It happens once.
+    The opening names the new session instead of the child. A link of the kind "handoff" is
+    recorded, and the child is marked as superseded.
     """
     raw = pending_child.read_bytes()
     reply_to_event(end_event())
@@ -422,7 +441,10 @@ def test_clear_after_a_handoff_opens_with_its_digest(
 def test_a_clear_of_another_session_is_a_plain_one(
     config_home: ConfigHome, pending_child: Path, reply_to_event: Say, case: str
 ) -> None:
-    """There is no message, and the link is that of a clear."""
+    """``/clear`` in another session, client or folder does not load the pending handoff.
+
+    The recorded link has the kind "clear".
+    """
     pid, cleared, place = 4711, OLD, pending_child
     if case == "other client":
         pid = 4712
@@ -447,7 +469,7 @@ def test_a_clear_of_another_session_is_a_plain_one(
 def test_resuming_the_child_consumes_the_handoff(
     config_home: ConfigHome, pending_child: Path, reply_to_event: Say
 ) -> None:
-    """Any client may resume it, without a message. A later clear of the parent is an ordinary one."""
+    """Resuming the child in any client ends the wait, so a later ``/clear`` loads no handoff."""
     assert reply_to_event(start_event_next_to(pending_child, session_id(8), "resume")) == {}
     assert reply_to_event(start_event_next_to(pending_child, CHILD, "resume"), 99) == {}
     reply_to_event(end_event())
@@ -459,7 +481,10 @@ def test_resuming_the_child_consumes_the_handoff(
 def test_the_next_start_reports_a_pending_handoff_once(
     pending_child: Path, reply_to_event: Say
 ) -> None:
-    """It shows one line with the command, and the model gets no context. A headless run leaves it for a user."""
+    """The next start shows one line about a pending handoff, once.
+
+    A start of a headless run does not show it.
+    """
     assert (
         reply_to_event(
             start_event_next_to(pending_child, session_id(6), "startup"),
@@ -489,7 +514,10 @@ SAID = (
 
 
 def counted_turn(tokens: int, *, after: str | None = None, prompt: str = "go on") -> list[Record]:
-    """Return a turn with this token count, after a record with this id, if any."""
+    """Return a turn whose answer reports this number of tokens.
+
+    ``after`` is the uuid of the preceding record.
+    """
     return [
         user(prompt, uuid="u", parent=after, session_id=OLD),
         assistant("done", uuid="a", parent="u", ts=1, session_id=OLD, tokens=tokens),
@@ -512,7 +540,10 @@ def counted_turn(tokens: int, *, after: str | None = None, prompt: str = "go on"
 def test_a_resume_states_the_cost_of_a_cold_cache(
     config_home: ConfigHome, reply_to_event: Say, other: dict[str, Any], said: str
 ) -> None:
-    """It uses the client's figures. A new child and a headless run get no message."""
+    """A resume with an expired prompt cache shows how many tokens the next prompt resends.
+
+    The numbers are the client's. A new child and a headless run show nothing.
+    """
     for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", said)):
         rows = [{"continue_metadata": {"continued_at": made}}, *counted_turn(163_400)]
         path = Path(write_session(config_home.project(), OLD, rows))
@@ -539,7 +570,10 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
 def test_a_cold_cache_after_a_cut_beginning(
     config_home: ConfigHome, reply_to_event: Say, prompt: str, said: str
 ) -> None:
-    """The client also counts the missing beginning, which is not sent. The line has the size that ``info`` shows."""
+    """If the beginning of the file is missing, the line has the size that ``info`` shows.
+
+    The client's number is too large, because it includes the missing beginning, which is not sent.
+    """
     rows = counted_turn(263_400, after="gone", prompt=prompt)
     path = Path(write_session(config_home.project(), OLD, rows))
     event = {**start_event_next_to(path, OLD, "resume"), **COLD, "context_tokens": 263_400}
@@ -550,7 +584,10 @@ def test_a_cold_cache_after_a_cut_beginning(
 def test_the_hook_does_not_repeat_the_modules_line(
     config_home: ConfigHome, reply_to_event: Say
 ) -> None:
-    """This is true once: at the next resume only the hook runs if the client has no module."""
+    """The hook shows no line about the cache if the module has just shown one.
+
+    At the next resume the hook shows its line again.
+    """
     path = Path(write_session(config_home.project(), OLD, counted_turn(163_400)))
     event = {**start_event_next_to(path, OLD, "resume"), **COLD}
     shown = session.claim_cold_cache_line(event)
@@ -566,7 +603,10 @@ def test_the_hook_does_not_repeat_the_modules_line(
 def test_a_resume_of_a_giant_file_names_a_remedy(
     config_home: ConfigHome, reply_to_event: Say
 ) -> None:
-    """Only its size counts. A headless run gets no message."""
+    """A resume of a file of 123 MB warns that the client may hang, and names the command that helps.
+
+    A headless run shows nothing.
+    """
     path = config_home.project() / f"{OLD}.jsonl"
     with path.open("wb") as file:
         file.truncate(123_400_000)
@@ -585,7 +625,7 @@ def test_a_resume_of_a_giant_file_names_a_remedy(
 def test_other_starts_keep_the_pending_handoff(
     pending_child: Path, config_home: ConfigHome, reply_to_event: Say, source: str
 ) -> None:
-    """There is no message."""
+    """Other starts, such as a fork, show nothing and leave the pending handoff in place."""
     assert reply_to_event(start_event_next_to(pending_child, session_id(6), source), 5) == {}
     assert len(clear_marks(config_home)) == 1
 
@@ -594,7 +634,7 @@ def test_other_starts_keep_the_pending_handoff(
 def test_a_compaction_without_the_engine_is_silent(
     reply_to_event: Say, config_home: ConfigHome
 ) -> None:
-    """The Python is too old, or the session has no file."""
+    """A start after a compaction shows nothing if the session has no file."""
     assert reply_to_event(start_event(session_id(6), "compact")) == {}
 
 
@@ -602,7 +642,7 @@ def test_a_compaction_without_the_engine_is_silent(
 def test_an_unwritable_link_does_not_change_the_opening(
     pending_child: Path, config_home: ConfigHome, reply_to_event: Say
 ) -> None:
-    """The session still opens with the handoff."""
+    """The session after a handoff and ``/clear`` gets the opening even if the link cannot be written."""
     reply_to_event(end_event())
     Path(links_file(config_home.where)).mkdir()
     assert (

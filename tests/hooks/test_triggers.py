@@ -1,4 +1,4 @@
-"""Tests of the trigger table: which prompts are triggers."""
+"""Tests of which prompts are triggers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ OURS = [
     (">handoff explain /resume-hooks:trim", "handoff", "explain /resume-hooks:trim"),
     (">handoff read docs/resume-hooks:trims", "handoff", "read docs/resume-hooks:trims"),
 ]
-"""Recent clients put a blocked prompt back into the box: what is typed behind a trigger is what is meant."""
+"""Prompts that are triggers, with the verb and the text of each.
+
+Recent clients put a blocked prompt back into the input box, so the last trigger in it counts.
+"""
 
 NOT_OURS = [
     (">resume fix the tests", "a sentence"),
@@ -159,12 +162,12 @@ PASTED = [
 
 @pytest.mark.parametrize(("prompt", "verb", "text"), OURS)
 def test_a_trigger_is_recognized(prompt: str, verb: str, text: str) -> None:
-    """The result has its verb, the text as typed and its form."""
+    """A prompt with a trigger has the verb and the text as typed."""
     assert_trigger(prompt, verb, text)
 
 
 def assert_trigger(prompt: str, verb: str, text: str) -> None:
-    """Check the recognized trigger of a prompt."""
+    """Check that ``prompt`` is a trigger with this verb and text."""
     assert recognise_trigger(prompt) == Trigger(
         verb,
         text,
@@ -176,18 +179,18 @@ def assert_trigger(prompt: str, verb: str, text: str) -> None:
 
 @pytest.mark.parametrize(("prompt", "why"), NOT_OURS)
 def test_an_ordinary_prompt_is_not_a_trigger(prompt: str, why: str) -> None:
-    """It passes unchanged."""
+    """A prompt that is no trigger is not recognized as one."""
     assert recognise_trigger(prompt) is None, why
 
 
 @pytest.mark.parametrize(("prompt", "verb"), PASTED)
 def test_a_trigger_that_ends_in_a_client_command(prompt: str, verb: str) -> None:
-    """It is recognized as a paste after leftover text."""
+    """A trigger that ends in a command of the client, such as ``/clear``, is recognized as a paste."""
     assert_paste(prompt, verb)
 
 
 def assert_paste(prompt: str, verb: str) -> None:
-    """Check the recognized trigger of a prompt with a pasted command."""
+    """Check that ``prompt`` is a trigger with this verb and a pasted command."""
     found = recognise_trigger(prompt)
     assert found is not None
     assert (found.verb, found.is_pasted) == (verb, True)
@@ -220,7 +223,10 @@ START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
     )
 )
 def test_no_other_text_is_a_trigger(prompt: str) -> None:
-    """A trigger starts at the first character without a space before the verb. No text raises an error."""
+    """A trigger starts with its sign as the first character, directly before the verb.
+
+    No text raises an error.
+    """
     found = recognise_trigger(prompt)
     if found is None:
         return
@@ -245,13 +251,13 @@ def test_no_other_text_is_a_trigger(prompt: str) -> None:
     ],
 )
 def test_a_long_prompt_is_parsed_in_one_pass(prompt: str) -> None:
-    """The prompt has a megabyte, on which a backtracking pattern would never end."""
+    """A prompt of a megabyte is parsed in one pass, not with a pattern that backtracks."""
     found = recognise_trigger(prompt)
     assert found is None or found.verb in {"handoff", "trim", "mark"}
 
 
 def test_a_missing_part_adds_no_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its trigger is then an ordinary prompt."""
+    """The triggers of a missing part are not recognized."""
     assert {each.name for each in seam.list_triggers()} < TYPED_VERBS
     monkeypatch.setattr(seam, "FOLDER", "/nowhere")
     assert seam.list_triggers() == []

@@ -1,4 +1,7 @@
-"""Tests of ``>trim``, run as the client runs it: a preview writes nothing, and a yes makes one child."""
+"""Tests of ``>trim``, run as the client runs it.
+
+A preview writes nothing, and ``>trim yes`` makes one child.
+"""
 
 from __future__ import annotations
 
@@ -67,12 +70,12 @@ def turns_with_large_files(turns: int = 6) -> list[Record]:
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session that is worth trimming."""
+    """Write a session that is worth trimming and return its path."""
     return Path(write_session(config_home.project(), SESSION, turns_with_large_files()))
 
 
 def change_question(session: str = SESSION, **fields: Any) -> None:
-    """Replace some fields of the session's question."""
+    """Replace fields of the session's stored question."""
     question = confirmations.find_question(session)
     assert question is not None
     confirmations.store_question(question._replace(**fields))
@@ -82,7 +85,10 @@ def change_question(session: str = SESSION, **fields: Any) -> None:
     "prompt", [">trim", "/resume-hooks:trim", ">TRIM --tools Read", ">trim threshold=300"]
 )
 def test_a_preview_writes_nothing(say: Say, parent: Path, prompt: str) -> None:
-    """It has the numbers. The first and the last line say how to confirm, in the typed form."""
+    """``>trim`` shows the numbers of the trim and writes nothing.
+
+    The first and the last line say how to confirm, in the form that the user typed.
+    """
     raw = parent.read_bytes()
     text = say(prompt)
     assert [part for part in PREVIEW if part not in text] == []
@@ -106,7 +112,10 @@ def test_a_preview_writes_nothing(say: Say, parent: Path, prompt: str) -> None:
     ],
 )
 def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) -> None:
-    """The child names its parent and has placeholders. The card has both commands. The parent is unchanged."""
+    """``>trim yes`` makes a child with placeholders, and leaves the parent unchanged.
+
+    The card has both commands to open the child.
+    """
     raw = parent.read_bytes()
     say(question)
     text = say(yes)
@@ -124,7 +133,7 @@ def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) ->
 
 
 def test_the_child_has_the_options_of_the_question(say: Say, parent: Path) -> None:
-    """They may be in any order, and both cards show them."""
+    """``>trim yes`` makes the child with the options of the question, which both cards show."""
     options = "--keep-recent 0 only=results --tools Read"
     assert f"options: {options}" in say(f">trim {options}")
     assert f"options: {options}" in say(">trim yes")
@@ -135,7 +144,10 @@ def test_the_child_has_the_options_of_the_question(say: Say, parent: Path) -> No
 
 
 def test_a_yes_rebuilds_the_plan(say: Say, parent: Path) -> None:
-    """It answers the last preview. The child has messages that followed the preview."""
+    """``>trim yes`` trims the session as it is now, with the options of the last question.
+
+    The child includes messages that followed the question.
+    """
     say(">trim --tools Bash --min-savings 0 --only results")
     say(">trim --only results")
     with parent.open("a") as stream:
@@ -155,7 +167,11 @@ def test_a_yes_rebuilds_the_plan(say: Say, parent: Path) -> None:
     "text", ["yes please", "y", "Y", "no thanks", "yes --tools Read", "cancel now", "ok"]
 )
 def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None:
-    """Any other text shows the valid words, is kept, and leaves the question open."""
+    """Only the exact word "yes" confirms a trim.
+
+    For any other text, the card shows the valid words and the typed text, and the question stays
+    open.
+    """
     say(">trim")
     shown = say(f">trim {text}")
     assert "To confirm, type: >trim yes" in shown or "See >trim help." in shown
@@ -183,7 +199,7 @@ def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None
 def test_invalid_options_keep_the_question(
     say: Say, parent: Path, options: str, words: str
 ) -> None:
-    """The card has an error, a remedy and the text. An earlier question stays open."""
+    """Invalid options are refused with a remedy, and an earlier question stays open."""
     say(">trim")
     text = say(f">trim {options}")
     assert words in text
@@ -194,7 +210,7 @@ def test_invalid_options_keep_the_question(
 
 
 def test_a_yes_without_a_question_is_refused(say: Say, parent: Path) -> None:
-    """The last line has the remedy."""
+    """``>trim yes`` without a question is refused, and the last line says what to type first."""
     for prompt, last in (
         (">trim yes", "First: >trim"),
         ("/resume-hooks:trim yes", "First: /resume-hooks:trim"),
@@ -207,7 +223,10 @@ def test_a_yes_without_a_question_is_refused(say: Say, parent: Path) -> None:
 
 @pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, 1e8, -60])
 def test_a_yes_to_an_expired_question_is_refused(say: Say, parent: Path, age: float) -> None:
-    """It is older than ten minutes, or the clock was set back. Nothing is written, and the card repeats its options."""
+    """``>trim yes`` is refused if the question is older than ten minutes or has a future time.
+
+    The card repeats the options.
+    """
     say(">trim --tools Read")
     change_question(asked=time.time() - age)
     text = say(">trim yes")
@@ -219,7 +238,7 @@ def test_a_yes_to_an_expired_question_is_refused(say: Say, parent: Path, age: fl
 def test_a_yes_in_another_session_is_refused(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
-    """A question is valid only in its own session."""
+    """``>trim yes`` does not answer a question of another session."""
     other = session_id(2)
     write_session(
         config_home.project(), other, [{**r, "sessionId": other} for r in turns_with_large_files()]
@@ -230,11 +249,11 @@ def test_a_yes_in_another_session_is_refused(
 
 
 def test_a_repeated_yes_shows_the_same_child(say: Say, parent: Path) -> None:
-    """A ``>trim yes`` that returned to the box makes no second child."""
+    """A second ``>trim yes`` shows the first one's child and makes no other."""
     say(">trim --tools Read")
     first = say(">trim yes")
     (child,) = children_of(parent)
-    with parent.open("a") as stream:  # what the client itself writes about a blocked prompt
+    with parent.open("a") as stream:  # The client writes this record about a blocked prompt.
         stream.write(
             json.dumps(
                 {"type": "system", "subtype": "informational", "uuid": "s", "timestamp": LATER}
@@ -250,7 +269,7 @@ def test_a_repeated_yes_shows_the_same_child(say: Say, parent: Path) -> None:
 
 
 def append_message(uuid: str, parent: str, session: str) -> str:
-    """Append a later message."""
+    """Return the JSON line of a later message."""
     return json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER, session_id=session)) + "\n"
 
 
@@ -258,7 +277,11 @@ def append_message(uuid: str, parent: str, session: str) -> str:
     "where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"]
 )
 def test_a_changed_child_is_not_offered(say: Say, parent: Path, where: str) -> None:
-    """A user continued or deleted it. The yes is not repeated, and the message explains it with a remedy."""
+    """``>trim yes`` does not offer a child after the child or its parent has changed.
+
+    The child or its parent was continued, or the child was deleted. The card says so and how to ask
+    again.
+    """
     say(">trim --tools Read")
     say(">trim yes")
     (child,) = children_of(parent)
@@ -290,7 +313,7 @@ def test_a_changed_child_is_not_offered(say: Say, parent: Path, where: str) -> N
 def test_a_child_of_another_session_is_not_offered(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
-    """An answered question leads only to a child of this session."""
+    """The card of an answered question does not name a session that is not a child of this one."""
     foreign = session_id(7)
     write_session(config_home.project(), foreign, conversation(1, session_id=foreign))
     say(">trim")
@@ -302,7 +325,7 @@ def test_a_child_of_another_session_is_not_offered(
 
 @pytest.mark.parametrize("word", ["Cancel", "no", "n", "NO"])
 def test_cancel_deletes_the_question(say: Say, parent: Path, word: str) -> None:
-    """The text is the same if none was open."""
+    """``>trim cancel`` deletes the question. Without a question the card says so."""
     say(">trim")
     assert "resume-hooks: Cancelled" in say(f">trim {word}")
     assert "no question about a trim is open" in say("/resume-hooks:trim cancel")
@@ -319,7 +342,10 @@ def test_cancel_deletes_the_question(say: Say, parent: Path, word: str) -> None:
     "prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"]
 )
 def test_help_of_trim(say: Say, parent: Path, prompt: str) -> None:
-    """It lists every option and the answers to an open preview, and is not a question."""
+    """``>trim help`` lists every option and asks no question.
+
+    If a question is open, the help also shows how to answer it.
+    """
     text = say(prompt)
     for word in (
         "--tools",
@@ -338,7 +364,7 @@ def test_help_of_trim(say: Say, parent: Path, prompt: str) -> None:
 
 
 def test_a_short_session_has_nothing_to_trim(say: Say, config_home: ConfigHome) -> None:
-    """It gets no advice. Bookkeeping records alone are not trimmed."""
+    """``>trim`` in a short session says that there is nothing to trim."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert say(">trim") == "resume-hooks: There is nothing to trim yet.\n\nNothing was changed."
     write_session(config_home.project(), session_id(5), [custom_title("x")])
@@ -350,7 +376,7 @@ def test_a_short_session_has_nothing_to_trim(say: Say, config_home: ConfigHome) 
     [("--threshold 100000", "would not pay"), ("--of-tomorrow 1", "is not an option of >trim")],
 )
 def test_an_outdated_question_is_refused(say: Say, parent: Path, options: str, said: str) -> None:
-    """The trim no longer pays off, or the options come from a newer engine."""
+    """``>trim yes`` is refused if the trim no longer pays off or an option is unknown."""
     say(">trim")
     change_question(options=options)
     assert said in say(">trim yes")
@@ -358,7 +384,10 @@ def test_an_outdated_question_is_refused(say: Say, parent: Path, options: str, s
 
 
 def test_a_trim_that_does_not_pay_asks_no_question(say: Say, parent: Path) -> None:
-    """The card names the size of a rollover and the alternatives. The next yes does not answer an older question."""
+    """A trim that saves too little asks no question and deletes an older one.
+
+    The card suggests a handoff instead.
+    """
     say(">trim")
     text = say(">trim --threshold 100000")
     assert "would not pay" in text
@@ -369,7 +398,7 @@ def test_a_trim_that_does_not_pay_asks_no_question(say: Say, parent: Path) -> No
 
 @pytest.mark.parametrize("prompt", [">trim", ">trim yes"])
 def test_a_yes_after_the_session_was_deleted(say: Say, parent: Path, prompt: str) -> None:
-    """The card does not say that a transcript will exist later."""
+    """``>trim`` and ``>trim yes`` report that the session was deleted after the question."""
     say(">trim")
     parent.unlink()
     text = say(prompt)
@@ -381,7 +410,7 @@ def test_a_yes_after_the_session_was_deleted(say: Say, parent: Path, prompt: str
 def test_a_preview_with_a_read_only_state_folder(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
-    """It is shown with a command that needs no question."""
+    """If the question cannot be stored, the preview shows the shell's command instead."""
     (config_home.root / "file").touch()
     state = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "x")}
     text = say(">trim", **state)
@@ -394,7 +423,7 @@ def test_a_preview_with_a_read_only_state_folder(
 def test_two_users_have_separate_questions(
     run_hook: Run, parent: Path, config_home: ConfigHome
 ) -> None:
-    """Another user with another home neither answers nor blocks the question."""
+    """A question of another user is not answered, even in the same folder."""
     theirs = config_home.root / "theirs"
     event = {"session_id": SESSION, "prompt": ">trim"}
     run_hook("prompt", event)
@@ -413,7 +442,7 @@ def test_two_users_have_separate_questions(
 def test_a_failed_trim_keeps_the_question_open(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was written, so the next yes tries again."""
+    """If the trim fails, the question stays open, and the next ``>trim yes`` tries again."""
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
     trim.answer_request(trigger_at(trigger, parent))
 
@@ -434,7 +463,10 @@ def test_a_failed_trim_keeps_the_question_open(
 def test_a_trim_beyond_the_time_limit_is_refused(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is written. The message names the command without a limit, and the question stays open."""
+    """A trim that takes too long is stopped, and the message names the shell's command.
+
+    The question stays open.
+    """
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
     trim.answer_request(trigger_at(trigger, parent))
     with monkeypatch.context() as patch:
@@ -449,7 +481,10 @@ def test_a_trim_beyond_the_time_limit_is_refused(
 
 
 def test_parallel_yeses_make_one_child(parent: Path, run_hook: Run, say: Say) -> None:
-    """The second caller gets the first one's child, or a note that it is being written."""
+    """Of four parallel ``>trim yes``, one makes the child.
+
+    The others show it or say that it is being made.
+    """
     say(">trim")
     event = {"session_id": SESSION, "prompt": ">trim yes"}
     with ThreadPoolExecutor(4) as pool:
@@ -466,7 +501,7 @@ YES = Trigger("trim", "yes", is_slash=False, is_pasted=False)
 
 
 def test_a_yes_waits_for_a_child_being_written(parent: Path, config_home: ConfigHome) -> None:
-    """Another prompt claimed the question. Its child is then shown."""
+    """``>trim yes`` waits for a child that another prompt is making, and shows it."""
     trim.answer_request(trigger_at(YES._replace(text=""), parent))
     trim.answer_request(trigger_at(YES, parent))
     (child,) = children_of(parent)
@@ -485,7 +520,10 @@ def test_a_yes_waits_for_a_child_being_written(parent: Path, config_home: Config
 
 
 def test_a_yes_during_a_long_trim(say: Say, parent: Path, config_home: ConfigHome) -> None:
-    """The card says that the child is being made. A claim of a dead process is dropped."""
+    """``>trim yes`` during a long trim says that the child is being made.
+
+    If the claim of that prompt is too old, the next ``>trim`` starts again.
+    """
     say(">trim")
     question = confirmations.find_question(SESSION)
     assert question is not None

@@ -1,4 +1,7 @@
-"""Tests of asking before sessions are archived: until the answer, they are only linked and not copied."""
+"""Tests of the question whether to archive sessions.
+
+Until the user answers, sessions are linked and not copied.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ SOON, DUE = 25, 31  # days
 
 @pytest.fixture
 def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """Return a config home in which a client that can ask was started."""
+    """Return a config home in which a client that can ask the question was started."""
     path = Path(config_home.where.state, permission.CAN_ASK_NOTE)
     path.parent.mkdir(parents=True, mode=0o700)
     path.parent.parent.chmod(0o700)
@@ -48,7 +51,7 @@ def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 
 
 def run_start(home: ConfigHome) -> int:
-    """Run a start and its background work. Return the number of copied sessions."""
+    """Run the hooks of a start and return the number of sessions that they copied."""
     project = os.path.basename(home.project())
     done = archive_expiring(project, CWD, home.where, has_time_left, is_user_waiting=True)
     link_sessions.link_all_sessions(home.where, has_time_left)
@@ -56,18 +59,21 @@ def run_start(home: ConfigHome) -> int:
 
 
 def module_reply(home: ConfigHome) -> str:
-    """Return the reply to the module at a start."""
+    """Return the question that the module shows at a start; "" for none."""
     event = {"cwd": CWD, "transcript_path": str(home.project() / "x.jsonl")}
     return expiring_sessions.claim_vault_announcement(event, home.where)
 
 
 def set_vault(home: ConfigHome, value: str) -> None:
-    """Run ``config vault``."""
+    """Store the setting ``vault``, as ``config vault`` does."""
     stored_settings.store_setting("vault", value, home.where)
 
 
 def test_no_session_is_copied_before_an_answer(client_that_can_ask: ConfigHome) -> None:
-    """After it, a start copies all expiring sessions, including those that the client has deleted."""
+    """Before an answer, no session is copied; after a yes, all expiring sessions are.
+
+    A session that the client has deleted meanwhile is copied, too.
+    """
     was = dict[str, dict[str, bytes]]()
     gone, soon = (session_of_age(client_that_can_ask, number, SOON) for number in (1, 2))
     for each in (gone, soon):
@@ -92,7 +98,7 @@ def test_no_session_is_copied_before_an_answer(client_that_can_ask: ConfigHome) 
 
 
 def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: ConfigHome) -> None:
-    """A child's ancestors are archived after a yes."""
+    """A child's ancestors are archived only after a yes."""
     parent = session_of_age(client_that_can_ask, 1, 1)
     assert module_reply(client_that_can_ask) == ""
     assert (
@@ -115,7 +121,7 @@ def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: Config
 
 
 def test_a_restore_needs_no_answer(client_that_can_ask: ConfigHome) -> None:
-    """``restore`` restores a session that exists only as our link."""
+    """``restore`` archives and restores a deleted session without an answer to the question."""
     session = session_of_age(client_that_can_ask, 1, 1)
     run_start(client_that_can_ask)
     os.unlink(session.path)
@@ -128,7 +134,10 @@ def test_a_restore_needs_no_answer(client_that_can_ask: ConfigHome) -> None:
 def test_copies_start_after_five_days(
     client_that_can_ask: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without an answer, sessions are copied two days before their deletion, and this is reported."""
+    """Without an answer, sessions are copied after five days, two days before their deletion.
+
+    The start reports the copies.
+    """
     session_of_age(client_that_can_ask, 1, SOON)
     assert run_start(client_that_can_ask) == 0
     later = time.time() + 5 * DAY + 1
@@ -139,7 +148,7 @@ def test_copies_start_after_five_days(
 
 
 def test_a_no_removes_all_links(client_that_can_ask: ConfigHome) -> None:
-    """No session is copied."""
+    """After a no, no session is copied, and the links are deleted."""
     session_of_age(client_that_can_ask, 1, SOON)
     run_start(client_that_can_ask)
     set_vault(client_that_can_ask, "off")
@@ -150,7 +159,11 @@ def test_a_no_removes_all_links(client_that_can_ask: ConfigHome) -> None:
 
 @pytest.mark.parametrize("settled", ["told", "chosen", "no modules"])
 def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled: str) -> None:
-    """Other users know of copies, have chosen, or have no client that can ask. Their sessions are copied as before."""
+    """The question is shown only to a user who has neither chosen nor been told of copies.
+
+    Other users' sessions are copied without a question, and so are those of clients that cannot
+    ask.
+    """
     assert module_reply(client_that_can_ask) == "", "nothing has to be copied"
     session_of_age(client_that_can_ask, 1, SOON)
     run_start(client_that_can_ask)
@@ -174,7 +187,10 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled
 def test_a_policy_prevents_archiving_and_the_question(
     client_that_can_ask: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No session is archived or linked."""
+    """If an organization's policy limits how long sessions are kept, none is archived or linked.
+
+    The question is not shown, either.
+    """
     monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
     session_of_age(client_that_can_ask, 1, SOON)
     assert run_start(client_that_can_ask) == 0
@@ -183,7 +199,7 @@ def test_a_policy_prevents_archiving_and_the_question(
 
 
 def test_the_archive_notice_waits_for_the_answer(client_that_can_ask: ConfigHome) -> None:
-    """It reports copies that were made."""
+    """The notice about archived sessions is not due after the user has answered."""
     assert permission.describe_first_archive(client_that_can_ask.where) == ""
     assert permission.is_notice_due(client_that_can_ask.where)
     set_vault(client_that_can_ask, "on")

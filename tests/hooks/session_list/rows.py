@@ -1,4 +1,4 @@
-"""Rows of a listing for tests that need no files."""
+"""Rows of the session list for tests that need no session files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from tests.builders import CWD, instant, session_id
 
 
 def make_listed_session(number: int = 1, **fields: Any) -> ListedSession:
-    """Return a row of a small session, one hour old at ``NOW``, with these fields replaced."""
+    """Return the list's row of a small session that is one hour old at ``NOW``.
+
+    ``fields`` replace the usual values.
+    """
     name = session_id(number)
     usual: dict[str, Any] = {
         "agent": "claude", "session_id": name, "path": f"/nowhere/{name}.jsonl", "title": f"Title {number}", "tag": "",

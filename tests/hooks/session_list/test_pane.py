@@ -1,4 +1,4 @@
-"""Tests of the pane in the module's requests: the list, search hits and preview of each step, and its keys."""
+"""Tests of the session pane: its list, its search hits, its previews and its keys."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TITLES = {1: "Fix the parser", 2: "Write the docs", 3: "Mend the pool"}
 
 @pytest.fixture(autouse=True)
 def project(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Create three sessions of an existing project, the newest last, and return their folder."""
+    """Create three sessions, the last one newest, and return the folder of their transcripts."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     for number, title in TITLES.items():
         rows = [
@@ -54,7 +54,10 @@ def project(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def ask_pane(
     project: Path, words: str = "", step: str = NAMES_STEP, **fields: object
 ) -> dict[str, Any]:
-    """Return the module's reply for a session of the project without a file."""
+    """Return the engine's reply to the module's request for the pane.
+
+    The request comes from a session of the project that has no transcript yet.
+    """
     event = {**ROOM, "args": f"--all {words}", "step": step, **fields}
     reply = answer_module("pane", {**event, "transcript_path": str(project / f"{SESSION}.jsonl")})
     json.dumps(reply)
@@ -62,12 +65,16 @@ def ask_pane(
 
 
 def listed_ids(reply: dict[str, Any]) -> list[str]:
-    """Return the ids of the listed sessions."""
+    """Return the ids of the sessions in a reply."""
     return [row[0] for row in reply["rows"]]
 
 
 def test_the_pane_loads_names_then_messages_then_the_preview(project: Path) -> None:
-    """Each step names the next one. An empty search needs no index, and every line fits."""
+    """The pane loads its content in steps: matching titles, then matching messages, then a preview.
+
+    Each reply names the next step. Without search words, no search in messages follows. Every line
+    fits the pane.
+    """
     whole = ask_pane(project)
     assert listed_ids(whole) == [session_id(3), session_id(2), session_id(1)]
     assert (whole["at"], whole["next"]) == (session_id(3), PREVIEW_STEP)
@@ -90,7 +97,11 @@ def test_the_pane_loads_names_then_messages_then_the_preview(project: Path) -> N
 
 
 def test_a_hit_shows_its_speaker_and_opens_at_its_message(project: Path) -> None:
-    """A hit has two lines: its title, then the text. The keys move the page from there."""
+    """A hit's row shows who wrote the message, and its page starts at the message.
+
+    The row has two lines: the title with the speaker, then the text. The page keys move from there
+    to earlier and later text.
+    """
     rows = {row[0]: row for row in ask_pane(project, "answer 3", HITS_STEP)["rows"]}
     _, plain, marked, hit = rows[session_id(2)]
     assert (len(plain), marked[0][:2], plain[0][:2]) == (2, "> ", "  ")
@@ -114,7 +125,10 @@ def test_a_hit_shows_its_speaker_and_opens_at_its_message(project: Path) -> None
 
 
 def test_a_low_pane_shows_one_line_per_row_next_to_the_text(project: Path) -> None:
-    """No line is used for the search field. Next to the list is the text of the marked row with its speaker."""
+    """In a pane of few lines, each row has one line, and the marked row's text is beside the list.
+
+    The text starts with the speaker and the turn.
+    """
     hits = ask_pane(project, "answer 3", HITS_STEP, side=28, lines=6)
     assert hits["most"] == 6
     for _, plain, marked, hit, text in hits["rows"]:
@@ -130,7 +144,7 @@ def test_a_low_pane_shows_one_line_per_row_next_to_the_text(project: Path) -> No
 
 
 def test_a_page_and_the_rows_show_only_messages(project: Path) -> None:
-    """The client's additions appear neither between the records of a page nor in a row."""
+    """Neither a page nor a row shows text that the client added, such as ``<ide_opened_file>``."""
     opened = "<ide_opened_file>The user opened /a/b.toml</ide_opened_file>"
     own = session_id(4)
     rows = [
@@ -151,7 +165,10 @@ def test_a_page_and_the_rows_show_only_messages(project: Path) -> None:
 
 
 def test_a_session_without_a_hit_opens_with_its_outline(project: Path) -> None:
-    """The action "resume" is marked. Without a compaction, undoing one is not offered."""
+    """The page of a session without a hit shows its prompts and marks the action "resume".
+
+    The action "undo compaction" is not offered, because the session was never compacted.
+    """
     shown = ask_pane(project, step="page", at=session_id(2), page=0)
     assert [way[1] for way in shown["ways"]][shown["way"]] == "resume"
     assert any("prompt 2" in line for line in shown["lines_read"])
@@ -161,7 +178,11 @@ def test_a_session_without_a_hit_opens_with_its_outline(project: Path) -> None:
 def test_a_session_that_another_window_has_open_is_forked(
     project: Path, config_home: ConfigHome
 ) -> None:
-    """Resuming it is offered with a warning. The session of this window is not affected."""
+    """The marked action is "fork" if another window has the session open.
+
+    "resume" is still offered, with a warning. For the session of this window, "resume" stays the
+    marked action.
+    """
     list_client(config_home.config, session_id(2))
     shown = ask_pane(project, step="page", at=session_id(2), page=0)
     ways = {way[1]: way[2] for way in shown["ways"]}
@@ -176,14 +197,17 @@ def test_a_session_that_another_window_has_open_is_forked(
 
 @pytest.mark.parametrize(("columns", "rows"), [(48, 1), (47, 2), (16, 4)])
 def test_the_actions_wrap_in_a_narrow_pane(project: Path, columns: int, rows: int) -> None:
-    """They are ``read on read back resume hand off fork list``. The page has the remaining lines."""
+    """The list of actions takes more lines in a narrower pane, and the page has fewer.
+
+    The actions are ``read on read back resume hand off fork list``.
+    """
     write_session(project, session_id(2), conversation(40, session_id=session_id(2)))
     shown = ask_pane(project, step="page", at=session_id(2), page=0, columns=columns, lines=9)
     assert len(shown["lines_read"]) == 9 - FIELD_LINES - rows
 
 
 def test_a_hit_of_a_deleted_session_is_marked(project: Path) -> None:
-    """The page or the head of the list says so, and no error is raised."""
+    """The pane says that a hit's session no longer exists, instead of raising an error."""
     _, _, _, hit = ask_pane(project, "answer 2", HITS_STEP)["rows"][0]
     for number in TITLES:
         (project / f"{session_id(number)}.jsonl").unlink()
@@ -194,7 +218,10 @@ def test_a_hit_of_a_deleted_session_is_marked(project: Path) -> None:
 def test_the_reply_has_more_rows_than_a_small_pane(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The module moves among them. At an edge it requests more."""
+    """The reply has more rows than the pane shows, so that the module can scroll without a request.
+
+    ``edges`` has the ids of the rows at which the module must request more.
+    """
     whole = ask_pane(project, lines=6)
     assert (listed_ids(whole), whole["most"], whole["edges"]) == (
         [session_id(number) for number in (3, 2, 1)],
@@ -218,7 +245,10 @@ def test_the_reply_has_more_rows_than_a_small_pane(
 
 
 def test_keys_open_fork_and_hand_off(project: Path) -> None:
-    """A session of this project opens, or its new child. Otherwise the head gives the reason."""
+    """The keys of the pane open a session, or make and open a fork or a handoff of it.
+
+    If a key is impossible, the reply has the reason.
+    """
     opened = ask_pane(project, at=session_id(2), key="open")
     assert (opened["open"], opened["fill"]) == (session_id(2), "")
     assert f"claude --resume {session_id(2)}" in opened["by_hand"]
@@ -236,7 +266,7 @@ def test_keys_open_fork_and_hand_off(project: Path) -> None:
 
 
 def test_the_pane_undoes_a_compaction(project: Path, tmp_path: Path) -> None:
-    """The child has the content from before the compaction and none from after it."""
+    """The key "undo" makes a child with the records before the compaction and without those after it."""
     rows = [
         *conversation(2, session_id=session_id(5)),
         boundary(uuid="cut", parent=None, session_id=session_id(5)),
@@ -251,7 +281,10 @@ def test_the_pane_undoes_a_compaction(project: Path, tmp_path: Path) -> None:
 
 
 def test_a_session_of_another_folder_gets_a_shell_command(project: Path, tmp_path: Path) -> None:
-    """The command changes to the folder. If the folder is missing, the verb that sets a new one is shown."""
+    """The key "open" shows a shell command for a session of another folder.
+
+    The command changes to that folder first. If the folder is missing, the pane says so.
+    """
     away = str(project.parent / "-elsewhere" / f"{SESSION}.jsonl")
     event = {**ROOM, "key": "open", "at": session_id(2), "transcript_path": away}
     assert (

@@ -1,4 +1,4 @@
-"""Tests of a preview's content, and of how much of a session is read for it."""
+"""Tests of a preview's content and of the part of a session file that is read for it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.builders import (
 
 @pytest.fixture
 def session(config_home: ConfigHome) -> ListedSession:
-    """Return the row of a session of three turns."""
+    """Return the list's row of a session with three turns."""
     write_session(
         config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")]
     )
@@ -44,7 +44,10 @@ def session(config_home: ConfigHome) -> ListedSession:
 
 
 def test_a_preview_of_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
-    """Turns are newest first, generations oldest first, and sizes have one row per way."""
+    """The outline lists turns, newest first, and the lineage lists generations, oldest first.
+
+    The table of sizes has one row for each way to continue, for example a handoff.
+    """
     lines = {kind: make_preview(kind, session, config_home.where) for kind in KINDS}
     assert lines[OUTLINE][0] == "3 turns, newest first"
     assert [line.split(" · ")[0] for line in lines[OUTLINE][1:]] == ["3", "2", "1"]
@@ -55,7 +58,10 @@ def test_a_preview_of_each_kind(config_home: ConfigHome, session: ListedSession)
 
 
 def test_a_preview_lists_sub_agents_at_their_turn(config_home: ConfigHome) -> None:
-    """Their tasks are shown. Those of an unknown turn are first."""
+    """The outline lists each sub-agent with its task, below the turn that started it.
+
+    Sub-agents whose turn is unknown come first.
+    """
     task = call("c", "Task", description="look around", subagent_type="Explore")
     rows = [
         *conversation(1),
@@ -77,7 +83,10 @@ def test_a_preview_lists_sub_agents_at_their_turn(config_home: ConfigHome) -> No
 def test_a_preview_reads_only_the_end_of_a_large_file(
     config_home: ConfigHome, session: ListedSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says so, and shows no turn numbers, which are unknown."""
+    """The preview of a large file shows only the last turns and says so.
+
+    It shows no turn numbers, because they are unknown.
+    """
     monkeypatch.setattr(previews, "MAX_COMPLETE_BYTES", session.size - 1)
     monkeypatch.setattr(previews, "END_BYTES", session.size // 2)
     lines = make_preview(OUTLINE, session, config_home.where)
@@ -90,7 +99,7 @@ def test_a_preview_reads_only_the_end_of_a_large_file(
 
 
 def test_a_preview_of_a_deleted_session(config_home: ConfigHome, session: ListedSession) -> None:
-    """It shows the reason."""
+    """Every kind of preview of a deleted session says that the file can't be read."""
     os.remove(session.path)
     for kind in KINDS:
         assert "can't be read" in make_preview(kind, session, config_home.where)[0]

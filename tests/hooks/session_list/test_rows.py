@@ -1,4 +1,4 @@
-"""Tests of the rows of the picker: they are as wide as the space, for any content."""
+"""Tests of the rows of the session list: for any content, they are exactly as wide as the list."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.hooks.session_list.rows import NOW, make_listed_session
 
 @given(st.text(max_size=120), st.integers(2, 160))
 def test_a_row_fills_its_columns(title: str, columns: int) -> None:
-    """It is never wider, so that it does not wrap.
+    """A row is exactly as wide as the list, for any title.
 
-    It is never narrower, so that the bar of the chosen row is complete.
+    A wider row would wrap. With a narrower row, the bar of the chosen row would be incomplete.
     """
     assert (
         text_width(
@@ -37,7 +37,7 @@ def test_a_row_fills_its_columns(title: str, columns: int) -> None:
 
 @given(st.text(max_size=60), st.integers(0, 70))
 def test_a_row_has_no_control_characters(title: str, columns: int) -> None:
-    """A hostile title has no second line either."""
+    """A title that is cut to a width has no control characters and no line breaks."""
     assert not any(
         unicodedata.category(letter) in {"Cc", "Zl", "Zp"}
         for letter in cut_to_columns(title, columns)
@@ -46,7 +46,11 @@ def test_a_row_has_no_control_characters(title: str, columns: int) -> None:
 
 
 def test_a_narrow_row_drops_columns() -> None:
-    """Unknown turn counts are dropped too. The title is dropped next to last, and the age last."""
+    """A row of 20 columns shows only the tag and the title.
+
+    A row of 130 columns also shows branch, kind, percentage of the context and age. An unknown turn
+    count is not shown.
+    """
     one = make_listed_session(
         title="Fix the parser",
         tag="urgent",
@@ -60,7 +64,7 @@ def test_a_narrow_row_drops_columns() -> None:
     assert wide.startswith("> #urgent Fix the parser ")
     for fact in ("main", "trim", "11 %", "60 min"):
         assert fact in wide
-    assert "turns" not in wide  # which its preview counts
+    assert "turns" not in wide  # The turn count is unknown. The preview counts the turns.
     assert "open" in session_line(one._replace(is_open=True), 40, NOW, is_chosen=False)
 
 
@@ -68,7 +72,7 @@ def test_a_narrow_row_drops_columns() -> None:
 def test_a_row_of_a_message_fills_its_columns(
     title: str, snippet: str, place: int, columns: int
 ) -> None:
-    """It is formatted like any other row."""
+    """The row of a matching message is exactly as wide as the list, like every other row."""
     said = TurnHit(("x",), "strong", "prompt", snippet, place)
     assert (
         text_width(hit_line(make_listed_session(title=title), said, columns, is_chosen=True))
@@ -77,7 +81,10 @@ def test_a_row_of_a_message_fills_its_columns(
 
 
 def test_a_row_shows_the_found_words() -> None:
-    """They may be anywhere in the message, and have a little text before them."""
+    """The row of a hit shows the words that were found, wherever they are in the message.
+
+    A little of the text before them is shown too.
+    """
     words = f"{'far ' * 40}the pool was drained {'away ' * 40}"
     said = TurnHit(("x",), "fair", "prompt · turn 3", words, words.index("drained"))
     line = hit_line(make_listed_session(title="Fix the parser"), said, 100, is_chosen=False)
@@ -92,7 +99,7 @@ def test_a_row_shows_the_found_words() -> None:
 
 @given(st.text("ab 字\u0301", max_size=200), st.integers(2, 40), st.integers(1, 6))
 def test_wrapped_text_fits(text: str, columns: int, most: int) -> None:
-    """It fits in lines and columns; a long word is cut."""
+    """Wrapped text has at most ``most`` lines of ``columns`` width, and a word that is too long is cut."""
     lines = wrap_to_columns(text, columns, most)
     assert len(lines) <= most
     assert all(text_width(line) <= columns for line in lines)
@@ -101,7 +108,7 @@ def test_wrapped_text_fits(text: str, columns: int, most: int) -> None:
 
 
 def test_the_home_folder_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with the same beginning is not below it."""
+    """``shorten_home`` replaces the home folder by ``~``, but not in ``/home/meow`` if it is ``/home/me``."""
     monkeypatch.setenv("HOME", "/home/me")
     assert shorten_home("/home/me/x") == "~/x"
     assert shorten_home("/home/me") == "~"
@@ -109,7 +116,11 @@ def test_the_home_folder_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_short_title_keeps_its_kind_and_number() -> None:
-    """They distinguish children. Other titles, and titles without space, keep their beginning."""
+    """A title like ``Sequencing option C · handoff 2`` is cut before ``· handoff 2``.
+
+    Kind and number distinguish the children of a session. In other titles, or without space, the
+    end is cut.
+    """
     assert (
         cut_title("Sequencing option C and the builder · handoff 2", 32)
         == "Sequencing option C… · handoff 2"

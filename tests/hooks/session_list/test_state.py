@@ -1,4 +1,4 @@
-"""Tests of the picker's state: its matches, choice and page."""
+"""Tests of the state of the session list: the matching sessions, the chosen one and the visible page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.hooks.session_list.rows import make_listed_session
 
 
 def sessions_with_titles(*titles: str) -> list[ListEntry]:
-    """Return sessions with these titles."""
+    """Return an entry for each title."""
     return [
         ListEntry(make_listed_session(number, title=title))
         for number, title in enumerate(titles, 1)
@@ -19,19 +19,19 @@ def sessions_with_titles(*titles: str) -> list[ListEntry]:
 
 
 def matching_titles(choices: Choices) -> list[str]:
-    """Return the matching titles."""
+    """Return the titles of the matching sessions, in their order."""
     return [one.title for one in choices.matches]
 
 
 def test_all_words_must_match() -> None:
-    """Words match in any order, any field and any case."""
+    """A session matches only if it has all words, in any order, field and case."""
     choices = Choices("PARSER fix")
     choices.add_entries(sessions_with_titles("Fix the parser", "Fix the lexer", "the parser"))
     assert matching_titles(choices) == ["Fix the parser"]
 
 
 def test_every_field_is_searched() -> None:
-    """The fields are title, tag, name, branch, id, folder and first prompt."""
+    """The words are searched in title, tag, agent name, branch, id, folder and first prompt."""
     one = make_listed_session(
         7, tag="urgent", agent_name="Smith", branch="feature/x", folder="/home/me/deep"
     )
@@ -50,7 +50,10 @@ def test_every_field_is_searched() -> None:
 
 
 def test_the_choice_stays_while_it_matches() -> None:
-    """More typing does not move it. If it no longer matches, the first match is chosen."""
+    """The chosen session stays chosen while it matches the typed words.
+
+    If it no longer matches, the first match is chosen.
+    """
     choices = Choices()
     choices.add_entries(sessions_with_titles("aa", "ab", "abc"))
     choices.move_choice(2)
@@ -64,7 +67,7 @@ def test_the_choice_stays_while_it_matches() -> None:
 
 
 def test_loaded_sessions_are_added_at_the_end() -> None:
-    """Only matching ones are added."""
+    """Sessions that are loaded later are added after the listed ones, if they match."""
     choices = Choices("q")
     choices.add_entries(sessions_with_titles("q1", "b", "q2"))
     choices.move_choice(1)
@@ -75,7 +78,10 @@ def test_loaded_sessions_are_added_at_the_end() -> None:
 
 
 def test_matches_in_titles_are_first() -> None:
-    """Matches in other fields are below, and are chosen first only if the user moved there."""
+    """Sessions whose title matches are listed before sessions that match in another field.
+
+    The first of them is chosen, unless the user moved the choice to another row.
+    """
     other = ListEntry(make_listed_session(9, title="Many 4", branch="55"))
     choices = Choices("many 55")
     choices.add_entries([other])
@@ -94,7 +100,7 @@ def test_matches_in_titles_are_first() -> None:
 
 
 def turn_hits(*numbers: int) -> list[TurnHit]:
-    """Return a turn for each session, the best first."""
+    """Return one matching turn for each session number, in the order of the numbers."""
     return [
         TurnHit((session_id(number),), "fair", "prompt · turn 1", f"said in {number}", 0)
         for number in numbers
@@ -102,7 +108,11 @@ def turn_hits(*numbers: int) -> list[TurnHit]:
 
 
 def test_matching_turns_are_last_in_their_own_order() -> None:
-    """They follow matches in titles and other fields. A session that also matches by a field appears only there."""
+    """Sessions that match only by a message follow those that match by title or by another field.
+
+    They keep the order of the search. A session that matches in both ways is listed once, by its
+    field.
+    """
     choices = Choices("parser")
     choices.add_entries(
         [
@@ -119,7 +129,10 @@ def test_matching_turns_are_last_in_their_own_order() -> None:
 
 
 def test_a_copied_turn_is_shown_in_the_first_listed_session() -> None:
-    """This is true even if that session is loaded later."""
+    """A turn that several sessions contain is shown in the first of them that is listed.
+
+    The turn moves to an earlier session of its list if that session is loaded later.
+    """
     turn = turn_hits(1)[0]._replace(sessions=(session_id(9), session_id(2), session_id(1)))
     choices = Choices("parser")
     choices.set_hits([turn])
@@ -130,7 +143,10 @@ def test_a_copied_turn_is_shown_in_the_first_listed_session() -> None:
 
 
 def test_a_matching_turn_is_chosen_without_a_better_match() -> None:
-    """The best one is chosen. A choice that the user moved stays while it exists."""
+    """If no title or field matches, the first session that matches by a message is chosen.
+
+    A choice that the user moved stays while the session matches.
+    """
     choices = Choices("parser")
     choices.add_entries(sessions_with_titles("a", "b", "c"))
     assert not choices.matches
@@ -167,7 +183,7 @@ STEPS = st.lists(
 def test_the_chosen_match_is_always_on_the_page(
     steps: list[tuple[str, object]],
 ) -> None:
-    """This is true for any order of typing, moving, loading and drawing."""
+    """The visible page contains the chosen match, after any order of typing, moving and loading."""
     choices = Choices()
     for step, value in steps:
         if step == "add":
@@ -187,7 +203,10 @@ def test_the_chosen_match_is_always_on_the_page(
 
 
 def test_an_excluded_word_hides_a_session() -> None:
-    """A ``-word`` excludes matches by name and by message. A part of another word does not count."""
+    """A word like ``-pin`` hides sessions with the word "pin" in their title or in the matching message.
+
+    A session with "spinning" stays, because "pin" is only a part of that word.
+    """
     choices = Choices("deb -pin")
     choices.add_entries(sessions_with_titles("deb pin", "deb spinning", "pin", "other"))
     choices.set_hits(turn_hits(3, 4))
