@@ -1,4 +1,4 @@
-"""A home to search in, and one function that searches it."""
+"""Helpers of the search tests: one writes sessions, one searches them, and others read the hits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from tests.search.index.probe import LONG_AGO, uuid_of_text
 def write_talk(
     home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **fields: Any
 ) -> Path:
-    """Write a session in which a user and the model speak in turn, a minute apart. Records are kept unchanged."""
+    """Write a session in which a user and the model speak in turn, a minute apart.
+
+    A record in ``said`` is written unchanged.
+    """
     records: list[Record | bytes] = []
     for place, words in enumerate(said):
         if isinstance(words, dict):
@@ -36,27 +39,30 @@ def write_talk(
 def search_home(
     home: ConfigHome, *words: str, also: Sequence[str] = (), max_hits: int = 10, **scope: Any
 ) -> SearchResult:
-    """Return the result of a search, everywhere unless the scope limits it; ``also`` are further wordings."""
+    """Return the result of a search, in all sessions unless ``scope`` limits it.
+
+    ``also`` are further wordings of the question.
+    """
     return search_index(words, Scope(**scope), home.where, other_wordings=also, max_hits=max_hits)
 
 
 def session_numbers(found: SearchResult) -> list[int]:
-    """Return the numbers of the sessions that contain the hits, the best first."""
+    """Return the number of each hit's session, the best hit first."""
     return [int(hit.session_id[:8], 16) for hit in found.hits]
 
 
 def places_of_hits(found: SearchResult) -> list[tuple[int, int]]:
-    """Return the hits as the numbers of their sessions and lines, in order of place."""
+    """Return the hits as pairs of session number and line number, sorted."""
     return sorted(
         (int(hit.session_id[:8], 16), int(hit.reference.rpartition(":")[2])) for hit in found.hits
     )
 
 
 def marked_words(found: SearchResult) -> set[str]:
-    """Return the words that are marked in the hits."""
+    """Return the words that are marked in the hits' snippets."""
     return {hit.snippet[start:end] for hit in found.hits for start, end in hit.marks}
 
 
 def session_ids(numbers: Iterable[int]) -> frozenset[str]:
-    """Return the session ids of some numbers."""
+    """Return the session ids that belong to these numbers."""
     return frozenset(map(session_id, numbers))

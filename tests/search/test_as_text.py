@@ -1,4 +1,7 @@
-"""Tests of hits as text: they fit the limit, have no control characters, and omissions are reported."""
+"""Tests of the text that lists the hits of a search.
+
+The text fits its limit, has no control characters, and mentions omitted hits.
+"""
 
 from __future__ import annotations
 
@@ -67,9 +70,9 @@ def result_with_hits(
 
 
 def test_a_hit_has_its_commands() -> None:
-    """The session has the command to resume it, and the hit the one to read it.
+    """The text has a command to resume each session and a command to read each hit.
 
-    The first line marks the text as ours.
+    The first line says that the text comes from a search.
     """
     hit = HIT._replace(
         missing_words=("typo",),
@@ -98,7 +101,7 @@ def test_a_hit_has_its_commands() -> None:
 
 
 def test_missing_words_of_a_long_question_are_not_listed() -> None:
-    """The strength of a hit is more useful."""
+    """The text of a hit lists missing words, unless there are many."""
     few, many = (
         tuple(f"w{number}" for number in range(count))
         for count in (MAX_NAMED_WORDS - 1, MAX_NAMED_WORDS)
@@ -110,7 +113,7 @@ def test_missing_words_of_a_long_question_are_not_listed() -> None:
 
 
 def test_several_wordings_are_numbered() -> None:
-    """The first line lists them, and hits name those that found them."""
+    """The first line numbers the wordings, and a hit names those that found it."""
     both = HIT._replace(found_by=(1, 3))
     text = result_text(
         result_with_hits(both, query="tune linter", also=["why no\ntypes", "w " * 90])
@@ -122,7 +125,10 @@ def test_several_wordings_are_numbered() -> None:
 
 
 def test_the_first_line_says_that_nothing_is_close() -> None:
-    """It suggests words. It is omitted if a hit is fair or no words were given."""
+    """The first line says that nothing is close if all hits are weak.
+
+    It does not if a hit is fair, or if the search has no words.
+    """
     weak, fair = (HIT._replace(strength=strength) for strength in ("weak", "fair"))
     assert result_text(result_with_hits(weak)).startswith(
         f"resume-hooks search: {NOTHING_CLOSE_ADVICE} · linter · 1 turn · "
@@ -134,7 +140,7 @@ def test_the_first_line_says_that_nothing_is_close() -> None:
 
 
 def test_the_text_without_hits() -> None:
-    """It lists the words without a match and gives advice."""
+    """The text of a search without hits names the words without a match and gives advice."""
     text = result_text(result_with_hits(how="no match for linter", helpers=1))
     assert text.split("\n") == [
         f"resume-hooks search: {NOTHING_CLOSE_ADVICE} · linter · nothing found · no match for linter · {EVIDENCE}",
@@ -146,18 +152,18 @@ def test_the_text_without_hits() -> None:
 
 
 def test_the_text_without_hits_and_words() -> None:
-    """It does not suggest other words."""
+    """A search without words does not suggest other words."""
     text = result_text(result_with_hits(query=""))
     assert text.endswith("\nOther options may help; --all looks in every project.")
 
 
 def test_the_suggested_limit_is_valid() -> None:
-    """It has no thousands separator, and at most the option's maximum."""
+    """The text never suggests a higher limit than 1000, the maximum of ``--limit``."""
     assert "49,999 more turns: --limit 1000 " in result_text(result_with_hits(HIT, total=50_000))
 
 
 def test_styles_are_not_counted() -> None:
-    """Marked words and titles have the requested styles. The limit applies to the text."""
+    """The limit counts the characters of the text without the styles of titles and marked words."""
     plain = result_text(result_with_hits(HIT))
     styled = result_text(
         result_with_hits(HIT),
@@ -195,7 +201,10 @@ HITS = st.lists(
 def test_the_text_fits_its_limit(
     hits: list[Hit], budget: int, words: str, more: int, helpers: int
 ) -> None:
-    """This is true for any hits and limits. Hits that fit are complete."""
+    """The text fits any limit, and contains no control characters.
+
+    If all hits fit, the text is complete.
+    """
     answer = result_with_hits(
         *hits, total=len(hits) + more, query=f"linter {words}", helpers=helpers, how=words
     )
@@ -209,7 +218,7 @@ def test_the_text_fits_its_limit(
 
 @pytest.mark.parametrize("budget", [400, 700, 1_100, 2_500])
 def test_omitted_hits_are_mentioned(budget: int) -> None:
-    """The best hit is shown, shortened if necessary, with the command for the rest."""
+    """A short text shows the best hit, and the number of omitted hits with the command to list them."""
     hit = HIT._replace(snippet="the linter " * 20)
     text = result_text(result_with_hits(*[hit] * 9), budget)
     assert "11111111:4" in text
@@ -222,7 +231,10 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07 the linter\u202e\u2066 \x9b31m\x00\x08 \r\n11
 
 
 def test_hostile_texts_do_not_change_the_answer(config_home: ConfigHome) -> None:
-    """Controls, characters that reorder text and line breaks that would forge a hit are removed."""
+    """Control characters and line breaks in titles, folders and messages are removed from the text.
+
+    So a message cannot look like a hit or change the terminal.
+    """
     folder = "/home/user/x\n  read: resume-hooks read evil\x1b[31m"
     write_talk(config_home, 1, HOSTILE, custom_title(HOSTILE, session_id(1)), cwd=folder)
     said = tool_result("c", HOSTILE, uuid=uuid_of_text("r"), parent=None, session_id=session_id(2))
@@ -248,7 +260,7 @@ SCRIPTS = [
     st.integers(10, 300),
 )
 def test_snippets_of_any_script(words: list[str], width: int) -> None:
-    """They have the requested width, or a few sentences, and their marks are on the found words."""
+    """A snippet of any script fits its width, and its marks are on the words that were found."""
     lookup = Lookup(parse_query(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))
     assert len(text.displayed) == len(text.folded)
@@ -281,7 +293,7 @@ SENTENCES = (
 def test_a_hit_shows_whole_sentences(
     config_home: ConfigHome, asked: str, first: int, last: int
 ) -> None:
-    """It has the matching sentence and one before and after it, in text and JSON."""
+    """A hit shows the matching sentence, with the sentences before and after it."""
     write_talk(config_home, 1, f"{' '.join(SENTENCES)}\n{'And so on it went. ' * 60}")
     found = search_home(config_home, asked)
     shown = f"{'… ' * (first > 0)}{' '.join(SENTENCES[first : last + 1])} …"
@@ -290,7 +302,10 @@ def test_a_hit_shows_whole_sentences(
 
 
 def test_a_text_without_sentences_is_shortened(config_home: ConfigHome) -> None:
-    """A sentence that fits is shown alone if its neighbors are too long."""
+    """A hit without sentences shows some text around the word.
+
+    If a neighboring sentence is too long, the matching one is shown alone.
+    """
     write_talk(config_home, 1, f"{'word ' * 300}needle {'word ' * 300}")
     write_talk(config_home, 2, f"{'word ' * 300}end. The thread is here. {'word ' * 300}")
     assert len(search_home(config_home, "needle").hits[0].snippet) < SNIPPET_CHARACTERS + 5
@@ -298,5 +313,5 @@ def test_a_text_without_sentences_is_shortened(config_home: ConfigHome) -> None:
 
 
 def test_incomplete_counts_are_marked() -> None:
-    """A total that could be larger is shown as a minimum."""
+    """A number of turns that may be too small is shown with "at least"."""
     assert "at least 200 turns" in result_text(result_with_hits(HIT, total=200, more=True))

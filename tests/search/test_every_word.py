@@ -1,4 +1,4 @@
-"""Tests over real sessions: any word of a message finds it, however the question continues."""
+"""Tests with real sessions: any word of a message finds the message."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from resume_hooks.search.scope import Scope
 from resume_hooks.search.sources import Sources
 from tests.needs import corpus_sessions
 
-LARGEST = 400_000  # bytes of a session that is taken
-RECORDS = 400  # that words are drawn from
+LARGEST = 400_000  # Maximum number of bytes of a session that the tests use.
+RECORDS = 400  # Number of records whose words the tests use.
 EXAMPLES = 60 if os.environ.get("RUN_ALL") == "1" else 15
 UNKNOWN = ("xqzvwk", "vvqqjx7", "qjxqjxq")
-"""Words that nothing is like."""
+"""Words that no text contains and that resemble no other word."""
 
 
 class SaidRecords:
-    """A home of real sessions, and texts of some of their records."""
+    """A home with real sessions, and the words of some of their records."""
 
     def __init__(self, where: Where, texts: list[list[str]]) -> None:
         self.where = where
         self.texts = texts
 
     def asked(self, *words: str, also: Sequence[str] = ()) -> SearchResult:
-        """Return the result of a search in all messages."""
+        """Search all messages for the words."""
         return search_index(
             [" ".join(words)], Scope(include_helpers=True), self.where, other_wordings=also
         )
@@ -48,7 +48,7 @@ class SaidRecords:
 
 @pytest.fixture(scope="module")
 def said_records(tmp_path_factory: pytest.TempPathFactory) -> SaidRecords:
-    """Return the small sessions of the corpus, indexed, with the words of random records."""
+    """Index the small sessions of the corpus and return the words of random records."""
     home = tmp_path_factory.mktemp("said")
     where = Where({"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude")})
     for number, folder in enumerate(sorted({path.parent for path in corpus_sessions()})):
@@ -68,7 +68,7 @@ def said_records(tmp_path_factory: pytest.TempPathFactory) -> SaidRecords:
 
 
 def indexed_words(words: list[str]) -> list[str]:
-    """Return the words that a question contains and an index accepts."""
+    """Return the words that the index accepts and that are not too common."""
     plain = (word for text in words for word in re.findall(r"\w+", text))
     return [word for word in plain if word.casefold() not in COMMON_WORDS and forms_of_word(word)]
 
@@ -76,7 +76,7 @@ def indexed_words(words: list[str]) -> list[str]:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(data=st.data())
 def test_any_word_gives_a_hit(said_records: SaidRecords, data: st.DataObject) -> None:
-    """It may be alone, in a sentence, or next to words without a match."""
+    """A search finds any indexed word, even among unknown and common words."""
     words = indexed_words(data.draw(st.sampled_from(said_records.texts)))
     if not words:
         return
@@ -88,7 +88,7 @@ def test_any_word_gives_a_hit(said_records: SaidRecords, data: st.DataObject) ->
 
 
 def test_unknown_words_find_nothing(said_records: SaidRecords) -> None:
-    """They do not prevent the hits of another wording."""
+    """Unknown words find nothing, and do not hide the hits of another wording."""
     assert not said_records.asked(*UNKNOWN).hits
     assert said_records.asked(*UNKNOWN, also=said_records.texts[0][:3]).hits
 
@@ -98,7 +98,7 @@ def test_unknown_words_find_nothing(said_records: SaidRecords) -> None:
 def test_a_quoted_phrase_gives_a_strong_hit(
     said_records: SaidRecords, text: int, word: int
 ) -> None:
-    """Its words are in a row in one text, and the hit is the first."""
+    """A phrase of four consecutive words of a text gives a strong first hit."""
     words = said_records.texts[text % len(said_records.texts)]
     start = word % len(words)
     phrase = " ".join(words[start : start + 4])

@@ -1,4 +1,7 @@
-"""Tests of words that were said in another form: misspelled, as a part, in another language, or as an identifier."""
+"""Tests of words that are written in another form than in the message.
+
+They are misspelled, a part of the word, or a form of an identifier.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +44,12 @@ ASKED = {
     "Warum bricht die Verbindung nach dem Neustart ab?": [2],
     "Welche Abfragen hängen?": [2],
 }
-"""What was typed, and the numbers of what it finds, the best first."""
+"""Queries, and the numbers of the sessions that each finds, the best first."""
 
 
 @pytest.fixture
 def home_with_sentences(config_home: ConfigHome) -> ConfigHome:
-    """Write each sentence to a separate session."""
+    """Write each sentence to a session of its own."""
     for number, words in enumerate(SAID, 1):
         write_talk(config_home, number, words)
     return config_home
@@ -54,7 +57,10 @@ def home_with_sentences(config_home: ConfigHome) -> ConfigHome:
 
 @pytest.mark.parametrize("query", ASKED)
 def test_guessed_words_are_found(home_with_sentences: ConfigHome, query: str) -> None:
-    """The best hit is first. Umlauts match with and without dots, and as pairs of letters."""
+    """A word in another form finds its sessions, the best first.
+
+    Umlauts match without dots and as two letters: "größere" is found by "GROESSERE".
+    """
     assert session_numbers(search_home(home_with_sentences, query)) == ASKED[query]
 
 
@@ -70,33 +76,33 @@ def test_guessed_words_are_found(home_with_sentences: ConfigHome, query: str) ->
 def test_the_replacement_of_a_word_is_marked(
     home_with_sentences: ConfigHome, query: str, marks: set[str]
 ) -> None:
-    """The text contains it instead of the typed word."""
+    """The snippet marks the word that was found, for example "receive" for "recieve"."""
     assert marked_words(search_home(home_with_sentences, query)) == marks
 
 
 @pytest.mark.parametrize("query", ['"recieve"', '"Verbindung"', '"HTTPResponse"', '"certifi"'])
 def test_a_phrase_is_never_guessed(home_with_sentences: ConfigHome, query: str) -> None:
-    """A quoted word must match exactly."""
+    """A quoted word that is misspelled or only a part of a word finds nothing."""
     assert search_home(home_with_sentences, query).hits == []
 
 
 def test_excluded_words_are_never_guessed(home_with_sentences: ConfigHome) -> None:
-    """A misspelled excluded word hides nothing."""
+    """An excluded word that is misspelled hides no hit."""
     assert session_numbers(search_home(home_with_sentences, "webhook -recieve")) == [1]
     assert session_numbers(search_home(home_with_sentences, "webhook -receive")) == []
 
 
 def test_a_guess_names_no_word_of_another_project(home_with_sentences: ConfigHome) -> None:
-    """A similar word, or one that contains it, occurs only there."""
+    """A similar word that occurs only in another project is not suggested."""
     write_talk(home_with_sentences, 9, "the Kundenverzeichnis of acme", cwd="/elsewhere")
     found = search_home(home_with_sentences, "verzeichniss", folders=("/nowhere",))
     assert (found.hits, found.how) == ([], "no match for verzeichniss")
 
 
 def test_a_part_of_a_word_matches_only_without_other_hits(home_with_sentences: ConfigHome) -> None:
-    """This is also true for a word that only occurs elsewhere.
+    """A word matches as a part of longer words only if it is nowhere in the searched project.
 
-    A word with matches, or one of several, must match exactly.
+    In a query of several words, each must match as a whole word.
     """
     write_talk(home_with_sentences, 9, "a wall and a Verbindung", cwd="/elsewhere")
     assert session_numbers(search_home(home_with_sentences, "Verbindung")) == [9]

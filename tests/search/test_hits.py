@@ -1,4 +1,4 @@
-"""Tests of hits: their places, their sessions, and changes of the files."""
+"""Tests of hits: their references, their sessions, and hits in files that have changed."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tests.search.index.probe import LONG_AGO, uuid_of_text
 
 
 def test_copies_are_shown_once(config_home: ConfigHome) -> None:
-    """A record that a child copied is one hit in its original session, which names all copies.
+    """A record that a child copied is one hit, in the session where it was first written.
 
-    Copies within the child count too.
+    The hit names the child, too. If the original is deleted, the child has the hit.
     """
     first = write_talk(config_home, 1, "tune the linter", "done")
     copied = first.read_bytes().replace(session_id(1).encode(), session_id(2).encode())
@@ -55,7 +55,10 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
 def test_the_copy_in_the_searched_project_is_shown(
     config_home: ConfigHome, tmp_path: Path, here: str
 ) -> None:
-    """The id is in two projects. Without a preference the newer copy counts."""
+    """If two projects have a copy of a session, the hit is in the copy of the searched project.
+
+    If all projects are searched, the newer copy has the hit.
+    """
     paths: dict[str, str] = {}
     for age, (name, before) in enumerate([("one", 1), ("two", 3)]):
         folder = tmp_path / name
@@ -79,7 +82,7 @@ def test_the_copy_in_the_searched_project_is_shown(
 
 
 def test_short_references_are_unique(config_home: ConfigHome) -> None:
-    """They have as much of the id as necessary: eight characters, or all."""
+    """A short reference has eight characters of the session id, or the whole id if several begin so."""
     alike = "00000001-0000-4000-8000-000000000099"
     write_talk(config_home, 1, "tune the linter one")
     write_talk(config_home, 2, "tune the linter two")
@@ -98,7 +101,7 @@ def test_short_references_are_unique(config_home: ConfigHome) -> None:
 
 @pytest.fixture
 def home_with_references(config_home: ConfigHome) -> ConfigHome:
-    """Write sessions, sub-agents at both places, a sub-agent without its session, and names with shell syntax."""
+    """Write sessions and sub-agents, also one without its session and one with a name like ``$(x)``."""
     for number in (1, 2):
         write_talk(config_home, number, f"tune the linter {number}", f"linter {number} is tuned")
     project = config_home.project()
@@ -120,7 +123,7 @@ def home_with_references(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_read_accepts_every_reference(home_with_references: ConfigHome) -> None:
-    """This is true for full and short ones. It shows the hit's text."""
+    """``read`` accepts the full and the short reference of every hit and shows the hit's text."""
     hits = search_home(home_with_references, "linter").hits
     assert len(hits) == 6
     for hit in hits:
@@ -130,14 +133,14 @@ def test_read_accepts_every_reference(home_with_references: ConfigHome) -> None:
 
 
 class Stale:
-    """An index that is no longer updated, as if another command held it."""
+    """A home whose index is no longer updated."""
 
     def __init__(self, home: ConfigHome, path: Path) -> None:
         self.home = home
         self.path = path
 
     def hits(self, query: str) -> list[str]:
-        """Return the snippets of a query, from the outdated index."""
+        """Return the snippets of the hits that the outdated index gives."""
         db = sqlite3.connect(index_file(self.home.where))
         try:
             index = OpenIndex(db, Postings(words_folder(self.home.where)), UpdateOutcome(), [])
@@ -153,7 +156,7 @@ class Stale:
 
 @pytest.fixture
 def stale_index(config_home: ConfigHome) -> Stale:
-    """Return an index of one session of two turns."""
+    """Index a session of two turns."""
     path = write_talk(config_home, 1, "an older word", "ok", "tune the linter", "ok")
     with opened_index(config_home.where):
         pass
@@ -184,13 +187,16 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_record_is_not_a_hit(stale_index: Stale, change: str) -> None:
-    """A pipe does not block either."""
+    """A record is not shown as a hit after its file was changed, deleted or replaced.
+
+    A pipe in place of the file does not block the search.
+    """
     CHANGES[change](stale_index.path)
     assert stale_index.hits("linter") == []
 
 
 def test_a_longer_file_keeps_its_hits(stale_index: Stale) -> None:
-    """Appended records do not change earlier ones."""
+    """Hits stay after records were appended to their file."""
     with stale_index.path.open("ab") as stream:
         stream.write(b'{"torn')
     assert stale_index.hits("linter") == ["tune the linter"]
@@ -199,7 +205,7 @@ def test_a_longer_file_keeps_its_hits(stale_index: Stale) -> None:
 def test_an_unreadable_session_is_skipped(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other hits are shown and counted."""
+    """A search shows the hits of other sessions if a session's file was deleted meanwhile."""
     paths = [write_talk(config_home, number, f"tune the linter {number}") for number in (1, 2)]
 
     def enter_late(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:

@@ -1,4 +1,4 @@
-"""Tests that an imported session is found by its answers."""
+"""Tests of searches in imported sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from tests.builders import ConfigHome, assistant, session_bytes, user
 
 
 def test_answers_of_an_imported_session_are_found(config_home: ConfigHome) -> None:
-    """They name no model, like our own cards, which are not indexed."""
+    """The answers of an imported session are found, although they name no model.
+
+    This plugin's own cards name no model, either, and are not indexed.
+    """
     content = session_bytes(
         [user("how", uuid="a"), assistant("the answer is walrus", uuid="b", parent="a")]
     )

@@ -1,4 +1,4 @@
-"""Tests of the listing: its sessions, their order and their facts."""
+"""Tests of the list of sessions: which sessions it has, their order, and their rows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def write_aged_session(
     cwd: str = CWD,
     age: float = 0,
 ) -> str:
-    """Write a session with two turns or these records, last written ``age`` days and an hour ago."""
+    """Write a session with these records or, without them, two turns.
+
+    The file's time is ``age`` days and an hour ago.
+    """
     name = session_id(number)
     content = conversation(2, session_id=name) if records is None else records
     located = [
@@ -78,7 +81,7 @@ def write_aged_session(
 
 
 def list_rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[ListedSession]:
-    """Return all rows of a listing."""
+    """Return all rows of the list of a project."""
     return list(list_project(cwd, home.where, **options))
 
 
@@ -88,7 +91,7 @@ def listed_numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int
 
 
 def test_the_listing_is_newest_first_and_lazy(config_home: ConfigHome) -> None:
-    """The last write decides. Rows that are not requested are not read."""
+    """The list has the session that was last written first, and reads rows only when requested."""
     for number, age in ((1, 2), (2, 0), (3, 1)):
         path = write_aged_session(config_home, number, age=age)
     assert listed_numbers(config_home) == [2, 3, 1]
@@ -100,7 +103,7 @@ def test_the_listing_is_newest_first_and_lazy(config_home: ConfigHome) -> None:
 
 
 def test_a_row_has_its_facts(config_home: ConfigHome) -> None:
-    """They are names, folder, dates, sizes and tokens, from the records at both ends."""
+    """A row has names, folder, dates, size and tokens, from the first and last records of a file."""
     more: list[Record] = [
         custom_title("Mine"),
         {"type": "tag", "tag": "draft"},
@@ -133,9 +136,9 @@ def test_a_row_has_its_facts(config_home: ConfigHome) -> None:
 
 
 def test_a_list_omits_unusable_sessions(config_home: ConfigHome) -> None:
-    """They are stubs, side files, sub-agents, files without text, and helpers unless requested.
+    """The list omits files without a prompt, sub-agents, links and, by default, helper runs.
 
-    An untouched child is listed.
+    A child that was not opened yet is listed.
     """
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
     write_aged_session(config_home, 1)
@@ -168,7 +171,7 @@ def test_a_list_omits_unusable_sessions(config_home: ConfigHome) -> None:
 
 
 def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
-    """It is listed if a user continued it or if its replacement is missing."""
+    """A child that another session replaced is omitted from the list, unless it was continued."""
     write_aged_session(config_home, 1)
     child = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
     write_aged_session(config_home, 2, child)
@@ -179,7 +182,11 @@ def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
 
 
 def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None:
-    """It comes from the first line, a fork's mark or the links. An untouched child has its calculated size."""
+    """A row names the parent of a session and how the session was made from it.
+
+    The child's first line, a fork's records, or the recorded links say this. A new child has the
+    size that was computed when it was made.
+    """
     write_aged_session(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100)])
     forked = {"sessionId": session_id(98), "messageUuid": "x"}
     write_aged_session(
@@ -207,7 +214,10 @@ def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None
 
 
 def test_a_long_file_is_listed_by_its_ends(config_home: ConfigHome) -> None:
-    """Only visible turns are counted. The index has the total if the file is unchanged."""
+    """The row of a long file has only a minimum number of turns, from the file's two ends.
+
+    If the index knows the unchanged file, the row has the exact number.
+    """
     middle = conversation(5, prefix="m", start=10)
     write_aged_session(
         config_home,
@@ -226,7 +236,10 @@ def test_a_long_file_is_listed_by_its_ends(config_home: ConfigHome) -> None:
 def test_the_size_after_a_trim_in_place_of_a_long_file(
     config_home: ConfigHome, head: list[Record]
 ) -> None:
-    """The compaction may be far from the end. The next answer gives a new count."""
+    """After a trim in place, a row has the size that this plugin's remark states.
+
+    The next answer gives a new size.
+    """
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     trimmed = [
         *conversation(2, start=110),
@@ -246,7 +259,7 @@ def test_the_size_after_a_trim_in_place_of_a_long_file(
 
 
 def test_a_copied_size_remark_is_ignored(config_home: ConfigHome) -> None:
-    """The child's own statement is newer."""
+    """A child's size is the one in its first line, even if it copied a remark about another size."""
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     old = [user("prompt", uuid="p", ts=50), assistant("answer", uuid="a", parent="p", ts=51)]
     write_aged_session(
@@ -259,7 +272,7 @@ def test_a_copied_size_remark_is_ignored(config_home: ConfigHome) -> None:
 
 
 def test_the_middle_of_a_file_is_never_read(config_home: ConfigHome) -> None:
-    """A sparse file of 200 GB is listed like any other."""
+    """A file of 200 GB is listed without reading its middle."""
     path = write_aged_session(config_home, 1, conversation(1))
     with open(path, "r+b") as stream:
         stream.seek(200 * 1000**3)
@@ -297,9 +310,9 @@ def test_the_middle_of_a_file_is_never_read(config_home: ConfigHome) -> None:
 def test_the_tokens_of_a_row_come_from_its_end(
     config_home: ConfigHome, more: list[Record], tokens: int | None
 ) -> None:
-    """They are the last count and the content after it.
+    """A row's tokens are those that the last answer reported, plus the text after it.
 
-    After a compaction they are an estimate. Sub-agents do not count.
+    After a compaction they are estimated. Answers of sub-agents do not count.
     """
     write_aged_session(config_home, 1, [*conversation(2), *more])
     (row,) = list_rows(config_home)
@@ -318,7 +331,10 @@ def test_the_tokens_of_a_row_come_from_its_end(
 def test_a_row_says_when_its_session_expires(
     config_home: ConfigHome, days: int | None, age: float, left: int | None
 ) -> None:
-    """The last write and the client's setting decide."""
+    """A row has the days until the client deletes the session.
+
+    They depend on the last write and on ``cleanupPeriodDays``.
+    """
     write_aged_session(config_home, 1, age=age)
     if days is not None:
         settings = json.dumps({"cleanupPeriodDays": days})
@@ -327,7 +343,10 @@ def test_a_row_says_when_its_session_expires(
 
 
 def test_open_sessions_are_marked(config_home: ConfigHome) -> None:
-    """A running client lists them. If none does, a recent write counts."""
+    """A row is marked as open if a running client lists the session.
+
+    If no client lists sessions, a write within the last minute marks it.
+    """
     write_aged_session(config_home, 1)
     write_aged_session(config_home, 2, age=1)
     write_aged_session(config_home, 3, age=-1)
@@ -343,7 +362,10 @@ def test_open_sessions_are_marked(config_home: ConfigHome) -> None:
 def test_the_listing_includes_worktrees_and_subfolders(
     config_home: ConfigHome, git: Any, tmp_path: Path
 ) -> None:
-    """It is the same from any worktree. A folder with a similar name is another project."""
+    """A project's list includes its worktrees and subfolders, from each of these folders.
+
+    A folder with a similar name is another project.
+    """
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(main, "init", "-q")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
@@ -363,7 +385,10 @@ def test_the_listing_includes_worktrees_and_subfolders(
 
 
 def test_colliding_project_folders_are_distinguished(config_home: ConfigHome) -> None:
-    """The folder named in the session decides."""
+    """Two folders whose transcripts the client stores together have separate lists.
+
+    The folder that is named in the session decides.
+    """
     write_aged_session(config_home, 1, cwd="/w/a_b")
     write_aged_session(config_home, 2, cwd="/w/a-b")
     assert (listed_numbers(config_home, "/w/a_b"), listed_numbers(config_home, "/w/a-b")) == (
@@ -373,7 +398,7 @@ def test_colliding_project_folders_are_distinguished(config_home: ConfigHome) ->
 
 
 def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
-    """The newest is shown."""
+    """Of several copies of a session, only the newest is listed."""
     write_aged_session(config_home, 1, cwd="/copy", age=1)
     newest = write_aged_session(config_home, 1)
     assert [row.path for row in list_rows(config_home, all_projects=True)] == [newest]
@@ -392,7 +417,7 @@ def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
 def test_offsets_count_shown_rows(
     config_home: ConfigHome, limit: int, offset: int, found: list[int], *, more: bool
 ) -> None:
-    """Omitted files do not count."""
+    """A page of the list starts after ``first_row`` listed sessions; omitted files do not count."""
     for number in range(1, 5):
         write_aged_session(config_home, number, age=number)
     write_aged_session(config_home, 9, [custom_title("nothing said")], age=2.5)
@@ -407,7 +432,7 @@ def test_offsets_count_shown_rows(
 def test_a_session_deleted_meanwhile_is_omitted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may disappear at any time."""
+    """A session that is deleted while the list is made is omitted."""
     path = write_aged_session(config_home, 1)
     write_aged_session(config_home, 2, age=1)
 
@@ -421,7 +446,7 @@ def test_a_session_deleted_meanwhile_is_omitted(
 
 
 def test_short_ids_are_unique(config_home: ConfigHome) -> None:
-    """They have eight characters if no other session of any project starts so."""
+    """A short id has eight characters, or all if another session begins with the same characters."""
     write_aged_session(config_home, 1)
     write_aged_session(config_home, 2)
     write_session(config_home.project("/elsewhere"), f"{session_id(2)[:-1]}f", [])

@@ -1,4 +1,7 @@
-"""Tests of queries: typed text becomes terms, none of it is syntax, and the only error is UsageError."""
+"""Tests of parsing a query.
+
+No text is syntax that could fail; the only error is a query without words.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ TYPED: list[tuple[list[str], list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("words", "wanted", "excluded"), TYPED)
 def test_a_query_becomes_terms(words: list[str], wanted: list[str], excluded: list[str]) -> None:
-    """They are words, phrases and excluded words, each once. Words of questions and time count only alone."""
+    """A query becomes wanted and excluded words and phrases, each once.
+
+    Words such as "why did we" and "last week" are dropped, unless the query has no others.
+    """
     query = parse_query(words)
     assert [term.name for term in query.terms] == wanted
     assert [term.name for term in query.excluded] == excluded
@@ -59,7 +65,7 @@ def test_a_query_becomes_terms(words: list[str], wanted: list[str], excluded: li
 
 @pytest.mark.parametrize("words", ["!?", "-redis", '""', "\x00", "x" * 300, '-"a b"'])
 def test_a_query_without_words_is_refused(words: str) -> None:
-    """It has only punctuation, exclusions or data. The error has an example."""
+    """A query that has only punctuation, exclusions or a long token is refused with an example."""
     with pytest.raises(UsageError) as raised:
         parse_query([words])
     assert "connection pool" in raised.value.remedy
@@ -67,13 +73,16 @@ def test_a_query_without_words_is_refused(words: str) -> None:
 
 
 def test_an_empty_query_is_valid() -> None:
-    """The scope may be narrow enough."""
+    """A query without any text is valid, because the filters may be enough."""
     assert parse_query([]).terms == ()
     assert parse_query(["  "]).terms == ()
 
 
 def test_a_pasted_page_becomes_few_terms() -> None:
-    """It has a hundred kilobytes. A phrase of that length has few tokens and its whole text."""
+    """A query of a hundred kilobytes becomes at most ``MAX_TERMS`` terms.
+
+    A phrase of that length has few tokens and keeps its text.
+    """
     assert len(parse_query(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MAX_TERMS
     (phrase,) = parse_query(['"' + "to be or not " * 8_000 + '"']).terms
     assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MAX_TERM_TOKENS, 103_999, 62)
@@ -92,7 +101,10 @@ QUERIES = 1_000 if os.environ.get("RUN_ALL") == "1" else 200
 
 
 def test_many_random_queries_keep_the_index_valid(config_home: ConfigHome) -> None:
-    """Each is answered, or refused because it has no word."""
+    """Random queries are answered, or refused because they have no words.
+
+    Afterwards the index still works.
+    """
     write_talk(config_home, 1, "the linter is tuned", "OR NOT near prompt: reply")
     chance = random.Random(4)
     with opened_index(config_home.where) as index:
@@ -106,14 +118,14 @@ def test_many_random_queries_keep_the_index_valid(config_home: ConfigHome) -> No
 
 
 def _search_randomly(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
-    """Search with one wording or several (``--or``)."""
+    """Search with one or several wordings and check the numbers of the hits."""
     wordings = [pieces, *([piece] for piece in chance.sample(PIECES, chance.randrange(4)))]
     queries = []
     for words in wordings:
         with contextlib.suppress(UsageError):
             queries.append(parse_query(words))
     if asked := [query for query in queries if query.terms]:
-        # The index is opened once: what is asked about here is what comes after that.
+        # The index was opened before, so this test covers only what follows.
         found = run_search.Searcher(index, Scope(), Where()).search(asked, 5)
         assert all(set(hit.found_by) <= set(range(1, len(asked) + 1)) for hit in found.hits)
 
@@ -135,7 +147,7 @@ def _search_randomly(index: OpenIndex, pieces: list[str], chance: random.Random)
     ids=lambda query: query[:12],
 )
 def test_a_query_of_100_kb_is_answered(config_home: ConfigHome, query: str) -> None:
-    """The query is not too deep, and the index is kept."""
+    """A query of 100 kB is answered, alone and as another wording, and the index stays valid."""
     write_talk(config_home, 1, "the linter is tuned")
     for found in (
         search_index([query], Scope(), config_home.where),

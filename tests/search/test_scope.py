@@ -1,4 +1,4 @@
-"""Tests of the scope of a search: projects with worktrees, sessions, lineages and kinds of records."""
+"""Tests of filters: projects with worktrees, sessions, roles, branches, tools, files and times."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from tests.search.index.probe import uuid_of_text
 def test_sessions_from_a_subfolder_of_a_repository(
     config_home: ConfigHome, git: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They belong to that project, even if the folder is missing.
+    """A search in a repository includes sessions that were started in its subfolders.
 
-    A folder with a similar name and the home folder do not.
+    This is true even if the subfolder is missing. A home folder that is a repository does not
+    include other folders.
     """
     root = tmp_path / "repo"
     git(root, "init", "-q")
@@ -44,7 +45,7 @@ def test_sessions_from_a_subfolder_of_a_repository(
 def test_a_worktree_is_searched_from_the_other(
     git: Any, tmp_path: Path, config_home: ConfigHome
 ) -> None:
-    """Each worktree finds the other's messages, and none of other folders."""
+    """A search in a worktree includes sessions of the repository's other worktrees."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(main, "init", "-q")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
@@ -60,7 +61,7 @@ def test_a_worktree_is_searched_from_the_other(
 
 
 def test_colliding_folders_are_distinguished(config_home: ConfigHome) -> None:
-    """The client stores them in one place. The folder in each session decides."""
+    """A search in a folder omits sessions of another folder that the client stores together with it."""
     write_talk(config_home, 1, "tune the linter one", cwd="/home/user/my-proj")
     write_talk(config_home, 2, "tune the linter two", cwd="/home/user/my.proj")
     assert project_key("/home/user/my-proj") == project_key("/home/user/my.proj")
@@ -70,7 +71,7 @@ def test_colliding_folders_are_distinguished(config_home: ConfigHome) -> None:
 
 
 def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> None:
-    """A single sub-agent can be searched too. All names can be read."""
+    """A search in a session includes its sub-agents. It may also be limited to one of them."""
     path = write_talk(config_home, 1, "tune the linter")
     write_talk(config_home, 2, "tune the linter as well")
     own = path.with_suffix("") / "subagents"
@@ -93,7 +94,10 @@ def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> N
 
 
 def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
-    """They are headless runs of one question and their sub-agents. Longer runs are not marked."""
+    """Hits in headless runs of one question and in their sub-agents are marked as such.
+
+    Hits in longer headless sessions are not marked.
+    """
     helper = write_talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
     longer = write_talk(
         config_home, 2, "tune the linter again", "ok", "go on", "ok", entrypoint="sdk-py"
@@ -118,7 +122,7 @@ def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
 
 
 def test_helper_runs_are_ranked_by_strength(config_home: ConfigHome) -> None:
-    """A strong one comes before a hit with one word of the question."""
+    """A strong hit in a headless run precedes a hit with only one word of the question."""
     write_talk(
         config_home,
         1,
@@ -135,7 +139,7 @@ def test_helper_runs_are_ranked_by_strength(config_home: ConfigHome) -> None:
 
 
 def test_many_helper_runs_hide_no_other_hit(config_home: ConfigHome) -> None:
-    """A program that repeats its question gets a few hits. The number of omitted runs is reported."""
+    """Of hundreds of equal headless runs, three are shown, and the number of omitted ones is reported."""
     for number in range(1, 330):
         write_talk(
             config_home, number, "review the linter", "The linter is fine.", entrypoint="sdk-cli"
@@ -152,7 +156,7 @@ def test_many_helper_runs_hide_no_other_hit(config_home: ConfigHome) -> None:
 
 
 def test_a_continued_helper_run_is_found(config_home: ConfigHome) -> None:
-    """Only one of its two copies, in two projects, is still a single question."""
+    """A headless run that was continued in one of its two copies is found like other sessions."""
     write_talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
     write_talk(
         config_home,
@@ -169,7 +173,7 @@ def test_a_continued_helper_run_is_found(config_home: ConfigHome) -> None:
 
 @pytest.fixture(scope="module")
 def home_with_filters(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
-    """Return a session with two branches, two tools, files and days."""
+    """Write a session whose records differ in branch, tool, file and day."""
     made = ConfigHome.at(tmp_path_factory.mktemp("said"))
     day = "2026-03-0{}T12:00:00Z".format
     file, other = f"{CWD}/src/parser.py", f"{CWD}/docs/my parser.py"
@@ -258,7 +262,7 @@ FILTERS: list[tuple[dict[str, Any], set[int]]] = [
 def test_each_filter_limits_the_hits(
     home_with_filters: ConfigHome, scope: dict[str, Any], lines: set[int]
 ) -> None:
-    """There is one hit per turn."""
+    """A filter limits the hits to matching records, one for each turn."""
     found = [
         int(hit.reference.rpartition(":")[2])
         for hit in search_home(home_with_filters, "linter", **scope).hits
@@ -271,7 +275,7 @@ def test_each_filter_limits_the_hits(
 def test_filters_without_words_list_the_newest_turns(
     home_with_filters: ConfigHome, scope: dict[str, Any], lines: set[int]
 ) -> None:
-    """Each turn is shown by its first matching record. All are counted."""
+    """A filter without words lists the matching turns, newest first."""
     found = search_home(home_with_filters, max_hits=1, **scope)
     assert found.total == len({line // 3 for line in lines})
     every = search_home(home_with_filters, **scope).hits
@@ -280,14 +284,14 @@ def test_filters_without_words_list_the_newest_turns(
 
 
 def test_a_search_without_words_and_filters_is_refused(home_with_filters: ConfigHome) -> None:
-    """The error says so."""
+    """A search without words and filters is refused."""
     for words in ([], ["  "]):
         with pytest.raises(UsageError, match="No words"):
             search_home(home_with_filters, *words)
 
 
 def test_a_file_filter_works_in_a_large_folder(config_home: ConfigHome) -> None:
-    """It has tens of thousands of files."""
+    """A search for a folder finds turns that read tens of thousands of files in it."""
     calls = [
         tool_use(
             f"c{n}", uuid=uuid_of_text(n), parent=None, tool_input={"file_path": f"/big/f{n}.py"}
@@ -299,13 +303,13 @@ def test_a_file_filter_works_in_a_large_folder(config_home: ConfigHome) -> None:
 
 
 def test_a_scope_without_sessions_is_reported(home_with_filters: ConfigHome) -> None:
-    """Otherwise it would look like an answer."""
+    """A search in a folder without sessions says that there are no sessions to search."""
     found = search_home(home_with_filters, "linter", folders=("/nowhere",))
     assert (found.hits, found.notes) == ([], ["There are no sessions to search"])
 
 
 def test_unknown_filter_values_are_reported(config_home: ConfigHome) -> None:
-    """A mistyped branch, tool or file differs from words without a match."""
+    """A search names a branch, tool or file that no session has, because it may be mistyped."""
     write_talk(config_home, 1, "tune the linter")
     notes = search_home(config_home, "linter", branch="mian", tool="Bsh", file="x.py").notes
     assert [note.split("'")[1] for note in notes] == ["mian", "Bsh", "x.py"]

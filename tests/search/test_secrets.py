@@ -1,4 +1,4 @@
-"""The output of a search contains no secrets, in snippets and in titles."""
+"""Tests that the snippets and titles of hits contain no secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ VALUE = "xho9ypjaxtbw"
 
 
 def test_snippets_and_titles_contain_no_secret(config_home: ConfigHome) -> None:
-    """A snippet is one line, so a rule for two lines no longer matches. Words are marked as before."""
+    """A snippet and a title hide a password that the message has on the line after "password:".
+
+    The searched word is still marked.
+    """
     write_talk(
         config_home,
         1,
@@ -25,7 +28,7 @@ def test_snippets_and_titles_contain_no_secret(config_home: ConfigHome) -> None:
 
 
 def test_a_text_without_secrets_is_unchanged(config_home: ConfigHome) -> None:
-    """Nothing else changes."""
+    """The snippet and the title of a message without secrets are the message's text."""
     write_talk(config_home, 1, "Deploy the frontend", "done")
     (hit,) = search_home(config_home, "frontend").hits
     assert hit.snippet == hit.title == "Deploy the frontend"

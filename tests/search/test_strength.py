@@ -1,4 +1,7 @@
-"""The strength of a hit: strong if all words are in one place, weak if it has few of them."""
+"""Tests of the strength of a hit.
+
+A hit is strong if one place has all words, and weak if it has few of them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ QUESTION = "linter ignores generated protobuf stubs under vendored folders"
 
 @pytest.fixture
 def home_with_one_answer(config_home: ConfigHome) -> ConfigHome:
-    """Return a turn with the answer, and many with one word of it."""
+    """Write a turn with all words of the question, and turns with only one."""
     write_talk(
         config_home,
         1,
@@ -35,13 +38,16 @@ def home_with_one_answer(config_home: ConfigHome) -> ConfigHome:
     "query", [QUESTION, f"why {QUESTION}?", '"generated protobuf stubs"', "protobuf stubs"]
 )
 def test_a_hit_with_all_words_is_strong(home_with_one_answer: ConfigHome, query: str) -> None:
-    """The query is a phrase, a few words or a sentence. The record with all of it is the first hit."""
+    """The record that has all words of a query is the first hit and strong."""
     hit = search_home(home_with_one_answer, query).hits[0]
     assert (hit.session_id[:8], hit.strength, hit.missing_words) == ("00000001", "strong", ())
 
 
 def test_a_hit_with_one_common_word_is_weak(home_with_one_answer: ConfigHome) -> None:
-    """The other words may occur nowhere."""
+    """A hit that has only one word of the question is weak.
+
+    If all hits are weak, the result says that nothing is close.
+    """
     found = search_home(home_with_one_answer, QUESTION)
     assert {hit.strength for hit in found.hits[1:]} == {"weak"}
     found = search_home(
@@ -53,7 +59,7 @@ def test_a_hit_with_one_common_word_is_weak(home_with_one_answer: ConfigHome) ->
 
 
 def test_weak_hits_give_suggested_words(config_home: ConfigHome) -> None:
-    """Two words from near the hits are suggested. With a good hit there are none."""
+    """The result says that nothing is close if no hit is better than weak."""
     for number in range(1, 4):
         write_talk(
             config_home,
@@ -71,7 +77,7 @@ def test_weak_hits_give_suggested_words(config_home: ConfigHome) -> None:
 
 
 def test_a_title_in_the_question_finds_its_session(home_with_one_answer: ConfigHome) -> None:
-    """The turn may have other words."""
+    """A query that is a session's title gives a strong hit in that session."""
     write_talk(
         home_with_one_answer,
         20,
@@ -83,7 +89,7 @@ def test_a_title_in_the_question_finds_its_session(home_with_one_answer: ConfigH
 
 
 def test_the_strongest_hit_is_first(home_with_one_answer: ConfigHome) -> None:
-    """All strengths are probabilities."""
+    """The first hit has the highest confidence, which is between 0 and 1."""
     sure = [hit.confidence for hit in search_home(home_with_one_answer, QUESTION).hits]
     assert sure[0] == max(sure)
     assert all(0 <= one <= 1 for one in sure)
@@ -101,12 +107,16 @@ def test_the_strongest_hit_is_first(home_with_one_answer: ConfigHome) -> None:
     ],
 )
 def test_each_strength_starts_at_its_number(sure: float, word: str) -> None:
-    """The strengths are strong, fair and weak."""
+    """A confidence is "strong", "fair" or "weak" from its limit on."""
     assert strength_of_confidence(sure) == word
 
 
 def test_each_factor_raises_the_confidence() -> None:
-    """The factors are more of the question in turn and record, shorter distances, higher ranks, and more words."""
+    """The confidence rises with each factor.
+
+    The factors are the share of the question in turn and record, the nearness of the words, the
+    rank, and the number of words.
+    """
     least = hit_probability(0.2, 0.2, 0.0, 6, 0.4, 1)
     better = [(0.9, 0.2, 0.0, 6, 0.4, 1), (0.2, 0.9, 0.0, 6, 0.4, 1), (0.2, 0.2, 1.0, 6, 0.4, 1)]
     for one in [*better, (0.2, 0.2, 0.0, 6, 2.0, 1), (0.2, 0.2, 0.0, 12, 0.4, 1)]:
@@ -115,12 +125,12 @@ def test_each_factor_raises_the_confidence() -> None:
 
 
 def test_more_weak_wordings_are_weaker_than_a_good_one() -> None:
-    """The number of wordings alone does not make a hit strong."""
+    """A hit that is weak in several wordings has a lower confidence than one in a single wording."""
     assert hit_probability(0.5, 0.5, 0.5, 6, 1.2, 3) < hit_probability(0.5, 0.5, 0.5, 6, 1.2, 1)
 
 
 def test_a_phrase_is_as_strong_in_several_wordings(home_with_one_answer: ConfigHome) -> None:
-    """It does not matter that another wording does not find it."""
+    """A hit for a phrase is as strong if other wordings do not find it."""
     alone = search_home(home_with_one_answer, '"generated protobuf stubs"').hits[0]
     among = search_home(
         home_with_one_answer, '"generated protobuf stubs"', also=["ignored by the linter", "task"]

@@ -1,4 +1,7 @@
-"""Tests of words about time: their meaning, the rest of the question, and their effect as a hint."""
+"""Tests of words about time in a question.
+
+They are removed from the question and change the order of the hits.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from resume_hooks.search.query import Period, split_time_hint
 from tests.builders import ConfigHome
 from tests.search.asking import search_home, session_numbers, write_talk
 
-NOW = datetime(2026, 8, 14, 15, 30, tzinfo=UTC).timestamp()  # a Friday
+NOW = datetime(2026, 8, 14, 15, 30, tzinfo=UTC).timestamp()  # This day is a Friday.
 
 MEANT = {
     "on 2026-03-04": "2026-03-04",
@@ -52,13 +55,13 @@ MEANT = {
 }
 """Words about time, and the days that they mean on 14 August 2026.
 
-The vaguer the words, the more days.
+Vague words mean more days.
 """
 
 
 @pytest.mark.parametrize("words", MEANT)
 def test_words_about_time_are_removed_from_the_question(words: str) -> None:
-    """Their case and position do not matter."""
+    """Words about time are removed from the question, in any case and at its beginning or end."""
     for typed in (words, words.upper(), words.capitalize()):
         for question in (f"drop redis {typed}?", f"{typed} drop redis"):
             rest, when = split_time_hint(question, NOW)
@@ -86,12 +89,12 @@ def test_words_about_time_are_removed_from_the_question(words: str) -> None:
     ],
 )
 def test_other_words_are_not_about_time(question: str) -> None:
-    """They are impossible days, parts of names, and quoted or excluded words."""
+    """Impossible dates, parts of names, and quoted or excluded words are not words about time."""
     assert split_time_hint(question, NOW) == (question, None)
 
 
 def test_a_question_with_only_time_words_is_searched() -> None:
-    """The words themselves are searched too."""
+    """A question that has only words about time keeps them as search words."""
     rest, when = split_time_hint("yesterday", NOW)
     assert (rest, when and when.text) == ("yesterday", "2026-08-13")
 
@@ -104,18 +107,18 @@ def test_a_question_with_only_time_words_is_searched() -> None:
     )
 )
 def test_any_text_is_accepted_as_a_question(words: list[str]) -> None:
-    """No error is raised, and a time span has days with names."""
+    """Any text is accepted as a question, and a period that is found in it is not empty."""
     _, when = split_time_hint(" ".join(words), NOW)
     assert when is None or (when.start < when.end and when.text)
 
 
 def test_a_period_excludes_its_end() -> None:
-    """It includes its start."""
+    """A period includes its start and excludes its end."""
     assert [Period(10, 20).contains(time) for time in (9, 10, 19, 20)] == [False, True, True, False]
 
 
 def test_a_time_hint_only_changes_the_order(config_home: ConfigHome) -> None:
-    """Messages of that time come first, regardless of age. Others are found too."""
+    """Words about time put hits of that time first, and other hits are still found."""
     write_talk(config_home, 1, "tune the linter now", ts="2025-06-10T12:00:00Z")
     write_talk(config_home, 2, "tune the linter too", ts="2025-09-10T12:00:00Z")
     write_talk(config_home, 3, "tune the linter again")

@@ -1,4 +1,7 @@
-"""Tests of several wordings of one question: turns that several find come first, and each wording stays exact."""
+"""Tests of several wordings of one question.
+
+Turns that several wordings find come first.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from tests.search.asking import search_home, session_numbers, write_talk
 
 @pytest.fixture
 def home_with_wordings(config_home: ConfigHome) -> ConfigHome:
-    """Write turns that two wordings find by each word, one of them the best hit of one wording."""
+    """Write a turn that two wordings find, and a better hit for each single wording."""
     write_talk(
         config_home,
         1,
@@ -25,7 +28,7 @@ def home_with_wordings(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_a_turn_that_two_wordings_find_is_first(home_with_wordings: ConfigHome) -> None:
-    """Separately each wording prefers another turn. Together they prefer the common one."""
+    """The turn that both wordings find is the first hit, and each hit names its wordings."""
     assert session_numbers(search_home(home_with_wordings, "retry queue"))[0] == 2
     assert session_numbers(search_home(home_with_wordings, "why no backoff limit"))[0] == 3
     found = search_home(home_with_wordings, "retry queue", also=["why no backoff limit"])
@@ -39,12 +42,15 @@ def test_a_turn_that_two_wordings_find_is_first(home_with_wordings: ConfigHome) 
 
 
 def test_a_single_wording_has_no_number(home_with_wordings: ConfigHome) -> None:
-    """There is no other wording to distinguish."""
+    """Hits of a single wording name no wording."""
     assert {hit.found_by for hit in search_home(home_with_wordings, "retry queue").hits} == {()}
 
 
 def test_a_phrase_in_one_wording_must_match_exactly(home_with_wordings: ConfigHome) -> None:
-    """Its separate words do not count. The other wording finds its own hits."""
+    """A phrase in one wording finds only turns with the whole phrase.
+
+    The other wording finds its own hits.
+    """
     for first, also in [('"retry queue"', "redis backoff"), ("redis backoff", '"retry queue"')]:
         exact = 1 if first.startswith('"') else 2
         found = {
@@ -63,7 +69,7 @@ def test_a_phrase_in_one_wording_must_match_exactly(home_with_wordings: ConfigHo
 def test_a_wording_with_an_excluded_word_finds_no_such_turn(
     home_with_wordings: ConfigHome, without: str
 ) -> None:
-    """Other wordings are not affected."""
+    """A wording with an excluded word does not find turns with that word; other wordings do."""
     found = {
         hit.session_id: hit.found_by
         for hit in search_home(home_with_wordings, f"queue {without}", also=["waits"]).hits
@@ -75,7 +81,7 @@ def test_a_wording_with_an_excluded_word_finds_no_such_turn(
 
 
 def test_a_hit_is_shown_by_its_best_wording(home_with_wordings: ConfigHome) -> None:
-    """Its words, marks and notes belong to that wording."""
+    """The snippet and the marks of a hit are those of the wording that matches best."""
     hits = search_home(
         home_with_wordings,
         "redis",
@@ -89,7 +95,7 @@ def test_a_hit_is_shown_by_its_best_wording(home_with_wordings: ConfigHome) -> N
 
 
 def test_a_repeated_wording_keeps_the_order(home_with_wordings: ConfigHome) -> None:
-    """Hits name both wordings."""
+    """A wording that is given twice does not change the order, and the hits name both."""
     once, twice = (
         search_home(home_with_wordings, "retry queue"),
         search_home(home_with_wordings, "retry queue", also=["retry queue"]),
@@ -99,16 +105,16 @@ def test_a_repeated_wording_keeps_the_order(home_with_wordings: ConfigHome) -> N
 
 
 def test_a_wording_without_a_word_is_refused(home_with_wordings: ConfigHome) -> None:
-    """Another wording may have words."""
+    """A search is refused if one of its wordings has no words."""
     for wording in ("", "-redis", "!?"):
         with pytest.raises(UsageError):
             search_home(home_with_wordings, "queue", also=[wording])
 
 
 def test_the_best_turn_for_one_wording_is_first() -> None:
-    """A turn that is first for one wording precedes a turn that is low for each.
+    """A turn that is first for one wording precedes one that is low in all of them.
 
-    A turn that is high for two precedes both.
+    A turn that is high in two wordings precedes both.
     """
     orders = [[(1, 2.0), (3, 1.8), (2, 0.6)], [(3, 1.7), (2, 0.6)], [(2, 0.6)]]
     found = combine_rankings(
@@ -119,13 +125,13 @@ def test_the_best_turn_for_one_wording_is_first() -> None:
 
 
 def test_the_best_wording_is_first() -> None:
-    """A turn is shown by its best wording."""
+    """The wordings of a turn are sorted by their score, the best first."""
     ((first, second),) = combine_rankings([[TurnHit(1, [], 0.5)], [TurnHit(1, [], 1.2)]])
     assert (first.wording, second.wording) == (1, 0)
     assert combined_score([first, second]) == 1.3
 
 
 def test_a_single_wording_keeps_order_and_scores() -> None:
-    """Combining has no effect."""
+    """Combining a single wording changes neither the order nor the scores."""
     found = combine_rankings([[TurnHit(1, [], 1.5), TurnHit(2, [], 1.1)]])
     assert [(ways[0].turn.key, combined_score(ways)) for ways in found] == [(1, 1.5), (2, 1.1)]

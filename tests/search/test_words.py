@@ -1,4 +1,4 @@
-"""Tests of hits for words and phrases, omitted hits, and notes on the interpretation."""
+"""Tests of hits for words and phrases, and of the notes that explain the search."""
 
 from __future__ import annotations
 
@@ -76,10 +76,7 @@ ONE = {
     "strings -catenate": {8},
     "quux": set(),
 }  # fmt: skip
-"""Queries, and the lines of one session that are found.
-
-Each line is told from its turn's other one by the scope.
-"""
+"""Queries, and the numbers of the sentences that each finds."""
 
 BY_PART = {
     "getUserName": [4, 7],
@@ -89,12 +86,15 @@ BY_PART = {
     "kebab-case-name": [7, 4],
     "dotted.name": [7, 4],
 }
-"""Identifiers, and the lines that have them, whole or by their parts, the one that has the most of it first."""
+"""Identifiers, and the numbers of the sentences that contain the identifier or its parts.
+
+The sentence that has most of it is first.
+"""
 
 
 @pytest.fixture(scope="module")
 def home_with_sentences(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
-    """Write a session with each sentence in its own turn."""
+    """Write each sentence to a session of its own."""
     made = ConfigHome.at(tmp_path_factory.mktemp("said"))
     for line, words in enumerate(SAID):
         write_talk(made, line + 1, words)
@@ -105,7 +105,7 @@ def home_with_sentences(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
 def test_exactly_the_matching_records_are_found(
     home_with_sentences: ConfigHome, query: str
 ) -> None:
-    """A guess never excludes a record."""
+    """A query finds exactly the sentences with its words, in any inflection, case and accent."""
     found = search_home(home_with_sentences, query)
     assert places_of_hits(found) == [(line + 1, 0) for line in sorted(ONE[query])]
     assert found.total == len(found.hits)
@@ -113,7 +113,7 @@ def test_exactly_the_matching_records_are_found(
 
 @pytest.mark.parametrize("query", BY_PART)
 def test_whole_identifiers_precede_their_parts(home_with_sentences: ConfigHome, query: str) -> None:
-    """A text with the identifier or most of its parts comes before one with a common part."""
+    """A sentence with the whole identifier precedes a sentence with some of its parts."""
     assert [
         number - 1 for number in session_numbers(search_home(home_with_sentences, query))
     ] == BY_PART[query]
@@ -134,7 +134,7 @@ def test_whole_identifiers_precede_their_parts(home_with_sentences: ConfigHome, 
 def test_hits_are_marked_as_written(
     home_with_sentences: ConfigHome, query: str, marks: set[str]
 ) -> None:
-    """Marks cover whole phrases, accents and parts of identifiers."""
+    """The marks of a hit cover whole phrases, and words with accents as they are written."""
     assert marked_words(search_home(home_with_sentences, query)) == marks
 
 
@@ -156,12 +156,12 @@ def test_hits_are_marked_as_written(
 def test_the_answer_states_its_interpretation(
     home_with_sentences: ConfigHome, query: str, how: str
 ) -> None:
-    """It names each step away from the typed words, and omissions."""
+    """The result explains how it interpreted the query, for example a word as a misspelling."""
     assert search_home(home_with_sentences, query).how == how
 
 
 def test_every_word_of_a_small_home_is_found(config_home: ConfigHome) -> None:
-    """It may be in most records, or in a very long one."""
+    """Every word is found in a home with few messages, even in a very long one."""
     long = " ".join(f"filler{number}" for number in range(20_000))
     write_talk(config_home, 1, "the parser is slow", f"the parser {long} needle", "parser")
     for word in ("parser", "the", "slow", "needle", "filler777"):
@@ -169,7 +169,7 @@ def test_every_word_of_a_small_home_is_found(config_home: ConfigHome) -> None:
 
 
 def test_a_phrase_is_found_in_the_last_of_many_records(config_home: ConfigHome) -> None:
-    """Each record of a turn is read. The separate words are in the first hundred."""
+    """A phrase is found in the last record of a turn whose other records have only its words."""
     records = [
         tool_result(f"c{n}", "pool, connection; " * 9, uuid=uuid_of_text(n), parent=None)
         for n in range(100)
@@ -187,7 +187,7 @@ def test_a_phrase_is_found_in_the_last_of_many_records(config_home: ConfigHome) 
 
 
 def test_a_phrase_may_span_numbered_lines(config_home: ConfigHome) -> None:
-    """The client's line numbers are not part of the text."""
+    """A phrase is found across lines that the client numbered."""
     shown = "     1\u2192def alpha(\n     2\u2192    beta):\n"
     write_talk(config_home, 1, "go", tool_result("c", shown, uuid=uuid_of_text("c"), parent=None))
     found = search_home(config_home, '"alpha( beta)"')
@@ -195,7 +195,7 @@ def test_a_phrase_may_span_numbered_lines(config_home: ConfigHome) -> None:
 
 
 def test_a_phrase_is_shown_at_its_place(config_home: ConfigHome) -> None:
-    """It may be far into the text."""
+    """The snippet shows the phrase, however far into the text it is."""
     write_talk(config_home, 1, "go", "x " * 300_000 + "the needle phrase " + "y " * 300_000)
     (hit,) = search_home(config_home, '"needle phrase"').hits
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["needle phrase"]
@@ -203,7 +203,10 @@ def test_a_phrase_is_shown_at_its_place(config_home: ConfigHome) -> None:
 
 
 def test_two_phrases_may_be_in_one_turn(config_home: ConfigHome) -> None:
-    """The prompt has one and the answer the other. A turn with only one is not a hit."""
+    """A turn is a hit for two phrases if the prompt has one and the answer the other.
+
+    A turn with only one of them is not a hit.
+    """
     write_talk(
         config_home,
         1,
@@ -217,7 +220,7 @@ def test_two_phrases_may_be_in_one_turn(config_home: ConfigHome) -> None:
 
 
 def test_a_turn_with_several_matches_is_one_hit(config_home: ConfigHome) -> None:
-    """Any number of its records may match."""
+    """A turn with several matching records is one hit."""
     write_talk(
         config_home,
         1,
@@ -236,7 +239,7 @@ def test_a_turn_with_several_matches_is_one_hit(config_home: ConfigHome) -> None
 
 
 def test_repeated_messages_are_one_hit(config_home: ConfigHome) -> None:
-    """Equal texts of a session are one hit with their number. Those of another session are a separate hit."""
+    """Messages with the same text are one hit in each session, with the number of repetitions."""
     again = [
         user("please run the linter now", uuid=f"{n:08x}-0000-4000-8000-000000000000")
         for n in range(4)
@@ -251,7 +254,7 @@ def test_repeated_messages_are_one_hit(config_home: ConfigHome) -> None:
 
 
 def test_the_newer_of_two_equal_hits_is_first(config_home: ConfigHome) -> None:
-    """They match equally well."""
+    """Of two hits that match equally well, the newer one is first."""
     write_talk(config_home, 1, "tune the linter a", ts="2020-01-01T00:00:00Z")
     write_talk(config_home, 2, "tune the linter b", ts="2999-01-01T00:00:00Z")
     assert [hit.session_id for hit in search_home(config_home, "linter").hits] == [

@@ -1,4 +1,4 @@
-"""A home to index, and the content of its index: everything that can be found, by each word."""
+"""Helpers that write sessions and read the complete content of their search index."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from tests.builders import (
 LONG_AGO = 1_000_000_000.0
 
 Find = tuple[str, int, str, str]
-"""What can be found: the file's name, the line, the field, the word as it is stemmed.
+"""A word that the index finds: file name, line number, field and stem of the word.
 
-Of turns their number.
+In the field of turns, the number is that of the turn.
 """
 
 
 class Row(NamedTuple):
-    """A record in the index."""
+    """A record in the index, with the name of its file."""
 
     name: str
     line: int
@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """The contents of an index, and the result of the update before it."""
+    """The content of an index, and the result of the update before it was read."""
 
     finds: set[Find]
     rows: list[Row]
@@ -64,7 +64,7 @@ class Holding(NamedTuple):
     rebuilt: bool
 
     def lines(self, word: str) -> list[tuple[str, int]]:
-        """Return the places of a word: file and line."""
+        """Return the file and line of each record that contains ``word``."""
         return sorted(
             (name, line)
             for name, line, field, found in self.finds
@@ -72,27 +72,30 @@ class Holding(NamedTuple):
         )
 
     def words(self) -> set[str]:
-        """Return every word that can be found."""
+        """Return all words of the index."""
         return {word for _, _, field, word in self.finds if field == WORDS_FIELD}
 
 
 def uuid_of_text(text: str | int) -> str:
-    """Return a UUID that represents ``text``."""
+    """Return a UUID that is always the same for ``text``."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, str(text)))
 
 
 def prompt_with_id(text: str, *, number: str | int = "", **rest: Any) -> Record:
-    """Return a prompt with its own id."""
+    """Return a prompt whose uuid is made from ``number`` or, without it, from its text."""
     return user(text, uuid=uuid_of_text(number or text), **rest)
 
 
 def answer_with_id(text: str | list[Record], *, number: str | int = "", **rest: Any) -> Record:
-    """Return an answer with its own id."""
+    """Return an answer whose uuid is made from ``number`` or, without it, from its text."""
     return assistant(text, uuid=uuid_of_text(number or str(text)), **rest)
 
 
 def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -> Holding:
-    """Update the index and read all of its contents."""
+    """Update the index and return its complete content.
+
+    ``state`` is the state folder, if not that of ``home``.
+    """
     where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
     with opened_index(where, **options) as index:
         return Holding(
@@ -101,7 +104,7 @@ def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -
 
 
 def read_rows(index: OpenIndex) -> list[Row]:
-    """Return each record once, in the order of files and lines."""
+    """Return the indexed records, sorted by file and line, after checking that each is there once."""
     names = file_names(index)
     found = index.words.find_records(Query.all_query(), max(1, index.words.record_count))
     read = [
@@ -115,7 +118,7 @@ def read_rows(index: OpenIndex) -> list[Row]:
 
 
 def read_finds(index: OpenIndex) -> set[Find]:
-    """Return everything that can be found: each word and name, in each record and turn."""
+    """Return every word and name that the index finds, for each record and each turn."""
     names, words, most = file_names(index), index.words, max(1, index.words.record_count)
     found: set[Find] = set()
     for field in (WORDS_FIELD, *LABEL_FIELDS):
@@ -131,7 +134,7 @@ def read_finds(index: OpenIndex) -> set[Find]:
 
 
 def file_names(index: OpenIndex) -> dict[int, str]:
-    """Return the name of each file by its number."""
+    """Return the file names of the index by their numbers."""
     return {
         number: os.path.basename(path)
         for number, path in index.db.execute("SELECT id, path FROM files")
@@ -139,27 +142,30 @@ def file_names(index: OpenIndex) -> dict[int, str]:
 
 
 def build_new_index(home: ConfigHome, tmp_path: Path) -> Holding:
-    """Return the contents of a newly built index."""
+    """Build an index in a new state folder and return its content."""
     return read_index(home, state=tmp_path / f"cold-{uuid.uuid4()}")
 
 
 def put_session(
     home: ConfigHome, *records: Record | bytes, name: str = SESSION, old: bool = True
 ) -> Path:
-    """Write a session of the project; ``old`` gives it an old time."""
+    """Write a session to the project and return its path.
+
+    ``old`` sets a time long ago, so that the file looks finished.
+    """
     path = home.project(CWD) / f"{name}.jsonl"
     path.write_bytes(session_bytes(records))
     return make_old(path) if old else path
 
 
 def make_old(path: Path) -> Path:
-    """Give ``path`` an old time and return it."""
+    """Set the time of ``path`` to long ago, and return ``path``."""
     os.utime(path, (LONG_AGO, LONG_AGO))
     return path
 
 
 def append_records(path: Path, *records: Record | bytes) -> int:
-    """Append complete records, and return their size in bytes."""
+    """Append records as complete lines, and return the number of bytes."""
     return add_bytes(path, session_bytes(records))
 
 
@@ -171,12 +177,12 @@ def add_bytes(path: Path, raw: bytes) -> int:
 
 
 def table_path(home: ConfigHome) -> Path:
-    """Return the path of the index's table."""
+    """Return the path of the index's SQLite file."""
     return Path(index_file(home.where))
 
 
 def index_words_folder(home: ConfigHome) -> Path:
-    """Return the folder of the index's words."""
+    """Return the folder in which the index has its words."""
     return Path(words_folder(home.where))
 
 

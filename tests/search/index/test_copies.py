@@ -1,6 +1,6 @@
-"""Tests of records in several sessions: they are one hit, in the session where they were first said.
+"""Tests of records that several sessions contain.
 
-The hit names the others.
+They are one hit, in the session where they were first written. The hit names the other sessions.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ FORK, GRANDCHILD = session_id(2), session_id(3)
 BULK = "many words, " * 100
 
 Found = tuple[str, tuple[str, ...]]
-"""A hit: where it is, and the sessions that hold it, its own first."""
+"""A hit's reference and the ids of its sessions, the hit's own session first."""
 
 
 def hits_for_word(home: ConfigHome, word: str) -> list[Found]:
-    """Return the hits for one word."""
+    """Return the hits of a search for one word."""
     return [(hit.reference, hit.sessions) for hit in search_index([word], Scope(), home.where).hits]
 
 
 def sdk_fork_record(record: Record, source: str, target: str) -> Record:
-    """Return a record in the SDK's fork: a new id, with the old id next to it."""
+    """Return the record as the SDK writes it to a fork: with a new uuid and a link to the old one."""
     mark = {"sessionId": source, "messageUuid": record["uuid"]}
     return {
         **record,
@@ -59,7 +59,10 @@ def sdk_fork_record(record: Record, source: str, target: str) -> Record:
 
 
 def test_a_fork_of_the_client_is_one_hit(config_home: ConfigHome) -> None:
-    """The other file has the same ids. A hit is in the parent, and new records of the fork are in the fork."""
+    """A record that the client copied to a fork is one hit, in the parent.
+
+    The client keeps the uuid. Later records of the fork are hits in the fork.
+    """
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     put_session(config_home, *shared)
     fork_of = [*({**record, "sessionId": FORK} for record in shared), prompt_with_id("gamma")]
@@ -70,7 +73,10 @@ def test_a_fork_of_the_client_is_one_hit(config_home: ConfigHome) -> None:
 
 
 def test_a_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
-    """New ids name the old ones. The original comes first, whatever the files' times are."""
+    """A record that the SDK copied twice is one hit, in the original session.
+
+    The SDK writes a new uuid and names the old one. The times of the files do not matter.
+    """
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
     twice = [sdk_fork_record(record, FORK, GRANDCHILD) for record in once]
@@ -86,7 +92,11 @@ def test_a_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
 
 
 def test_our_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
-    """It keeps the ids and names its parent, which comes first even if it was written to later."""
+    """A record in our fork of an SDK fork is one hit, in the original session.
+
+    Our fork keeps the uuids and names its parent. The original is first even if it was written
+    later.
+    """
     shared = [prompt_with_id("alpha"), answer_with_id("beta", parent=uuid_of_text("alpha"), ts=1)]
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
     once[1]["parentUuid"] = once[0]["uuid"]
@@ -106,7 +116,7 @@ def test_our_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
 
 
 def write_large_parent(home: ConfigHome) -> Path:
-    """Write a parent with content to trim, under real ids."""
+    """Write a parent with long tool results to trim, whose records have valid uuids."""
     records: list[Record] = [prompt_with_id("alpha question")]
     for number in range(12):
         records += [
@@ -138,7 +148,7 @@ def write_large_parent(home: ConfigHome) -> Path:
 
 
 def write_trimmed_child(home: ConfigHome, path: Path) -> Path:
-    """Write a trimmed child with the real verb."""
+    """Trim the session at ``path`` and return the path of the child."""
     options = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
     decided = trimming.plan_trim(
         trimming.scan_session(locate.session_file(str(path))), home.where, options
@@ -149,7 +159,10 @@ def write_trimmed_child(home: ConfigHome, path: Path) -> Path:
 def test_a_trimmed_child_adds_no_hit_for_copied_text(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The parent has the hit for complete and partial copies. A placeholder without text is not a copy."""
+    """Text that a trimmed child copied from its parent is a hit in the parent only.
+
+    A hit also names the child, unless the child has only a placeholder for the text.
+    """
     parent = write_large_parent(config_home)
     child = write_trimmed_child(config_home, parent)
     for word, line, both in (
@@ -165,11 +178,11 @@ def test_a_trimmed_child_adds_no_hit_for_copied_text(
         ), word
     holding = read_index(config_home)
     assert holding.finds == build_new_index(config_home, tmp_path).finds
-    assert "suppress" not in holding.words()  # a placeholder's own word
+    assert "suppress" not in holding.words()  # This is a word of the placeholders.
 
 
 def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
-    """Only the child's own words are found, not the block of its ancestors."""
+    """The index has a handoff's next step but not its lineage block."""
     parent = write_large_parent(config_home)
     plan = agents.plan_fresh(
         locate.session_file(str(parent)),
@@ -186,7 +199,10 @@ def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
 def test_a_child_has_the_hits_after_its_parent_is_deleted(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """Complete copies and the text of placeholders are found there. After a restore the parent has the hits again."""
+    """After the parent is deleted, its child has the hits for the text that it copied.
+
+    When the parent is restored, the parent has the hits again.
+    """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     parent = write_large_parent(config_home)
     child = write_trimmed_child(config_home, parent)
@@ -204,7 +220,10 @@ def test_a_child_has_the_hits_after_its_parent_is_deleted(
 
 
 def test_a_rewritten_parent_keeps_its_hits(config_home: ConfigHome) -> None:
-    """Its lines are at other places. The hit also names the fork."""
+    """A parent that was rewritten has its hits at the new lines, and they still name the fork.
+
+    If the parent lost a record, the fork has the hit.
+    """
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     parent = put_session(config_home, *shared)
     put_session(
@@ -221,7 +240,10 @@ def test_a_rewritten_parent_keeps_its_hits(config_home: ConfigHome) -> None:
 
 
 def test_a_repeated_id_with_another_text_is_not_a_copy(config_home: ConfigHome) -> None:
-    """Any writer may choose ids, so another text is a separate hit, in the same file or another."""
+    """A record with the uuid of another record but with another text is a hit of its own.
+
+    The reason is that a hostile or faulty program may repeat a uuid.
+    """
     put_session(config_home, prompt_with_id("alpha", number=1), prompt_with_id("beta", number=1))
     put_session(config_home, prompt_with_id("alpha gamma", number=1), name=FORK)
     assert hits_for_word(config_home, "beta") == [(f"{SESSION}:1", (SESSION,))]
@@ -232,7 +254,7 @@ def test_a_repeated_id_with_another_text_is_not_a_copy(config_home: ConfigHome) 
 
 
 def test_similar_ids_are_distinguished(config_home: ConfigHome) -> None:
-    """They have equal halves or only zeros, like ids written by hand."""
+    """Records with similar uuids, such as ``11111111-1111-...``, are different records."""
     ids = [
         f"{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}"
         for digit in "0123456789abcdef"
@@ -244,7 +266,7 @@ def test_similar_ids_are_distinguished(config_home: ConfigHome) -> None:
 
 
 def test_a_cycle_of_parents_is_indexed_once(config_home: ConfigHome) -> None:
-    """The metadata is hostile. Each record is found once, and read once."""
+    """Two sessions that name each other as parent are indexed, and their common record is one hit."""
     for one, other in ((SESSION, FORK), (FORK, SESSION)):
         line = {"continue_metadata": {"parent_session_id": other, "continuation_type": "fork"}}
         put_session(config_home, line, prompt_with_id("alpha"), name=one)

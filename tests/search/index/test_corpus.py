@@ -1,4 +1,4 @@
-"""Tests of the real corpus: every client's records are indexed, and each row leads to its record."""
+"""Tests of the index of the real corpus, with records of many versions of the client."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.builders import ConfigHome
 from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import read_finds, read_rows
 
-LEAST = 0.5  # of all lines at least this part says something
+LEAST = 0.5  # Minimum share of all lines that must have a row in the index.
 
 
 def copy_corpus(home: ConfigHome) -> None:
-    """Copy the corpus to a separate home, one project per folder."""
+    """Copy the corpus to a separate home, with one project for each folder."""
     corpus()
     for number, folder in enumerate(sorted({session.parent for session in corpus_sessions()})):
         project = home.project(f"/corpus/{number}")
@@ -28,7 +28,10 @@ def copy_corpus(home: ConfigHome) -> None:
 
 
 def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
-    """File, line, offset and length identify one complete record. Most lines have a row, and every file has some."""
+    """Each row of the index has the line, offset and length of a valid record.
+
+    At least half of the lines have a row, and so does every file.
+    """
     copy_corpus(config_home)
     with opened_index(config_home.where) as index:
         assert index.notes == []
@@ -51,7 +54,7 @@ def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
 
 
 def test_reading_in_pieces_gives_the_same_index(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The largest files are cut at any byte and then extended."""
+    """Files that are extended at any byte between updates give the same index as complete files."""
     largest = sorted(
         (session for session in corpus_sessions() if session.stat().st_size < 3_000_000),
         key=_size_of,
@@ -83,7 +86,7 @@ def _size_of(path: Path) -> int:
 
 
 def _read_rows(index: OpenIndex) -> set[tuple[object, ...]]:
-    """Return everything that can be found, and the place of each record."""
+    """Return all words of the index, and the position and time of each record."""
     told = {
         (*row[:5], row.posting.offset, row.posting.length, row.posting.time)
         for row in read_rows(index)

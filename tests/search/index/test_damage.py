@@ -1,4 +1,7 @@
-"""Tests of a damaged index, or one of another version: it is built again automatically, and every search works."""
+"""Tests of an index that is damaged or has another version.
+
+It is rebuilt automatically, so that the search works.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ from tests.search.index.probe import (
 
 
 def test_a_newer_index_is_left_alone_and_an_older_one_rebuilt(config_home: ConfigHome) -> None:
-    """A newer engine shares the folder, so its index is not changed."""
+    """An index of a newer version is not changed, and one of an older version is rebuilt.
+
+    A newer engine may share the folder.
+    """
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     for version, ours in ((INDEX_VERSION + 1, False), (INDEX_VERSION - 1, True)):
@@ -48,7 +54,7 @@ def test_a_newer_index_is_left_alone_and_an_older_one_rebuilt(config_home: Confi
 
 
 def test_the_single_file_index_is_replaced(config_home: ConfigHome) -> None:
-    """Version 2 had everything in one file, also the words. Nothing of it is left."""
+    """An index of version 2, which was a single file, is replaced completely."""
     put_session(config_home, prompt_with_id("alpha"))
     table_path(config_home).parent.mkdir()
     with contextlib.closing(sqlite3.connect(table_path(config_home))) as db, db:
@@ -64,7 +70,10 @@ def test_the_single_file_index_is_replaced(config_home: ConfigHome) -> None:
 
 
 def test_a_folder_with_the_name_of_the_index(config_home: ConfigHome) -> None:
-    """An empty one is replaced. Another one may be the user's, so it is reported each time."""
+    """An empty folder with the name of the index file is replaced.
+
+    A folder with content may be the user's, so a note reports it and it stays.
+    """
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     path = table_path(config_home)
@@ -84,7 +93,7 @@ def test_a_folder_with_the_name_of_the_index(config_home: ConfigHome) -> None:
     one_in(3, ["garbage", "zero", "half", "lock", "odd", "text", "empty tables", "no version"]),
 )
 def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> None:
-    """The same call builds it again."""
+    """A damaged index is rebuilt by the search that finds the damage."""
     fill_home(config_home, files=2)
     before = read_index(config_home).finds
     path = table_path(config_home)
@@ -113,7 +122,10 @@ def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> Non
 
 
 def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
-    """A search works, or says that the index will be built again, and then it is."""
+    """After damage at any page of the SQLite file, the index is correct again at the second search.
+
+    The first search works or reports the damage.
+    """
     put_session(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
     before = read_index(config_home).finds
     path = table_path(config_home)
@@ -136,7 +148,10 @@ def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
 def test_damage_that_only_a_search_reads(
     config_home: ConfigHome, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """No update reads the lists of words. The search names a remedy, and the next one is complete."""
+    """Damage that only a search notices is reported with a remedy, and the next search is complete.
+
+    The update of the index does not read the lists of words.
+    """
     fill_home(config_home, files=3)
     before = read_index(config_home).finds
     damage_files(index_words_folder(config_home) / "records", "idx")
@@ -145,15 +160,16 @@ def test_damage_that_only_a_search_reads(
     assert "again" in caught.value.remedy
     assert read_index(config_home).finds == before
     damage_files(index_words_folder(config_home) / "records", "idx")
-    assert search_index(["filling"], Scope(), config_home.where).notes == []  # it has run it again
+    # This search rebuilt the index and ran again.
+    assert search_index(["filling"], Scope(), config_home.where).notes == []
     assert capfd.readouterr().err == ""
 
 
 def damage_files(folder: Path, ending: str) -> None:
-    """Overwrite the middle of the files of a kind."""
+    """Overwrite the middle of each file in ``folder`` with this ending."""
     for path in folder.glob(f"*.{ending}"):
         raw = path.read_bytes()
-        path.unlink()  # what was opened before has the old one
+        path.unlink()  # Programs that have opened the file keep the old content.
         path.write_bytes(
             raw[: len(raw) // 4] + b"\xff" * (len(raw) // 2) + raw[len(raw) * 3 // 4 :]
         )
@@ -167,7 +183,10 @@ def damage_files(folder: Path, ending: str) -> None:
 def test_damaged_words_are_rebuilt(
     config_home: ConfigHome, capfd: pytest.CaptureFixture[str], level: str, name: str, damage: str
 ) -> None:
-    """The same call does it without a message, even if messages were added since."""
+    """Damaged files of words are rebuilt by the same search, without a message.
+
+    Messages that were added after the damage are found, too.
+    """
     path = put_session(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
     read_index(config_home)
     for more in ((), (prompt_with_id("gamma"),)):
@@ -180,7 +199,7 @@ def test_damaged_words_are_rebuilt(
                 "half": raw[: len(raw) // 2],
                 "garbage": os.urandom(500),
             }
-            file.unlink()  # what was opened before has the old one, as a reader elsewhere has
+            file.unlink()  # A program that has opened the file keeps the old content.
             if damage != "gone":
                 file.write_bytes(made[damage])
         holding = read_index(config_home)
@@ -192,7 +211,10 @@ def test_damaged_words_are_rebuilt(
 
 @pytest.mark.parametrize("gone", ["index", "index/records", "index/windows", "index.db"])
 def test_table_and_words_must_match(config_home: ConfigHome, gone: str) -> None:
-    """If one is missing or from another index, all files are read again, so no word belongs to an unknown file."""
+    """If the SQLite file or the words are missing, all files are read again.
+
+    So no word belongs to a file that the index doesn't know.
+    """
     put_session(config_home, prompt_with_id("alpha"))
     other = put_session(config_home, prompt_with_id("beta"), name=session_id(2))
     read_index(config_home)
@@ -230,15 +252,19 @@ except IndexDamaged as error:
 except KeyError:
     pass  # of a word that is damaged the file may be, too
 """
-"""Changes some bytes of one file of words and looks at all words then, after an update if the seed is odd."""
+"""Change some bytes of a random file of words, then read all words.
+
+If the seed is odd, a record is appended first, so that the index is updated.
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.wide
 def test_any_changed_byte_of_the_words_is_repaired(config_home: ConfigHome) -> None:
-    """A search works, or says that the index is built again, and then it is, possibly after the process was ended.
+    """After any change in a file of words, the index is correct again at the second search.
 
-    Tantivy has its own threads, and ends the process if one of them can't continue.
+    The first search works, reports the damage, or ends its process, because tantivy does that if
+    one of its threads fails.
     """
     fill_home(config_home, files=3, records=10)
     path = config_home.project() / f"{session_id(0)}.jsonl"
@@ -278,7 +304,7 @@ def run_python(home: ConfigHome, code: str, *words: str) -> subprocess.Completed
 
 @pytest.mark.parametrize("kept", ["wal", "shm"])
 def test_leftover_files_next_to_the_index_are_harmless(config_home: ConfigHome, kept: str) -> None:
-    """They have invalid content, with or without an index."""
+    """Invalid files of SQLite beside the index, with or without an index, do not disturb a search."""
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     for gone in (False, True):
@@ -289,7 +315,10 @@ def test_leftover_files_next_to_the_index_are_harmless(config_home: ConfigHome, 
 
 
 def test_a_log_of_another_index_is_ignored(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A kill left a complete log between the removal of the index and of its files."""
+    """A log of SQLite that belongs to a deleted index is ignored.
+
+    A process that is killed while it deletes an index leaves this file.
+    """
     fill_home(config_home, files=2)
     with opened_index(config_home.where):
         for file in table_path(config_home).parent.glob("index.db*"):
@@ -303,7 +332,7 @@ def test_a_log_of_another_index_is_ignored(config_home: ConfigHome, tmp_path: Pa
 
 
 def test_a_home_without_transcripts_gets_no_index(config_home: ConfigHome) -> None:
-    """A search leaves no folder."""
+    """A search in a home without transcripts creates no index."""
     with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT count(*) FROM files").fetchone() == (0,)
         assert index.notes == []

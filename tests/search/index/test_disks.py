@@ -1,4 +1,7 @@
-"""Tests of full and read-only disks and of links: a temporary index is used instead. All files are private."""
+"""Tests of the index on full and read-only disks, and of the modes of its files.
+
+If the index cannot be written, the search uses a temporary one.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ NAME = f"{SESSION}.jsonl"
 
 
 def test_files_are_private(config_home: ConfigHome) -> None:
-    """Under any umask, the folder has mode 0700, and all files of the index have 0600."""
+    """The files of the index have mode 0600 and the folders 0700, under any umask."""
     put_session(config_home, prompt_with_id("alpha"))
     before = os.umask(0)
     try:
@@ -46,7 +49,10 @@ def test_files_are_private(config_home: ConfigHome) -> None:
 
 
 def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome) -> None:
-    """There is no state folder yet, so there is no old index to remove."""
+    """``doctor --index rebuild`` as the first command builds an index that stays.
+
+    There is no old index and no state folder before it.
+    """
     put_session(config_home, prompt_with_id("alpha"))
     assert not table_path(config_home).parent.exists()
     holding = read_index(config_home, rebuild=True)
@@ -67,7 +73,10 @@ def limit_file_size(limit: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("limit", [0, 5_000, 20_000, 40_000])
 def test_a_full_disk_gives_a_temporary_index(config_home: ConfigHome, limit: int) -> None:
-    """All messages are found, with a note. When space is free, the index is stored again."""
+    """On a full disk, the search uses a temporary index and says so.
+
+    When the disk has space again, the index is stored.
+    """
     fill_home(config_home, files=4)
     with limit_file_size(limit):
         holding = read_index(config_home)
@@ -81,7 +90,10 @@ def test_a_full_disk_gives_a_temporary_index(config_home: ConfigHome, limit: int
 
 
 def test_a_disk_that_fills_up_later(config_home: ConfigHome) -> None:
-    """The stored index stays valid. New messages are found in a temporary index."""
+    """If the disk fills up later, new messages are found in a temporary index.
+
+    The stored index stays valid.
+    """
     fill_home(config_home, files=4)
     read_index(config_home)
     append_records(config_home.project() / f"{session_id(1)}.jsonl", prompt_with_id("zymurgy"))
@@ -93,7 +105,7 @@ def test_a_disk_that_fills_up_later(config_home: ConfigHome) -> None:
 
 
 def test_a_temporary_index_contains_only_the_needed_folders(config_home: ConfigHome) -> None:
-    """The state folder's path is a file. The requested folders are still searched."""
+    """A temporary index covers only the project folders that the search needs."""
     put_session(config_home, prompt_with_id("alpha"))
     other = config_home.project("/home/user/other") / f"{session_id(2)}.jsonl"
     append_records(other, prompt_with_id("beta"))
@@ -103,7 +115,10 @@ def test_a_temporary_index_contains_only_the_needed_folders(config_home: ConfigH
 
 
 def test_a_read_only_folder_gives_a_temporary_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another user may or may not be able to read the stored one."""
+    """If the state folder is read-only, the search uses a temporary index.
+
+    This is true with and without a stored index.
+    """
     with tempfile.TemporaryDirectory() as root:
         home = ConfigHome.at(Path(root))
         config = home.config
@@ -121,7 +136,7 @@ def test_a_read_only_folder_gives_a_temporary_index(monkeypatch: pytest.MonkeyPa
 
 
 def _search_without_rights(home: ConfigHome) -> str:
-    """Return the hits of a process without root's rights, and whether it used a temporary index."""
+    """Search without the rights of root, and return the found words and whether the index was temporary."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -144,7 +159,10 @@ def _search_without_rights(home: ConfigHome) -> str:
 def test_a_link_with_the_name_of_the_index_is_not_followed(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """Its target is unchanged, and a temporary index is used."""
+    """A link with the name of the index file is not followed, and its target stays unchanged.
+
+    The search uses a temporary index.
+    """
     put_session(config_home, prompt_with_id("alpha"))
     target = tmp_path / "precious"
     target.write_text("precious")

@@ -1,4 +1,4 @@
-"""Tests of random histories of files: an updated index equals one that is built from nothing."""
+"""Tests of random changes of files: an updated index equals a new one."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ STEPS = 30
 def test_an_updated_index_equals_a_new_one(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Files are appended, rewritten, deleted, renamed, torn, copied and archived.
+    """An index that is updated after random changes equals an index that is built at the end.
 
-    Parts have any size, and time may run out.
+    Files are extended, rewritten, deleted, renamed, cut, copied and archived. Updates may run out
+    of time.
     """
     chance = random.Random(seed)
     monkeypatch.setattr(read_transcript, "PART_BYTES", chance.choice([400, 2_000, 2_000_000]))
@@ -59,7 +60,7 @@ def test_an_updated_index_equals_a_new_one(
 
 
 def _random_file(home: ConfigHome, chance: random.Random) -> Path:
-    """Return the file of one of four sessions, or of a sub-agent of one."""
+    """Return the path of one of four sessions, or of one of its sub-agents."""
     number = chance.randrange(1, 5)
     path = home.project() / f"{session_id(number)}.jsonl"
     if chance.random() < 0.2:
@@ -71,7 +72,7 @@ def _random_file(home: ConfigHome, chance: random.Random) -> Path:
 
 
 def _new_record(step: int, pool: list[Record], chance: random.Random) -> Record:
-    """Return a record with a new text."""
+    """Add a record with a new text to ``pool`` and return it."""
     text = (
         f"w{step} {chance.choice('abc')}x w{chance.randrange(9)} "
         + "filling " * chance.randrange(90)
@@ -84,7 +85,7 @@ def _new_record(step: int, pool: list[Record], chance: random.Random) -> Record:
 def _change_file(
     path: Path, home: ConfigHome, fresh: Record, pool: list[Record], chance: random.Random
 ) -> None:
-    """Make one random change to a file."""
+    """Make one random change to the file."""
     what = chance.choice(
         [
             "append",

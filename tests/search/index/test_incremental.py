@@ -1,4 +1,4 @@
-"""Tests of updates: only changes are read, and the index always has the content of the files."""
+"""Tests of updates: only changes are read, and the index always matches the files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ NAME = f"{SESSION}.jsonl"
 def test_only_the_last_part_is_read_again(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An extended file is read from the start of its last part. Unchanged files are not read."""
+    """An update reads a file that was extended from the start of its last part.
+
+    It does not read unchanged files.
+    """
     monkeypatch.setattr(read_transcript, "PART_BYTES", 2_000)
     path = put_session(
         config_home,
@@ -69,7 +72,7 @@ def test_only_the_last_part_is_read_again(
 
 
 def test_an_unfinished_line_is_indexed_when_complete(config_home: ConfigHome) -> None:
-    """It gets its own line number."""
+    """A line that is not finished is indexed when it is complete, with its own line number."""
     path = put_session(config_home, prompt_with_id("alpha"))
     raw = line(prompt_with_id("gamma")) + b"\n"
     add_bytes(path, raw[:40])
@@ -84,7 +87,10 @@ def test_an_unfinished_line_is_indexed_when_complete(config_home: ConfigHome) ->
 
 
 def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome) -> None:
-    """This is true even within the minute, for example after a restore. Nothing is left to read again."""
+    """A last line that is valid JSON without a line feed is indexed, even in a recent file.
+
+    The next update does not read it again.
+    """
     path = put_session(config_home, prompt_with_id("alpha"), old=False)
     add_bytes(path, line(prompt_with_id("gamma")))
     assert read_index(config_home).lines("gamma") == [(NAME, 1)]
@@ -93,7 +99,10 @@ def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome)
 
 
 def test_an_indexed_unfinished_line_may_still_grow(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A client may end the line or append right after it. No line number shifts."""
+    """After a last line without a line feed, the next records get the right line numbers.
+
+    The client may add the line feed first, or append directly.
+    """
     for number, joint in ((1, b"\n"), (2, b"")):
         path = put_session(
             config_home, prompt_with_id("alpha", number=number), name=session_id(number)
@@ -115,7 +124,7 @@ def test_an_indexed_unfinished_line_may_still_grow(config_home: ConfigHome, tmp_
 
 
 def test_invalid_bytes_without_a_line_feed_are_read_once(config_home: ConfigHome) -> None:
-    """They never become a record."""
+    """An invalid last line without a line feed is not indexed, and an old file is not read again."""
     path = put_session(config_home, prompt_with_id("alpha"))
     add_bytes(path, b'{"type":"user","mess')
     make_old(path)
@@ -137,7 +146,10 @@ def test_invalid_bytes_without_a_line_feed_are_read_once(config_home: ConfigHome
 def test_a_file_with_other_contents_is_read_again(
     config_home: ConfigHome, change: Callable[[bytes], bytes], left: set[str], *, renamed: bool
 ) -> None:
-    """It was changed in place or replaced. Its size, time or inode shows it even if the last bytes are equal."""
+    """A file whose content was changed or replaced is read again.
+
+    Its size, time or inode shows the change.
+    """
     path = put_session(
         config_home,
         prompt_with_id("alpha"),
@@ -156,7 +168,7 @@ def test_a_file_with_other_contents_is_read_again(
 
 
 def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> None:
-    """The same content is in another project, and the old place has no rows."""
+    """A file that was moved to another project is found there, and not at its old path."""
     path = put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     path.rename(config_home.project("/home/user/elsewhere") / NAME)
@@ -170,7 +182,7 @@ def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> No
 def test_a_file_deleted_before_its_read_is_skipped(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others are indexed, and it leaves no row."""
+    """A file that is deleted during an update is removed from the index, and other files stay."""
     path = put_session(config_home, prompt_with_id("alpha"))
     put_session(config_home, prompt_with_id("beta"), name=OTHER)
     read_index(config_home)
@@ -186,7 +198,7 @@ def test_a_file_deleted_before_its_read_is_skipped(
 def test_a_file_that_grows_while_it_is_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Content after the listing is read immediately, and only once."""
+    """Records that are appended during an update are indexed once."""
     path = put_session(config_home, prompt_with_id("alpha"))
     listed = list_transcripts(config_home.where)
     append_records(path, prompt_with_id("gamma"))
@@ -203,7 +215,7 @@ def test_a_file_that_grows_while_it_is_read(
 
 
 def test_a_link_or_pipe_instead_of_a_file_is_skipped(tmp_path: Path) -> None:
-    """It is neither followed nor awaited, even if it appears after the listing."""
+    """A link or a pipe in place of a file is not read, even if it appears after the listing."""
     target = tmp_path / "real.jsonl"
     target.write_bytes(session_bytes([prompt_with_id("alpha")]))
     link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
@@ -216,7 +228,10 @@ def test_a_link_or_pipe_instead_of_a_file_is_skipped(tmp_path: Path) -> None:
 def test_a_large_file_is_read_in_parts(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has the same records. After an interruption the next update continues."""
+    """A large file that is read in parts gives the same index as if it were read whole.
+
+    After an interruption, the next update reads only the remaining parts.
+    """
     put_session(
         config_home, *(prompt_with_id(f"word{number}", number=number) for number in range(200))
     )
@@ -235,7 +250,7 @@ def test_a_large_file_is_read_in_parts(
 def test_a_turn_over_several_parts_has_one_number(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is found by the words of each part."""
+    """A turn that is read in several parts has one number and is found by the words of each part."""
     monkeypatch.setattr(read_transcript, "PART_WORDS_BYTES", 20)
     put_session(
         config_home,
@@ -250,7 +265,10 @@ def test_a_turn_over_several_parts_has_one_number(
 
 
 def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
-    """Without time for all, the note gives the number and the size of the others."""
+    """An update without time for all files reads the newest first.
+
+    The note has the number and the size of the remaining files.
+    """
     for number in range(1, 5):
         path = put_session(
             config_home,
@@ -270,7 +288,7 @@ def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
 
 
 def test_a_later_answer_has_the_tool_of_its_call(config_home: ConfigHome) -> None:
-    """The call and its time are remembered over an update."""
+    """A tool result has the name of its tool even if the call was indexed by an earlier update."""
     path = put_session(
         config_home,
         tool_use(
@@ -292,7 +310,10 @@ def test_a_later_answer_has_the_tool_of_its_call(config_home: ConfigHome) -> Non
 
 
 def test_a_repeated_title_is_indexed_once(config_home: ConfigHome) -> None:
-    """Clients write it at each start. Another session may have the same one."""
+    """A title that the client repeats in a session is indexed once for this session.
+
+    Another session may have the same title.
+    """
     title = {"type": "custom-title", "customTitle": "Parser", "sessionId": SESSION}
     path = put_session(config_home, title, prompt_with_id("alpha"), title)
     put_session(config_home, title, name=OTHER)
@@ -302,7 +323,7 @@ def test_a_repeated_title_is_indexed_once(config_home: ConfigHome) -> None:
 
 
 def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> None:
-    """Each of 60 one-line appends is found."""
+    """Sixty small updates keep the index below 300 kB, and every appended record is found."""
     path = put_session(config_home, prompt_with_id("alpha"))
     for number in range(60):
         append_records(path, prompt_with_id(f"word{number} common", number=number))
@@ -318,7 +339,10 @@ def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> Non
 def test_a_mostly_deleted_index_is_rebuilt(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client deletes most sessions of a home over time, and the index finally drops them."""
+    """The index is rebuilt when most of its records belong to deleted files.
+
+    So the index becomes small again.
+    """
     fill_home(config_home, files=20, records=10)
     read_index(config_home)
     before = size_of(index_words_folder(config_home))
@@ -333,12 +357,12 @@ def test_a_mostly_deleted_index_is_rebuilt(
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the files below a folder."""
+    """Return the number of bytes of all files below the folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def test_a_file_with_an_impossible_time_is_indexed(config_home: ConfigHome) -> None:
-    """It has the year 2264 or 1600, and hides no other file."""
+    """A file with a time in the year 1675 or 2264 is indexed, and so are other files."""
     paths = [
         put_session(config_home, prompt_with_id(f"the zymurgy {number}"), name=session_id(number))
         for number in range(1, 4)

@@ -1,4 +1,4 @@
-"""Tests of the turn counts of an index that is not updated."""
+"""Tests of the numbers of turns that are read from an index without updating it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.builders import SESSION, ConfigHome, conversation, write_session
 
 @pytest.fixture
 def indexed_session(config_home: ConfigHome) -> str:
-    """Return a session of three turns in the index."""
+    """Write and index a session of three turns, and return its path."""
     path = write_session(config_home.project(), SESSION, conversation(3))
     with opened_index(config_home.where):
         pass
@@ -24,7 +24,7 @@ def indexed_session(config_home: ConfigHome) -> str:
 def test_turns_are_known_for_an_unchanged_file(
     config_home: ConfigHome, indexed_session: str
 ) -> None:
-    """Its size and time must be the same."""
+    """The number of turns is known for a file, by its size and time."""
     status = os.stat(indexed_session)
     assert turns_by_file(config_home.where) == {
         (indexed_session, status.st_size, status.st_mtime_ns): 3
@@ -32,7 +32,7 @@ def test_turns_are_known_for_an_unchanged_file(
 
 
 def test_reading_turns_creates_no_index(config_home: ConfigHome) -> None:
-    """Without one no turns are known."""
+    """Without an index no number of turns is known, and none is created."""
     write_session(config_home.project(), SESSION, conversation(3))
     assert turns_by_file(config_home.where) == {}
     assert not os.path.exists(index_file(config_home.where))
@@ -42,7 +42,7 @@ def test_reading_turns_creates_no_index(config_home: ConfigHome) -> None:
 def test_an_unusable_index_gives_no_turns(
     config_home: ConfigHome, indexed_session: str, damage: str
 ) -> None:
-    """It has another version, is damaged, or is not a file. No error is raised, and it is not repaired."""
+    """An index that is damaged or has another version gives no numbers of turns and no error."""
     file = Path(index_file(config_home.where))
     if damage == "version":
         with opened_index(config_home.where) as opened:

@@ -1,4 +1,7 @@
-"""Tests of kills, interruptions and parallel commands: the index is complete, and no process is left."""
+"""Tests of killed, interrupted and parallel builds of the index.
+
+The index becomes complete, and no process stays.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +55,11 @@ try:
 except KeyboardInterrupt:
     sys.exit(130)
 """
-"""Builds the index with three processes, whatever the size."""
+"""Build the index with three processes, however small it is."""
 
 
 def start_builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
-    """Start a process that builds the index, in its own group."""
+    """Start a process that builds the index, in a process group of its own."""
     environ = {**os.environ, **home.environ, "PYTHONPATH": str(REPO / "src")}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
@@ -65,7 +68,7 @@ def start_builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
 
 
 def remaining_processes(session: int) -> list[int]:
-    """Return the remaining processes of a builder and its workers."""
+    """Return the ids of the running processes that belong to this session of processes."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -77,7 +80,7 @@ def remaining_processes(session: int) -> list[int]:
 
 
 def all_processes_end(session: int, patience: float = 10.0) -> bool:
-    """Check whether all processes of a builder end by themselves."""
+    """Check whether all processes of a builder end within ``patience`` seconds."""
     deadline = time.monotonic() + patience
     while (left := remaining_processes(session)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -85,7 +88,7 @@ def all_processes_end(session: int, patience: float = 10.0) -> bool:
 
 
 def test_a_killed_build_is_completed_by_the_next(config_home: ConfigHome, tmp_path: Path) -> None:
-    """No worker continues without its parent, and the next build keeps the finished part."""
+    """A build that was killed leaves no worker, and the next build completes the index."""
     count = fill_home(config_home)
     chance = random.Random(7)
     for _ in range(4):
@@ -102,7 +105,7 @@ def test_a_killed_build_is_completed_by_the_next(config_home: ConfigHome, tmp_pa
 
 
 def test_an_interrupted_build_ends_without_a_message(config_home: ConfigHome) -> None:
-    """Ctrl+C reaches all processes of the group, and none is left."""
+    """Ctrl+C ends a build with all its workers, without a message."""
     fill_home(config_home)
     chance = random.Random(3)
     interrupted = 0
@@ -119,7 +122,7 @@ def test_an_interrupted_build_ends_without_a_message(config_home: ConfigHome) ->
 
 
 def test_two_parallel_builds_have_every_record(config_home: ConfigHome) -> None:
-    """The second one waits for the first."""
+    """Parallel builds wait for each other and all end with the complete index."""
     count = fill_home(config_home)
     processes = [start_builder(config_home) for _ in range(3)]
     for process in processes:
@@ -130,14 +133,14 @@ def test_two_parallel_builds_have_every_record(config_home: ConfigHome) -> None:
 
 @pytest.fixture
 def use_two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every build use two processes, whatever its size."""
+    """Make every build use two processes, however small it is."""
     monkeypatch.setattr(read_transcript, "MIN_PARALLEL_BYTES", 1)
     monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 2)
 
 
 @pytest.mark.usefixtures("use_two_processes")
 def test_a_killed_worker_loses_no_record(config_home: ConfigHome) -> None:
-    """Even if all are killed, the parent reads their files."""
+    """If all workers are killed, the parent reads their files, in the same order."""
     fill_home(config_home)
     before = set(active_children())
     jobs = [
@@ -157,7 +160,10 @@ def test_a_killed_worker_loses_no_record(config_home: ConfigHome) -> None:
 def test_a_long_file_does_not_block_other_workers(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Results beyond a pipe's capacity are received early, and used in order."""
+    """While a long file is read, the results of shorter files are received from their worker.
+
+    So that worker can end. The results are used in the order of the files.
+    """
     monkeypatch.setattr(read_transcript, "PIPE_BYTES", 4_096)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 2_000)
     for files, records in ((2, 30), (1, 120)):
@@ -184,7 +190,7 @@ def test_a_long_file_does_not_block_other_workers(
 def test_without_workers_the_parent_reads_all_files(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No process can be forked."""
+    """If no process can be forked, the parent reads all files."""
     count = fill_home(config_home, files=4)
 
     def fail() -> int:
@@ -199,7 +205,7 @@ def test_without_workers_the_parent_reads_all_files(
 def test_several_processes_read_the_same_as_one(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The order is the same, also for files of several parts."""
+    """Two processes build the same index as one."""
     fill_home(config_home, files=6)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 30_000)
     with monkeypatch.context() as patch:
@@ -210,7 +216,7 @@ def test_several_processes_read_the_same_as_one(
 
 @pytest.mark.usefixtures("use_two_processes")
 def test_no_worker_is_left_at_the_time_limit(config_home: ConfigHome) -> None:
-    """The next update finds the rest."""
+    """At the time limit no worker stays, and the next update completes the index."""
     count = fill_home(config_home)
     before = set(active_children())
     with opened_index(config_home.where, max_seconds=0.01) as index:
@@ -221,7 +227,10 @@ def test_no_worker_is_left_at_the_time_limit(config_home: ConfigHome) -> None:
 
 
 def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
-    """A process with an open index continues to read the old one, and does not damage the new one."""
+    """A process that has opened the index reads the old content after a rebuild.
+
+    It does not damage the new index.
+    """
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     with opened_index(config_home.where) as old:
@@ -237,7 +246,7 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
 def test_a_rebuild_during_the_opening_of_the_words(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old table is not used with the empty words of the new one."""
+    """If the index is rebuilt while it is opened, the words and the table are of the same build."""
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     real = Postings.load_latest_commit
@@ -258,7 +267,7 @@ def test_a_rebuild_during_the_opening_of_the_words(
 def test_a_busy_index_is_searched_in_its_current_state(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another command writes for a long time. A note says what may be missing."""
+    """While another command writes the index, a search uses the stored content and says so."""
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     append_records(config_home.project() / NAME, prompt_with_id("beta"))
@@ -279,7 +288,7 @@ def test_a_busy_index_is_searched_in_its_current_state(
 
 @pytest.mark.usefixtures("use_two_processes")
 def test_thousands_of_tiny_files_do_not_deadlock(tmp_path: Path) -> None:
-    """Their results exceed a pipe's capacity, and neither side waits for the other."""
+    """Thousands of small files are read without a deadlock, although the results exceed a pipe."""
     long = tmp_path / ("n" * 200)
     long.mkdir()
     jobs = []

@@ -1,4 +1,7 @@
-"""The indexed texts of each kind of record with their roles, and the omitted ones, above all our own output."""
+"""Tests of the text that is indexed for each kind of record, and of text that is omitted.
+
+The output of this plugin is omitted, among others.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +46,14 @@ NAME = f"{SESSION}.jsonl"
 
 
 def read_rows(home: ConfigHome) -> list[tuple[int, str, str]]:
-    """Return line, role and tool of every row."""
+    """Return line, role and tool of every indexed record."""
     return [(row.line, row.role, row.tool) for row in read_index(home).rows]
 
 
 def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
-    """They are prompts, answers, calls, outputs, thoughts, summaries, titles and notes.
+    """Each kind of record is indexed with its role, for example "prompt", "reply" or "note".
 
-    Lines without text have no row.
+    Records without text are not indexed.
     """
     thought = [{"type": "thinking", "thinking": "pondered", "signature": "s"}]
     put_session(
@@ -93,7 +96,7 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
 
 
 def test_files_of_tools_are_indexed(config_home: ConfigHome) -> None:
-    """Reads, edits and notebooks count. Invalid paths do not."""
+    """The index has the files that tools read and edited, unless a path is invalid."""
     inputs: list[Record] = [
         {"file_path": "/a.py"},
         {"notebook_path": "/b.ipynb"},
@@ -109,7 +112,10 @@ def test_files_of_tools_are_indexed(config_home: ConfigHome) -> None:
 
 
 def test_plain_exports_are_indexed(config_home: ConfigHome) -> None:
-    """Their records have no ids, tools are named in the message, and results are separate records."""
+    """Records without uuids are indexed with the tool that is named in the message.
+
+    Plain exports have such records.
+    """
     put_session(
         config_home,
         {"type": "user", "message": {"role": "user", "content": "prompted"}},
@@ -141,7 +147,10 @@ def test_plain_exports_are_indexed(config_home: ConfigHome) -> None:
     ],
 )
 def test_calls_of_our_engine_are_not_indexed(config_home: ConfigHome, command: str) -> None:
-    """Their output is not either, even if a later update reads it."""
+    """Neither a shell command that runs this plugin's engine nor its output is indexed.
+
+    The output is omitted even if it is appended after an update.
+    """
     path = put_session(
         config_home,
         prompt_with_id("alpha"),
@@ -167,7 +176,7 @@ def test_calls_of_our_engine_are_not_indexed(config_home: ConfigHome, command: s
 def test_our_own_output_is_not_indexed(
     config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    """It is the real output of outline and read in a shell."""
+    """The output of ``outline`` and ``read`` in another session is not indexed."""
     put_session(config_home, prompt_with_id("zymurgy"), answer_with_id("beta"))
     with pytest.raises(SystemExit):
         cli(words)
@@ -194,7 +203,7 @@ def test_our_own_output_is_not_indexed(
 def test_a_command_that_only_mentions_our_engine_is_indexed(
     config_home: ConfigHome, command: str
 ) -> None:
-    """It does something else, and its output can be found."""
+    """A command that only mentions this plugin's engine is indexed with its output."""
     put_session(
         config_home,
         tool_use(
@@ -208,7 +217,10 @@ def test_a_command_that_only_mentions_our_engine_is_indexed(
 def test_our_output_is_omitted_only_in_a_shells_output(
     config_home: ConfigHome,
 ) -> None:
-    """A fetched page, a prompt about the lineage block, and a text after a placeholder are kept."""
+    """Text that looks like this plugin's output is indexed unless it came from a shell.
+
+    Examples are a fetched page, a prompt about the lineage block, and text after a placeholder.
+    """
     put_session(
         config_home,
         prompt_with_id("the block [SESSION LINEAGE] is wrong about zymurgy"),
@@ -233,7 +245,10 @@ def test_our_output_is_omitted_only_in_a_shells_output(
 
 
 def test_the_report_of_our_searcher_is_not_indexed(config_home: ConfigHome) -> None:
-    """It repeats hits. Another plugin's agent of the same name is indexed."""
+    """The report of this plugin's agent ``session-searcher`` is not indexed.
+
+    The report of another plugin's agent with that name is.
+    """
     for number, agent in enumerate(["resume-hooks:session-searcher", "other:session-searcher"]):
         asked = {"subagent_type": agent, "prompt": f"where is zymurgy{number}"}
         put_session(
@@ -247,13 +262,16 @@ def test_the_report_of_our_searcher_is_not_indexed(config_home: ConfigHome) -> N
 
 
 def test_escape_sequences_are_not_part_of_words(config_home: ConfigHome) -> None:
-    """A terminal's output has them."""
+    """Escape sequences of a terminal are not part of the indexed words."""
     put_session(config_home, prompt_with_id("\x1b[31merror\x1b[0m: \x1b[36mzymurgy\x1b[K done"))
     assert read_index(config_home).words() == {"error", "zymurgi", "done"}
 
 
 def test_blocked_prompts_are_not_indexed(config_home: ConfigHome) -> None:
-    """Queued triggers are not either. They never reached the model, and a search would find itself."""
+    """Prompts that a hook blocked and queued triggers are not indexed.
+
+    They never reached the model.
+    """
     blocked = (
         "UserPromptSubmit operation blocked by hook:\nzymurgy\n\nOriginal prompt: >search zymurgy"
     )
@@ -273,7 +291,10 @@ def test_blocked_prompts_are_not_indexed(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
-    """Its file is in the session's folder, nested by a workflow, or next to the session as in old clients."""
+    """A sub-agent's file is indexed with the id of its session.
+
+    The file is in the session's folder, in a workflow's folder there, or beside the session.
+    """
     put_session(config_home, prompt_with_id("alpha"))
     inside = config_home.project() / SESSION / "subagents"
     (inside / "workflows" / "run1").mkdir(parents=True)
@@ -303,7 +324,10 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
 
 
 def test_runs_of_our_searcher_are_hidden(config_home: ConfigHome) -> None:
-    """This is true while they run, and if their note follows their first record."""
+    """The files of this plugin's agent ``session-searcher`` are not indexed.
+
+    The note with the agent's name may be written after the agent's first record.
+    """
     put_session(config_home, prompt_with_id("alpha"))
     folder = config_home.project() / SESSION / "subagents"
     folder.mkdir(parents=True)
@@ -326,7 +350,7 @@ def test_runs_of_our_searcher_are_hidden(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_is_indexed_when_it_names_its_session(config_home: ConfigHome) -> None:
-    """Its first record was incomplete before."""
+    """A sub-agent's file is indexed as soon as its first record, which names the session, is complete."""
     path = config_home.project() / "agent-a1.jsonl"
     raw = session_bytes([{**prompt_with_id("alpha", isSidechain=True), "sessionId": SESSION}])
     path.write_bytes(raw[:50])
@@ -338,7 +362,7 @@ def test_a_sub_agent_is_indexed_when_it_names_its_session(config_home: ConfigHom
 def test_links_and_undecodable_names_are_not_indexed(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A session's folder, a project or a file may be a link, and a project's name may not be UTF-8."""
+    """Links to files and folders are not indexed, and neither are folders whose name isn't UTF-8."""
     outside = tmp_path / "outside"
     (outside / "subagents").mkdir(parents=True)
     (outside / "subagents" / "agent-a1.jsonl").write_bytes(
@@ -359,7 +383,10 @@ def test_links_and_undecodable_names_are_not_indexed(
 
 @pytest.mark.parametrize("rendered", [True, False])
 def test_lineage_in_parts_is_not_indexed(config_home: ConfigHome, rendered: bool) -> None:
-    """It continues in another part, in any order and in any form of the client."""
+    """A lineage block that the client split over several records is not indexed.
+
+    The parts may be in any order.
+    """
     ancestors = "\n".join(f"{number}. ancestor {number} · {'x' * 50}" for number in range(200))
     first, second = split_into_parts(
         f"{AFTER_CLEAR_BEGINNING}that left this:\n\n{OPENING_MARKER}\n{ancestors}\n{CLOSING_MARKER}\n\nfound again"

@@ -1,5 +1,8 @@
 # ruff: noqa: RUF001
-"""Tests of words of any script and of data: indexed words are found, and data keeps the index small."""
+"""Tests of words in many scripts, and of long data.
+
+A word is found however it is written, and data does not fill the index.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ NAME = f"{SESSION}.jsonl"
 
 
 def matches_any_row(home: ConfigHome, word: str) -> bool:
-    """Check whether any row contains all forms of a typed word."""
+    """Check whether a record contains all forms of a typed word."""
     wanted = [stem_word(forms[0]) for forms in forms_of_word(word)]
     query = Query.boolean_query(
         [(Occur.Must, Query.term_query(SCHEMA, WORDS_FIELD, form)) for form in wanted]
@@ -62,7 +65,10 @@ def matches_any_row(home: ConfigHome, word: str) -> bool:
     ],
 )
 def test_typed_words_find_written_words(config_home: ConfigHome, text: str, typed: str) -> None:
-    """Case, accents, Turkish dots, scripts without spaces and parts of identifiers do not matter."""
+    """A word is found whatever its case and accents are, and in scripts without spaces.
+
+    Parts of identifiers such as ``core_loop`` are found, too.
+    """
     put_session(config_home, prompt_with_id(text))
     assert matches_any_row(config_home, typed)
 
@@ -71,7 +77,7 @@ def test_typed_words_find_written_words(config_home: ConfigHome, text: str, type
     "raw", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\x00\x01\xff garbage\n", b"[1,2]\n", b"\n\n  \n"]
 )
 def test_invalid_lines_only_count(config_home: ConfigHome, raw: bytes) -> None:
-    """They are a byte order mark, empty lines or garbage. The next record has the right line, offset and length."""
+    """Invalid lines are counted, so the next records have the right line, offset and length."""
     path = config_home.project() / NAME
     path.write_bytes(
         raw + line(prompt_with_id("alpha")) + b"\r\n" + line(prompt_with_id("beta")) + b"\r\n"
@@ -88,7 +94,10 @@ def test_invalid_lines_only_count(config_home: ConfigHome, raw: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["branch", "tool", "path", "text", "title", "id", "time"])
 def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: str) -> None:
-    """SQLite accepts no lone surrogates."""
+    """A record with lone surrogates or null characters in any field does not stop the index.
+
+    SQLite does not accept lone surrogates.
+    """
     odd = "alpha\\ud800\\u0000beta"
     record = {
         "branch": '{"type":"user","uuid":"u","gitBranch":"%s","message":{"content":"gamma"}}',
@@ -112,13 +121,13 @@ def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: s
     "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "", 5, None, {"a": 1}, "x"]
 )
 def test_invalid_times_are_accepted(config_home: ConfigHome, time: object) -> None:
-    """A time may be any JSON."""
+    """A record whose time is invalid, or is any JSON value, is indexed."""
     put_session(config_home, {**prompt_with_id("alpha"), "timestamp": time})
     assert read_index(config_home).words() == {"alpha"}
 
 
 def test_data_is_not_a_word(config_home: ConfigHome) -> None:
-    """A token of 91 KB, many hashes and bytes as text are skipped. The words next to them are found."""
+    """Long tokens, hashes and binary data are not indexed, and words beside them are."""
     data = "A" * 91_000
     binary = bytes(range(256)).decode("latin-1") * 200
     hashes = " ".join(f"{number:064x}{number:064x}" for number in range(2_000))
@@ -130,7 +139,7 @@ def test_data_is_not_a_word(config_home: ConfigHome) -> None:
 
 
 def test_long_tokens_are_not_kept_in_memory() -> None:
-    """Twenty megabytes of distinct long tokens use no memory afterwards."""
+    """Splitting twenty megabytes of long tokens into words keeps no memory."""
     tokens = [f"{number:06d}" + "x" * 10_000 for number in range(2_000)]
     tracemalloc.start()
     for start in range(0, 2_000, 100):
@@ -143,7 +152,7 @@ def test_long_tokens_are_not_kept_in_memory() -> None:
 def test_a_text_with_too_many_words_keeps_the_first_ones(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rest is not indexed."""
+    """Of a text with too many words, only the first words are indexed."""
     most = 5_000
     monkeypatch.setattr("resume_hooks.search.index.tokenize.MAX_TOKENS", most)
     put_session(
@@ -157,7 +166,7 @@ def test_a_text_with_too_many_words_keeps_the_first_ones(
 
 @pytest.mark.slow
 def test_a_line_of_60_mb_is_indexed(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Lines after it are too."""
+    """A line of 60 MB is indexed, and so are the lines and files after it."""
     text = " ".join(f"word{number % 5_000}" for number in range(6_500_000))[: 60 * 1024 * 1024]
     path = put_session(config_home, prompt_with_id(f"alpha {text} omega"), prompt_with_id("beta"))
     put_session(config_home, prompt_with_id("gamma"), name=session_id(2))

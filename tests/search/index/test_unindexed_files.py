@@ -42,7 +42,10 @@ WORDS = (
 
 @pytest.fixture(autouse=True)
 def record_other_processes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Let no other process continue indexing, and record each time that one would have."""
+    """Start no background process, and return a list that gets an entry for each one requested.
+
+    An entry says whether files remained.
+    """
     asked: list[bool] = []
     monkeypatch.setattr(
         connect,
@@ -53,7 +56,7 @@ def record_other_processes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def files_with_word(word: str, paths: list[Path]) -> set[str]:
-    """Return the names of the files in which the search finds a word."""
+    """Return the names of the files in which the raw search finds a word."""
     words = RawWordSearch([term.forms for term in parse_query([word]).terms])
     return {
         path.name
@@ -64,7 +67,10 @@ def files_with_word(word: str, paths: list[Path]) -> set[str]:
 
 @pytest.mark.parametrize("escaped", [False, True])
 def test_a_search_of_files_finds_every_indexed_form(config_home: ConfigHome, escaped: bool) -> None:
-    """Capitals, inflections, identifiers, accents and escaped letters match in the same files."""
+    """A word that the index finds in a file is also found by the raw search of that file.
+
+    This includes inflections, identifiers, accents and escaped letters.
+    """
     paths = []
     for number, text in enumerate(TEXTS, 1):
         path = put_session(config_home, prompt_with_id(text), name=session_id(number))
@@ -86,7 +92,7 @@ def test_a_search_of_files_finds_every_indexed_form(config_home: ConfigHome, esc
 
 
 def test_words_of_prompts_are_found_in_the_corpus() -> None:
-    """Every word of some prompts is found in its file."""
+    """The raw search finds every word of the corpus's prompts in the file of the prompt."""
     paths = sorted(corpus().glob("*/*/*.jsonl"))[:40]
     missed = []
     for path in paths:
@@ -110,7 +116,7 @@ def test_words_of_prompts_are_found_in_the_corpus() -> None:
 
 
 def lines_with_words(tmp_path: Path, *texts: str) -> FileWords:
-    """Return the lines of a file that contain any of three words."""
+    """Write a file with these lines and search it for the words "redis queue dropped"."""
     path = tmp_path / "one.jsonl"
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     found = RawWordSearch(
@@ -121,7 +127,10 @@ def lines_with_words(tmp_path: Path, *texts: str) -> FileWords:
 
 
 def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
-    """At most five of the shortest lengths of such lines are kept. The last line may have no line feed."""
+    """The raw search records which words are together in a line, and how long the lines are.
+
+    At most five lengths are kept for each combination of words.
+    """
     found = lines_with_words(
         tmp_path, "a redis queue", "redis", *(["the queue was dropped"] * 9), "no word"
     )
@@ -134,7 +143,7 @@ def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_last_line_is_searched_in_any_case(tmp_path: Path) -> None:
-    """A killed client leaves one."""
+    """The raw search finds a word in an unfinished last line, in any case."""
     path = tmp_path / "one.jsonl"
     path.write_text("nothing\n\uff52\uff45\uff44\uff49\uff53", encoding="utf-8")
     found = RawWordSearch([term.forms for term in parse_query(["redis"]).terms]).find_words_in_file(
@@ -147,7 +156,10 @@ def test_an_unfinished_last_line_is_searched_in_any_case(tmp_path: Path) -> None
 def test_lines_are_complete_for_any_chunk_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line longer than a chunk is searched piece by piece."""
+    """The raw search finds the same lines, whatever the size of the chunks that it reads.
+
+    A line longer than a chunk is searched in pieces.
+    """
     texts = ("a redis queue", "x" * 40, "the queue was dropped", "redis dropped it")
     whole = lines_with_words(tmp_path, *texts)
     for size in range(48, 120):
@@ -158,7 +170,10 @@ def test_lines_are_complete_for_any_chunk_size(
 
 
 def test_a_file_is_as_relevant_as_its_best_line(tmp_path: Path) -> None:
-    """The whole file does not count, because a large file contains most words somewhere."""
+    """A file's relevance is that of its best line, where all words are near each other.
+
+    A large file contains most words somewhere.
+    """
     apart = lines_with_words(tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped")
     together = lines_with_words(tmp_path, "a redis queue was dropped")
     long = lines_with_words(tmp_path, f"a redis queue was {'z' * 3_000_000} dropped")
@@ -184,7 +199,7 @@ def search_unindexed(
 
 
 def write_four_sessions(home: ConfigHome) -> None:
-    """Write four sessions, of which the third has all the words, and the second one of them."""
+    """Write four sessions: the third has both "redis" and "queue", and the second only "redis"."""
     texts = ("nothing of it", "the redis thing", "a redis queue was dropped", "something else")
     for number, text in enumerate(texts, 1):
         own = session_id(number)
@@ -199,7 +214,10 @@ def write_four_sessions(home: ConfigHome) -> None:
 def test_the_file_with_most_words_is_read_first(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its age does not matter. Another process indexes the other files."""
+    """The file that has most of the words is indexed first, however old it is.
+
+    Other files with some of the words are reported as provisional sessions.
+    """
     write_four_sessions(config_home)
     result = search_unindexed(config_home, "redis", "queue", monkeypatch=monkeypatch)
     assert [hit.session_id for hit in result.hits] == [session_id(3)]
@@ -217,7 +235,10 @@ def test_the_file_with_most_words_is_read_first(
 def test_a_word_without_matches_is_reported_only_when_all_is_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, record_other_processes: list[bool]
 ) -> None:
-    """Unreadable files are counted."""
+    """A search is complete if the raw search found no word in any file.
+
+    It is incomplete if a file could not be read.
+    """
     write_four_sessions(config_home)
     result = search_unindexed(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.hits, result.provisional_sessions, result.is_complete) == ([], [], True)
@@ -230,7 +251,10 @@ def test_a_word_without_matches_is_reported_only_when_all_is_read(
 def test_files_without_a_misspelled_word_may_still_match(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The index corrects the word after it has them."""
+    """A search for a misspelled word is incomplete while files are not indexed.
+
+    The index corrects the word, and then finds the session.
+    """
     write_four_sessions(config_home)
     with monkeypatch.context() as patch:
         patch.setattr(connect, "lock_descriptor", lambda *_: False)
@@ -252,7 +276,10 @@ def test_files_without_a_misspelled_word_may_still_match(
 def test_a_search_without_an_index_names_sessions(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They contain the words. Notes on the index do not apply to them."""
+    """A search while the index is locked lists the sessions that contain the words.
+
+    It does not claim that nothing matches.
+    """
     write_four_sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(["queue"], Scope(), config_home.where, max_seconds=0)
@@ -267,7 +294,7 @@ def test_a_search_without_an_index_names_sessions(
 def test_the_asking_session_is_only_counted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its last turn contains the question."""
+    """The session that asks is not listed as provisional, because it contains the question."""
     write_four_sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(
@@ -283,7 +310,7 @@ def test_the_asking_session_is_only_counted(
 def test_only_files_of_the_scope_are_searched(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other projects are skipped."""
+    """The raw search skips files of other projects."""
     write_four_sessions(config_home)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     scope = Scope(folders=("/another/place",), root_folders=("/another/place",))
@@ -294,7 +321,7 @@ def test_only_files_of_the_scope_are_searched(
 def test_another_process_completes_the_index(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends by itself."""
+    """A background process completes the index after a search that ran out of time."""
     monkeypatch.undo()
     write_four_sessions(config_home)
     monkeypatch.setattr(connect, "LARGE_UPDATE_BYTES", 0)
