@@ -1,4 +1,4 @@
-"""Tests of locators of archived sessions: they are found if no present session matches."""
+"""Tests of locators for archived sessions, which are found if no present session matches."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ PULL = {
 
 
 def find_session(home: ConfigHome, words: str, cwd: str = "/") -> locate.SessionFile:
-    """Return the session that the words name."""
+    """Return the session that a locator names."""
     return locate.resolve_locator(words, cwd, home.where)
 
 
 def write_titled_session(
     home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", cwd: str = CWD
 ) -> str:
-    """Write a session with a title, a tag and a pull request."""
+    """Write a session with a title, a tag and a pull request, and return its path."""
     rows: list[Any] = [*conversation(2, session_id=number), custom_title(title, number)]
     rows += [{"type": "tag", "tag": "Later", "sessionId": number}, {**PULL, "sessionId": number}]
     return write_session(home.project(cwd), number, rows, mtime=1_000_000)
@@ -62,7 +62,10 @@ def write_titled_session(
     ],
 )  # fmt: skip
 def test_every_locator_finds_an_archived_session(config_home: ConfigHome, words: str) -> None:
-    """They are an id, a prefix, a title, a part of one, a tag and a pull request. The found copy can be read."""
+    """Each form of a locator finds an archived session, and its unpacked copy can be read.
+
+    The forms are id, id prefix, title, part of a title, tag and pull request.
+    """
     path = write_titled_session(config_home)
     raw = Path(path).read_bytes()
     archive_and_remove(path, config_home.environ)
@@ -73,7 +76,10 @@ def test_every_locator_finds_an_archived_session(config_home: ConfigHome, words:
 
 
 def test_paths_find_an_archived_session(config_home: ConfigHome) -> None:
-    """They are the client's path and the path of the copy, for a session and its sub-agent."""
+    """The old path and the path of the unpacked copy find an archived session.
+
+    The old path of a sub-agent finds the sub-agent.
+    """
     session = session_with_every_file(config_home)
     agent = config_home.project() / SESSION / "subagents" / "deep" / "agent-a1.jsonl"
     raw = agent.read_bytes()
@@ -85,14 +91,14 @@ def test_paths_find_an_archived_session(config_home: ConfigHome) -> None:
     assert locate.resolve_locator(found.path, "/", Where(inside)).session_id == SESSION
     shutil.rmtree(
         unpacked_folder(config_home.where), ignore_errors=True
-    )  # what was unpacked may go at any time
+    )  # Unpacked copies may be deleted at any time.
     assert find_session(config_home, found.path).session_id == SESSION
     with pytest.raises(SessionNotFound):
         find_session(config_home, f"{config_home.project('/else')}/{SESSION}.jsonl")
 
 
 def test_a_models_shell_opens_only_transcripts_of_the_vault(config_home: ConfigHome) -> None:
-    """Manifests and targets of links are refused."""
+    """In a shell of the model, a path to a manifest or a link in the vault is refused."""
     kept = archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is not a transcript"):
@@ -104,7 +110,10 @@ def test_a_models_shell_opens_only_transcripts_of_the_vault(config_home: ConfigH
 
 
 def test_locators_find_archived_sub_agents(config_home: ConfigHome) -> None:
-    """They are in or next to the session's folder. Their references lead back to them."""
+    """A locator finds the sub-agents of an archived session.
+
+    The full and the short name of a sub-agent find it, too.
+    """
     archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
         found = resolve_transcript(f"{SESSION[:6]}/{name}", "/", config_home.where)
@@ -119,7 +128,10 @@ def test_locators_find_archived_sub_agents(config_home: ConfigHome) -> None:
 
 
 def test_a_locator_prefers_the_project_folders(config_home: ConfigHome) -> None:
-    """This is true for any form, even if the archived title is no longer the session's title."""
+    """A locator finds the present session rather than its archived copy.
+
+    If only the archived copy has the typed title, no session is found.
+    """
     path = write_titled_session(config_home)
     raw = Path(path).read_bytes()
     archive_and_remove(path, config_home.environ)
@@ -128,12 +140,12 @@ def test_a_locator_prefers_the_project_folders(config_home: ConfigHome) -> None:
     assert find_session(config_home, "Fix the lexer.").path == path
     with pytest.raises(SessionNotFound):
         find_session(config_home, "Fix the parser")
-    Path(path).write_bytes(b"")  # clients leave stubs: no session
+    Path(path).write_bytes(b"")  # An empty file, which clients sometimes leave, is no session.
     assert find_session(config_home, "Fix the parser").path != path
 
 
 def test_a_present_session_makes_no_locator_ambiguous(config_home: ConfigHome) -> None:
-    """A title, a part of one or a prefix that matches it does not count for archived ones."""
+    """A locator that matches a present and an archived session finds the present one."""
     archive_and_remove(write_titled_session(config_home), config_home.environ)
     other = f"{SESSION[:-1]}2"
     path = write_session(
@@ -145,7 +157,7 @@ def test_a_present_session_makes_no_locator_ambiguous(config_home: ConfigHome) -
 
 
 def test_an_ambiguous_locator_prefers_this_project(config_home: ConfigHome) -> None:
-    """Otherwise the error lists the sessions by id."""
+    """A title of several archived sessions is refused, and the error lists the sessions."""
     archive_and_remove(write_titled_session(config_home, session_id(1)), config_home.environ)
     archive_and_remove(
         write_titled_session(config_home, session_id(2), cwd="/other"), config_home.environ
@@ -157,7 +169,10 @@ def test_an_ambiguous_locator_prefers_this_project(config_home: ConfigHome) -> N
 
 
 def test_a_title_prefers_the_session_of_this_project(config_home: ConfigHome) -> None:
-    """The beginning of an id must be unique."""
+    """A title or pull request finds the archived session of the current project.
+
+    An id prefix must be unique in all projects.
+    """
     other = f"{SESSION[:-1]}2"
     archive_and_remove(write_titled_session(config_home, SESSION), config_home.environ)
     archive_and_remove(write_titled_session(config_home, other, cwd="/other"), config_home.environ)
@@ -168,7 +183,10 @@ def test_a_title_prefers_the_session_of_this_project(config_home: ConfigHome) ->
 
 
 def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> None:
-    """All forms work, and so does the path of a former project. An empty one is refused."""
+    """Each form of a locator finds the archived session to restore, in any case.
+
+    An empty title or tag, a part of a number, and other pull requests find none.
+    """
     path = write_titled_session(config_home)
     kept = archive_and_remove(path, config_home.environ)
     for words in (
@@ -192,12 +210,12 @@ def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> No
         locate.resolve_locator("later", "/", config_home.where, resolvers=exact).session_id
         == SESSION
     )
-    with pytest.raises(SessionNotFound):  # words to be searched for
+    with pytest.raises(SessionNotFound):  # These words are left for a search.
         locate.resolve_locator("FIX the parser", "/", config_home.where, resolvers=exact)
 
 
 def test_the_latest_session_is_never_an_archived_one(config_home: ConfigHome) -> None:
-    """The client could not resume it."""
+    """``latest`` finds no archived session, because the client could not resume it."""
     archive_and_remove(write_titled_session(config_home), config_home.environ)
     for words in ("latest", "latest~1", None):
         with pytest.raises(SessionNotFound):
@@ -205,7 +223,7 @@ def test_the_latest_session_is_never_an_archived_one(config_home: ConfigHome) ->
 
 
 def test_no_manifest_is_read_if_a_session_matches(config_home: ConfigHome) -> None:
-    """For an id only one manifest is read."""
+    """No manifest is read if a present session matches, and only one if a full id is typed."""
     for number in range(1, 6):
         archive_and_remove(
             write_titled_session(config_home, session_id(number)), config_home.environ
@@ -223,12 +241,12 @@ def test_no_manifest_is_read_if_a_session_matches(config_home: ConfigHome) -> No
 
 
 def manifest_path(home: ConfigHome, number: int) -> str:
-    """Return the path of a manifest."""
+    """Return the path of the manifest of a session."""
     return os.path.join(archive_folder(session_id(number), home.where), MANIFEST)
 
 
 def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None:
-    """The error gives the cause, and does not claim that the session never existed."""
+    """A locator of an archived copy that cannot be unpacked raises an error with this reason."""
     kept = archive_and_remove(write_titled_session(config_home), config_home.environ)
     pack = Path(kept.folder, kept.transcript.where)
     pack.chmod(0o600)
@@ -238,7 +256,7 @@ def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None
 
 
 def test_a_malformed_manifest_is_ignored(config_home: ConfigHome) -> None:
-    """It leads to no other file."""
+    """A manifest with an invalid path or id is ignored; other invalid fields do not matter."""
     kept = archive_and_remove(write_titled_session(config_home), config_home.environ)
     path = os.path.join(kept.folder, MANIFEST)
     row = json.loads(Path(path).read_bytes())

@@ -1,4 +1,7 @@
-"""Tests of the titles of children: the first session's title, the kind and a number."""
+"""Tests of the titles of children, such as "Fix it · handoff 2".
+
+A title has the first session's title, the kind and a number.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ META: dict[str, object] = {"continue_metadata": {"parent_session_id": session_id
 
 
 def write_child_with_title(folder: Path, number: int, title: str, *, filler: int = 0) -> None:
-    """Write a child with that title to the folder, and add ``filler`` turns after the title."""
+    """Write a child with this title, followed by ``filler`` turns."""
     write_session(folder, session_id(number), [META, custom_title(title), *conversation(filler)])
 
 
 def test_numbers_start_at_one_in_each_project(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The number is the first that no session of the folder has reached."""
+    """The number in a title is one more than the highest one for that kind in the folder."""
     folder = config_home.project()
     assert unused_title("Fix it", "handoff", str(folder)) == "Fix it · handoff"
     write_child_with_title(folder, 2, "Fix it · handoff")
@@ -44,14 +47,17 @@ def test_numbers_start_at_one_in_each_project(config_home: ConfigHome, tmp_path:
 
 
 def test_a_title_kept_by_clear_counts_as_used(config_home: ConfigHome) -> None:
-    """The client gives a cleared session the old custom title, so no other session may get it."""
+    """A title that ``/clear`` copied to another session counts as used."""
     folder = config_home.project()
     write_session(folder, session_id(2), [*conversation(1), custom_title("Fix it · handoff")])
     assert unused_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 2"
 
 
 def test_the_kind_is_shown_once(config_home: ConfigHome) -> None:
-    """A title that ends in the kind shows it, also one of 0.2.0. The word is the typed one."""
+    """A title that already ends in the kind does not get it again.
+
+    This is also true for "rewind", the name of ``back`` in version 0.2.0.
+    """
     assert unused_title("Fix it", "back", str(config_home.project())) == "Fix it · back"
     assert root_title_of("Fix it · rewind · back 2") == "Fix it"
     assert {
@@ -66,7 +72,10 @@ def test_the_kind_is_shown_once(config_home: ConfigHome) -> None:
     "title", ["日本語のタイトル", 'say "hi" \\ there', "naïve 👩‍👩‍👧", "a" * 500, " \n\t ", ""]
 )
 def test_any_used_title_is_recognized(config_home: ConfigHome, title: str) -> None:
-    """Quotes, backslashes, other scripts and length do not hide it. A title has at most 80 characters."""
+    """A used title is recognized whatever its characters and length are.
+
+    A title has at most 80 characters.
+    """
     folder = config_home.project()
     first = unused_title(title, "handoff", str(folder))
     write_child_with_title(folder, 2, first)
@@ -94,13 +103,13 @@ def test_any_used_title_is_recognized(config_home: ConfigHome, title: str) -> No
     ],
 )
 def test_the_root_title_lacks_kind_and_number(title: str, root: str) -> None:
-    """Old titles had them in front. So titles do not grow if the first session is deleted."""
+    """``root_title_of`` removes kind and number, also from the front, where old titles had them."""
     assert root_title_of(title) == root
 
 
 @given(st.text())
 def test_root_title_of_is_idempotent(title: str) -> None:
-    """A nonempty title stays nonempty."""
+    """``root_title_of`` changes its own result no further, and never makes a title empty."""
     assert root_title_of(root_title_of(title)) == root_title_of(title)
     assert bool(root_title_of(title)) == bool(title)
 
@@ -117,7 +126,10 @@ with lock_titles(sys.argv[1]):
 def test_the_wait_for_another_process_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be stopped. A killed one holds no lock."""
+    """Waiting for another process's lock on titles ends after ``TITLE_LOCK_SECONDS``.
+
+    The lock is free as soon as the other process was killed.
+    """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], **pipes)  # type: ignore[call-overload]
     try:
@@ -139,13 +151,13 @@ def test_the_wait_for_another_process_is_limited(
 
 
 def test_a_missing_folder_needs_no_lock(tmp_path: Path) -> None:
-    """It has no titles."""
+    """``lock_titles`` accepts a missing folder and does not create it."""
     with lock_titles(str(tmp_path / "nobody")):
         assert os.listdir(tmp_path) == []
 
 
 def is_lock_free(folder: Path) -> bool:
-    """Check whether a folder's lock is free."""
+    """Check whether no process has the lock of a folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         return lock_descriptor(descriptor) is True

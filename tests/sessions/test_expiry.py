@@ -1,4 +1,4 @@
-"""Tests of the client's deletions and their times: by the last write of a transcript, an output or a backup folder."""
+"""Tests of the time at which the client deletes transcripts, tool outputs and backups."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ from tests.builders import ConfigHome
 def expiring_parts(
     home: ConfigHome, session: SessionFile, before: float = EXPIRING_SOON_SECONDS
 ) -> ExpiringSession | None:
-    """Return the parts of a session that expire within this many seconds, with the client's default period."""
+    """Return the files of a session that the client deletes within ``before`` seconds, if any.
+
+    The client's default period of 30 days is used.
+    """
     (ends,) = [
         ends
         for ends in ExpiryCalculator(30, home.where).sessions_in_folder(
@@ -45,7 +48,7 @@ def expiring_parts(
 def test_a_transcript_expires_after_its_last_write(
     config_home: ConfigHome, days: float, soon: bool
 ) -> None:
-    """It expires thirty days later, and is reported in the last seven days."""
+    """A transcript expires 30 days after its last write and is reported seven days before."""
     session = session_of_age(config_home, 1, days)
     found = expiring_parts(config_home, session)
     assert (found is not None) is soon
@@ -56,7 +59,10 @@ def test_a_transcript_expires_after_its_last_write(
 
 @pytest.mark.parametrize("name", ["out.txt", "folder/out.txt"])
 def test_an_old_output_of_a_recent_session_expires(config_home: ConfigHome, name: str) -> None:
-    """It expires by its own time, and so do files in folders there. The transcript stays."""
+    """A tool output expires by its own time, while its transcript stays.
+
+    Files in subfolders do the same.
+    """
     session = session_of_age(config_home, 1, 0.5)
     path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / name
     path.parent.mkdir(parents=True)
@@ -69,7 +75,7 @@ def test_an_old_output_of_a_recent_session_expires(config_home: ConfigHome, name
 
 
 def test_old_backups_of_a_recent_session_expire(config_home: ConfigHome) -> None:
-    """Their folder expires by its own time."""
+    """A session's folder of backups expires by its own time, while its transcript stays."""
     session = session_of_age(config_home, 1, 0.5)
     assert expiring_parts(config_home, session) is None
     write_file_backups(config_home, session, 25)
@@ -79,7 +85,7 @@ def test_old_backups_of_a_recent_session_expire(config_home: ConfigHome) -> None
 
 
 def test_next_expiry_is_the_first_after_a_time() -> None:
-    """It is None if there is none."""
+    """``next_expiry`` returns the first deletion after a time, or None."""
     ends = SessionExpiry(DatedSession("x", "/x", 100.0, 1), 1_000.0, (50.0, 300.0))
     assert [ends.next_expiry(moment) for moment in (0, 1_051, 1_101, 1_301)] == [
         1_050,
@@ -90,7 +96,7 @@ def test_next_expiry_is_the_first_after_a_time() -> None:
 
 
 def test_entries_that_are_not_sessions_are_skipped(config_home: ConfigHome) -> None:
-    """Empty files, links, other names, a linked folder, and a missing one."""
+    """Empty files, links, files with other names, linked folders and missing folders are skipped."""
     folder = config_home.project()
     session = session_of_age(config_home, 1, 40)
     (folder / "00000002-0000-4000-8000-000000000002.jsonl").touch()
@@ -108,7 +114,7 @@ def test_entries_that_are_not_sessions_are_skipped(config_home: ConfigHome) -> N
 
 
 def test_a_session_written_after_its_archiving_is_not_archived(config_home: ConfigHome) -> None:
-    """The manifest's time decides."""
+    """A session that was written after it was archived does not count as archived."""
     session = session_of_age(config_home, 1, 25)
     assert not is_archived(session.session_id, session.mtime, config_home.where)
     archive_session(session, config_home.where)

@@ -1,4 +1,7 @@
-"""Tests of ancestors and descendants: gaps are shown, cycles end, and no hostile path is opened."""
+"""Tests of ancestors and descendants.
+
+Missing sessions are shown, cycles end, and no path outside the projects is opened.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ from resume_hooks.transcripts.provenance import make_first_line
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
 
 watchers: list[list[str]] = []
-"""Lists that get every path that Python opens or lists; an audit hook can't be taken out again."""
+"""Lists that get every path that Python opens or lists.
+
+The audit hook below stays installed for good, so it checks this list.
+"""
 
 
 def _record_open(event: str, arguments: tuple[Any, ...]) -> None:
@@ -39,7 +45,7 @@ sys.addaudithook(_record_open)
 
 @contextlib.contextmanager
 def opened_paths() -> Iterator[list[str]]:
-    """Yield the paths that are opened within the block."""
+    """Yield a list that gets the paths that are opened within the block."""
     opened: list[str] = []
     watchers.append(opened)
     try:
@@ -57,7 +63,10 @@ def write_continued_session(
     file: str | None = None,
     **more: Any,
 ) -> str:
-    """Write session ``number``, continued from ``parent``, whose path is ``file`` or the default path."""
+    """Write session ``number``, continued from session ``parent``, and return its path.
+
+    ``file`` replaces the path of the parent in the session's first line.
+    """
     folder = more.pop("folder", home.project())
     title = custom_title(more.pop("title", f"title {number}"), session_id(number))
     records: list[Any] = [*conversation(1, session_id=session_id(number), start=number * 10), title]
@@ -75,18 +84,18 @@ def write_continued_session(
 
 
 def find_lineage(home: ConfigHome, path: str) -> list[Ancestor]:
-    """Return the lineage seen from this home."""
+    """Return the lineage of the session at ``path``."""
     return LineageFinder(home.where).find_lineage(path)
 
 
 def session_numbers(rows: list[Ancestor]) -> list[int]:
-    """Return the sessions of a lineage by their numbers."""
+    """Return the session numbers of a lineage."""
     return [int(row.session_id[:8], 16) for row in rows]
 
 
 @pytest.mark.parametrize("depth", [1, 3, 15])
 def test_a_lineage_lists_every_generation_oldest_first(config_home: ConfigHome, depth: int) -> None:
-    """Each row knows its parent. The first one is the original."""
+    """A lineage lists every generation, oldest first, and each row names its parent."""
     path = ""
     for number in range(1, depth + 1):
         path = write_continued_session(config_home, number, number - 1 or None)
@@ -98,7 +107,7 @@ def test_a_lineage_lists_every_generation_oldest_first(config_home: ConfigHome, 
 
 
 def test_a_row_describes_its_session(config_home: ConfigHome) -> None:
-    """Title, dates, size and path are those of the file."""
+    """A row has the title, times, size and path of its session."""
     write_continued_session(config_home, 1)
     path = write_continued_session(config_home, 2, 1)
     row = find_lineage(config_home, path)[1]
@@ -109,7 +118,7 @@ def test_a_row_describes_its_session(config_home: ConfigHome) -> None:
 
 
 def test_a_missing_ancestor_is_a_row(config_home: ConfigHome) -> None:
-    """A deleted parent ends the chain and is shown with its id and its last known path."""
+    """A deleted parent is shown as missing, with its id and its last known path."""
     path = write_continued_session(config_home, 2, 1)
     gone, row = find_lineage(config_home, path)
     assert (gone.session_id, gone.status, gone.derivation_type, gone.size) == (
@@ -124,7 +133,10 @@ def test_a_missing_ancestor_is_a_row(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("how", ["empty", "folder", "symlink", "fifo"])
 def test_a_parent_that_is_not_a_file_is_missing(config_home: ConfigHome, how: str) -> None:
-    """A stub, a folder, a link or a pipe at the parent's path is not followed and does not block."""
+    """A parent whose path is an empty file, a folder, a link or a pipe is shown as missing.
+
+    Opening the pipe does not block.
+    """
     place = config_home.project() / f"{session_id(1)}.jsonl"
     if how == "empty":
         place.write_bytes(b"")
@@ -143,7 +155,7 @@ def test_a_parent_that_is_not_a_file_is_missing(config_home: ConfigHome, how: st
 
 
 def test_a_parent_is_found_by_its_id(config_home: ConfigHome) -> None:
-    """A path that is missing or names another session is ignored."""
+    """A parent is found by its id if its path is missing or names another session."""
     right, wrong = (
         write_continued_session(config_home, 1, folder=config_home.project("/elsewhere")),
         write_continued_session(config_home, 9),
@@ -162,7 +174,7 @@ def test_a_parent_is_found_by_its_id(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_cycle_ends(config_home: ConfigHome, length: int) -> None:
-    """Every session is in the lineage once."""
+    """In a cycle of parents, every session is listed once."""
     paths = [write_continued_session(config_home, n, n % length + 1) for n in range(1, length + 1)]
     rows = find_lineage(config_home, paths[0])
     assert sorted(session_numbers(rows)) == list(range(1, length + 1))
@@ -171,7 +183,7 @@ def test_a_cycle_ends(config_home: ConfigHome, length: int) -> None:
 
 
 def test_a_cycle_through_paths_or_links_ends(config_home: ConfigHome) -> None:
-    """Ids lead away while paths lead back, or metadata one way and links the other."""
+    """A cycle that consists of paths and ids, or of metadata and links, also ends."""
     path = write_continued_session(
         config_home, 1, 8, file=str(config_home.project() / f"{session_id(2)}.jsonl")
     )
@@ -184,7 +196,7 @@ def test_a_cycle_through_paths_or_links_ends(config_home: ConfigHome) -> None:
 
 
 def test_a_link_gives_the_parent_without_metadata(config_home: ConfigHome) -> None:
-    """The client derived the session itself, so links.jsonl names the parent."""
+    """A recorded link gives the parent of a session that the client made, for example by ``/clear``."""
     write_continued_session(config_home, 1)
     path = write_continued_session(config_home, 2)
     record_link(Link(session_id(2), session_id(1), "clear", "2026"), Where())
@@ -197,7 +209,10 @@ def test_a_link_gives_the_parent_without_metadata(config_home: ConfigHome) -> No
 def test_of_two_named_parents_the_existing_one_is_right(
     config_home: ConfigHome, present: set[int], expected: int
 ) -> None:
-    """The file names 1 and links.jsonl names 3. If both or neither exists, the file decides."""
+    """If a session's file and a link name different parents, the one that exists is the parent.
+
+    If both or neither exist, the file decides.
+    """
     for number in present:
         write_continued_session(config_home, number)
     path = write_continued_session(config_home, 2, 1)
@@ -206,7 +221,7 @@ def test_of_two_named_parents_the_existing_one_is_right(
 
 
 def test_the_parent_of_a_fork_is_found(config_home: ConfigHome) -> None:
-    """The SDK's ``forkedFrom`` is a link like any other."""
+    """The parent of a fork by the SDK is found in its records' ``forkedFrom``."""
     write_continued_session(config_home, 1)
     fork = {"sessionId": session_id(1), "messageUuid": "r1"}
     records = [user("hi", uuid="a", session_id=session_id(2), forkedFrom=fork)]
@@ -216,7 +231,7 @@ def test_the_parent_of_a_fork_is_found(config_home: ConfigHome) -> None:
 
 
 def test_trims_can_be_omitted(config_home: ConfigHome) -> None:
-    """``omit_trims`` links each row to the nearest remaining one."""
+    """``omit_trims`` removes trims and links each row to the nearest remaining ancestor."""
     write_continued_session(config_home, 1)
     write_session(
         config_home.project(),
@@ -239,13 +254,13 @@ def test_trims_can_be_omitted(config_home: ConfigHome) -> None:
 def test_an_unreadable_session_raises_an_expected_error(
     config_home: ConfigHome, unreadable: str
 ) -> None:
-    """Its ancestors may be missing."""
+    """The lineage of a session that cannot be read raises ``SessionNotFound``."""
     with pytest.raises(SessionNotFound):
         find_lineage(config_home, unreadable)
 
 
 def hostile_paths(home: ConfigHome) -> dict[str, str]:
-    """Return parent paths that a forged file may name, each of a readable session or a trap."""
+    """Return parent paths that a forged session may contain, by their description."""
     outside = home.root / "outside"
     canary = write_session(outside, session_id(1), conversation(1))
     pipe = outside / "pipe" / f"{session_id(1)}.jsonl"
@@ -273,7 +288,10 @@ def hostile_paths(home: ConfigHome) -> dict[str, str]:
 
 @pytest.mark.parametrize("which", range(14))
 def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> None:
-    """Only sessions of the projects are read, whatever path a file names. The parent is shown as missing."""
+    """A lineage opens no file outside the projects, whatever path a session names as its parent.
+
+    The parent is shown as missing.
+    """
     hostile = list(hostile_paths(config_home).values())[which]
     (config_home.project() / "notes.jsonl").write_text("{}\n")
     first = {"continue_metadata": {"parent_file": hostile, "parent_session_id": session_id(1)}}
@@ -293,7 +311,7 @@ def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> 
     "bad", [f"../../outside/{session_id(1)}", f"/x/{session_id(1)}", "..", "a\0b", "*", "x" * 5000]
 )
 def test_an_invalid_id_is_never_used_as_a_path(config_home: ConfigHome, bad: str) -> None:
-    """It reaches no file, not even one that its dots would lead to."""
+    """A parent id such as ``../../outside`` is never used as a path."""
     canary = write_session(config_home.config / "outside", session_id(1), conversation(1))
     first = {"continue_metadata": {"parent_session_id": bad, "parent_file": "/gone/x.jsonl"}}
     path = write_session(config_home.project(), session_id(2), [first, *conversation(1)])
@@ -316,7 +334,7 @@ def test_an_invalid_id_is_never_used_as_a_path(config_home: ConfigHome, bad: str
     ],
 )
 def test_titles_are_one_plain_line(config_home: ConfigHome, title: str) -> None:
-    """No title of a lineage contains control characters, line breaks or text that cannot be encoded."""
+    """A title in a lineage has no control characters or line breaks, and at most 80 characters."""
     record = json.dumps(custom_title(title)).encode()
     path = write_session(config_home.project(), session_id(1), [*conversation(1), record])
     shown = find_lineage(config_home, path)[0].title
@@ -327,7 +345,7 @@ def test_titles_are_one_plain_line(config_home: ConfigHome, title: str) -> None:
 
 
 def test_a_lineage_has_a_maximum_depth(config_home: ConfigHome) -> None:
-    """A chain of that depth is followed to its end."""
+    """A lineage ends after ``MAX_GENERATIONS``, and so do descendants."""
     path = ""
     for number in range(1, MAX_GENERATIONS + 2):
         path = write_continued_session(config_home, number, number - 1 or None)
@@ -339,7 +357,10 @@ def test_a_lineage_has_a_maximum_depth(config_home: ConfigHome) -> None:
 
 
 def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
-    """Children by metadata, by fork and by link are listed once, followed by their own children."""
+    """Descendants include children by metadata, fork and link, each once.
+
+    Each generation is listed before the next one.
+    """
     write_continued_session(config_home, 1)
     write_continued_session(config_home, 2, 1)
     write_continued_session(config_home, 3, 2, folder=config_home.project("/elsewhere"))
@@ -362,7 +383,7 @@ def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
 
 
 def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome) -> None:
-    """A session is never its own descendant. The children of a deleted parent are still its children."""
+    """A session is not its own descendant in a cycle, and a missing session has its descendants."""
     for number, parent in ((1, 2), (2, 1), (4, 3)):
         write_continued_session(config_home, number, parent)
     lineage_finder = LineageFinder(config_home.where)
@@ -377,7 +398,7 @@ def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome)
 def test_the_lineage_of_a_file_outside_the_projects(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A transcript that the user names finds its parent in its own folder."""
+    """A transcript outside the projects finds its parent in its own folder."""
     write_session(tmp_path, session_id(1), conversation(1))
     line = make_first_line(
         parent_id=session_id(1),

@@ -1,4 +1,4 @@
-"""Tests of links.jsonl, which has the links that no transcript contains."""
+"""Tests of links.jsonl, which records the parents that no transcript names."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ TWO = Link(session_id(3), session_id(2), "handoff", "2026-01-31T09:31:00.000Z")
 
 
 def test_links_are_read_in_order(config_home: ConfigHome) -> None:
-    """Every field is read. A link without a client has None."""
+    """Links are read with all their fields, in the order in which they were recorded."""
     record_link(ONE, Where())
     record_link(TWO, config_home.where)
     assert read_links(Where()) == read_links(config_home.where) == [ONE, TWO]
 
 
 def test_links_are_private(config_home: ConfigHome) -> None:
-    """The folder has mode 0700 and the file 0600."""
+    """links.jsonl has mode 0600, and its folder 0700."""
     record_link(ONE, Where())
     path = links_file(Where())
     assert os.stat(path).st_mode & 0o777 == 0o600
@@ -38,7 +38,7 @@ def test_links_are_private(config_home: ConfigHome) -> None:
 
 
 def test_a_missing_state_folder_has_no_links(config_home: ConfigHome) -> None:
-    """A missing file counts as empty."""
+    """Without the state folder, no links are read."""
     assert read_links(Where()) == []
 
 
@@ -58,7 +58,7 @@ def test_a_missing_state_folder_has_no_links(config_home: ConfigHome) -> None:
     ],
 )
 def test_a_damaged_row_is_skipped(config_home: ConfigHome, damage: bytes) -> None:
-    """Rows before and after it are read. The next row never continues a torn one."""
+    """A damaged row is skipped, and the rows before and after it are read."""
     record_link(ONE, Where())
     with open(links_file(Where()), "ab") as stream:
         stream.write(damage)
@@ -67,7 +67,7 @@ def test_a_damaged_row_is_skipped(config_home: ConfigHome, damage: bytes) -> Non
 
 
 def test_invalid_fields_become_neutral(config_home: ConfigHome) -> None:
-    """A client that is not a number is None. Fields of newer versions are ignored."""
+    """An invalid field of a link is read as empty, and fields of newer versions are ignored."""
     record_link(ONE, Where())
     with open(links_file(Where()), "ab") as stream:
         row = {"child_id": session_id(5), "parent_id": session_id(4), "client_pid": "x", "new": 1}
@@ -77,7 +77,7 @@ def test_invalid_fields_become_neutral(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
 def test_a_links_file_of_another_kind_is_ignored(config_home: ConfigHome, kind: str) -> None:
-    """A pipe or an endless device does not block, and a file of another program is not read."""
+    """A links file that is a pipe, a device or too large is ignored without blocking."""
     os.makedirs(os.path.dirname(links_file(Where())))
     if kind == "pipe":
         os.mkfifo(links_file(Where()))
@@ -90,7 +90,7 @@ def test_a_links_file_of_another_kind_is_ignored(config_home: ConfigHome, kind: 
 
 
 def test_a_superseded_child_is_not_a_link(config_home: ConfigHome) -> None:
-    """Its row is separate: readers of links skip it, and the last row for a child counts."""
+    """A row about a child that another session replaced is no link. The child's last row counts."""
     record_link(ONE, Where())
     for by in (4, 5):
         record_superseded(ONE.child_id, session_id(by), "2026-01-31T09:32:00.000Z", Where())

@@ -1,4 +1,4 @@
-"""Tests of finding sessions: every form of a locator, the latest session, and files that are not sessions."""
+"""Tests of finding a session by a locator, and of ``latest``."""
 
 from __future__ import annotations
 
@@ -42,13 +42,16 @@ def resolved_id(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
 
 
 def write_talk(home: ConfigHome, name: str, *more: Record, cwd: str = CWD, age: float = 0) -> str:
-    """Write a session of two turns in the folder ``cwd``, ``age`` seconds old."""
+    """Write a session of two turns that was started in ``cwd``, and return its path.
+
+    ``age`` is the time since its last write in seconds.
+    """
     records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
     return write_session(home.project(cwd), name, [*records, *more], mtime=time.time() - age)
 
 
 def test_a_full_id_finds_a_session(config_home: ConfigHome) -> None:
-    """Its case, its project and spaces around it do not matter."""
+    """A full id finds a session in any project, in any case."""
     path = write_talk(config_home, ONE, cwd="/elsewhere")
     for locator in (ONE, ONE.upper(), f"  {ONE}\n"):
         found = resolve_locator(locator, CWD, config_home.where)
@@ -58,7 +61,10 @@ def test_a_full_id_finds_a_session(config_home: ConfigHome) -> None:
 
 
 def test_an_id_prefix_finds_a_session(config_home: ConfigHome) -> None:
-    """It has four or more characters and matches only one session. Copies of a session count as one."""
+    """An id prefix of four or more characters finds a session if it is unique.
+
+    Copies of one session count as one.
+    """
     write_talk(config_home, ONE)
     write_talk(config_home, ONE, cwd="/copy", age=50)
     write_talk(config_home, TWO, age=100)
@@ -77,7 +83,7 @@ def test_an_id_prefix_finds_a_session(config_home: ConfigHome) -> None:
      "latest news", "../up", "50% (done)", "tab\tand  spaces"],
 )  # fmt: skip
 def test_a_title_finds_a_session(config_home: ConfigHome, title: str) -> None:
-    """It may be custom or generated, with any characters and escapes."""
+    """A title finds its session, whatever its characters are and however JSON escapes them."""
     write_talk(config_home, ONE)
     write_talk(config_home, THREE, custom_title(title + " and more"))
     write_talk(config_home, TWO, custom_title(title))
@@ -88,7 +94,7 @@ def test_a_title_finds_a_session(config_home: ConfigHome, title: str) -> None:
 
 
 def test_a_first_prompt_finds_an_untitled_session(config_home: ConfigHome) -> None:
-    """The listed line counts, also for a slash command."""
+    """The first prompt, as the list shows it, finds a session without a title."""
     command = "<command-message>go</command-message><command-name>/go</command-name><command-args>on now</command-args>"
     write_session(
         config_home.project(),
@@ -103,7 +109,10 @@ def test_a_first_prompt_finds_an_untitled_session(config_home: ConfigHome) -> No
 
 
 def test_a_title_kept_by_clear_finds_the_first_session(config_home: ConfigHome) -> None:
-    """The session that ``/clear`` started has the kind after the title."""
+    """A title that ``/clear`` copied finds the first session.
+
+    The session that ``/clear`` started is found by the title with "· clear".
+    """
     write_talk(config_home, ONE, custom_title("X \u00b7 trim"))
     clear = user("<command-name>/clear</command-name>", uuid="k")
     write_session(
@@ -114,7 +123,7 @@ def test_a_title_kept_by_clear_finds_the_first_session(config_home: ConfigHome) 
 
 
 def test_a_title_kept_by_two_clears_is_ambiguous(config_home: ConfigHome) -> None:
-    """Each session can be named by its id."""
+    """A title that ``/clear`` copied to two sessions is refused, and the error lists both."""
     write_talk(config_home, ONE, custom_title("Mine"))
     clear = user("<command-name>/clear</command-name>", uuid="k")
     for number in (TWO, session_id(3)):
@@ -131,7 +140,10 @@ def test_a_title_kept_by_two_clears_is_ambiguous(config_home: ConfigHome) -> Non
 def test_a_path_finds_a_session(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be relative to the working directory or to the home. The file may have any name."""
+    """A path finds a session, also if it is relative or begins with ``~``.
+
+    The file may have any name.
+    """
     path = write_talk(config_home, ONE)
     folder = tmp_path / "w"
     backup = write_session(folder, "backup", conversation(1, session_id=TWO))
@@ -155,12 +167,12 @@ def test_a_path_finds_a_session(
 def test_the_id_in_a_file_counts_if_it_is_valid(
     config_home: ConfigHome, tmp_path: Path, content: list[Record], expected: str
 ) -> None:
-    """Otherwise the file's name is used."""
+    """The session id in a file is used if it is valid, and otherwise the file's name."""
     assert resolved_id(config_home, write_session(tmp_path, "odd", content)) == expected
 
 
 def test_files_of_other_programs_are_refused(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A Codex rollout and a file without records each give one sentence."""
+    """A Codex rollout and a file without records are refused with one sentence."""
     rollout = write_session(tmp_path, "rollout-2026-01-01", [CODEX])
     with pytest.raises(
         NotATranscript,
@@ -182,13 +194,13 @@ def test_files_of_other_programs_are_refused(config_home: ConfigHome, tmp_path: 
 
 @pytest.mark.parametrize("locator", ["", "  ", "\n"])
 def test_an_empty_locator_is_a_usage_error(config_home: ConfigHome, locator: str) -> None:
-    """The user or a script passed an empty argument."""
+    """An empty locator raises ``UsageError``."""
     with pytest.raises(UsageError):
         resolved_id(config_home, locator)
 
 
 def test_latest_is_the_newest_session_of_this_folder(config_home: ConfigHome) -> None:
-    """The modification time decides."""
+    """Without a locator, the session of this folder that was last written is found."""
     write_talk(config_home, ONE, age=100)
     write_talk(config_home, TWO, age=50)
     write_talk(config_home, THREE, cwd="/elsewhere")
@@ -198,7 +210,7 @@ def test_latest_is_the_newest_session_of_this_folder(config_home: ConfigHome) ->
 
 
 def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -> None:
-    """New, headless, untouched derived sessions and sub-agents do not count, nor stubs, links and backups."""
+    """``latest`` skips headless sessions, unopened children, sub-agents, links and empty files."""
     project = config_home.project()
     write_talk(config_home, ONE, age=100)
     others: dict[int, list[Record]] = {
@@ -222,14 +234,14 @@ def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -
 
 
 def test_latest_includes_a_continued_child(config_home: ConfigHome) -> None:
-    """A handoff counts from its first prompt on."""
+    """``latest`` includes a handoff that the user has continued."""
     write_talk(config_home, ONE, age=100)
     write_session(config_home.project(), TWO, [*CHILD, user("go", uuid="u", parent="s", ts=200)])
     assert resolved_id(config_home, None) == TWO
 
 
 def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
-    """Each of two folders with one key has its own latest session.
+    """If the client stores two folders together, ``latest`` finds the session of the right one.
 
     A session that names neither folder counts for both.
     """
@@ -243,13 +255,16 @@ def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
 
 
 def test_latest_of_a_folder_that_the_model_left(config_home: ConfigHome) -> None:
-    """Records have the model's current folder, but the session belongs to its start folder."""
+    """``latest`` finds a session of its start folder, even if the model has left that folder."""
     write_talk(config_home, ONE, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
     assert resolved_id(config_home, None) == ONE
 
 
 def test_inside_the_client_the_default_is_its_session(config_home: ConfigHome) -> None:
-    """CLAUDE_CODE_SESSION_ID names it in any project. Without a file the result is an error, not another session."""
+    """Inside the client, the session in CLAUDE_CODE_SESSION_ID is found without a locator.
+
+    If that session has no file yet, an error is raised.
+    """
     write_talk(config_home, ONE)
     write_talk(config_home, TWO, cwd="/elsewhere", age=100)
     environ = {**config_home.environ, "CLAUDE_CODE_SESSION_ID": TWO}
@@ -263,7 +278,7 @@ def test_inside_the_client_the_default_is_its_session(config_home: ConfigHome) -
 
 
 def test_a_missing_folder_has_no_sessions(config_home: ConfigHome) -> None:
-    """No error is raised."""
+    """A missing project folder has no sessions and raises no error."""
     assert locate.sessions_in_project_folder("/nowhere") == []
     (config_home.config / "projects").rmdir()
     assert locate.all_sessions(config_home.where) == []
@@ -271,7 +286,7 @@ def test_a_missing_folder_has_no_sessions(config_home: ConfigHome) -> None:
 
 
 def test_a_missing_folder_is_not_reported_as_unreadable(config_home: ConfigHome) -> None:
-    """Neither is a readable one."""
+    """A missing folder or a readable one is not reported as unreadable."""
     write_talk(config_home, ONE)
     (config_home.config / "projects" / "file").write_text("no folder")
     assert locate.unlistable_folders(config_home.where) == []
@@ -282,7 +297,7 @@ def test_a_missing_folder_is_not_reported_as_unreadable(config_home: ConfigHome)
 
 
 def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
-    """The order is by modification time across projects. Linked project folders are omitted."""
+    """``all_sessions`` lists the sessions of all projects, newest first, and skips linked folders."""
     write_talk(config_home, ONE, age=100)
     write_talk(config_home, TWO, cwd="/b", age=50)
     write_talk(config_home, THREE, cwd="/c", age=75)
@@ -296,7 +311,7 @@ def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
 
 
 def test_a_session_deleted_during_a_listing_is_omitted(config_home: ConfigHome) -> None:
-    """No error is raised."""
+    """A session that is deleted after the listing is skipped without an error."""
     write_talk(config_home, ONE, custom_title("here"))
     listed = locate.all_sessions(config_home.where)
     os.unlink(listed[0].path)
@@ -308,7 +323,7 @@ def test_a_session_deleted_during_a_listing_is_omitted(config_home: ConfigHome) 
 def test_only_files_in_project_folders_are_resumable(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The file's name is its id."""
+    """The client can resume a session in a project folder, but no file elsewhere."""
     inside = resolve_locator(write_talk(config_home, ONE), CWD, config_home.where)
     outside = resolve_locator(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.where)
     assert locate.can_client_resume(inside, config_home.where)
@@ -316,7 +331,10 @@ def test_only_files_in_project_folders_are_resumable(
 
 
 def test_a_models_shell_opens_only_transcripts(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Our verbs need no permission there, so files outside the project folders, links and other names are refused."""
+    """In a shell of the model, a path is accepted only if it is a transcript in a project.
+
+    This plugin's commands need no permission there. Elsewhere the user may name any file.
+    """
     inside = write_session(config_home.project(), session_id(1), conversation(1))
     model = {**config_home.environ, "CLAUDECODE": "1"}
     outside = tmp_path / "notes.jsonl"

@@ -1,4 +1,4 @@
-"""Tests of the quick search for candidates: it misses no session with a matching title, tag or link."""
+"""Tests of the quick search for sessions with a title, tag or pull request: it misses none."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WAYS: list[Callable[[Record], bytes]] = [
     lambda record: json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"),
     lambda record: orjson.dumps(record, option=orjson.OPT_SORT_KEYS),
 ]
-"""How clients and tools write a record: compact or not, escaped or not, in any order."""
+"""The ways in which clients and tools write a record as JSON."""
 
 
 def write_candidate(folder: Path, records: list[Any]) -> SessionFile:
@@ -63,7 +63,7 @@ def test_every_title_is_found(
     place: str,
     kind: str,
 ) -> None:
-    """Its author, its place and its case do not matter."""
+    """Every title is found, wherever it is in the file and whatever its case is."""
     fields = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
     named = user(title, uuid="u") if kind == "prompt" else {"type": kind, fields[kind]: title}
     around: list[Any] = [PADDING] if place != "only" else []
@@ -86,14 +86,14 @@ def test_every_title_is_found(
     ],
 )
 def test_a_removed_title_is_not_found(tmp_path: Path, records: list[Record]) -> None:
-    """The first prompt names the session again."""
+    """A title that the user removed does not find the session, but its first prompt does."""
     session = write_candidate(tmp_path, records)
     assert find_sessions_titled("prompt 0", [session]) == [session]
     assert find_sessions_titled("Gone", [session]) == []
 
 
 def test_a_mentioned_title_is_not_a_match(tmp_path: Path) -> None:
-    """Words in a conversation do not name a session with a title, and escaped quotes are not a title."""
+    """A title that is only mentioned in a message does not find the session."""
     talk = user('the parser, {"type":"custom-title","customTitle":"parser"}', uuid="u")
     session = write_candidate(tmp_path, [talk, custom_title("Other")])
     assert filter_by_naming_lines(pattern_of_words("parser"), [session], {}) == []
@@ -101,7 +101,7 @@ def test_a_mentioned_title_is_not_a_match(tmp_path: Path) -> None:
 
 
 def test_tags_and_links_are_found_at_the_end(tmp_path: Path) -> None:
-    """Clients keep them there."""
+    """A tag or a pull request at the end of a long file finds the session."""
     tag, link = {"type": "tag", "tag": "draft"}, {"type": "pr-link", "prNumber": 72}
     session = write_candidate(tmp_path, [custom_title("Mine"), PADDING, tag, link])
     for pattern in (
@@ -113,13 +113,13 @@ def test_tags_and_links_are_found_at_the_end(tmp_path: Path) -> None:
 
 
 def test_a_deleted_file_is_not_a_candidate(tmp_path: Path) -> None:
-    """This is true for any search."""
+    """A file that was deleted is not a candidate."""
     gone = SessionFile(session_id(1), str(tmp_path / "gone.jsonl"), time.time(), 10)
     assert filter_by_naming_lines(pattern_of_words("x"), [gone], {}) == []
 
 
 def test_every_title_of_the_corpus_is_found(tmp_path: Path) -> None:
-    """Each real session is found by each of its names."""
+    """Every session of the corpus is found by each of its titles and its tag."""
     for number, path in enumerate(corpus_sessions()):
         (tmp_path / f"{session_id(number)}.jsonl").write_bytes(path.read_bytes())
     for session in sessions_in_project_folder(str(tmp_path)):

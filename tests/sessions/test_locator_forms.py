@@ -1,4 +1,7 @@
-"""Tests of locators other than id, prefix, path and exact title (test_locate.py), and of their order."""
+"""Tests of the other forms of a locator, and of their order.
+
+Ids, prefixes, paths and exact titles are tested in test_locate.py.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ PULL = "https://github.com/entireio/git-sync/pull/72"
 def write_numbered_talk(
     home: ConfigHome, number: int, *more: Record, cwd: str = CWD, turns: int = 2, **envelope: Any
 ) -> str:
-    """Write a session; a higher number is older."""
+    """Write a session and return its path. A session with a higher number is older."""
     records = [
         {**record, "cwd": cwd, **envelope}
         for record in conversation(turns, session_id=session_id(number))
@@ -40,12 +43,12 @@ def write_numbered_talk(
 
 
 def tag_record(name: str) -> Record:
-    """Return a tag's record."""
+    """Return the record of a tag."""
     return {"type": "tag", "tag": name}
 
 
 def pull_request_record(number: object, url: object = PULL) -> Record:
-    """Return a pull request's record, as the client writes it."""
+    """Return the record of a pull request, as the client writes it."""
     return {
         "type": "pr-link",
         "prNumber": number,
@@ -55,12 +58,15 @@ def pull_request_record(number: object, url: object = PULL) -> Record:
 
 
 def find_number(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) -> int:
-    """Return the number of the session that the words name."""
+    """Return the number of the session that a locator names."""
     return int(resolve_locator(words, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
 
 
 class Talk(NamedTuple):
-    """A session to write: its number, the records after its turns, and the folder and fields of all its records."""
+    """A session to write.
+
+    ``more`` are records after its turns; ``cwd`` and ``fields`` apply to all its records.
+    """
 
     number: int
     more: tuple[Record, ...]
@@ -69,7 +75,7 @@ class Talk(NamedTuple):
 
 
 def candidate_session(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> Talk:
-    """Return a session of a case."""
+    """Return a session to write."""
     return Talk(number, more, cwd, fields)
 
 
@@ -249,7 +255,10 @@ CASES: dict[
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_forms_of_a_locator(config_home: ConfigHome, case: str) -> None:
-    """Each case has a form and the one with precedence. A higher number is an older session."""
+    """Each form of a locator finds its session, in the order that the cases describe.
+
+    A session with a higher number is older.
+    """
     sessions, expected = CASES[case]
     for each in sessions:
         write_numbered_talk(config_home, each.number, *each.more, cwd=each.cwd, **each.fields)
@@ -263,7 +272,7 @@ def test_the_forms_of_a_locator(config_home: ConfigHome, case: str) -> None:
 
 
 def test_an_address_names_the_import_command(config_home: ConfigHome) -> None:
-    """The error does not repeat the query, which may contain a key."""
+    """A web address raises an error with the import command, without the address's secret."""
     with pytest.raises(UsageError) as caught:
         find_number(config_home, "https://example.org/a.jsonl?key=secret")
     assert (caught.value.remedy, caught.value.exit_code) == ("curl URL | resume-hooks import -", 2)
@@ -271,7 +280,7 @@ def test_an_address_names_the_import_command(config_home: ConfigHome) -> None:
 
 
 def test_latest_inside_the_client(config_home: ConfigHome) -> None:
-    """It is the current session, as without a locator. The ones before it are the newest others."""
+    """Inside the client, ``latest`` is the current session, and ``latest~1`` the newest other one."""
     for number in (1, 2, 3):
         write_numbered_talk(config_home, number)
     inside = {"CLAUDE_CODE_SESSION_ID": session_id(2)}
@@ -281,7 +290,7 @@ def test_latest_inside_the_client(config_home: ConfigHome) -> None:
 
 
 def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None:
-    """The newest is first, and only sessions of this project are listed."""
+    """An ambiguous locator raises an error with the matching sessions of this project, newest first."""
     same = [candidate_session(number, custom_title("same")) for number in (7, 6)]
     for each in [
         *PARSERS,
@@ -303,7 +312,7 @@ def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None
 
 
 def test_many_candidates_are_counted(config_home: ConfigHome) -> None:
-    """Only the newest are shown."""
+    """An ambiguous locator raises an error that lists the newest matches and counts all."""
     for number in range(1, MAX_CANDIDATES + 6):
         write_numbered_talk(config_home, number, custom_title(f"Same words {number}"))
     with pytest.raises(AmbiguousLocator, match=f"fits {MAX_CANDIDATES + 5} sessions") as caught:
@@ -313,7 +322,7 @@ def test_many_candidates_are_counted(config_home: ConfigHome) -> None:
 
 
 def test_locators_work_in_a_models_shell(config_home: ConfigHome) -> None:
-    """The same forms name the same sessions."""
+    """The forms of a locator work the same in a shell of the model."""
     write_numbered_talk(
         config_home, 1, custom_title("Fix the parser"), tag_record("wip"), pull_request_record(72)
     )
@@ -322,7 +331,7 @@ def test_locators_work_in_a_models_shell(config_home: ConfigHome) -> None:
 
 
 def test_resolvers_can_be_added_and_reordered(config_home: ConfigHome) -> None:
-    """The chain is a tuple."""
+    """``resolve_locator`` accepts other resolvers, in any order."""
     path = write_numbered_talk(config_home, 1, custom_title("mine"))
 
     def find_by_nickname(words: str, around: Surroundings) -> SessionFile | None:
@@ -340,7 +349,10 @@ def test_resolvers_can_be_added_and_reordered(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("words", [session_id(5), session_id(5)[:8], "Copied"])
 def test_the_copy_in_this_project_is_preferred(config_home: ConfigHome, words: str) -> None:
-    """This is true for id, prefix and title, even if another copy is newer. From elsewhere the newest counts."""
+    """If a session was copied to another project, the copy in the current project is found.
+
+    From other projects, the newest copy is found.
+    """
     newer = write_numbered_talk(config_home, 5, custom_title("Copied", session_id(5)), cwd="/other")
     here = write_numbered_talk(config_home, 5, custom_title("Copied", session_id(5)))
     os.utime(here, (1, 1))
@@ -350,7 +362,7 @@ def test_the_copy_in_this_project_is_preferred(config_home: ConfigHome, words: s
 
 
 def test_sessions_behind_a_link_are_mentioned(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The link is not followed, and the message does not claim a deletion."""
+    """If a session's file or folder is a link, the error says so instead of assuming a deletion."""
     path = write_numbered_talk(config_home, 5)
     folder = os.path.dirname(path)
     os.rename(path, tmp_path / "moved.jsonl")

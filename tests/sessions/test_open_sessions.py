@@ -1,4 +1,7 @@
-"""Tests of whether a session is open: by the clients' own entries and the last write."""
+"""Tests of whether a session is open in a client.
+
+The clients' entries and the last write of the file decide.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ OTHER = session_id(2)
 
 @pytest.fixture
 def old_session(config_home: ConfigHome) -> SessionFile:
-    """Return a session that was last written long ago."""
+    """Write a session that was last written long ago."""
     return session_file(
         write_session(config_home.project(), SESSION, conversation(1), mtime=LONG_AGO)
     )
@@ -51,7 +54,7 @@ def ended_process() -> int:
 
 
 def client_entry(home: ConfigHome, pid: int, **entry: Any) -> None:
-    """Return a client's entry, by default in the form of 2.1.329."""
+    """Write the entry of a client to its folder, as version 2.1.329 does."""
     folder = home.config / "sessions"
     folder.mkdir(exist_ok=True)
     fields = {"pid": pid, "sessionId": SESSION, "cwd": CWD, "updatedAt": 1, **entry}
@@ -62,7 +65,7 @@ def client_entry(home: ConfigHome, pid: int, **entry: Any) -> None:
 
 
 def test_an_old_session_is_not_open(config_home: ConfigHome, old_session: SessionFile) -> None:
-    """No client lists itself, and none runs in its folder."""
+    """A session that was last written long ago and is in no client's entry is not open."""
     assert describe_open_session(old_session, config_home.where) == ""
 
 
@@ -73,13 +76,16 @@ def test_an_old_session_is_not_open(config_home: ConfigHome, old_session: Sessio
 def test_a_recent_write_counts_as_open(
     config_home: ConfigHome, old_session: SessionFile, age: int, *, is_open: bool
 ) -> None:
-    """It was within a minute, or is later than the clock."""
+    """A session is open if it was written within the last minute, or in the future."""
     os.utime(old_session.path, (time.time() - age,) * 2)
     assert bool(describe_open_session(old_session, config_home.where)) is is_open
 
 
 def test_an_untouched_child_is_not_open(config_home: ConfigHome, old_session: SessionFile) -> None:
-    """We wrote it last, so it is open only if a client lists it or the user continued it."""
+    """A new child is not open, although this plugin has just written it.
+
+    It is open if a client's entry names it or the user has continued it.
+    """
     child = session_file(
         write_child(fork.plan_fork(old_session, config_home.where), config_home.where).file
     )
@@ -118,14 +124,17 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     "a damaged entry": ({"body": "{"}, ""),
     "2.1.112 after /clear, in the same folder": ({"sessionId": OTHER, "updatedAt": None}, ""),
 }
-"""What a client says of itself (of 2.1.329 unless told otherwise), and the reason that it gives."""
+"""A client's entry, and the expected reason why the session is open.
+
+The entries are those of 2.1.329, unless the key says otherwise.
+"""
 
 
 @pytest.mark.parametrize("case", ENTRIES)
 def test_the_entry_of_a_running_client_decides(
     config_home: ConfigHome, old_session: SessionFile, ended_process: int, case: str
 ) -> None:
-    """Keys and other files in the folder are skipped."""
+    """A session is open if the entry of a running client names it; other files are skipped."""
     fields, reason = ENTRIES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
     client_entry(config_home, ended_process if "ended" in fields else os.getpid(), **entry)
@@ -139,7 +148,7 @@ def test_the_entry_of_a_running_client_decides(
 def test_an_unreadable_session_counts_as_open(
     config_home: ConfigHome, old_session: SessionFile
 ) -> None:
-    """Its client's entries cannot be listed, or its file cannot be read."""
+    """A session is treated as open if the entries or the session's file cannot be read."""
     (config_home.config / "sessions").write_text("no folder", encoding="utf-8")
     assert "it is unknown" in describe_open_session(old_session, config_home.where)
     gone = old_session._replace(path=f"{old_session.path}.gone")
@@ -148,7 +157,7 @@ def test_an_unreadable_session_counts_as_open(
 
 @pytest.fixture
 def unlisted_client(tmp_path: Path) -> Iterator[int]:
-    """Yield a process that is named like a client but lists itself nowhere, like 2.1.42."""
+    """Yield the id of a process that is named like a client and has no entry, as in 2.1.42."""
     if not os.path.isdir("/proc/self"):
         pytest.skip("without /proc other processes' folders are not seen")
     program = tmp_path / "claude"
@@ -156,7 +165,7 @@ def unlisted_client(tmp_path: Path) -> Iterator[int]:
     process = subprocess.Popen([str(program), "60"], cwd=tmp_path)
     while (
         Path(f"/proc/{process.pid}/comm").read_bytes() != b"claude\n"
-    ):  # the name comes a moment after the program
+    ):  # The name changes a moment after the process has started.
         time.sleep(0.001)
     yield process.pid
     process.kill()
@@ -167,7 +176,7 @@ def unlisted_client(tmp_path: Path) -> Iterator[int]:
 def test_an_entry_that_is_not_a_file_is_ignored(
     config_home: ConfigHome, old_session: SessionFile, kind: str
 ) -> None:
-    """Reading it does not block."""
+    """An entry that is a pipe or a device is ignored without blocking."""
     folder = config_home.config / "sessions"
     folder.mkdir()
     if kind == "pipe":
@@ -178,7 +187,10 @@ def test_an_entry_that_is_not_a_file_is_ignored(
 
 
 def test_an_unlisted_client_opens_no_session(config_home: ConfigHome, unlisted_client: int) -> None:
-    """Sessions of its folder do not count as open, and it may open its own child."""
+    """A session in the folder of a client without an entry is not open.
+
+    While that client runs, no other client may open a child that it made.
+    """
     path = write_session(
         config_home.project(os.readlink(f"/proc/{unlisted_client}/cwd")),
         SESSION,
@@ -192,7 +204,10 @@ def test_an_unlisted_client_opens_no_session(config_home: ConfigHome, unlisted_c
 def test_only_the_client_that_made_a_child_may_open_it(
     config_home: ConfigHome, ended_process: int
 ) -> None:
-    """After it has ended, any client may, unless another has the child open."""
+    """A child may be opened by the client that made it, or by any client after that one has ended.
+
+    If another client has the child open, no client may open it.
+    """
     here, other = os.getpid(), os.getppid()
 
     def may_open(maker: int | None) -> bool:

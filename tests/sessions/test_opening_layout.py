@@ -1,4 +1,7 @@
-"""Tests of an opening with little space: the lineage and the next step stay, and the digest loses its end."""
+"""Tests of an opening that must fit a small space.
+
+The lineage and the next step stay, and the digest loses its end.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ DIGEST = "\n".join(f"line {number} of the digest" for number in range(400))
 def opening_of_child(
     count: int = 2, step: str = "fix the tests", digest: str = DIGEST, summary: str = ""
 ) -> str:
-    """Return the opening of a child with this many ancestors."""
+    """Return the opening of a child with ``count`` ancestors."""
     return opening_text(
         block_of_child([present_ancestor(n) for n in range(1, count + 1)]),
         step,
@@ -26,13 +29,13 @@ def opening_of_child(
 
 
 def test_a_short_opening_is_unchanged() -> None:
-    """Every byte stays."""
+    """An opening that fits is unchanged."""
     text = opening_of_child(digest="goal: short")
     assert shorten_opening(text, MOST, WHOLE) == text
 
 
 def test_a_long_digest_is_shortened() -> None:
-    """Its best lines come first, and a line says where the rest is."""
+    """A digest that is too long loses its end, and a line gives the command that shows all."""
     text = shorten_opening(opening_of_child(), MOST, WHOLE)
     assert len(text) <= MOST
     assert text.startswith(OPENING_MARKER)
@@ -50,7 +53,7 @@ def test_a_long_digest_is_shortened() -> None:
 @pytest.mark.parametrize("summary", ["", "s" * 9_000, "s\n" * 3_000])
 @pytest.mark.parametrize("digest", ["", DIGEST, "no line end " * 900])
 def test_any_long_opening_fits(most: int, count: int, step: str, summary: str, digest: str) -> None:
-    """Its block is complete, and a next step has its beginning."""
+    """Any long opening fits its limit, with a complete block and the beginning of the next step."""
     text = shorten_opening(
         opening_of_child(count, step.strip(), digest, summary.strip()), most, WHOLE
     )
@@ -61,5 +64,5 @@ def test_any_long_opening_fits(most: int, count: int, step: str, summary: str, d
 
 @pytest.mark.parametrize("text", ["", "hello", f"x{OPENING_MARKER}{CLOSING_MARKER}"])
 def test_a_text_that_is_not_an_opening_is_not_shortened(text: str) -> None:
-    """The result is empty."""
+    """The result for a text that is not an opening is empty."""
     assert shorten_opening(text, MOST, WHOLE) == ""

@@ -1,4 +1,4 @@
-"""Tests of references: the words that name a record, and the errors for others."""
+"""Tests of references, which name a record of a session, for example ``1a2b3c4d:56``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UUID = session_id(9)
     ],
 )
 def test_the_forms_of_a_reference(text: str, reference: Reference) -> None:
-    """The text before the last colon names the session."""
+    """A reference names a session before its last colon and a record after it."""
     assert parse_reference(text) == reference
 
 
@@ -61,14 +61,17 @@ def test_the_forms_of_a_reference(text: str, reference: Reference) -> None:
     ],
 )
 def test_invalid_references(text: str, wrong: str) -> None:
-    """A usage error explains the mistake and shows a valid reference."""
+    """An invalid reference raises ``UsageError`` with the mistake and a valid example."""
     with pytest.raises(UsageError) as caught:
         parse_reference(text)
     assert (caught.value.message, caught.value.remedy) == (wrong, REFERENCE_HELP)
 
 
 def test_a_reference_with_the_option_session() -> None:
-    """The reference then has only the record's part. Naming the session twice is refused."""
+    """With the option ``--session``, a reference has only the part for the record.
+
+    A session in the reference is refused then.
+    """
     assert parse_reference("56", "a title") == Reference("a title", 56)
     assert parse_reference(UUID, SESSION) == Reference(SESSION, UUID)
     with pytest.raises(UsageError, match="contains a session, and --session is given as well"):
@@ -77,7 +80,7 @@ def test_a_reference_with_the_option_session() -> None:
 
 @pytest.fixture
 def record_lines(tmp_path: Path) -> RecordLines:
-    """Return a session with a blank line, an invalid line, a queued prompt, and one uuid twice."""
+    """Write a session with a blank line, an invalid line, a queued prompt and one uuid twice."""
     records: list[Record | bytes] = [
         user("first", uuid=UUID),
         b"",
@@ -90,7 +93,7 @@ def record_lines(tmp_path: Path) -> RecordLines:
 
 
 def test_a_record_is_found_by_its_line(record_lines: RecordLines) -> None:
-    """Lines count from 0, whatever their content. Each gives its own bytes."""
+    """A record is found by its line number, which counts from 0 and includes invalid lines."""
     assert len(record_lines) == 6
     assert find_numbered_line(Reference(SESSION, 2), record_lines).read_raw() == b"no record\n"
     assert find_numbered_line(Reference(SESSION, 2), record_lines).parse_record() is None
@@ -101,7 +104,10 @@ def test_a_record_is_found_by_its_line(record_lines: RecordLines) -> None:
 
 
 def test_a_record_is_found_by_its_uuid(record_lines: RecordLines) -> None:
-    """Of two records with one uuid the last counts, as in clients, unless the search found the first."""
+    """A record is found by its uuid. If two records have it, the last one is found, as in clients.
+
+    ``find_uuid`` finds the first one if its line is given.
+    """
     assert find_numbered_line(Reference(SESSION, UUID), record_lines).number == 3
     assert find_numbered_line(Reference(SESSION, UUID.upper()), record_lines).number == 3
     assert [
@@ -118,7 +124,7 @@ def test_a_record_is_found_by_its_uuid(record_lines: RecordLines) -> None:
 
 
 def test_a_record_is_found_by_its_offset(record_lines: RecordLines) -> None:
-    """It is the line that begins at a byte. Its number is computed on request."""
+    """A record is found by the byte at which it begins. Its line number is computed only on request."""
     garbage, last = (
         find_numbered_line(Reference(SESSION, number), record_lines) for number in (2, 5)
     )
@@ -135,7 +141,10 @@ def test_a_record_is_found_by_its_offset(record_lines: RecordLines) -> None:
 
 
 def test_an_offset_distinguishes_records_of_one_uuid(record_lines: RecordLines) -> None:
-    """If another record is there by now, only the uuid counts."""
+    """An offset finds the right one of two records with the same uuid.
+
+    If another record is at the offset, the uuid alone decides.
+    """
     first, other = (
         find_numbered_line(Reference(SESSION, number), record_lines) for number in (0, 4)
     )
@@ -157,7 +166,7 @@ def test_an_offset_distinguishes_records_of_one_uuid(record_lines: RecordLines) 
 
 
 def test_later_lines_are_not_included(tmp_path: Path) -> None:
-    """The rest of an unfinished line is not included either."""
+    """Lines that were appended after opening are not included, nor is the rest of a partial line."""
     path = Path(write_session(tmp_path, SESSION, conversation(2)))
     whole = path.read_bytes()
     path.write_bytes(whole[:-9])
@@ -174,7 +183,7 @@ def test_later_lines_are_not_included(tmp_path: Path) -> None:
 
 
 def test_a_deleted_or_truncated_record_is_reported(tmp_path: Path) -> None:
-    """It was found before."""
+    """Reading a record whose file was shortened or deleted raises ``SessionNotFound``."""
     path = Path(write_session(tmp_path, SESSION, conversation(1)))
     entry = RecordLines(str(path), SESSION).line_at(1)
     assert entry is not None

@@ -1,4 +1,7 @@
-"""Tests of titles and tags: they are appended as complete records, cleaned and unique, and change nothing else."""
+"""Tests of titles and tags.
+
+They are appended as complete records, without control characters, and must be unique.
+"""
 
 from __future__ import annotations
 
@@ -42,19 +45,19 @@ READS_AS_ANOTHER = (
     "latest", "latest~", "LATEST~2", "dead", "DEAD-beef", "11111111", "2026-11-22", "7", "#72", "pr:72", "PR:#72",
     "tag:x", "Title: x", "https://example.com/x", "notes.jsonl", "/clear", "~/x", "-x",
 )  # fmt: skip
-"""Words that another form of locator takes first."""
+"""Words that another form of a locator would match first."""
 
 
 @pytest.fixture
 def old_session(config_home: ConfigHome) -> SessionFile:
-    """Return a session that was last written long ago."""
+    """Write a session that was last written long ago."""
     return locate.session_file(
         write_session(config_home.project(), SESSION, conversation(2), mtime=OLD)
     )
 
 
 def records_after(session: SessionFile, before: bytes) -> list[object]:
-    """Return the records that were appended to an otherwise unchanged session."""
+    """Return the appended records, after checking that the earlier content is unchanged."""
     now = Path(session.path).read_bytes()
     assert now.startswith(before)
     assert now.endswith(b"\n")
@@ -67,7 +70,10 @@ def rename_session(session: SessionFile, title: str, environ: dict[str, str], **
 
 
 def test_a_title_is_two_records(old_session: SessionFile, config_home: ConfigHome) -> None:
-    """Like ``/rename`` of 2.1.112 and later, they are the title and the name above the input box, at column 0."""
+    """A title is written as two records, as ``/rename`` of 2.1.112 and later does.
+
+    The second record has the name above the input box.
+    """
     before = Path(old_session.path).read_bytes()
     rename_session(old_session, "  Fix the parser ", config_home.environ)
     assert (
@@ -82,7 +88,7 @@ def test_a_title_is_two_records(old_session: SessionFile, config_home: ConfigHom
 def test_a_tag_is_one_record_and_an_empty_one_clears_it(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """The last one counts."""
+    """A tag is written as one record. An empty tag removes the earlier one."""
     before = Path(old_session.path).read_bytes()
     write_label(plan_tag(old_session, "experiment", config_home.where))
     assert HeadTail(old_session.path).tag == "experiment"
@@ -97,7 +103,7 @@ def test_a_tag_is_one_record_and_an_empty_one_clears_it(
 def test_a_rename_keeps_the_modification_time(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """The session does not become the latest or open, and expires at the same time."""
+    """A new title or tag keeps the time of the file, so the session does not look recently used."""
     rename_session(old_session, "Fix the parser", config_home.environ)
     write_label(plan_tag(old_session, "x", config_home.where))
     assert os.stat(old_session.path).st_mtime == OLD
@@ -106,7 +112,7 @@ def test_a_rename_keeps_the_modification_time(
 def test_an_unchanged_label_is_not_written(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """This applies to a title, a tag, and the absence of a tag."""
+    """A title or tag that the session already has is not written again."""
     rename_session(old_session, "Fix", config_home.environ)
     write_label(plan_tag(old_session, "x", config_home.where))
     before = Path(old_session.path).read_bytes()
@@ -119,7 +125,10 @@ def test_an_unchanged_label_is_not_written(
 
 
 def test_an_outdated_agent_name_is_updated(config_home: ConfigHome) -> None:
-    """The SDK writes only the title, so clients continue to show the old name above the input box."""
+    """If only the name above the input box is outdated, only its record is written.
+
+    The SDK writes titles without that name.
+    """
     name = {"type": "agent-name", "agentName": "Old", "sessionId": SESSION}
     path = write_session(
         config_home.project(), SESSION, [*conversation(1), name, custom_title("New")]
@@ -131,7 +140,7 @@ def test_an_outdated_agent_name_is_updated(config_home: ConfigHome) -> None:
 def test_a_title_of_another_session_is_refused(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """Names and first prompts are locators. ``force`` allows it. Other projects do not count."""
+    """A title or first prompt of another session in the project is refused, unless ``force`` is set."""
     write_session(
         config_home.project(),
         OTHER,
@@ -176,7 +185,10 @@ def test_invalid_titles_and_tags_are_refused(
     decide: Callable[..., LabelChange],
     words: str,
 ) -> None:
-    """They are invisible text, a long text, another session's locator, an option, and invalid bytes."""
+    """A title or tag that is invisible, too long, or another form of a locator is refused.
+
+    Invalid bytes and, for a title, options are refused, too.
+    """
     before = Path(old_session.path).read_bytes()
     with pytest.raises(UsageError):
         decide(old_session, words, config_home.where)
@@ -201,14 +213,17 @@ def test_invalid_titles_and_tags_are_refused(
 def test_a_title_is_one_clean_line(
     old_session: SessionFile, config_home: ConfigHome, given_title: str, title: str
 ) -> None:
-    """Controls and characters that reorder text are removed. Letters of all scripts and joined emoji stay."""
+    """A title loses control characters, line breaks and characters that reorder text.
+
+    Letters of all scripts and joined emoji stay.
+    """
     rename_session(old_session, given_title, config_home.environ)
     assert HeadTail(old_session.path).custom_title == title
 
 
 @given(st.text(min_size=1, max_size=MAX_LABEL_CHARACTERS))
 def test_cleaning_a_title_is_idempotent(text: str) -> None:
-    """The result is one line, or the title is refused."""
+    """Cleaning a title or tag twice gives the same line as cleaning it once."""
     for clean in (rename_module._normalize_title, rename_module._normalize_tag):
         try:
             once = clean(text)
@@ -219,7 +234,7 @@ def test_cleaning_a_title_is_idempotent(text: str) -> None:
 
 
 def test_other_files_cannot_be_renamed(config_home: ConfigHome, tmp_path: Path) -> None:
-    """They are a file of another name, a link, a stub, a sub-agent's transcript or a deleted file."""
+    """A file of another name, a link, a sub-agent's transcript and a missing file get no title."""
     folder = config_home.project()
     foreign = tmp_path / "copy.jsonl"
     foreign.write_bytes(session_bytes(conversation(1)))
@@ -241,7 +256,7 @@ def test_other_files_cannot_be_renamed(config_home: ConfigHome, tmp_path: Path) 
 def test_a_read_only_session_is_not_renamed(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """This is true even for root, who could write."""
+    """A read-only session gets no title, even from root."""
     os.chmod(old_session.path, 0o400)
     with pytest.raises(WriteFailed, match="read-only"):
         plan_title(old_session, "x", config_home.where)
@@ -251,7 +266,7 @@ def test_a_read_only_session_is_not_renamed(
 def test_a_session_deleted_before_the_write_gets_no_title(
     old_session: SessionFile, config_home: ConfigHome, tmp_path: Path, *, linked: bool
 ) -> None:
-    """No file is created, which would be listed as a session, and no link is followed."""
+    """If the session is deleted before the write, no file is created and no link is followed."""
     change = plan_title(old_session, "x", config_home.where)
     target = tmp_path / "target"
     target.write_bytes(b"theirs\n")
@@ -267,7 +282,7 @@ def test_a_session_deleted_before_the_write_gets_no_title(
 def test_an_unfinished_last_line_is_ended_first(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """The partial record of an interrupted client does not swallow the title."""
+    """An unfinished last line is ended before the title is written."""
     with open(old_session.path, "ab") as stream:
         stream.write(b'{"type":"user","mess')
     rename_session(old_session, "Fix", config_home.environ)
@@ -278,7 +293,7 @@ def test_an_unfinished_last_line_is_ended_first(
 def test_a_rename_waits_for_a_line_being_written(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A client that writes a long record in two parts is not interrupted."""
+    """A title is written only after a client has finished the line that it is writing."""
     record = b'{"type":"system","content":"' + b"x" * 1_000 + b'"}\n'
     with open(old_session.path, "ab", buffering=0) as stream:
         stream.write(record[:500])
@@ -291,7 +306,7 @@ def test_a_rename_waits_for_a_line_being_written(
 
 
 def test_parallel_renames_lose_no_record(old_session: SessionFile, config_home: ConfigHome) -> None:
-    """Each title and tag is on its own line."""
+    """Titles and tags that are written in parallel are all kept, each on its own line."""
     before = Path(old_session.path).read_bytes()
     changes = [plan_tag(old_session, f"tag {n}", config_home.where) for n in range(8)]
 
@@ -312,7 +327,7 @@ def test_parallel_renames_lose_no_record(old_session: SessionFile, config_home: 
 def test_a_concurrent_title_of_another_program_is_reported(
     old_session: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that sets its own title right after ours wins, and the user is told."""
+    """If another program writes a title right after ours, an error says so."""
     change = plan_title(old_session, "Ours", config_home.where)
 
     def append_and_replace(path: str, lines: list[bytes]) -> None:
@@ -325,7 +340,10 @@ def test_a_concurrent_title_of_another_program_is_reported(
 
 
 def test_renaming_an_open_session_gives_a_warning(config_home: ConfigHome) -> None:
-    """Its client (2.1.329) may write the old title again."""
+    """A new title of an open session gives a warning to use the client's ``/rename``.
+
+    Its client (2.1.329) may write the old title again.
+    """
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
     change = plan_title(session, "x", config_home.where)
     assert "/rename" in change.warnings[0]

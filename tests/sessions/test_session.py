@@ -1,4 +1,4 @@
-"""Tests of an opened session: all reads see one file, and it notices later changes."""
+"""Tests of an opened session: all reads use the same file, and later changes are noticed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.builders import SESSION, ConfigHome, conversation, write_session
 
 @pytest.fixture
 def session(config_home: ConfigHome) -> Session:
-    """A session of three turns."""
+    """Write a session of three turns and open it."""
     path = write_session(config_home.project(), SESSION, conversation(3))
     return Session.from_file(session_file(str(path)), config_home.where)
 
 
 def test_cached_facts_match_the_file(session: Session) -> None:
-    """Each fact equals the result of a separate reading."""
+    """The cached values of a session equal those of a separate reading."""
     assert session == session_file(session.path)
     assert session.title == HeadTail(session.path).title
     assert list(session.lineage) == LineageFinder(session.where).find_lineage(session.path)
@@ -34,14 +34,17 @@ def test_cached_facts_match_the_file(session: Session) -> None:
 
 
 def test_a_loaded_session_is_not_read_again(session: Session) -> None:
-    """With another field it is no longer a loaded session."""
+    """``from_file`` returns an opened session itself, without reading the file again.
+
+    A copy with another field is not an opened session.
+    """
     assert Session.from_file(session, session.where) is session
     assert session.ends is session.ends
     assert not isinstance(session._replace(session_id="other"), Session)
 
 
 def test_a_session_notices_changes_of_its_file(session: Session) -> None:
-    """A new line or a deletion counts."""
+    """``is_unchanged`` is false after a line was appended or the file was deleted."""
     told = [session.is_unchanged]
     with open(session.path, "ab") as stream:
         stream.write(b"{}\n")
@@ -52,14 +55,14 @@ def test_a_session_notices_changes_of_its_file(session: Session) -> None:
 
 
 def test_all_reads_see_the_same_file(session: Session) -> None:
-    """This is true even if another file gets its name or the file is deleted."""
+    """A session reads the file that it opened, even if the file has been deleted."""
     before = HeadTail(session.file).head
     os.unlink(session.path)
     assert HeadTail(session.file).head == before
 
 
 def test_parallel_reads_are_independent(session: Session) -> None:
-    """The second reader opens the file itself."""
+    """Two parallel reads of a session each begin at the start of the file."""
     with open_transcript(session.file) as first:
         line = first.readline()
         with open_transcript(session.file) as second:
@@ -68,7 +71,7 @@ def test_parallel_reads_are_independent(session: Session) -> None:
 
 
 def test_a_missing_file_is_reported_when_it_is_read(session: Session) -> None:
-    """The message is the same for any read."""
+    """Opening a missing file raises ``SessionNotFound`` when it is read."""
     os.unlink(session.path)
     with (
         pytest.raises(SessionNotFound, match="can't be read"),

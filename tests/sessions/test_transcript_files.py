@@ -1,4 +1,4 @@
-"""Tests of sub-agents' files: their places, their sessions and their locators."""
+"""Tests of the transcripts of sub-agents: their folders, their sessions and their locators."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OTHER = session_id(9)
 
 
 def write_subagent(folder: Path, name: str, session: str = SESSION) -> Path:
-    """Write a sub-agent's file with one prompt."""
+    """Write the transcript of a sub-agent with one prompt."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
     record = user("look around", uuid="s0", session_id=session, isSidechain=True, agentId=name[6:])
@@ -44,7 +44,10 @@ def write_subagent(folder: Path, name: str, session: str = SESSION) -> Path:
 
 @pytest.fixture
 def session_with_subagents(config_home: ConfigHome) -> Path:
-    """Return a session with sub-agents: in its folder, nested in it, and next to it as in old clients."""
+    """Write a session with sub-agents in its folder, in a workflow's folder and beside it.
+
+    Old clients write sub-agents beside the session.
+    """
     project = config_home.project()
     path = Path(write_session(project, SESSION, conversation(1)))
     own = project / SESSION / "subagents"
@@ -59,7 +62,7 @@ def session_with_subagents(config_home: ConfigHome) -> Path:
 
 
 def test_subagents_of_a_session_are_found_in_every_place(session_with_subagents: Path) -> None:
-    """Links, other files, and sub-agents of other sessions are not included."""
+    """The sub-agents of a session are found in every folder, without links and other files."""
     found = subagents_of_session(str(session_with_subagents))
     assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]
     assert {one.session_id for one in found} == {SESSION}
@@ -75,7 +78,7 @@ def test_subagents_of_a_session_are_found_in_every_place(session_with_subagents:
 def test_folders_that_are_links_are_not_followed(
     config_home: ConfigHome, tmp_path: Path, place: str
 ) -> None:
-    """They are the session's folder, that of its sub-agents, or one below it, which may be outside the projects."""
+    """A linked folder is not searched for sub-agents, because it may be outside the projects."""
     project = config_home.project()
     path = write_session(project, SESSION, conversation(1))
     outside = tmp_path / "outside"
@@ -92,7 +95,7 @@ def test_folders_that_are_links_are_not_followed(
 def test_a_first_record_names_the_owning_session(
     session_with_subagents: Path, tmp_path: Path
 ) -> None:
-    """The file's name shows that it is a sub-agent's."""
+    """A sub-agent is recognized by its file name, and its first record names its session."""
     assert [subagent_name(path) for path in ("/x/agent-1.jsonl", "/x/agent-1.meta.json", f"/x/{SESSION}.jsonl")] == [
         "agent-1", None, None,
     ]  # fmt: skip
@@ -112,7 +115,7 @@ def test_a_first_record_names_the_owning_session(
 def test_a_locator_finds_a_sub_agent(
     config_home: ConfigHome, session_with_subagents: Path, words: str
 ) -> None:
-    """It has any name of the session, and the sub-agent's id or its beginning."""
+    """A locator of a sub-agent is a locator of its session, a slash, and the beginning of its name."""
     with session_with_subagents.open("ab") as stream:
         stream.write(session_bytes([custom_title("Mine")]))
     found = resolve_transcript(words, CWD, config_home.where)
@@ -124,7 +127,7 @@ def test_a_locator_finds_a_sub_agent(
 
 
 def test_a_path_finds_a_sub_agent(config_home: ConfigHome, session_with_subagents: Path) -> None:
-    """It gives the same names. A session's own path finds its sub-agents too."""
+    """The path of a sub-agent's transcript finds it, and so does its session's path with its name."""
     nested = (
         session_with_subagents.parent
         / SESSION
@@ -145,7 +148,7 @@ def test_a_path_finds_a_sub_agent(config_home: ConfigHome, session_with_subagent
 def test_locators_with_slashes_still_find_sessions(
     config_home: ConfigHome, session_with_subagents: Path
 ) -> None:
-    """They are paths, and titles that look like a sub-agent's name."""
+    """A title such as "fix/agent-loop" and a path still find a session, not a sub-agent."""
     write_session(
         config_home.project(),
         OTHER,
@@ -161,7 +164,7 @@ def test_locators_with_slashes_still_find_sessions(
 def test_invalid_locators_of_sub_agents(
     config_home: ConfigHome, session_with_subagents: Path
 ) -> None:
-    """The error lists the existing sub-agents, or several matches with a locator for each."""
+    """An unknown sub-agent raises an error with the existing ones; an ambiguous one lists matches."""
     with pytest.raises(SessionNotFound) as caught:
         resolve_transcript("1111/agent-zz", CWD, config_home.where)
     assert caught.value.remedy == "It started agent-a1b2c3, agent-a1ff, agent-b7."
@@ -178,7 +181,7 @@ def test_invalid_locators_of_sub_agents(
 def test_names_of_a_sub_agent_can_be_found_again(
     config_home: ConfigHome, session_with_subagents: Path, tmp_path: Path
 ) -> None:
-    """They are long and short. A file without an id is named by its path."""
+    """The full and the short name of a sub-agent are locators. A file without an id has its path."""
     one = resolve_transcript("1111/agent-b7", CWD, config_home.where)
     assert names_of_transcript(one, config_home.where) == TranscriptNames(
         f"{SESSION}/agent-b7", "11111111/agent-b7"

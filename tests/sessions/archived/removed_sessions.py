@@ -1,4 +1,4 @@
-"""Archive a test's session, then delete it as the client does."""
+"""Archive a session in a test, then delete it as the client does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from resume_hooks.sessions.transcript_files import owning_session, subagent_name
 
 
 def archive_and_remove(path: str | Path, environ: Mapping[str, str]) -> ArchivedSession:
-    """Archive a session, and remove it from the client with all of its files."""
+    """Archive a session and delete its transcript, sub-agents, outputs and backups."""
     session = session_file(os.fspath(path))
     archived = archive_session(session, Where(environ))
     folder = os.path.dirname(session.path)

@@ -1,6 +1,6 @@
-"""Tests that verbs give the same results before and after the client deleted a session, except for path and status.
+"""Tests that a verb gives the same result before and after the client deleted the session.
 
-Real transcripts are copied, and each verb runs in this process, with every form of the vault.
+Only the path and the status may differ. The sessions are real ones.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ SAMPLE = (
 )
 LAST = 1_700_000_000
 CHANGED = {"session_file", "file", "status", "kept", "form", "kept_at", "warnings"}
-"""The fields that speak of where a session lies."""
+"""The fields that contain a path or a status, and so may differ."""
 
 
 def copy_from_corpus(home: ConfigHome, name: str) -> str:
-    """Copy a transcript of the corpus with its files to a project folder."""
+    """Copy a transcript of the corpus with its files to the project, and return its path."""
     source = corpus() / name
     path = home.project() / source.name
     shutil.copyfile(source, path)
@@ -48,7 +48,7 @@ def copy_from_corpus(home: ConfigHome, name: str) -> str:
 
 
 def verb_answer(home: ConfigHome, *words: str) -> Any:
-    """Return a verb's answer, without the place of the session."""
+    """Return the JSON of a verb, without the fields that may differ."""
     done = CliRunner().invoke(cli, [*words, "--json"], env=home.environ, catch_exceptions=False)
     document = json.loads(done.stdout)
     assert document["ok"], document
@@ -57,7 +57,7 @@ def verb_answer(home: ConfigHome, *words: str) -> Any:
 
 
 def without_variable_fields(value: Any) -> Any:
-    """Return a document without the fields that may differ."""
+    """Return a JSON value without the fields that may differ."""
     if isinstance(value, dict):
         return {
             key: without_variable_fields(each) for key, each in value.items() if key not in CHANGED
@@ -66,7 +66,7 @@ def without_variable_fields(value: Any) -> Any:
 
 
 def answers_of_reading_verbs(home: ConfigHome, parent: str, child: str) -> list[Any]:
-    """Return the answers of all reading verbs about a session and its trimmed child."""
+    """Return the JSON of every reading verb for a session and its trimmed child."""
     short = parent[:8]
     verbs = [
         ("lineage", child), ("lineage", child, "--original"), ("lineage", parent, "--derived"), ("info", short),
@@ -80,7 +80,7 @@ def answers_of_reading_verbs(home: ConfigHome, parent: str, child: str) -> list[
 
 
 def neutral_lines(home: ConfigHome, path: str) -> list[str]:
-    """Return the lines of a child without its own id, times and paths."""
+    """Return the lines of a child with its id, times and paths replaced."""
     own = Path(path).stem
     text = Path(path).read_text(encoding="utf-8", errors="surrogateescape").replace(own, "<child>")
     text = re.sub(r"\d{4}-\d\d-\d\d(?:T[\d:.]+Z| \d\d:\d\d)", "<instant>", text).replace(
@@ -92,7 +92,7 @@ def neutral_lines(home: ConfigHome, path: str) -> list[str]:
 
 
 def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
-    """Return the lines of a fork and an untrim, which are removed again."""
+    """Make a fork and an untrim, return their lines, and delete both again."""
     made = []
     session = locate.resolve_locator(parent, "/", home.where)
     made.append(write_child(fork.plan_fork(session, home.where), home.where))
@@ -118,7 +118,10 @@ def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[st
 def test_verbs_give_the_same_results_for_an_archived_session(
     config_home: ConfigHome, name: str
 ) -> None:
-    """The parent is only in the vault, and it has a trimmed child. New children go to the parent's folder."""
+    """Reading verbs, ``fork`` and ``untrim`` give the same results for an archived session.
+
+    The children are written to the folder in which the client had the session.
+    """
     path = copy_from_corpus(config_home, name)
     options = Options(keep_recent=0, min_savings=0, threshold=40)
     session = locate.session_file(path)

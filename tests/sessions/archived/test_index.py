@@ -1,4 +1,7 @@
-"""Tests of the index over the vault: it reads no known file again, and a new index reads one pack at a time."""
+"""Tests of the search index of archived sessions.
+
+An archived session that is indexed is not read again. A new index unpacks one session at a time.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ OLD = 1_700_000_000
 def write_session_with_subagent(
     home: ConfigHome, number: str = SESSION, words: str = "zebra crossing"
 ) -> Path:
-    """Write a session and its sub-agent, each with its own words."""
+    """Write a session and its sub-agent with different words, and return the session's path."""
     rows = [
         *conversation(2, session_id=number),
         user(words, uuid=f"u-{number}", parent="r4", session_id=number),
@@ -48,20 +51,23 @@ def write_session_with_subagent(
 
 
 def bytes_read(home: ConfigHome) -> int:
-    """Return the number of bytes that the index reads to be up to date."""
+    """Update the index and return the number of bytes that it read."""
     with opened_index(home.where) as index:
         assert index.notes == []
         return index.outcome.read_bytes
 
 
 def find_hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:
-    """Return the hits of a search: references and snippets."""
+    """Return the references and snippets of the hits of a search."""
     found = search_index(words.split(), scope or Scope(), home.where)
     return [(hit.reference, hit.snippet) for hit in found.hits]
 
 
 def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
-    """No byte is read, and every word is still found."""
+    """When a session is archived and deleted, the index reads nothing again and finds every word.
+
+    A session that is restored has the same hits as before.
+    """
     path = write_session_with_subagent(config_home)
     before = read_index(config_home).finds
     told = (
@@ -90,7 +96,10 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
 
 
 def test_a_new_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) -> None:
-    """It equals an index that was made before the sessions were deleted. No unpacked copy is left."""
+    """A new index of archived sessions equals an index from before their deletion.
+
+    No unpacked copy stays.
+    """
     paths = [
         write_session_with_subagent(config_home, session_id(number), f"word{number}")
         for number in range(1, 4)
@@ -109,7 +118,10 @@ def test_a_new_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) ->
 def test_packed_sessions_are_unpacked_one_at_a_time(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No other copy is unpacked meanwhile. One that another process uses stays."""
+    """A new index unpacks archived sessions one after the other.
+
+    A copy that another process has unpacked stays.
+    """
     for number in range(1, 5):
         archive_and_remove(
             write_session_with_subagent(config_home, session_id(number), f"word{number}"),
@@ -132,7 +144,7 @@ def test_packed_sessions_are_unpacked_one_at_a_time(
 
 
 def test_an_up_to_date_index_reads_no_manifest(config_home: ConfigHome) -> None:
-    """Only the state is read."""
+    """The index reads no manifest of an archived session that has not changed."""
     for number in range(1, 4):
         archive_and_remove(
             write_session_with_subagent(config_home, session_id(number), f"word{number}"),
@@ -150,7 +162,7 @@ def test_an_up_to_date_index_reads_no_manifest(config_home: ConfigHome) -> None:
 
 
 def test_a_rewritten_archived_copy_is_read_again(config_home: ConfigHome) -> None:
-    """Removed text is no longer found, and its replacement is."""
+    """When a word in an archived copy is replaced, the index finds only the new word."""
     kept = archive_and_remove(write_session_with_subagent(config_home), config_home.environ)
     assert find_hits(config_home, "zebra")
     rewrite_archived(
@@ -161,7 +173,7 @@ def test_a_rewritten_archived_copy_is_read_again(config_home: ConfigHome) -> Non
 
 
 def test_a_session_that_left_the_vault_is_dropped(config_home: ConfigHome) -> None:
-    """It is dropped like any other deleted file."""
+    """The index drops a session whose archived copy was deleted."""
     kept = archive_and_remove(write_session_with_subagent(config_home), config_home.environ)
     assert find_hits(config_home, "zebra")
     shutil.rmtree(kept.folder)
@@ -170,7 +182,7 @@ def test_a_session_that_left_the_vault_is_dropped(config_home: ConfigHome) -> No
 
 
 def test_an_archived_parent_keeps_its_records(config_home: ConfigHome) -> None:
-    """A record that a fork copied is reported in the session where it was first said."""
+    """A record that a fork copied is a hit in the original session, even if that one is archived."""
     path = write_session_with_subagent(config_home)
     raw = path.read_bytes().replace(SESSION.encode(), session_id(7).encode())
     fork = path.with_name(f"{session_id(7)}.jsonl")
@@ -188,7 +200,7 @@ def test_an_archived_parent_keeps_its_records(config_home: ConfigHome) -> None:
 
 
 def test_a_temporary_index_reads_only_the_needed_files(config_home: ConfigHome) -> None:
-    """Archived sessions are included if the state folder is not writable."""
+    """A temporary index includes archived sessions, but only those of the searched project."""
     archive_and_remove(write_session_with_subagent(config_home), config_home.environ)
     os.mkdir(os.path.join(config_home.config, "resume-hooks", "index.db"))
     found = search_index(

@@ -1,4 +1,4 @@
-"""Tests of lineages over the vault: archived parents and children are shown as archived and not unpacked."""
+"""Tests of lineages with archived sessions, which are shown without being unpacked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AGES = [1, 2, 3, 4]
 
 
 def numbers_and_statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
-    """Return the rows of a lineage: number and status."""
+    """Return the number and the status of each session in a lineage."""
     return [
         (int(row.session_id[:8], 16), row.status)
         for row in LineageFinder(home.where).find_lineage(path)
@@ -37,12 +37,15 @@ def numbers_and_statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
 
 
 def write_four_generations(home: ConfigHome) -> list[str]:
-    """Write four sessions, each continued from the one before it."""
+    """Write four sessions, each continued from the one before it, and return their paths."""
     return [write_continued_session(home, number, number - 1 or None) for number in AGES]
 
 
 def test_a_lineage_of_archived_sessions(config_home: ConfigHome) -> None:
-    """Every row has the same facts, the client's path, and the status archived. Descendants do too."""
+    """A lineage shows an archived session like a present one, with its original path.
+
+    Only its status differs: "kept". The same is true for descendants. No session is unpacked.
+    """
     paths = write_four_generations(config_home)
     lineage_finder = LineageFinder(config_home.where)
     before, after_first = (
@@ -70,7 +73,7 @@ def _row_without_status(row: object) -> dict[str, object]:
 
 
 def test_a_session_that_was_not_archived_is_missing(config_home: ConfigHome) -> None:
-    """Its own ancestors are unknown."""
+    """A deleted session without an archived copy is shown as missing, and ends the lineage."""
     paths = write_four_generations(config_home)
     archive_and_remove(paths[0], config_home.environ)
     archive_and_remove(paths[2], config_home.environ)
@@ -83,7 +86,7 @@ def test_a_session_that_was_not_archived_is_missing(config_home: ConfigHome) -> 
 
 
 def test_a_session_in_both_places_is_present(config_home: ConfigHome) -> None:
-    """The client's file counts while it exists."""
+    """A session that is archived and still exists in the client's folder is shown as present."""
     paths = write_four_generations(config_home)
     raw = Path(paths[0]).read_bytes()
     archive_and_remove(paths[0], config_home.environ)
@@ -92,7 +95,10 @@ def test_a_session_in_both_places_is_present(config_home: ConfigHome) -> None:
 
 
 def test_links_may_lead_to_archived_sessions(config_home: ConfigHome) -> None:
-    """The session itself names no parent. If both disagree, the readable one is right."""
+    """A recorded link may lead to an archived session.
+
+    If a session's file and the link name different parents, the one that can be read counts.
+    """
     first = write_continued_session(config_home, 1)
     second = write_continued_session(config_home, 2, 9, file="")
     Path(links_file(config_home.where)).parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +115,7 @@ def test_links_may_lead_to_archived_sessions(config_home: ConfigHome) -> None:
 
 
 def test_the_lineage_block_marks_archived_ancestors(config_home: ConfigHome) -> None:
-    """The row has the title, the old path, and says that it is a copy."""
+    """The lineage block marks an archived ancestor with "(archived copy)" and shows its old path."""
     paths = write_four_generations(config_home)
     archive_and_remove(paths[0], config_home.environ)
     decided = agents.plan_fresh(locate.session_file(paths[1]), config_home.where)
@@ -120,7 +126,10 @@ def test_the_lineage_block_marks_archived_ancestors(config_home: ConfigHome) -> 
 def test_the_python_api_names_the_old_paths(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A parent is the readable copy, and the chain has the client's paths."""
+    """``get_parent_info`` returns the readable copy of an archived parent.
+
+    ``get_full_lineage_chain`` returns the paths in the client's folder.
+    """
     for name, value in config_home.environ.items():
         monkeypatch.setenv(name, value)
     paths = write_four_generations(config_home)
@@ -133,7 +142,7 @@ def test_the_python_api_names_the_old_paths(
 
 
 def test_a_digest_inherits_from_an_archived_ancestor(config_home: ConfigHome) -> None:
-    """Its digest counts like that of a present one."""
+    """A digest contains the goal of an archived ancestor, like that of a present one."""
     first = write_session(
         config_home.project(),
         session_id(1),
@@ -149,7 +158,10 @@ def test_a_digest_inherits_from_an_archived_ancestor(config_home: ConfigHome) ->
 
 
 def test_children_of_an_archived_session_go_to_its_folder(config_home: ConfigHome) -> None:
-    """A handoff and a fork have their own copies of outputs and backups. They name the session's id and old path."""
+    """Children of an archived session are written to the folder in which the client had it.
+
+    They have their own copies of tool outputs, and name the id and the old path of their parent.
+    """
     session = session_with_every_file(config_home)
     tracked = {"type": "file-history-snapshot", "messageId": "r3", "isSnapshotUpdate": False}
     named = {
@@ -184,7 +196,10 @@ def test_children_of_an_archived_session_go_to_its_folder(config_home: ConfigHom
 
 
 def test_a_child_gets_deleted_outputs_from_the_vault(config_home: ConfigHome) -> None:
-    """It has the remaining ones too."""
+    """A fork gets tool outputs that the client deleted from the archived copy.
+
+    It gets the remaining ones from the client's folder.
+    """
     session = session_with_every_file(config_home)
     outputs = config_home.project() / SESSION / "tool-results"
     (outputs / "toolu_2.txt").write_bytes(b"younger")
@@ -205,7 +220,10 @@ def test_a_child_gets_deleted_outputs_from_the_vault(config_home: ConfigHome) ->
 def test_a_failed_child_leaves_no_folder(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new project folder is removed again. A folder that is a link by now is refused."""
+    """If writing a child fails, the new project folder is deleted again.
+
+    A project folder that has become a link is refused.
+    """
     session = session_with_every_file(config_home)
     archive_and_remove(session.path, config_home.environ)
     folder = config_home.project()

@@ -1,4 +1,7 @@
-"""Tests of verbs on archived sessions: writing verbs name the restore command, and reading ones mark the copy."""
+"""Tests of verbs for archived sessions.
+
+Verbs that would change the copy name the restore command, and reading verbs mark the copy.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +46,12 @@ __all__ = ["cli", "desk", "document"]
 def test_changes_to_an_archived_copy_are_refused(
     config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """The error has the one command that restores it; the copy is unchanged."""
+    """Verbs that change or resume a session refuse an archived one and name the restore command."""
     assert_refused(config_home, cli, words)
 
 
 def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
-    """Check that a verb which would change an archived copy names the restore command."""
+    """Check that a verb names the restore command and leaves the archived copy unchanged."""
     kept = archive_and_remove(
         session_with_every_file(config_home, turns=3).path, config_home.environ
     )
@@ -64,7 +67,7 @@ def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) ->
 
 
 def test_an_archived_copy_is_labelled(config_home: ConfigHome, document: Document) -> None:
-    """``info`` shows that it is a copy, its format and its time. ``sessions --archived`` lists it."""
+    """``info`` shows the format and the time of an archived copy, and ``sessions --archived`` lists it."""
     path = session_with_every_file(config_home).path
     present = document("info", SESSION)["data"]
     assert (present["kept"], present["form"], present["kept_at"]) == (False, None, None)
@@ -84,7 +87,10 @@ def test_an_archived_copy_is_labelled(config_home: ConfigHome, document: Documen
 def test_the_list_of_archived_only_sessions(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """It is by project and page. Sessions in both places are not listed."""
+    """``sessions --archived`` lists archived sessions by project and page.
+
+    Sessions that still exist in the client's folder are not listed.
+    """
     for number in range(1, 5):
         folder = "/other" if number == 4 else CWD
         rows = [
@@ -115,7 +121,10 @@ def test_the_list_of_archived_only_sessions(
 def test_a_child_of_an_archived_session_needs_no_restore(
     config_home: ConfigHome, cli: Cli, way: str
 ) -> None:
-    """The child is in the parent's folder, and the parent stays deleted."""
+    """``fork``, ``trim`` and ``handoff`` of an archived session do not restore it.
+
+    The child is written to the folder in which the client had the session.
+    """
     home = config_home.root / "home"
     home.mkdir()
     rows = [{**record, "cwd": str(home)} for record in conversation(8)]
@@ -138,7 +147,7 @@ def test_a_child_of_an_archived_session_needs_no_restore(
 def test_the_comparison_ends_with_the_restore_command(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """``resume`` prints it if it cannot ask."""
+    """``resume`` for an archived session without a terminal gives the restore command and a warning."""
     archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     found = document("resume", SESSION)
     assert found["data"]["commands"]["shell"] == f"resume-hooks restore {SESSION}"
@@ -146,7 +155,7 @@ def test_the_comparison_ends_with_the_restore_command(
 
 
 def test_the_lineage_card_marks_archived_sessions(config_home: ConfigHome) -> None:
-    """It has the restore command."""
+    """The card of ``lineage`` marks an archived session and shows the restore command."""
     path = session_with_every_file(config_home).path
     kept = archive_and_remove(path, config_home.environ)
     card = lineage_card(
@@ -160,7 +169,10 @@ def test_the_lineage_card_marks_archived_sessions(config_home: ConfigHome) -> No
 def test_resume_restores_an_archived_session_on_a_terminal(
     desk: Desk, verb: str, words: tuple[str, ...]
 ) -> None:
-    """After a yes the session is restored and the client starts with it. After a no it stays deleted."""
+    """``resume`` on a terminal asks before it restores an archived session.
+
+    After a yes, the client starts with the session. After a no, the session stays deleted.
+    """
     path = desk.home.project(str(desk.project)) / f"{session_id(2)}.jsonl"
     os.utime(path, (1e9, 1e9))
     raw = path.read_bytes()
