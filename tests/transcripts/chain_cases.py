@@ -1,8 +1,8 @@
-"""Small transcripts with the client's messages on resume: one case per rule of the live chain.
+"""Small transcripts, and the messages that the client sends when it resumes each of them.
 
-``expected`` are the texts and calls that reach the model, in order: texts, ``call:ID`` and
-``result:ID``. Each case was run on client 2.1.329 (test_chain_in_client.py runs them again). The
-tests of the chain need no client.
+``expected`` lists the texts and calls that reach the model, in order: texts, ``call:ID`` and
+``result:ID``. Client 2.1.329 sent them. test_chain_in_client.py repeats this with a client; the
+other tests need none.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from tests.builders import (
 
 
 class Case(NamedTuple):
-    """One rule: its name, the file's records in order, and the messages for the model."""
+    """A transcript for one rule of the live chain: its name, its records, and the messages that are sent."""
 
     name: str
     records: list[Record]
     expected: str
     expected_from_chain: str = ""
-    """The same texts and calls in the order of our chain, if the client rearranges or repairs them afterwards."""
+    """The messages in the order of our chain, if the client rearranges or repairs them afterwards.
+    """
 
 
 _PADDING: Record = {
@@ -57,19 +58,21 @@ _FORMS: dict[str, dict[str, Any]] = {
     "twice": {"message": {"role": "user", "content": "twice"}},
     "sent": {"sentAsUuid": "sent"},
 }
-"""What a record has beside the usual: a boundary which messages it kept, a message its content."""
+"""Further fields of a record, by the word after ``=``: the messages that a boundary kept, or a
+content."""
 
 _WORD = re.compile(r"(?:(\w):)?(\w+)(~?)(?:/(\w+))?(?:<(\w*))?(?:@([\d.]+))?(?:=([\w-]+))?")
 _HINT = re.compile(r"hint(!?):(\w+)")
 
 
 def _records(words: str) -> Iterator[Record]:
-    """Records by words: ``KIND:UUID~/MESSAGE<PARENT@SECOND=FORM``, of which the uuid alone is always there.
+    """Yield the records that ``words`` describe.
 
-    Without more a record is of the kind that its uuid begins with, hangs on the record before it, a
-    second later; a result hangs on its call. Kinds: u, a prompt and answer, c, r call and result,
-    b, s boundary and summary, p progress, t attachment, n note; ``~`` marks a sub-agent's.
-    ``hint:UUID`` is a last-prompt, explicit with ``!``.
+    A word is ``KIND:UUID~/MESSAGE<PARENT@SECOND=FORM``; only the uuid is required. By default the
+    kind is the first letter of the uuid, the parent is the record before, and the time is a second
+    later. The parent of a result is its call. Kinds: u prompt, a answer, c call, r result, b
+    boundary, s summary, p progress, t attachment, n note. ``~`` marks a sub-agent's record.
+    ``hint:UUID`` is a last-prompt record, with ``!`` an explicit one.
     """
     before, at = None, -1.0
     for word in words.split():

@@ -1,6 +1,6 @@
-"""Tests of facts from a session's own requests.
+"""Tests of what a session's own API requests reveal.
 
-Its cache, the cache's lifetime, and the costs of a turn and of a new session.
+This is the age and lifetime of its cache, and the cost of a turn and of a new session.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ START = round(EPOCH.timestamp() * 1000)
 
 
 def usage_object(read: int, written: int, plain: int = 3, output: int = 10, **split: int) -> Record:
-    """Return a usage object; ``split`` are the written tokens by lifetime."""
+    """Return a usage object; ``split`` has the tokens written to the cache, by lifetime."""
     parts = {f"ephemeral_{key}_input_tokens": value for key, value in split.items()}
     return {
         "input_tokens": plain,
@@ -53,22 +53,22 @@ def usage_object(read: int, written: int, plain: int = 3, output: int = 10, **sp
 
 
 def traffic_of_records(home: ConfigHome, records: list[Record]) -> RecentRequests:
-    """Return the traffic of a session with these records."""
+    """Write a session with these records and return its recent requests."""
     return read_recent_requests(write_session(home.project(), SESSION, records))
 
 
 def session_base(home: ConfigHome, rows: list[Record]) -> FirstRequest:
-    """Return the first tokens of a new session, according to one of these records."""
+    """Write a session with these records and return the tokens with which a new session would start."""
     return read_session_base(HeadTail(write_session(home.project(), SESSION, rows)), home.where)
 
 
 def counted_answer(uuid: str, parent: str, ts: float, usage: Record, **more: Any) -> Record:
-    """Return an answer with a token count."""
+    """Return an answer with this usage object."""
     return assistant("answer", uuid=uuid, parent=parent, ts=ts, tokens=usage, **more)
 
 
 def test_a_session_without_an_answer_has_default_facts(config_home: ConfigHome) -> None:
-    """It has the usual lifetime, a cold cache and a turn of one request."""
+    """A session without an answer has default values: a cold cache and one request per turn."""
     found = traffic_of_records(config_home, [user("hello", uuid="u")])
     assert found == RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0)
     assert found.seconds_since(START) is None
@@ -106,7 +106,10 @@ def test_a_session_without_an_answer_has_default_facts(config_home: ConfigHome) 
 def test_the_lifetime_of_the_cache(
     config_home: ConfigHome, usage: Record, more: Record, lifetime: int
 ) -> None:
-    """It is the requested one, or that of the part that expires first; 0 without a cache."""
+    """The lifetime of the cache is the requested one, or else that of the part that expires first.
+
+    It is 0 without a cache.
+    """
     assert (
         traffic_of_records(
             config_home, [user("q", uuid="u"), counted_answer("a", "u", 1, usage, **more)]
@@ -116,7 +119,7 @@ def test_the_lifetime_of_the_cache(
 
 
 def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> None:
-    """A request that only reads keeps it. The model is the last one's."""
+    """The last request that wrote to the cache sets its lifetime. The model is that of the last request."""
     rows = [
         user("q", uuid="u"),
         counted_answer("a", "u", 1, usage_object(0, 50, **{"1h": 50})),
@@ -127,7 +130,10 @@ def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> 
 
 
 def test_the_age_of_the_last_request_decides_about_a_warm_cache(config_home: ConfigHome) -> None:
-    """If the clock was set back, the age is zero."""
+    """The cache is warm until the last request is older than the cache's lifetime.
+
+    If the clock was set back, the request's age is zero.
+    """
     found = traffic_of_records(
         config_home, [user("q", uuid="u"), counted_answer("a", "u", 60, usage_object(900, 100))]
     )
@@ -138,7 +144,10 @@ def test_the_age_of_the_last_request_decides_about_a_warm_cache(config_home: Con
 
 
 def turn_of_requests(number: int, requests: int, grows: int, before: int) -> list[Record]:
-    """Return a prompt, ``requests`` requests of two records each, and tool results between them."""
+    """Return a prompt and ``requests`` answers with a tool call each.
+
+    An answer consists of two records. The context grows by ``grows`` tokens in total.
+    """
     rows = [user(f"prompt {number}", uuid=f"p{number}", ts=100 * number)]
     for at in range(requests):
         context = before + round(grows * (at + 1) / requests)
@@ -158,7 +167,7 @@ def turn_of_requests(number: int, requests: int, grows: int, before: int) -> lis
 
 
 def test_a_typical_turn_is_the_median(config_home: ConfigHome) -> None:
-    """It has the requests, counted by answers, and the growth of the context in tokens."""
+    """The requests and tokens of a typical turn are the medians of the recent turns."""
     rows: list[Record] = []
     before = 1_000
     for number, (requests, grows) in enumerate(
@@ -173,14 +182,14 @@ def test_a_typical_turn_is_the_median(config_home: ConfigHome) -> None:
 def test_a_partially_read_turn_does_not_count(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the end of a large file is read."""
+    """If the read part of a file begins within a turn, that turn is not counted."""
     rows = [*turn_of_requests(1, 9, 9_000, 1_000), *turn_of_requests(2, 2, 500, 10_000)]
     path = write_session(config_home.project(), SESSION, rows)
     size = sum(len(str(row)) for row in turn_of_requests(2, 2, 500, 10_000))
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size * 9))
     assert (
         read_recent_requests(path).requests_per_turn == 9
-    )  # what a turn adds is worth the longer reach, which has both
+    )  # A longer part is read, because it includes both turns.
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size + 501))
     found = read_recent_requests(path)
     assert (found.requests_per_turn, found.tokens_per_turn) == (2, 0)
@@ -189,14 +198,14 @@ def test_a_partially_read_turn_does_not_count(
 def test_the_whole_file_is_read_if_its_end_shows_no_request(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long output at the end hides the last request."""
+    """If the end of a file has no request, for example because of a long output, all of it is read."""
     rows = [*conversation(2), user("x" * 50_000, uuid="big", parent="r3", ts=9)]
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_000, 5_000))
     assert traffic_of_records(config_home, rows).last_ms == START + 3_000
 
 
 def test_sub_agents_and_synthetic_answers_do_not_count(config_home: ConfigHome) -> None:
-    """Neither is a request of this conversation."""
+    """Answers of sub-agents and synthetic answers are not counted as requests."""
     rows = [
         *conversation(1),
         counted_answer("s", "r1", 50, usage_object(9_000, 9_000), isSidechain=True),
@@ -207,7 +216,10 @@ def test_sub_agents_and_synthetic_answers_do_not_count(config_home: ConfigHome) 
 
 
 def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> None:
-    """Content that was cached before it is not sent again, and the smaller context is not growth."""
+    """After a compaction the cache is empty, because the earlier content is not sent again.
+
+    The smaller context is not counted as growth.
+    """
     rows = [*conversation(2), boundary(uuid="b", ts=10), summary("s", uuid="s", parent="b", ts=10)]
     found = traffic_of_records(config_home, rows)
     assert (found.cached_tokens, found.lifetime) == (0, DEFAULT_CACHE_SECONDS)
@@ -222,7 +234,7 @@ def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> Non
     "usage", [{"input_tokens": "x"}, {"input_tokens": True}, {"input_tokens": -5}, "odd", None]
 )
 def test_invalid_counts_are_ignored(config_home: ConfigHome, usage: object) -> None:
-    """A file may contain any JSON as a count."""
+    """A token count that is not a number, or is negative, is ignored."""
     row = assistant("a", uuid="a", parent="u")
     row["message"]["usage"] = usage
     assert traffic_of_records(config_home, [user("q", uuid="u"), row]) == RecentRequests(
@@ -231,7 +243,10 @@ def test_invalid_counts_are_ignored(config_home: ConfigHome, usage: object) -> N
 
 
 def test_the_tokens_at_the_start_of_a_new_session(config_home: ConfigHome) -> None:
-    """They are the first request minus the talk before it, including attachments. The part from the cache is shared."""
+    """A new session starts with the tokens of the first request without those of the prompt.
+
+    Attachments remain. The part that was read from the cache is shared between sessions.
+    """
     rows = [
         user("x" * 4_000, uuid="u"),
         attachment("y" * 8_000, uuid="t", parent="u"),
@@ -242,14 +257,14 @@ def test_the_tokens_at_the_start_of_a_new_session(config_home: ConfigHome) -> No
 
 
 def test_an_uncached_first_request_has_the_usual_share(config_home: ConfigHome) -> None:
-    """It is at most the whole request."""
+    """If the first request used no cache, the shared part has the usual size, at most the request's."""
     for written, shared in ((40_000, USUAL_CACHED_TOKENS), (5_000, 5_000)):
         rows = [user("", uuid="u"), counted_answer("a", "u", 1, usage_object(0, written, plain=0))]
         assert session_base(config_home, rows) == FirstRequest(written, shared)
 
 
 def test_the_opening_of_a_child_is_subtracted(config_home: ConfigHome) -> None:
-    """Its first counted request includes the opening and the card, which a new session lacks."""
+    """A new session starts without the opening and the card of a child, so they are subtracted."""
     rows = [
         user("L" * 40_000, uuid="u", isCompactSummary=True),
         assistant("card", uuid="a", parent="u", model="<synthetic>"),
@@ -262,7 +277,7 @@ def test_the_opening_of_a_child_is_subtracted(config_home: ConfigHome) -> None:
 def test_without_a_first_request_the_usual_figures_apply(
     config_home: ConfigHome,
 ) -> None:
-    """The first prompt fills the read part, or the session was never answered."""
+    """Without a usable first request, the usual number of tokens is returned."""
     for rows in (
         [user("q", uuid="u")],
         [user("x" * 90_000, uuid="u"), counted_answer("a", "u", 1, usage_object(0, 30_000))],
@@ -273,7 +288,10 @@ def test_without_a_first_request_the_usual_figures_apply(
 
 
 def test_a_child_without_a_request_has_the_base_of_its_parent(config_home: ConfigHome) -> None:
-    """This works over generations. If one is missing, the usual figures apply."""
+    """A child without a request has the start tokens of its first ancestor with a request.
+
+    If that ancestor is missing, the usual number is returned.
+    """
     root = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(0, 40_000))]
     first = read_session_base(
         HeadTail(write_session(config_home.project(), session_id(1), root)), config_home.where
@@ -289,14 +307,17 @@ def test_a_child_without_a_request_has_the_base_of_its_parent(config_home: Confi
 
 
 def test_an_infinite_number_is_not_a_count(config_home: ConfigHome) -> None:
-    """Hostile counts stay below the largest possible context."""
+    """Enormous token counts are limited to the largest possible context."""
     rows = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(10**18, 10**18))]
     assert traffic_of_records(config_home, rows).cached_tokens <= 2 * records.MAX_CONTEXT_TOKENS
     assert api_usage.MAX_TYPICAL_TURNS > 1
 
 
 def test_a_file_without_its_beginning_has_the_usual_base(config_home: ConfigHome) -> None:
-    """The count of its first answer includes the missing part."""
+    """A file whose beginning is missing has the usual start tokens.
+
+    The first count in it includes the missing part.
+    """
     kept = assistant("yes", uuid="c", parent="b", tokens=94_171)
     cut = [boundary(uuid="cut", before="gone"), user("on with it", uuid="b", parent="cut")]
     for rows in ([user("on with it", uuid="b", parent="gone"), kept], [*cut, kept]):

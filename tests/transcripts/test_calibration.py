@@ -1,4 +1,4 @@
-"""Tests of the cost of each piece, from the API's counts of consecutive answers."""
+"""Tests of the token cost of each text, which is computed from the API's counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.derive.trim.sessions import Chain, scan_file, write_project_session
 
 
 def scan_conversation(home: ConfigHome, chain: Chain) -> SessionScan:
-    """Return a conversation as a trim reads it."""
+    """Write a conversation and scan it as a trim does."""
     return scan_file(write_project_session(home, chain))
 
 
@@ -33,7 +33,10 @@ def costs_of_kind(scanned: SessionScan, kind: str) -> list[int]:
 
 
 def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> None:
-    """An output of 6,000 characters and little else added 3,000 tokens, so it cost nearly all of them."""
+    """The growth between two counts is divided among the texts that were added between them.
+
+    An output of 6,000 characters and little else added 3,000 tokens, so it cost nearly all of them.
+    """
     chain = (
         Chain()
         .ask("go")
@@ -47,7 +50,7 @@ def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> Non
 
 
 def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
-    """The same number of characters may cost twice as much in another part of the session."""
+    """The tokens per character are computed separately between each two counts."""
     chain = (
         Chain()
         .ask("go")
@@ -62,7 +65,7 @@ def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
 
 
 def test_images_are_subtracted_from_the_growth_first(config_home: ConfigHome) -> None:
-    """An image costs what its size implies, and the text next to it the rest."""
+    """The cost of an image follows from its size; the text beside it has the remaining tokens."""
     blocks = [IMAGE, {"type": "text", "text": "ab " * 2_000}]
     chain = (
         Chain()
@@ -77,7 +80,7 @@ def test_images_are_subtracted_from_the_growth_first(config_home: ConfigHome) ->
 
 
 def test_without_counts_the_usual_ratio_applies(config_home: ConfigHome) -> None:
-    """It is four characters per token."""
+    """Without counts, a token has four characters."""
     scanned = scan_conversation(
         config_home, Chain().ask("go").tool("t1", "Bash", "x" * 4_000).answer()
     )
@@ -87,7 +90,7 @@ def test_without_counts_the_usual_ratio_applies(config_home: ConfigHome) -> None
 
 @pytest.mark.parametrize("growth", [-5_000, 0, 5, 400_000])
 def test_implausible_growth_is_ignored(config_home: ConfigHome, growth: int) -> None:
-    """A context that shrank or grew far more than its text says nothing about the text."""
+    """If the context shrank or grew far more than its text, the ratio stays plausible."""
     chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000)
     scanned = scan_conversation(config_home, chain.answer("so", tokens=10_000 + growth))
     assert PLAUSIBLE_RATIO_RANGE[0] <= scanned.scale.ratio <= PLAUSIBLE_RATIO_RANGE[1]
@@ -96,7 +99,10 @@ def test_implausible_growth_is_ignored(config_home: ConfigHome, growth: int) -> 
 
 
 def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> None:
-    """A thought counts during its turn. If the next turn's count lacks it, it is no longer sent."""
+    """Thinking that the API no longer counts in the next turn costs nothing.
+
+    During its own turn it is counted.
+    """
     thought = {"type": "thinking", "thinking": "hmm " * 1_000, "signature": "s" * 400}
     chain = Chain().ask("go").answer("yes", tokens=10_000)
     chain.ask("on").answer([thought, {"type": "text", "text": "a"}], tokens=usage(10_100)).tool(
@@ -109,14 +115,14 @@ def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> 
         [0], abs=130
     )
     lasting = Chain()
-    lasting.rows = chain.rows[:-4]  # as long as the turn went on, it cost what it had grown by
+    lasting.rows = chain.rows[:-4]  # During the turn, the thinking costs what the context grew by.
     assert costs_of_kind(scan_conversation(config_home, lasting), THINKING_PIECE) == pytest.approx(
         [1_100], abs=50
     )
 
 
 def test_counts_from_before_a_compaction_are_ignored(config_home: ConfigHome) -> None:
-    """Answers that a compaction kept have the counts of the larger context."""
+    """The counts of answers that a compaction kept are ignored, because they are from before it."""
     chain = Chain().ask("go").answer("yes", tokens=90_000).answer("more", tokens=95_000)
     kept = {"anchorUuid": "s", "uuids": ["c1", "c2"], "allUuids": ["c1", "c2"]}
     rows = [
@@ -140,7 +146,7 @@ def test_counts_from_before_a_compaction_are_ignored(config_home: ConfigHome) ->
 
 
 def test_a_record_without_a_count_has_the_ratio_of_the_session() -> None:
-    """It is a text at the end of a session, which no answer has counted yet."""
+    """A text that no answer has counted yet costs as many tokens per character as the whole session."""
     scale = TokenScale(2.0, {1: 0.25}, {})
     assert scale.tokens_of_piece(Piece(9, (), RESULT_PIECE, 100)) == 50
     assert scale.tokens_of_piece(Piece(1, (), RESULT_PIECE, 100)) == 25

@@ -1,4 +1,4 @@
-"""Tests of the live chain: the client's messages on resume, for each rule and every real session."""
+"""Tests of the live chain, which has the messages that the client sends on resume."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAME_INSTANT = "entireio__cli/bc3bf53b-19fe-4209-b30a-a1acffaf6703.jsonl"
 
 
 def chain_outline(transcript: Transcript) -> str:
-    """Return the live chain in the words of chain_cases.py."""
+    """Return the live chain as words, as in chain_cases.py."""
     words: list[str] = []
     for node in transcript.chain:
         for block in records.list_blocks(transcript.read_record(node)) if node.is_message else ():
@@ -42,20 +42,20 @@ def chain_outline(transcript: Transcript) -> str:
 
 
 def chain_ids(path: str) -> list[str]:
-    """The uuids of a file's live chain."""
+    """Return the uuids of a file's live chain."""
     return [node.uuid for node in scan_transcript(path).chain]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_chain_of_each_case(case: Case, tmp_path: Path) -> None:
-    """It equals the request of client 2.1.329."""
+    """The chain of each case has the messages that client 2.1.329 sends."""
     assert chain_outline(scan_transcript(write_session(tmp_path, SESSION, case.records))) == (
         case.expected_from_chain or case.expected
     )
 
 
 def test_attachments_after_the_leaf_are_in_the_chain(tmp_path: Path) -> None:
-    """So are notes after the last message, in order of time."""
+    """Attachments and notes after the last message belong to the chain, in order of time."""
     turn = conversation(1)
     below = [
         attachment("late", uuid="t1", parent="r1", ts=9),
@@ -72,7 +72,7 @@ def test_attachments_after_the_leaf_are_in_the_chain(tmp_path: Path) -> None:
 
 
 def test_attachments_of_recovered_results_are_in_the_chain(tmp_path: Path) -> None:
-    """A hook's attachment to a result on another parallel branch is included with the result."""
+    """The chain includes a hook's attachment to the result of a parallel call."""
     case = next(
         case for case in CASES if case.name == "parallel calls come back with their results"
     )
@@ -83,7 +83,7 @@ def test_attachments_of_recovered_results_are_in_the_chain(tmp_path: Path) -> No
 
 
 def test_the_chain_starts_at_the_boundary(tmp_path: Path) -> None:
-    """After a compaction the boundary is the first record, so that its fields can be read."""
+    """After a compaction, the boundary is the first record of the chain."""
     path = write_session(
         tmp_path,
         SESSION,
@@ -93,7 +93,7 @@ def test_the_chain_starts_at_the_boundary(tmp_path: Path) -> None:
 
 
 def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
-    """A checkpoint does not change this."""
+    """The chain does not end at a record of a sub-agent, even if a last-prompt record names it."""
     aside = [user("of a sub-agent", uuid="s", parent="r3", isSidechain=True), last_prompt("s")]
     assert chain_ids(write_session(tmp_path, SESSION, [*conversation(2), *aside])) == [
         "r0",
@@ -104,14 +104,17 @@ def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
 
 
 def test_metadata_alone_makes_no_chain(tmp_path: Path) -> None:
-    """A file without linked records, even an empty one, has an empty chain and no turns."""
+    """A file without linked records, such as an empty one, has an empty chain and no turns."""
     for content in ([], [last_prompt("x")], [progress(uuid="p", parent=None)], [b"garbage", b""]):
         transcript = scan_transcript(write_session(tmp_path, SESSION, content))
         assert (transcript.chain, transcript.turns, transcript.call_results) == ([], [], {})
 
 
 def test_tool_calls_are_those_that_the_client_sent() -> None:
-    """Answered calls and open ones at the end are as many as client 2.1.329 sent on resume."""
+    """The chains of real sessions have as many calls as client 2.1.329 sends on resume.
+
+    Calls without a result count only at the end.
+    """
     rows = [
         found
         for line in (corpus() / "README.md").read_text().split("\n")
@@ -128,7 +131,10 @@ def test_tool_calls_are_those_that_the_client_sent() -> None:
 
 
 def _open_calls_at_end(transcript: Transcript) -> int:
-    """Return the unanswered calls of the last answer, which the client repairs; it drops all others."""
+    """Return the number of calls of the last answer that have no result.
+
+    The client repairs these calls and drops all others without a result.
+    """
     count = 0
     for node in reversed(transcript.chain):
         if node.kind == "user":
@@ -138,7 +144,10 @@ def _open_calls_at_end(transcript: Transcript) -> int:
 
 
 def test_results_of_the_same_time_are_in_file_order() -> None:
-    """The client orders recovered results by place in the file, and the SDK by call."""
+    """Results of parallel calls with the same time are in the order of the file, as in the client.
+
+    The SDK orders them by call.
+    """
     path = corpus() / SAME_INSTANT
     chain = scan_transcript(str(path)).chain
     results = [node.number for node in chain if node.results]

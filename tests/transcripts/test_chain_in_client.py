@@ -1,4 +1,4 @@
-"""Tests of the rules of the live chain in the real client: its request for each small transcript on resume."""
+"""Tests of the live chain with the real client: the requests that it sends on resume."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.e2e
 
 
 def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the outline of a request in the words of chain_cases.py.
+    """Yield the messages of a request as words, as in chain_cases.py.
 
-    It ends at the new prompt and lacks the client's texts.
+    The client's own texts are omitted, and so is everything from the new prompt on.
     """
     for message in messages:
         content = message["content"]
@@ -41,7 +41,7 @@ def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 @pytest.mark.parametrize("case", one_in(3, CASES), ids=lambda case: case.name)
 def test_the_client_sends_the_chain_of_each_case(case: Case, tmp_path: Path) -> None:
-    """The newest client resumes the transcript."""
+    """The newest client sends the expected messages when it resumes the transcript of each case."""
     client = find_client(NEWEST)
     home = ClientHome(tmp_path / "home")
     home.install_session(session_bytes(case.records), SESSION)

@@ -1,4 +1,4 @@
-"""Tests of a glance: facts from both ends of a file, for any middle and any cut."""
+"""Tests of ``HeadTail``, which reads facts from both ends of a file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CARD = assistant("card", uuid="c", parent="s", ts=100.001, model="<synthetic>")
 
 
 def glance_at_records(folder: Path, records: Sequence[Record | bytes], **options: Any) -> HeadTail:
-    """Return a glance at a session file of these records."""
+    """Write a session file with these records and return its ``HeadTail``."""
     return HeadTail(write_session(folder, SESSION, records, **options))
 
 
@@ -119,15 +119,15 @@ def glance_at_records(folder: Path, records: Sequence[Record | bytes], **options
     ],
 )
 def test_the_title_of_a_glance(tmp_path: Path, records: list[Record], title: str) -> None:
-    """It is custom, generated, a summary or the first prompt; the last of its kind counts.
+    """The title is the last custom one, else a generated one, a summary, or the first prompt.
 
-    A title kept by /clear is marked, and it is one line.
+    It is one line. A title that ``/clear`` copied gets the ending "· clear" or "· handoff".
     """
     assert glance_at_records(tmp_path, records).title == title
 
 
 def test_the_title_of_a_handoff_in_parts(tmp_path: Path) -> None:
-    """The record with all parts is longer than a head. The record of the first hook's part does not count."""
+    """The title of a handoff is found in an opening that was passed to the client in several parts."""
     first, *others = split_into_parts(HANDED + "\n" + "what was said\n" * 2_500)
     told = [hook_success(part, number) for number, part in enumerate([first, *others])]
     whole = attachment("", uuid="h", parent=None)
@@ -143,7 +143,7 @@ def test_the_title_of_a_handoff_in_parts(tmp_path: Path) -> None:
 
 
 def hook_success(context: str, number: int) -> Record:
-    """The record of a hook at the start after /clear, as clients write it."""
+    """Return the record that clients write about a hook at the start after ``/clear``."""
     output = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}
     row = attachment("", uuid=f"s{number}", parent=None)
     del row["rendered"]
@@ -157,7 +157,10 @@ def hook_success(context: str, number: int) -> Record:
 
 
 def test_an_answer_before_long_client_records_is_found(tmp_path: Path) -> None:
-    """Client 2.1.330 writes 67 KB with names of models after the first answer after a start."""
+    """The model is found although the client writes a long record after the first answer.
+
+    Client 2.1.330 writes 67 KB with the names of models there.
+    """
     snapshot = attachment('"model": ' * 8_000, uuid="p", parent="a1")
     end = glance_at_records(
         tmp_path, [PADDING, *conversation(2), snapshot, PADDING | {"snapshot": {}}]
@@ -167,13 +170,16 @@ def test_an_answer_before_long_client_records_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("recorded", "shown"), [("HEAD", ""), ("", ""), ("main", "main")])
 def test_no_branch_is_shown_outside_a_repository(tmp_path: Path, recorded: str, shown: str) -> None:
-    """The client records HEAD there. A new session keeps it, and no list shows it."""
+    """A branch HEAD, which the client records outside a repository, is not shown.
+
+    ``recorded_branch`` keeps it for a new session.
+    """
     found = glance_at_records(tmp_path, [user("a", uuid="a", ts=1, gitBranch=recorded)])
     assert (found.branch, found.recorded_branch) == (shown, recorded)
 
 
 def test_values_of_both_ends(tmp_path: Path) -> None:
-    """Folder and start come from the head; branch, version, tag and end come from the tail."""
+    """Folder and start are read from the file's beginning, and branch, version, tag and end from its end."""
     first = user(
         "a", uuid="a", ts=1, version="2.1.1", gitBranch="old", cwd="/first", entrypoint="cli"
     )
@@ -197,7 +203,10 @@ def test_values_of_both_ends(tmp_path: Path) -> None:
 
 
 def test_a_file_without_dates(tmp_path: Path) -> None:
-    """It has the file's own time. Invalid times are ignored, and other ISO forms are converted."""
+    """A file without valid times has the time of the file itself.
+
+    Other ISO forms are converted.
+    """
     assert glance_at_records(tmp_path, [TITLE], mtime=0).created == "1970-01-01T00:00:00.000Z"
     odd = [
         {"type": "x", "timestamp": value}
@@ -208,7 +217,10 @@ def test_a_file_without_dates(tmp_path: Path) -> None:
 
 
 def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
-    """A copied older record as the last line does not count, and no session ends before its start."""
+    """A session ends with its last message, and not before its start.
+
+    A record that was copied after the last message does not count.
+    """
     link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": instant(1)}
     found = glance_at_records(tmp_path, [{**MARK, "timestamp": instant(100)}, OPENING, CARD, link])
     assert (found.created, found.ended) == (instant(100), instant(100.001))
@@ -220,7 +232,7 @@ def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
 
 
 def test_a_first_line_longer_than_the_head(tmp_path: Path) -> None:
-    """Fields at its start are still found."""
+    """Fields at the start of a very long first line are found."""
     found = glance_at_records(
         tmp_path,
         [user("x" * 3 * END_BYTES, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
@@ -236,7 +248,7 @@ def test_a_first_line_longer_than_the_head(tmp_path: Path) -> None:
     [END_BYTES - 1, END_BYTES, END_BYTES + 1, END_BYTES + 2, 2 * END_BYTES, 2 * END_BYTES + 1],
 )
 def test_every_size_around_the_head_and_tail(tmp_path: Path, size: int) -> None:
-    """At each size first and last record are complete, and no record is read in part."""
+    """At any file size the first and the last record are complete, and no record is read in part."""
     ends = [custom_title("first"), {**custom_title("last"), "type": "ai-title", "aiTitle": "last"}]
     room = size - len(session_bytes(ends)) - len(line({"pad": ""})) - 1
     found = glance_at_records(tmp_path, [ends[0], {"pad": "x" * room}, ends[1]])
@@ -247,7 +259,7 @@ def test_every_size_around_the_head_and_tail(tmp_path: Path, size: int) -> None:
 
 
 def test_a_tail_that_starts_at_a_line(tmp_path: Path) -> None:
-    """A record that exactly fills the tail is not treated as a partial one."""
+    """A record that exactly fills the read end of the file is found."""
     title = line(custom_title("Exact")) + b"\n"
     filling = b'{"pad":"' + b"x" * (END_BYTES - len(title) - 11) + b'"}\n'
     assert len(title + filling) == END_BYTES
@@ -257,7 +269,10 @@ def test_a_tail_that_starts_at_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [0, 60_000, 1_200_000])
 def test_an_answer_before_large_attachments(tmp_path: Path, before: int) -> None:
-    """Client 2.1.330 writes a first turn so. Model and tokens are found, and no record counts twice."""
+    """Model and tokens are found before a long attachment at the end, and each prompt is counted once.
+
+    Client 2.1.330 writes such a first turn.
+    """
     path = tmp_path / f"{SESSION}.jsonl"
     rows = [
         user("read it", uuid="u"),
@@ -273,7 +288,7 @@ def test_an_answer_before_large_attachments(tmp_path: Path, before: int) -> None
 
 
 def test_damaged_lines_hide_no_record(tmp_path: Path) -> None:
-    """They are garbage, a byte order mark, CRLF or a torn end."""
+    """Invalid lines, a byte order mark, CRLF and a partial last line hide no record."""
     path = tmp_path / f"{SESSION}.jsonl"
     content = session_bytes([*conversation(1), TITLE]).replace(b"\n", b"\r\n")
     path.write_bytes(b"\xef\xbb\xbf" + content + b'\xff\n{"torn')
@@ -304,13 +319,13 @@ def test_damaged_lines_hide_no_record(tmp_path: Path) -> None:
 def test_was_continued_needs_an_own_prompt(
     tmp_path: Path, records: list[Record], own_turns: bool, touched: bool
 ) -> None:
-    """An original is continued by its first prompt, and a child by a prompt after its creation."""
+    """``was_continued`` is true for an original with a prompt, and for a child with a new prompt."""
     found = glance_at_records(tmp_path, records)
     assert (found.has_own_turns, found.was_continued) == (own_turns, touched)
 
 
 def test_all_records_of_a_small_file(tmp_path: Path) -> None:
-    """Each is listed once, up to the size of both ends. For a larger file the result is None."""
+    """``all_records`` has each record of a small file once; for a larger file it is None."""
     for size in (
         100,
         END_BYTES,
@@ -343,13 +358,16 @@ def test_all_records_of_a_small_file(tmp_path: Path) -> None:
 def test_which_sessions_are_listed(
     tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int
 ) -> None:
-    """Files of sub-agents, runs of one question and files without text are not. A long file counts as having text."""
+    """``is_listed`` is false for sub-agents, for runs of one question, and without a message.
+
+    A long file is assumed to have a message.
+    """
     found = glance_at_records(tmp_path, records)
     assert (found.is_listed, found.is_headless_run, found.prompts) == (listed, helper, prompts)
 
 
 def test_names_given_by_the_client(tmp_path: Path) -> None:
-    """They are the agent's last name, and every pull request."""
+    """The last name of the agent and all pull requests are found."""
     links: list[Record] = [
         {"type": "pr-link", "prNumber": n, "prUrl": f"https://GitHub.com/a/b/pull/{n}"}
         for n in (1, 2)
@@ -368,7 +386,7 @@ def test_names_given_by_the_client(tmp_path: Path) -> None:
 def test_a_title_is_looked_up_without_parsing_other_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only lines that contain the title's kind are parsed, even if they only mention it."""
+    """Reading a title parses only lines that have the words ``custom-title``."""
     said = [user('"custom-title"', uuid="q"), *conversation(2), custom_title("Old"), TITLE]
     ends = glance_at_records(
         tmp_path, [*said, user('Rename the "custom-title"?', uuid="r"), PADDING, AI]
@@ -386,21 +404,27 @@ def test_a_title_is_looked_up_without_parsing_other_lines(
 
 
 def test_a_missing_file_raises_session_not_found(tmp_path: Path) -> None:
-    """The error names the file. A folder with its name counts too."""
+    """A path without a file raises ``SessionNotFound`` with the path."""
     for path in (tmp_path / "gone.jsonl", tmp_path):
         with pytest.raises(SessionNotFound, match=str(path)):
             HeadTail(str(path))
 
 
 def test_collapse_line_collapses_white_space() -> None:
-    """No space precedes the ellipsis."""
+    """``collapse_line`` replaces white space by single spaces and shortens the line with an ellipsis.
+
+    No space precedes the ellipsis.
+    """
     assert collapse_line(" a\n\u2028 b\u00a0c ", 80) == "a b c"
     assert collapse_line("ab cdef", 4) == "ab\u2026"
     assert collapse_line("abcd", 4) == "abcd"
 
 
 def test_a_child_dated_ahead_counts_as_continued(tmp_path: Path) -> None:
-    """Its file is older than its stated time, so later messages can't be recognized."""
+    """A child whose creation time is in the future counts as continued.
+
+    Its later messages can't be told from the copied ones.
+    """
     head = {"continue_metadata": {"continued_at": "9999-01-01T00:00:00.000Z"}, "type": "system"}
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes([head, *conversation(2)]))

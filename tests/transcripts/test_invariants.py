@@ -1,4 +1,4 @@
-"""Tests of the invariants of a written session; each is broken once."""
+"""Tests of the checks of a written session. Each case breaks one check."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def failed_checks(data: bytes, folder: Path, mode: int = 0o600) -> set[str]:
 
 
 def test_a_valid_session_passes_all_checks(tmp_path: Path) -> None:
-    """It has metadata, a prompt, an answered tool call and an answer."""
+    """A session with metadata, a prompt, a tool call with its result and an answer passes all checks."""
     assert failed_checks(session_bytes(GOOD), tmp_path) == set()
 
 
@@ -45,7 +45,7 @@ PLAIN = {**assistant("x", uuid="b", parent="a"), "message": {"role": "assistant"
 def prompt_after(
     uuid: str, parent: str | None = "d", ts: float | str = 4, **more: Any
 ) -> dict[str, Any]:
-    """Return a prompt after the valid session."""
+    """Return a prompt that follows the valid session."""
     return user("x", uuid=uuid, parent=parent, ts=ts, **more)
 
 
@@ -80,24 +80,24 @@ CASES: dict[str, tuple[list[Any], str]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_broken_invariant_is_named(tmp_path: Path, case: str) -> None:
-    """A file that breaks one invariant fails that check."""
+    """A file that breaks a rule fails the check with that name."""
     records, name = CASES[case]
     assert name in failed_checks(session_bytes(records), tmp_path)
 
 
 def test_a_torn_file_fails(tmp_path: Path) -> None:
-    """A last line without a line feed may be incomplete."""
+    """A last line without a line feed fails, because it may be incomplete."""
     assert "every line is a whole JSON object" in failed_checks(session_bytes(GOOD)[:-1], tmp_path)
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o604])
 def test_a_file_that_others_can_read_fails(tmp_path: Path, mode: int) -> None:
-    """Transcripts are private."""
+    """A file that other users can read fails."""
     assert failed_checks(session_bytes(GOOD), tmp_path, mode) == {"the file is private"}
 
 
 def test_require_names_every_failure(tmp_path: Path) -> None:
-    """All failed checks are in one message, with the intended file name. Without failures there is no error."""
+    """``require_all_checks`` names all failed checks and the file in one error."""
     require_all_checks([Check("a", ok=True)], "/x/file.jsonl")
     with pytest.raises(CheckFailed, match=r"file\.jsonl was not kept: b; c"):
         require_all_checks(
@@ -111,7 +111,7 @@ def test_require_names_every_failure(tmp_path: Path) -> None:
 
 
 def test_checks_do_not_change_the_file(tmp_path: Path) -> None:
-    """They only read it."""
+    """The checks do not change the file."""
     path = tmp_path / "x.tmp"
     path.write_bytes(b"".join(line(record) + b"\n" for record in GOOD))
     before = path.read_bytes(), os.stat(path).st_mtime_ns

@@ -1,4 +1,7 @@
-"""Tests of linear order: one record after the other, and each call answered once in the next user turn."""
+"""Tests of the linear order of a conversation.
+
+Each record follows the previous one, and each call has one result in the next user turn.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from tests.builders import assistant, attachment, call, result, system, user
 
 
 def chain_of_story(story: str) -> list[Node]:
-    """Return the nodes of a story in words.
+    """Return the nodes that a story describes.
 
-    ``u`` is a prompt, ``m`` a remark, ``s`` a note, ``+`` an attachment, ``1:a,b`` an answer of
-    message 1 that calls a and b, ``=a,b`` their results, and ``1:`` an answer in text.
+    Its words: ``u`` prompt, ``m`` remark, ``s`` note, ``+`` attachment, ``1:a,b`` an answer with
+    message id 1 that calls a and b, ``1:`` an answer in text, ``=a,b`` the results of a and b.
     """
     nodes = []
     for number, word in enumerate(story.split()):
@@ -45,12 +48,12 @@ def chain_of_story(story: str) -> list[Node]:
 
 
 def linear_order(story: str) -> str:
-    """Return the places of the records in linear order."""
+    """Return the numbers of the records in linear order."""
     return " ".join(str(node.number) for node in linearize_chain(chain_of_story(story)).nodes)
 
 
 def dropped_calls_of(row: LinearChain) -> str:
-    """Return the dropped calls as ``place:call``."""
+    """Return the dropped calls as ``number:call``."""
     return " ".join(
         f"{number}:{','.join(sorted(calls))}" for number, calls in sorted(row.dropped_calls.items())
     )
@@ -73,7 +76,7 @@ ORDERS = {
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_results_follow_their_answer(name: str) -> None:
-    """An answer's own records come first, then their results, each with its later remarks."""
+    """The records of an answer come first, then the results of its calls with later remarks."""
     story, wanted = ORDERS[name]
     assert linear_order(story) == wanted
 
@@ -105,7 +108,10 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_records_that_no_api_accepts_are_dropped(name: str) -> None:
-    """They are calls and results without a counterpart. Calls at the end wait for an answer."""
+    """Calls without a result and results without a call are dropped.
+
+    Calls in the last answer stay, as open calls.
+    """
     story, gone, waiting = PAIRS[name]
     row = linearize_chain(chain_of_story(story))
     assert (dropped_calls_of(row), row.open_calls) == (gone, waiting)
@@ -127,7 +133,10 @@ SETTLED = {
 
 @pytest.mark.parametrize("name", SETTLED)
 def test_largest_valid_count(name: str) -> None:
-    """It is the number of first records without an open call or a cut answer, for each end."""
+    """``largest_valid_count`` returns how many first records are valid as a conversation of their own.
+
+    No call is open then, and no answer is cut.
+    """
     story, counts = SETTLED[name]
     row = linearize_chain(chain_of_story(story))
     assert [largest_valid_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
@@ -146,6 +155,6 @@ FORWARD = {
 
 @pytest.mark.parametrize("name", FORWARD)
 def test_smallest_valid_count(name: str) -> None:
-    """It is the least number of records from there on that is valid alone."""
+    """``smallest_valid_count`` moves a cut forward until no call is open and no answer is cut."""
     story, start, expected = FORWARD[name]
     assert smallest_valid_count(linearize_chain(chain_of_story(story)), start) == expected

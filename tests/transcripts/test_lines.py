@@ -1,4 +1,7 @@
-"""Tests of reading lines: they join to the file's bytes, and memory is limited by the longest line."""
+"""Tests of reading lines.
+
+Together the lines have the file's bytes. Memory is limited by the longest line.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +46,13 @@ MEGABYTE = 1024 * 1024
     ],
 )
 def test_the_body_of_a_line(raw: bytes, offset: int, body: bytes, torn: bool) -> None:
-    """It lacks LF or CRLF, and a byte order mark only at the start of the file."""
+    """The body of a line lacks LF or CRLF and, at the start of the file, the byte order mark."""
     line = Line(0, offset, raw)
     assert (line.body, line.is_torn) == (body, torn)
 
 
 def test_every_corpus_file_round_trips() -> None:
-    """Every file, also of sub-agents and stubs, joins to identical bytes. The tail is its end."""
+    """The lines of every file of the corpus join to its bytes, and ``read_tail`` returns the last ones."""
     files = sorted(corpus().rglob("*.jsonl"))
     assert len(files) > 100
     for file in files:
@@ -62,7 +65,7 @@ def test_every_corpus_file_round_trips() -> None:
 
 
 def test_memory_is_limited_by_the_longest_line(tmp_path: Path) -> None:
-    """Of eight 60 MB lines, at most one is held and one is read, which needs twice its size."""
+    """Reading a file with lines of 60 MB needs less memory than four of these lines."""
     path = tmp_path / "huge.jsonl"
     with path.open("wb") as stream:
         for _ in range(8):
@@ -86,7 +89,7 @@ BYTES = st.lists(
 
 @pytest.fixture(autouse=True, scope="module")
 def _read_in_small_steps() -> object:
-    """Read pieces of a few bytes, so that lines span many of them."""
+    """Read a few bytes at a time, so that a line spans several reads."""
     patch = pytest.MonkeyPatch()
     patch.setattr(lines, "STEP_BYTES", 4)
     patch.setattr(lines, "SEARCH_CHUNK_BYTES", 16)
@@ -95,13 +98,13 @@ def _read_in_small_steps() -> object:
 
 
 def read_all_lines(content: bytes) -> list[Line]:
-    """Return every line of the whole file."""
+    """Return all lines of the content."""
     return list(read_lines(io.BytesIO(content)))
 
 
 @given(BYTES, st.data())
 def test_read_lines_backwards(content: bytes, data: st.DataObject) -> None:
-    """The lines before any byte are the same as forwards. A line that is cut there ends there."""
+    """Reading backwards from any byte gives the lines before it; a line is cut at that byte."""
     end = data.draw(st.integers(0, len(content)))
     found = list(read_lines_backwards(io.BytesIO(content), end))[::-1]
     assert [line[1:] for line in found] == [line[1:] for line in read_all_lines(content[:end])]
@@ -110,7 +113,7 @@ def test_read_lines_backwards(content: bytes, data: st.DataObject) -> None:
 
 @given(BYTES)
 def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
-    """Numbers and offsets are those of the whole file."""
+    """``LineNumbers`` finds the offset of any line and the line at any offset, in any order."""
     stream, lines = io.BytesIO(content), read_all_lines(content)
     asked = LineNumbers(len(content))
     for line in lines[::-1]:
@@ -123,7 +126,10 @@ def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
 
 @given(BYTES, st.data())
 def test_find_a_line_by_its_content(content: bytes, data: st.DataObject) -> None:
-    """It is the last line with the words between two offsets. The start of any byte's line is found too."""
+    """``find_last_line_with`` returns the start of the last line with a word between two offsets.
+
+    ``find_line_start`` returns the start of the line at an offset.
+    """
     floor = data.draw(st.integers(0, len(content)))
     end = data.draw(st.integers(floor, len(content)))
     place = content.rfind(b"needle", floor, end)
@@ -137,7 +143,7 @@ def test_find_a_line_by_its_content(content: bytes, data: st.DataObject) -> None
 
 
 def test_lines_after_the_opened_size_are_not_read(tmp_path: Path) -> None:
-    """The file grows meanwhile."""
+    """Lines that were appended after the file was opened are not read."""
     path = tmp_path / "x"
     path.write_bytes(b"one\ntwo\nthr")
     with open_transcript(str(path)) as stream:
@@ -156,7 +162,7 @@ def test_lines_after_the_opened_size_are_not_read(tmp_path: Path) -> None:
 
 
 def test_a_truncated_or_missing_file_is_reported(tmp_path: Path) -> None:
-    """The error is a sentence."""
+    """Reading a file that was shortened or deleted raises ``SessionNotFound``."""
     path = tmp_path / "x"
     path.write_bytes(b"one\n")
     with (
@@ -175,13 +181,13 @@ def test_a_truncated_or_missing_file_is_reported(tmp_path: Path) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=60) | st.text("\na", max_size=60).map(str.encode))
 def test_measure_longest_line_equals_reading_all_lines(tmp_path: Path, content: bytes) -> None:
-    """The last one may lack a line feed. An empty file has 0."""
+    """``measure_longest_line`` returns the length of the longest line; 0 for an empty file."""
     path = tmp_path / "file"
     path.write_bytes(content)
     assert measure_longest_line(str(path)) == max(map(len, content.split(b"\n")))
 
 
 def test_measure_longest_line_raises_file_not_found(tmp_path: Path) -> None:
-    """The caller reports it."""
+    """``measure_longest_line`` raises ``FileNotFoundError`` for a missing file."""
     with pytest.raises(FileNotFoundError):
         measure_longest_line(str(tmp_path / "gone"))

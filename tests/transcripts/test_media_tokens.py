@@ -1,4 +1,7 @@
-"""Tests of the cost of images and documents by pixels or pages. Damaged data has the maximum cost."""
+"""Tests of the token cost of images, by pixels, and of documents, by pages.
+
+Damaged data has the maximum cost.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480) + b"\x
 GIF = b"GIF89a" + struct.pack("<HH", 640, 480) + b"\0\0\0"
 JPEG = (
     b"\xff\xd8\xff\xe0\x00\x10JFIF" + b"\0" * 10
-    + b"\xff\xe1\x00\x14Exif\0\0\xff\xd8\xff\xc0\x00\x0b\x08\0\x10\0\x10\0"  # a thumbnail with a frame of its own
+    + b"\xff\xe1\x00\x14Exif\0\0\xff\xd8\xff\xc0\x00\x0b\x08\0\x10\0\x10\0"  # A thumbnail with a size of its own.
     + b"\xff\xc2\x00\x0b\x08" + struct.pack(">HH", 480, 640) + b"\x03\0\0\0"
 )  # fmt: skip
 VP8X = (
@@ -44,7 +47,7 @@ FORMS = {
 
 
 def media_block(data: bytes, kind: str = "image") -> Record:
-    """Return a block with ``data``."""
+    """Return an image or document block with ``data``."""
     return {
         "type": kind,
         "source": {"type": "base64", "media_type": "x", "data": base64.b64encode(data).decode()},
@@ -53,14 +56,14 @@ def media_block(data: bytes, kind: str = "image") -> Record:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_size_of_each_image_format(form: str) -> None:
-    """Width and height come from the first bytes. 640 x 480 pixels cost 410 tokens."""
+    """The size of an image is read from its first bytes. 640 x 480 pixels cost 410 tokens."""
     assert image_size(FORMS[form] + b"rest") == ImageSize(640, 480)
     assert media_tokens(media_block(FORMS[form] + b"rest")) == 410
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_truncated_images_have_the_maximum_cost(form: str) -> None:
-    """Their size is missing."""
+    """An image whose size is cut off has the maximum cost."""
     for end in (0, 3, 8):
         assert image_size(FORMS[form][:end]) is None
         assert media_tokens(media_block(FORMS[form][:end])) == MAX_IMAGE_TOKENS
@@ -72,7 +75,7 @@ def test_truncated_images_have_the_maximum_cost(form: str) -> None:
      (ImageSize(8_000, 8_000), 1_600), (ImageSize(0, 0), 0), (ImageSize(4_294_967_295, 1), 0)],
 )  # fmt: skip
 def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None:
-    """At most 1,568 pixels a side and about 1,600 tokens."""
+    """Images are scaled to at most 1,568 pixels a side and about 1,600 tokens, as the API does."""
     assert image_tokens(size) == tokens
 
 
@@ -80,12 +83,12 @@ def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None
     ("form", "end"), [("png", 20), ("jpeg", 40), ("webp extended", 25), ("webp lossless", 20)]
 )
 def test_a_truncated_size_is_none(form: str, end: int) -> None:
-    """A part of a number is not a number."""
+    """The size of an image is None if the number for it is cut off."""
     assert image_size(FORMS[form][:end]) is None
 
 
 def test_documents_cost_by_page() -> None:
-    """A PDF has at least one page. A plain text costs by its length."""
+    """A PDF costs by its pages, at least one. A plain text costs by its length."""
     pages = b"%PDF-1.4 /Type /Pages /Type /Page /Type/Page\n /Type /Page>>"
     assert media_tokens(media_block(pages, "document")) == 3 * TOKENS_PER_PAGE
     assert media_tokens(media_block(b"%PDF-1.7 compressed", "document")) == TOKENS_PER_PAGE
@@ -100,7 +103,7 @@ def test_documents_cost_by_page() -> None:
     "source", [None, "x", {}, {"type": "url", "url": "https://x"}, {"data": 5}, {"data": "\u00e4!"}]
 )
 def test_invalid_sources_are_accepted(source: object) -> None:
-    """Invalid base64 has no size."""
+    """An invalid source of an image or document has a cost and raises no error."""
     assert media_tokens({"type": "image", "source": source}) in {0, MAX_IMAGE_TOKENS}
     assert media_tokens({"type": "document", "source": source}) in {0, TOKENS_PER_PAGE}
 
@@ -110,5 +113,5 @@ def test_invalid_sources_are_accepted(source: object) -> None:
     rest=st.binary(max_size=90),
 )
 def test_any_bytes_have_a_finite_cost(start: bytes, rest: bytes) -> None:
-    """They follow a format's first bytes."""
+    """Any bytes after the beginning of an image have a cost within the limits."""
     assert 0 <= media_tokens(media_block(start + rest)) <= MAX_IMAGE_TOKENS

@@ -1,4 +1,7 @@
-"""Tests of a text in parts: each fits a hook and ends at a line end, and together they are the exact text."""
+"""Tests of a text that is split into parts, so that each part fits the output of one hook.
+
+Together the parts are exactly the text.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from resume_hooks.transcripts.parted_text import (
 )
 
 CLIENT = 10_000
-"""What the client takes of a hook, in the units that JavaScript counts."""
+"""The client's limit for the output of a hook, in UTF-16 units."""
 
 LINES = st.builds(
     str.__mul__, st.sampled_from(["a", "ü", "\U0001f680", "a b. "]), st.integers(0, 12_000)
@@ -31,7 +34,7 @@ TEXTS = (
 
 @given(TEXTS, st.randoms(use_true_random=False))
 def test_parts_join_to_the_original_text(text: str, random: object) -> None:
-    """They may be in any order, between other texts."""
+    """Parts in any order, among other texts, join to the original text."""
     parts = split_into_parts(text)
     assert 1 <= len(parts) <= MAX_PARTS
     assert max(map(utf16_length, parts)) <= MAX_PART_UNITS < CLIENT
@@ -41,13 +44,16 @@ def test_parts_join_to_the_original_text(text: str, random: object) -> None:
 
 
 def test_a_single_part_has_no_number() -> None:
-    """This is exact to the last UTF-16 unit of a part."""
+    """A text that fits one part is unchanged, up to the last UTF-16 unit."""
     assert split_into_parts("x" * MAX_PART_UNITS) == ["x" * MAX_PART_UNITS]
     assert len(split_into_parts("x" * (MAX_PART_UNITS + 1))) == 2
 
 
 def test_each_part_has_its_number() -> None:
-    """In the first it follows the first line, by which readers recognize an opening."""
+    """Each part has its number, and no line is cut.
+
+    In the first part the number follows the first line, which marks an opening.
+    """
     head = f"{AFTER_CLEAR_BEGINNING}that left this:"
     lines = [f"{number:04} {'word ' * 20}" for number in range(250)]
     first, second, third = split_into_parts("\n".join([head, *lines]))
@@ -62,7 +68,7 @@ def test_each_part_has_its_number() -> None:
 
 @pytest.mark.parametrize("letter", ["x", "ü", "\U0001f680"])
 def test_a_line_longer_than_a_part_is_cut(letter: str) -> None:
-    """It is cut after a sentence or a word if one is near, and never inside a character."""
+    """A line longer than a part is cut after a sentence or a word, never inside a character."""
     line = letter * (15_000 // utf16_length(letter))
     assert "".join(part.split("\n", 1)[1] for part in split_into_parts(line)) == line
     first, second = split_into_parts("a b c. " * 2_000)
@@ -71,14 +77,14 @@ def test_a_line_longer_than_a_part_is_cut(letter: str) -> None:
 
 
 def test_long_lines_are_cut_if_there_are_too_few_parts() -> None:
-    """Lines of 6,000 characters would need a part each."""
+    """Long lines are cut if whole lines would need too many parts."""
     text = "\n".join(["x" * 6_000] * 6)
     assert len(split_into_parts(text)) == MAX_PARTS
     assert join_parts(split_into_parts(text)) == [text]
 
 
 def test_parts_join_without_a_missing_one() -> None:
-    """A text that only contains something like a part does not count."""
+    """The parts are joined even if one is missing. A quoted part is not joined."""
     parts = split_into_parts("\n".join(f"line {number:05}" for number in range(2_000)))
     assert len(parts) == 3
     (text,) = join_parts([parts[2], parts[0]])

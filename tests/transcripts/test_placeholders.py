@@ -1,4 +1,4 @@
-"""Tests of placeholders: their documented wording, their recognition, and their length."""
+"""Tests of placeholders: their documented wording, their recognition and their length."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ THEIRS = {
     "chosen by a model": "First 300 chars: x... [truncated]\n"
     "See line 3 of /a.jsonl for full content (original was 9,000 chars).",
 }
-"""What aichat 1.x leaves in a session, by what it stands for."""
+"""Placeholders of aichat 1.x, by the content that they replace."""
 
 
 def test_the_wording_of_placeholders() -> None:
-    """Tool and size come first, then the original's place. A reason is given only if the kind does not imply it."""
+    """A placeholder names tool and size, then the reference of the original, and a reason if any."""
     assert placeholders.result_placeholder("Read", 12_345, AT) == (
         "[Results from Read tool suppressed - original content was 12,345 characters; original: 5e12a303:42]"
     )
@@ -66,9 +66,9 @@ def test_the_wording_of_placeholders() -> None:
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_each_kind_of_placeholder_is_recognized(kind: str) -> None:
-    """It may be alone, between the ends of a paste, or after the start of a command.
+    """Each kind of placeholder is recognized, alone and within a paste or a command.
 
-    None is below the minimum length.
+    No placeholder is shorter than ``MIN_PLACEHOLDER_CHARACTERS``.
     """
     for size in (1, 999, 12_345_678):
         text = MAKERS[kind](size, AT, "why")
@@ -81,7 +81,7 @@ def test_each_kind_of_placeholder_is_recognized(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", THEIRS)
 def test_placeholders_of_another_tool_are_recognized(kind: str) -> None:
-    """A notice of aichat is never trimmed again, because it leads to the original."""
+    """Placeholders of aichat are recognized, so they are not trimmed again."""
     assert contains_placeholder(THEIRS[kind])
     assert was_trimmed(THEIRS[kind])
 
@@ -100,7 +100,7 @@ def test_placeholders_of_another_tool_are_recognized(kind: str) -> None:
     ],
 )
 def test_false_placeholders_are_not_recognized(text: str) -> None:
-    """A text that quotes or resembles a placeholder can be trimmed."""
+    """A text that only quotes or resembles a placeholder is not recognized as one."""
     assert not contains_placeholder(text)
     assert not is_placeholder(text)
 
@@ -109,13 +109,13 @@ def test_false_placeholders_are_not_recognized(text: str) -> None:
     "behind", ["\nprinted behind it", " printed behind it", "\n]", "x" * 2_000 + "]"]
 )
 def test_a_placeholder_with_text_after_it_is_not_recognized(behind: str) -> None:
-    """A program can print a placeholder first."""
+    """A placeholder followed by other text is not recognized, because a program may have printed it."""
     assert not is_placeholder(f"{placeholders.result_placeholder('Bash', 12_345, AT)}{behind}")
 
 
 @given(name=st.text(max_size=300))
 def test_any_tool_name_gives_a_valid_placeholder(name: str) -> None:
-    """It is one line in brackets that is recognized."""
+    """A placeholder with any tool name is one line in brackets and is recognized."""
     text = placeholders.result_placeholder(name, 5, AT)
     assert is_placeholder(text)
     assert text.count("[") == text.count("]") == 1
@@ -123,7 +123,7 @@ def test_any_tool_name_gives_a_valid_placeholder(name: str) -> None:
 
 
 def test_placeholders_of_answers_are_distinguished() -> None:
-    """Only the model's texts count towards the first N answers."""
+    """``is_response_placeholder`` is true only for placeholders of the model's texts."""
     assert is_response_placeholder(placeholders.response_placeholder(900, AT))
     assert is_response_placeholder(THEIRS["answer"])
     assert not is_response_placeholder(placeholders.result_placeholder("Read", 900, AT))
@@ -131,7 +131,7 @@ def test_placeholders_of_answers_are_distinguished() -> None:
 
 @pytest.mark.parametrize("size", range(60, 120))
 def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome, size: int) -> None:
-    """Outputs, commands, pastes and answers of every critical length become shorter or stay, without a threshold."""
+    """Trimming without a threshold makes each content shorter or leaves it unchanged."""
     chain = (
         Chain()
         .ask("p" * (800 + size))
@@ -150,7 +150,7 @@ def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome,
 
 @pytest.mark.parametrize("kind", ["result", "answer"])
 def test_notices_of_another_tool_are_not_trimmed(config_home: ConfigHome, kind: str) -> None:
-    """The child was made by aichat."""
+    """A trim leaves the placeholders of aichat unchanged."""
     chain = Chain().ask().tool("t1", "Read", THEIRS[kind]).answer(THEIRS[kind]).turns(1)
     path = write_project_session(config_home, chain, SESSION)
     assert plan_trim_of_file(config_home, path, threshold=0, assistant=9).choices == ()

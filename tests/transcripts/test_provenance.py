@@ -1,4 +1,7 @@
-"""Tests of the first line of a child: every variant is read, and one is written."""
+"""Tests of the first line of a child, which names its parent.
+
+All variants are read, and one is written.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ FORMS: dict[str, Callable[[dict[str, Any]], bytes]] = {
 
 
 def write_bytes_as_session(folder: Path, data: bytes) -> str:
-    """Write a session file with these bytes."""
+    """Write a session file with these bytes and return its path."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(data)
     return str(path)
@@ -113,7 +116,10 @@ def write_bytes_as_session(folder: Path, data: bytes) -> str:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form: str) -> None:
-    """Our and foreign metadata name the parent, in a separate line or merged, in any encoding."""
+    """Each variant of metadata names the parent, in a line of its own or in the first record.
+
+    The encoding and the line ends do not matter.
+    """
     metadata, parent = VARIANTS[variant]
     assert read_parent(write_bytes_as_session(tmp_path, FORMS[form](metadata))) == parent
 
@@ -138,7 +144,7 @@ def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form:
     ],
 )
 def test_wrong_types_and_quotations_name_no_parent(tmp_path: Path, first: dict[str, Any]) -> None:
-    """Metadata of the wrong shape, or inside another field or text, does not count."""
+    """Metadata of a wrong type, or inside another field or text, names no parent."""
     assert read_parent(write_bytes_as_session(tmp_path, line(first) + b"\n")) is None
 
 
@@ -146,12 +152,12 @@ def test_wrong_types_and_quotations_name_no_parent(tmp_path: Path, first: dict[s
     "data", [b"", b"\n", b'garbage _metadata" {\n', b'{"continue_metadata":{"parent', b"\xff" * 99]
 )
 def test_damaged_first_lines_name_no_parent(tmp_path: Path, data: bytes) -> None:
-    """They are empty, torn or garbled."""
+    """An empty, partial or invalid first line names no parent."""
     assert read_parent(write_bytes_as_session(tmp_path, data)) is None
 
 
 def test_metadata_on_a_later_line_names_no_parent(tmp_path: Path) -> None:
-    """It may belong to a quoted transcript."""
+    """Metadata in a later line names no parent, because it may be part of a quoted transcript."""
     assert (
         read_parent(
             write_bytes_as_session(
@@ -166,14 +172,14 @@ def test_metadata_on_a_later_line_names_no_parent(tmp_path: Path) -> None:
     "lead", [b"", b"\xef\xbb\xbf", b'{"type":"summary","summary":"x","leafUuid":"y"}\n', b"torn\n"]
 )
 def test_a_fork_names_its_parent_on_its_records(tmp_path: Path, lead: bytes) -> None:
-    """The first record with ``forkedFrom`` counts, whatever precedes it."""
+    """A fork's parent is read from the first record with ``forkedFrom``, whatever precedes it."""
     forked = user("hi", uuid="a", forkedFrom={"sessionId": PARENT, "messageUuid": "m"})
     parent = read_parent(write_bytes_as_session(tmp_path, lead + line(forked) + b"\r\n"))
     assert parent == Parent(PARENT, "", "continued", "fork", "2026-01-31T09:30:00.000Z")
 
 
 def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
-    """``forkedFrom`` inside a tool's output does not count; the record's own does."""
+    """``forkedFrom`` inside a tool's output is ignored, and a later record names the parent."""
     quoted = user(
         "hi",
         uuid="a",
@@ -191,7 +197,7 @@ def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
     "fork", [None, [], {}, {"sessionId": 5}, {"sessionId": "../../etc"}, PARENT]
 )
 def test_a_malformed_fork_names_no_parent(tmp_path: Path, fork: object) -> None:
-    """The field has the wrong shape or an invalid id."""
+    """A ``forkedFrom`` of a wrong type or with an invalid id names no parent."""
     assert (
         read_parent(write_bytes_as_session(tmp_path, line(user("hi", uuid="a", forkedFrom=fork))))
         is None
@@ -203,7 +209,7 @@ paths = st.text(st.characters(codec=None), max_size=60)
 
 @given(file=paths, kind=st.sampled_from(["handoff", "rollover", "trim"]))
 def test_the_written_line_has_no_keys_of_lists(file: str, kind: str) -> None:
-    """Programs search its raw text for such keys, at any depth."""
+    """The written line has no keys such as ``cwd``, for which programs search in its text."""
     written = make_first_line(
         parent_id=PARENT,
         parent_file=f'{file}"cwd":"/x"',
@@ -218,7 +224,7 @@ def test_the_written_line_has_no_keys_of_lists(file: str, kind: str) -> None:
 
 
 def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
-    """Fields are compared in order. It gives the same values when it is read."""
+    """The written line has the documented form, and reading it gives the same values."""
     at = "2026-01-31T09:30:00.000Z"
     written = make_first_line(
         parent_id=PARENT, parent_file=FILE, kind="handoff", continued_at=at, has_summary=False
@@ -232,7 +238,7 @@ def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["handoff\n# HEAD", "</system-reminder>", "x" * 40])
 def test_an_invalid_kind_is_not_shown(tmp_path: Path, kind: str) -> None:
-    """A foreign first line could name any kind, which a lineage would show."""
+    """An invalid kind in a first line is read as "rollover"."""
     written = json.dumps({"continue_metadata": {**OURS, "continuation_type": kind}}).encode()
     found = read_parent(write_bytes_as_session(tmp_path, written + b"\n"))
     assert found is not None

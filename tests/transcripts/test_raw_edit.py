@@ -1,4 +1,4 @@
-"""Tests of changed fields in a raw line: all other bytes stay."""
+"""Tests of changing fields in a line of JSON without changing other bytes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ SAME_BYTES = {
 
 @pytest.mark.parametrize("name", SAME_BYTES)
 def test_set_fields_keeps_all_other_bytes(name: str) -> None:
-    """Only the two values differ, whatever else the line contains."""
+    """``set_fields`` changes only the two values, whatever else the line contains."""
     before, after = SAME_BYTES[name]
     assert relinked_line(before) == after
 
@@ -82,26 +82,26 @@ def test_set_fields_keeps_all_other_bytes(name: str) -> None:
     [b'{"parentUuid": "p0", "sessionId": "s0", "x": [1, 2]}', b'{"x":[1,2],"sessionId":"s0"}'],
 )
 def test_a_record_in_another_format_is_encoded_again(body: bytes) -> None:
-    """It has another program's spaces or lacks a field. The result is the same record in compact form."""
+    """A record with spaces, or without one of the fields, is written again in compact form."""
     record = orjson.loads(body)
     old = {key: record.get(key) for key in OLD}
     assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
 
 
 def test_unchanged_values_keep_the_line() -> None:
-    """The value is the same, or null for a missing field."""
+    """A line is unchanged if all fields already have the new values."""
     assert set_fields(b'{ "a": 1 }', {"a": 1, "b": None}, {"a": 1, "b": None}) == b'{ "a": 1 }'
 
 
 def test_a_missing_field_is_not_confused_with_a_nested_one() -> None:
-    """A record without a parent may contain one with a null there."""
+    """A missing field is added at the top level, even if a nested record has the field."""
     body = b'{"data":{"parentUuid":null},"sessionId":"s0"}'
     record = parse_record(set_fields(body, {"parentUuid": None, "sessionId": "s0"}, NEW))
     assert record == {"data": {"parentUuid": None}, **NEW}
 
 
 def test_a_hostile_line_is_parsed_only_a_few_times() -> None:
-    """With thousands of nested occurrences, the line is encoded again after some tries."""
+    """A line with thousands of nested fields is encoded again after a few tries to find the right one."""
     inner = b",".join([b'{"sessionId":"s0"}'] * 5_000)
     body = b'{"parentUuid":"p0","data":[%s],"sessionId":"s0"}' % inner
     record = parse_record(relinked_line(body))
@@ -124,14 +124,14 @@ values = st.recursive(
     spaced=st.booleans(),
 )
 def test_only_the_named_fields_of_a_record_change(record: dict[str, Any], spaced: bool) -> None:
-    """This is true for any record."""
+    """``set_fields`` changes only the named fields of any record."""
     body = json.dumps(record).encode() if spaced else orjson.dumps(record)
     old = {key: record.get(key) for key in NEW}
     assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
 
 
 def test_clear_usage_sets_counts_to_zero() -> None:
-    """Keys and everything else stay."""
+    """``clear_usage`` sets the token counts of an answer to zero and keeps all else."""
     body = line(assistant([{"type": "text", "text": '"input_tokens":5'}], uuid="a", tokens=9_000))
     record = parse_record(clear_usage(body))
     assert record is not None
@@ -142,7 +142,7 @@ def test_clear_usage_sets_counts_to_zero() -> None:
 
 @pytest.mark.parametrize("place", ["input", "before", "spaced"])
 def test_clear_usage_keeps_other_counts(place: str) -> None:
-    """An input named usage is the model's text, wherever the real one is."""
+    """``clear_usage`` keeps a tool input that is called "usage", in any position."""
     given = {"usage": {"input_tokens": 5}}
     row = assistant(
         [{"type": "tool_use", "id": "t", "name": "x", "input": given}], uuid="a", tokens=9_000
@@ -158,19 +158,19 @@ def test_clear_usage_keeps_other_counts(place: str) -> None:
 
 
 def test_clear_usage_keeps_lines_without_counts() -> None:
-    """They are a user's line, one without usage, and invalid JSON."""
+    """``clear_usage`` keeps the line of a prompt, of an answer without usage, and invalid JSON."""
     for body in (line(user("hi", uuid="u")), line(assistant("x", uuid="a")), b"{torn"):
         assert clear_usage(body) == body
 
 
 def test_encoding_is_compact_and_never_fails() -> None:
-    """Lone surrogates and integers beyond 64 bits, which the fast encoder refuses."""
+    """Records are encoded compactly, even with lone surrogates or integers beyond 64 bits."""
     assert encode_record({"a": [1, "\u2028"]}) == '{"a":[1,"\u2028"]}'.encode()
     assert encode_record({"a": "\ud83d", "b": 2**70}) == b'{"a":"?","b":1180591620717411303424}'
 
 
 def test_endless_nesting_is_refused() -> None:
-    """The error is a sentence without a traceback."""
+    """A record that is nested too deep raises ``TooDeep``."""
     deep: Any = "end"
     for _ in range(5_000):
         deep = [deep]
@@ -180,7 +180,7 @@ def test_endless_nesting_is_refused() -> None:
 
 @pytest.mark.parametrize("depth", [900, 1_015])
 def test_set_field_in_a_deeply_nested_line(depth: int) -> None:
-    """It has the maximum depth. All other bytes stay."""
+    """``set_field`` works in a line of the maximum depth and keeps all other bytes."""
     body = b'{"input":%s1%s,"cwd":"/a b"}' % (b"[" * depth, b"]" * depth)
     record = parse_record(body)
     assert record is not None
@@ -188,7 +188,7 @@ def test_set_field_in_a_deeply_nested_line(depth: int) -> None:
 
 
 def test_clear_usage_keeps_counts_after_the_usage() -> None:
-    """Only values inside it are counts of this answer."""
+    """``clear_usage`` keeps counts outside the usage object."""
     row = {
         **assistant("x", uuid="a", tokens=9_000),
         "budget_tokens": 4_242,
@@ -201,7 +201,7 @@ def test_clear_usage_keeps_counts_after_the_usage() -> None:
 
 
 def test_the_outer_field_is_changed_in_any_format() -> None:
-    """A nested field may look more like the client's."""
+    """``set_fields`` changes the field at the top level, even if a nested one looks like the client's."""
     body = b'{"sessionId": "old", "data":{"sessionId":"old"}, "n": 1}'
     changed = parse_record(set_fields(body, {"sessionId": "old"}, {"sessionId": "new"}))
     assert changed == {"sessionId": "new", "data": {"sessionId": "old"}, "n": 1}
@@ -219,6 +219,6 @@ OWN = {
 
 @pytest.mark.parametrize("name", OWN)
 def test_add_field_adds_or_replaces_a_field(name: str) -> None:
-    """The field is at the top level of the record."""
+    """``add_field`` adds or replaces a field at the top level of the record."""
     before, after = OWN[name]
     assert add_field(before, "own", {"a": "b"}) == after

@@ -1,4 +1,4 @@
-"""Tests of typed access to records: it never raises, for any JSON."""
+"""Tests of reading typed values from records, which raises no error for any JSON."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ WHOLE_USAGE = {
 def test_both_parsers_accept_what_the_client_accepts(
     body: bytes, expected: object, standard_parser_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A parsed record can be written again. Other lines give None."""
+    """Both parsers accept what the client accepts, and return None for other lines.
+
+    A parsed record can be written again.
+    """
     monkeypatch.setattr(
         records, "_use_standard_parser", lambda body: len(body) <= standard_parser_bytes
     )
@@ -65,7 +68,7 @@ def test_both_parsers_accept_what_the_client_accepts(
 def test_the_standard_parser_reads_the_first_lines(
     monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool
 ) -> None:
-    """A process that has loaded the faster one uses that."""
+    """Short lines are read with the standard parser, unless the process has loaded the faster one."""
     if not is_loaded:
         monkeypatch.delitem(sys.modules, "orjson")
     choice = records._ParserChoice()
@@ -74,7 +77,7 @@ def test_the_standard_parser_reads_the_first_lines(
 
 
 def test_deep_nesting_is_counted_without_recursion() -> None:
-    """A tool input as deep as the parser allows neither crashes the scan nor loses its characters."""
+    """A tool input with the maximum nesting is read completely."""
     deep = b'{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","input":%s"ab"%s}]}}'
     record = records.parse_record(deep % (b"[" * 1_000, b"]" * 1_000))
     assert record is not None
@@ -120,19 +123,25 @@ def test_deep_nesting_is_counted_without_recursion() -> None:
 def test_is_prompt_accepts_only_prompts_of_people(
     content: Any, extra: dict[str, Any], expected: bool
 ) -> None:
-    """Results, summaries, a sub-agent's tasks and outputs and remarks of the client are not prompts."""
+    """``is_prompt`` is true only for prompts of a user.
+
+    Results, summaries, tasks of sub-agents and remarks of the client are not prompts.
+    """
     assert records.is_prompt(user(content, uuid="u", **extra)) is expected
 
 
 def test_prompt_text_of_a_command() -> None:
-    """A slash command has its typed form."""
+    """``prompt_text`` returns a slash command as the user typed it."""
     said = "<command-message>go</command-message>\n<command-name>/go</command-name>\n<command-args>a b</command-args>"
     assert records.prompt_text(user(said, uuid="u")) == "/go a b"
     assert records.prompt_text(user("plain", uuid="u")) == "plain"
 
 
 def test_characters_are_those_that_reach_the_api() -> None:
-    """Texts, thinking, tool inputs, results and rendered attachments count. Images and tool metadata do not."""
+    """A record's characters are those that reach the API.
+
+    Texts, thinking, tool inputs, results and attachments count. Images and tool metadata do not.
+    """
 
     def characters_of_record(record: dict[str, Any]) -> int:
         return make_node(record, Line(0, 0, b"")).character_count
@@ -171,7 +180,7 @@ def test_characters_are_those_that_reach_the_api() -> None:
     ],
 )
 def test_counted_tokens_adds_four_counts(usage: Any, expected: int) -> None:
-    """Invalid values do not count."""
+    """``counted_tokens`` adds the four counts of an answer and ignores invalid values."""
     record = assistant("x", uuid="a")
     record["message"]["usage"] = usage
     assert records.counted_tokens(record)[1] == expected
@@ -179,7 +188,7 @@ def test_counted_tokens_adds_four_counts(usage: Any, expected: int) -> None:
 
 
 def test_the_input_is_counted_without_the_answer() -> None:
-    """Sent and received tokens are separate."""
+    """``counted_tokens`` also returns the tokens without those of the answer itself."""
     assert records.counted_tokens(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
 
 
@@ -198,19 +207,19 @@ def test_the_input_is_counted_without_the_answer() -> None:
     ],
 )
 def test_times_have_one_form(text: object, expected: str) -> None:
-    """Any ISO form is converted. Other values and impossible dates give an empty text."""
+    """``normalize_timestamp`` converts any ISO time to one form; the result for other values is empty."""
     assert clock.normalize_timestamp(text) == expected
     assert (clock.to_milliseconds(text) is None) == (not expected)
 
 
 @pytest.mark.parametrize("seconds", [-1e20, -1.0, 0, 1.5, 1e12, 1e20])
 def test_any_file_time_can_be_written(seconds: float) -> None:
-    """A time outside of any calendar becomes the nearest valid one."""
+    """Any time of a file can be written, if necessary as the nearest valid one."""
     assert clock.parse_timestamp(clock.timestamp_from_epoch(seconds)) is not None
 
 
 def test_strings_in_value_are_in_order() -> None:
-    """Keys and other values are omitted. Deep nesting causes no crash."""
+    """``strings_in_value`` yields the strings of a value in order, without keys, at any depth."""
     value = {"a": "one", "b": [2, {"c": "two"}, None, "three"], "d": True}
     assert list(records.strings_in_value(value)) == ["one", "two", "three"]
     deep: object = "end"

@@ -1,4 +1,7 @@
-"""Tests of facts from the end of a file: the same conversation as from the whole file, from less data."""
+"""Tests of ``scan_live_part``.
+
+It returns the same conversation as a scan of the whole file, but reads less.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ OLD = [*conversation(2), *BULK]
 
 
 def compare_scans(path: str) -> tuple[list[Any], list[Any], bool]:
-    """Return the live chain from the whole file, the one from ``scan_live_part``, and whether that read less."""
+    """Return the chain of a whole scan, that of ``scan_live_part``, and whether the latter read less."""
     whole = scan_transcript(path)
     part, (observer,) = scan_live_part(path, lambda: (_Collector(),))
     assert observer.numbers == [node.number for node in part.nodes]
@@ -88,7 +91,10 @@ CASES: dict[str, tuple[list[Record], bool]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_live_part_equals_the_whole_scan(name: str, tmp_path: Path) -> None:
-    """Numbers, offsets and order are equal. If the end does not prove it, the whole file is read."""
+    """``scan_live_part`` returns the chain of the whole scan.
+
+    If the end of the file is not enough for this, it reads the whole file.
+    """
     records, less = CASES[name]
     path = write_session(tmp_path, SESSION, records)
     assert Path(path).stat().st_size > MIN_SKIPPED_FILE_BYTES
@@ -98,7 +104,10 @@ def test_the_live_part_equals_the_whole_scan(name: str, tmp_path: Path) -> None:
 
 
 def test_a_small_file_is_read_completely(tmp_path: Path) -> None:
-    """Up to five mebibytes, clients also read what is before a compaction."""
+    """A small file is read completely.
+
+    In files up to five mebibytes, clients also read what is before a compaction.
+    """
     row = [
         boundary(uuid="b", before="r3", ts=10),
         summary("told", uuid="s", parent="b", ts=11),
@@ -108,7 +117,7 @@ def test_a_small_file_is_read_completely(tmp_path: Path) -> None:
 
 
 def test_the_live_part_of_generated_sessions(tmp_path: Path) -> None:
-    """They are long, of real turns, and compacted several times."""
+    """The live part of long sessions with several compactions equals that of the whole scan."""
     corpus()
     for seed in range(3):
         path = tmp_path / f"{seed}.jsonl"
@@ -119,7 +128,10 @@ def test_the_live_part_of_generated_sessions(tmp_path: Path) -> None:
 
 
 def test_is_live_part_within_a_limit(tmp_path: Path) -> None:
-    """Only that much of the end is read. A session without compaction is completely live."""
+    """``is_live_part_within`` checks whether the live part has at most ``limit`` bytes.
+
+    Without a compaction, the whole file is live.
+    """
     path = write_session(tmp_path, SESSION, long_compacted_session(*GONE_ON))
     size = Path(path).stat().st_size
     live = size - next(node.offset for node in scan_transcript(path).nodes if node.is_boundary)

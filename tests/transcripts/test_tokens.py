@@ -1,4 +1,7 @@
-"""Tests of token counts: the API's counts, the context window, and equal results from a file's end."""
+"""Tests of measuring a session's tokens: the API's counts and the context window.
+
+Reading only the end of the file gives the same result.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +45,12 @@ from tests.builders import (
 from tests.needs import corpus
 
 PADDING = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 2_000}}
-BEGUN = 1_088  # tokens of the first request of these sessions, less its prompt
+BEGUN = 1_088  # Number of tokens of the first request of these sessions without its prompt.
 KEPT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 
 
 def records_after_compaction(*more: Record, segment: Record | None = None) -> list[Record]:
-    """Return two turns that used 150,000 tokens, a compaction, and ``more``."""
+    """Return two turns of 150,000 tokens, a compaction, and the records ``more``."""
     turns = conversation(2)
     turns[3]["message"]["usage"] = {"input_tokens": 150_000}
     return [
@@ -60,19 +63,22 @@ def records_after_compaction(*more: Record, segment: Record | None = None) -> li
 
 @pytest.fixture(autouse=True)
 def use_short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read so little that small files have an unread beginning."""
+    """Read only a few kilobytes, so that small files have a part that is not read."""
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_500, 6_000))
 
 
 def agreed_context(path: str) -> ContextSize:
-    """Return the context in use, after both methods agreed."""
+    """Return the size of the context, after checking that both ways to measure it agree."""
     recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
     assert recent == sure
     return recent
 
 
 def test_end_and_whole_agree_on_every_corpus_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This is true for any amount that is read."""
+    """For every file of the corpus, the end gives the same size as the whole file.
+
+    This is true for any amount that is read.
+    """
     files = [file for file in corpus().rglob("*.jsonl") if file.stat().st_size]
     for file in files:
         whole = measure_chain(str(file), scan_transcript(str(file)).chain)[0]
@@ -133,13 +139,16 @@ def test_end_and_whole_agree_on_every_corpus_file(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_misleading_ends_of_files(records: list[Record], expected: int, tmp_path: Path) -> None:
-    """Branches, hints, gaps and distant compactions give the same count as the whole file."""
+    """Branches, hints, gaps and compactions near the end give the same size as the whole file."""
     found = agreed_context(write_session(tmp_path, SESSION, records))
     assert abs(found.tokens - expected) <= 3
 
 
 def test_a_childs_stated_size_counts_until_its_own_compaction(tmp_path: Path) -> None:
-    """A boundary that the child copied from its parent is older than the child."""
+    """The size in a child's first line is valid until the child itself is compacted.
+
+    A boundary that the child copied is older than the child.
+    """
     stated = {"continued_at": "2026-02-01T00:00:00.000Z", "context_tokens": 78_833}
     head = {"type": "continue_metadata", "continue_metadata": stated}
     for at, expected in (
@@ -169,7 +178,10 @@ def test_a_childs_stated_size_counts_until_its_own_compaction(tmp_path: Path) ->
 def test_after_a_trim_in_place_the_size_is_the_stated_one(
     remark: str, expected: int, tmp_path: Path
 ) -> None:
-    """It counts until an answer gives a count, or until another compaction."""
+    """After a trim in place, the size is the one in this plugin's remark.
+
+    It is valid until the next answer or compaction.
+    """
     rows = [
         boundary(uuid="b", ts=1),
         summary("sum", uuid="s", parent="b", ts=2),
@@ -190,7 +202,7 @@ def test_after_a_trim_in_place_the_size_is_the_stated_one(
 
 
 def test_an_answer_with_a_rootless_record_is_counted(tmp_path: Path) -> None:
-    """Another record of the answer has a parent. Each record shows what precedes it."""
+    """The end and the whole file give the same size if one record of an answer has no parent."""
     talk = [user("x", uuid="u0", parent=None, ts=0)]
     talk += [
         user("x", uuid=f"u{number}", parent=f"u{number - 1}", ts=number) for number in range(1, 9)
@@ -210,17 +222,14 @@ def test_an_answer_with_a_rootless_record_is_counted(tmp_path: Path) -> None:
 
 
 def counted_part(context: ContextSize) -> ContextSize:
-    """Return the size without the estimate after the last count."""
+    """Return the size without the estimate for the text after the last count."""
     return context._replace(tokens=context.tokens - context.added, added=0)
 
 
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None:
-    """Branches, hints, compactions and noise may be in any order.
-
-    For recovered calls, the end may lack tokens after the last count.
-    """
+    """For random sessions, the end gives the same size as the whole file, up to the last count."""
     records: list[Record] = []
     known: list[str] = []
     counts: dict[str, int] = {}
@@ -235,7 +244,7 @@ def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None
             answer = chance.choice(["m", "n", "o", *[f"own{number}"] * 4])
             count = counts.setdefault(
                 answer, chance.choice([0, 100 * number + 50])
-            )  # one answer, one count
+            )  # All records of an answer have the same count.
             records.append(
                 assistant("y", uuid=name, parent=parent, ts=ts, tokens=count, message_id=answer)
             )
@@ -268,14 +277,14 @@ def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None
 
 
 def test_big_files_skip_compacted_records(tmp_path: Path) -> None:
-    """Above 5 MiB both ways of reading ignore a link to a record before the compaction."""
+    """In files above 5 MiB, a parent before the compaction is ignored, as in the client."""
     big = {**PADDING, "snapshot": {"padding": "x" * 6_000_000}}
     records = records_after_compaction(user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING] * 9)
     assert agreed_context(write_session(tmp_path, SESSION, [big, *records])).tokens == 10
 
 
 def test_a_deleted_file_raises_session_not_found(tmp_path: Path) -> None:
-    """It is an expected failure."""
+    """Measuring a deleted file raises ``SessionNotFound``."""
     with pytest.raises(SessionNotFound):
         measure_tail(str(tmp_path / "gone.jsonl"))
 
@@ -284,12 +293,12 @@ def test_a_deleted_file_raises_session_not_found(tmp_path: Path) -> None:
     ("count", "expected"), [(0, 200_000), (200_000, 200_000), (200_001, 1_000_000)]
 )
 def test_the_window_is_a_million_for_larger_contexts(count: int, expected: int) -> None:
-    """The default is 200,000 tokens."""
+    """The window is 200,000 tokens, or a million for a larger context."""
     assert default_window(count) == expected
 
 
 def test_a_given_window_has_precedence(tmp_path: Path) -> None:
-    """It replaces the one that the session implies."""
+    """A window that is given replaces the one that follows from the session."""
     path = write_session(tmp_path, SESSION, conversation(1))
     assert measure_tail(path, 400_000) == ContextSize(1_100, 400_000)
     assert measure_chain(path, scan_transcript(path).chain, window=400_000)[0].window == 400_000
@@ -299,7 +308,7 @@ def test_a_given_window_has_precedence(tmp_path: Path) -> None:
     ("original", "window"), [(606_957, 1_000_000), (150_000, 200_000), ("many", 200_000)]
 )
 def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, window: int) -> None:
-    """This is true before and after an answer, unless the user set one."""
+    """A trimmed child has the window of its parent, unless the user set one."""
     first: Record = {
         "trim_metadata": {"stats": {"original_tokens": original, "trimmed_tokens": 168_879}}
     }
@@ -317,14 +326,20 @@ def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, w
 
 
 def test_percent_and_remaining_space() -> None:
-    """The percentage is rounded. The client compacts when context and reserve exceed the window."""
+    """The percentage is that of the window without a reserve.
+
+    ``compacts_at_once`` is true above 167,000 of 200,000 tokens.
+    """
     assert ContextSize(90_000, 200_000).percent == 50
     assert not ContextSize(167_000, 200_000).compacts_at_once
     assert ContextSize(167_001, 200_000).compacts_at_once
 
 
 def test_ratio_of_a_session(tmp_path: Path) -> None:
-    """It compares the added characters and tokens between the first and the last counted answer."""
+    """The ratio is the growth in characters divided by the growth in tokens.
+
+    The growth is that between the first and the last count.
+    """
     records = [
         user("x" * 9_999, uuid="u1"),
         assistant("y", uuid="a1", parent="u1", ts=1, tokens=20_000),
@@ -341,7 +356,7 @@ def test_ratio_of_a_session(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("added", [100, 1_000_000])
 def test_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
-    """It is limited to 1.5 to 8, because images or a cut would distort it."""
+    """The ratio is limited to 1.5 to 8, because images or a cut would distort it."""
     records = [
         assistant("y", uuid="a1", ts=1, tokens=20_000),
         user("x" * added, uuid="u2", parent="a1", ts=2),

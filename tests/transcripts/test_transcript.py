@@ -1,6 +1,6 @@
-"""Tests of transcripts: every defect of real input is tolerated, counted and kept.
+"""Tests of ``scan_transcript``.
 
-Turns and pairs follow the live chain.
+Defects of real files are tolerated and counted. Turns and calls are those of the live chain.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CODEX = {
 
 
 def live_ids(content: bytes, folder: Path) -> list[str]:
-    """Return the live chain of a file with these bytes."""
+    """Write a file with these bytes and return the uuids of its live chain."""
     path = folder / "x.jsonl"
     path.write_bytes(content)
     return [node.uuid for node in scan_transcript(str(path)).chain]
@@ -68,7 +68,7 @@ def live_ids(content: bytes, folder: Path) -> list[str]:
     ],
 )  # fmt: skip
 def test_defects_are_tolerated(content: bytes, bad: list[int], torn: bool, tmp_path: Path) -> None:
-    """Each defect of real files keeps the conversation complete, and lost lines are counted."""
+    """A defect leaves the conversation complete, and the invalid lines are counted."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(content)
     transcript = scan_transcript(str(path))
@@ -79,14 +79,14 @@ def test_defects_are_tolerated(content: bytes, bad: list[int], torn: bool, tmp_p
 
 
 def test_a_line_of_60_megabytes(tmp_path: Path) -> None:
-    """A huge tool result is one record like any other."""
+    """A tool result of 60 megabytes is one record like any other."""
     huge = tool_result("c", "x" * 60_000_000, uuid="r", parent="c")
     content = session_bytes([user("u", uuid="u"), tool_use("c", uuid="c", parent="u"), huge])
     assert live_ids(content, tmp_path) == ["u", "c", "r"]
 
 
 def test_a_node_reads_its_record_again(tmp_path: Path) -> None:
-    """Unusual encodings and queued prompts work too."""
+    """``read_record`` returns the record of a node, even with invalid bytes."""
     queued: Record = {**user("later", uuid="own", parent="r3", ts=9), "sentAsUuid": "sent"}
     odd = line(user("x", uuid="odd", parent="sent", ts=10)).replace(b'"x"', b'"\xff\\ud800"')
     path = write_session(tmp_path, SESSION, [BOM, *TURNS, queued, odd])
@@ -99,7 +99,7 @@ def test_a_node_reads_its_record_again(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
-    """A moved record is an error, not another record."""
+    """``read_record`` raises ``SessionNotFound`` if the file was changed or deleted."""
     path = write_session(tmp_path, SESSION, TURNS)
     transcript = scan_transcript(path)
     write_session(tmp_path, SESSION, TURNS[1:])
@@ -113,7 +113,7 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 
 
 def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
-    """The error is one sentence."""
+    """A Codex rollout raises ``NotATranscript`` with one sentence."""
     path = write_session(tmp_path, SESSION, [CODEX, {"type": "response_item", "payload": {}}])
     with pytest.raises(
         NotATranscript,
@@ -123,7 +123,7 @@ def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
 
 
 def test_metadata_is_counted(tmp_path: Path) -> None:
-    """Kinds without links are counted by name, and models by their counted answers."""
+    """Records without links are counted by type, and answers by model."""
     synthetic = assistant("x", uuid="s", parent="r3", ts=9, model="<synthetic>", tokens=50)
     path = write_session(
         tmp_path,
@@ -136,7 +136,7 @@ def test_metadata_is_counted(tmp_path: Path) -> None:
 
 
 def test_turns_start_at_prompts(tmp_path: Path) -> None:
-    """Results and remarks of the client do not start a turn."""
+    """A turn starts at a prompt, not at a result or a remark of the client."""
     records = [
         user("summary", uuid="s", isCompactSummary=True),
         user("one", uuid="u1", parent="s", ts=1),
@@ -153,7 +153,7 @@ def test_turns_start_at_prompts(tmp_path: Path) -> None:
 
 
 def test_pairs_join_calls_and_results(tmp_path: Path) -> None:
-    """Each call of the live chain has the record that answers it, or None."""
+    """``call_results`` has the record with the result of each call, or None."""
     records = [
         user("one", uuid="u1"),
         assistant([call("c1"), call("c2"), call("c3")], uuid="a1", parent="u1", ts=1),
@@ -170,7 +170,7 @@ def test_pairs_join_calls_and_results(tmp_path: Path) -> None:
 
 
 def test_a_shorter_chain_has_its_own_turns_and_calls(tmp_path: Path) -> None:
-    """They are computed again."""
+    """``with_chain`` returns a transcript with the turns and calls of a shorter chain."""
     records = [
         user("one", uuid="u1"),
         assistant([call("c1")], uuid="a1", parent="u1", ts=1),
@@ -186,7 +186,7 @@ def test_a_shorter_chain_has_its_own_turns_and_calls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_scan_restores_the_garbage_collector(tmp_path: Path, enabled: bool) -> None:
-    """It is paused during the scan, and restored even after an error."""
+    """The garbage collector has its former state after a scan, even after an error."""
     path = write_session(tmp_path, SESSION, [CODEX])
     was = gc.isenabled()
     (gc.enable if enabled else gc.disable)()
@@ -199,7 +199,7 @@ def test_a_scan_restores_the_garbage_collector(tmp_path: Path, enabled: bool) ->
 
 
 def test_a_limited_scan_reads_the_end(tmp_path: Path) -> None:
-    """It has only complete lines. A limit beyond the file's size reads the whole file."""
+    """A scan with a limit reads complete lines at the end of the file."""
     path = write_session(tmp_path, SESSION, TURNS)
     size = os.path.getsize(path)
     last = len(line(TURNS[-1])) + 1
@@ -218,7 +218,10 @@ def test_a_limited_scan_reads_the_end(tmp_path: Path) -> None:
 
 
 def test_queued_prompts_have_the_id_of_their_message(tmp_path: Path) -> None:
-    """An earlier record with that id has precedence. Thousands of them cost no more than other records."""
+    """A queued prompt has the uuid under which it was sent, unless an earlier record has it.
+
+    Twenty thousand queued prompts are scanned quickly.
+    """
     records: list[Record] = [
         {
             **user(str(n), uuid=f"own{n}", parent=f"sent{n - 1}" if n else None, ts=n),

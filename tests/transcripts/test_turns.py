@@ -1,4 +1,4 @@
-"""Tests of turns: the records that start one, and ranges of turns."""
+"""Tests of turns: the records that start one, and the ranges that a user types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.builders import assistant, summary, tool_result, user
 
 
 def test_only_a_prompt_starts_a_turn() -> None:
-    """Answers, results, summaries and the client's insertions do not."""
+    """Answers, results, summaries and texts that the client inserted start no turn."""
     assert opens_turn(user("go", uuid="u"))
     assert opens_turn({"type": "user", "message": {"content": "of a plain export"}})
     for record in (
@@ -25,7 +25,7 @@ def test_only_a_prompt_starts_a_turn() -> None:
 
 
 def test_prompts_of_a_sub_agent_start_turns() -> None:
-    """Every record of its file is marked as a side chain."""
+    """In the file of a sub-agent, a prompt starts a turn, although it is marked as a side chain."""
     assert opens_turn(user("look", uuid="u", isSidechain=True), subagent=True)
     assert not opens_turn(assistant("seen", uuid="a", isSidechain=True), subagent=True)
 
@@ -46,7 +46,10 @@ def test_prompts_of_a_sub_agent_start_turns() -> None:
     ],
 )
 def test_parse_turn_ranges(text: str, count: int, numbers: list[int]) -> None:
-    """They are one turn, several, up to the end, or the last ones. A range beyond the end is shortened."""
+    """A range is one turn, several, those up to the end, or the last ones.
+
+    A range beyond the end is shortened.
+    """
     assert list(parse_turns(text).numbers_among(count)) == numbers
 
 
@@ -55,7 +58,7 @@ def test_parse_turn_ranges(text: str, count: int, numbers: list[int]) -> None:
     ["", "x", "-", "-0", "1-2-3", "5-3", "1,2", "٣", "12345678", "last-3", "1 - 2", "\x1b[31m"],
 )
 def test_invalid_turn_ranges(text: str) -> None:
-    """A usage error shows the valid forms."""
+    """An invalid range raises ``UsageError`` with the valid forms."""
     with pytest.raises(UsageError) as caught:
         parse_turns(text)
     assert caught.value.remedy == TURN_HELP
@@ -70,7 +73,7 @@ def test_invalid_turn_ranges(text: str) -> None:
     ],
 )
 def test_missing_turns_are_reported(text: str, count: int, there: str) -> None:
-    """The error says which turns exist."""
+    """A turn that does not exist raises ``UsageError`` with the existing turns."""
     with pytest.raises(UsageError) as caught:
         parse_turns(text).numbers_among(count)
     assert caught.value.remedy == there

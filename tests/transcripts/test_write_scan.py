@@ -1,4 +1,7 @@
-"""Tests of the scan before a write: messages that an API would refuse, their repair, and the messages of snapshots."""
+"""Tests of ``WriteObserver``, which scans a transcript before a child is written.
+
+It finds messages that the API would refuse, and the messages of file snapshots.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ MENDED: dict[str, tuple[Record, Any]] = {
 
 @pytest.mark.parametrize("name", SOUND)
 def test_valid_messages_are_not_repaired(name: str) -> None:
-    """A repair would change nothing."""
+    """A valid message needs no repair, and a repair would not change it."""
     assert not needs_mending(SOUND[name])
     if get_message(SOUND[name])["content"]:
         assert mend_record(SOUND[name]) == SOUND[name]
@@ -83,7 +86,7 @@ def test_valid_messages_are_not_repaired(name: str) -> None:
 
 @pytest.mark.parametrize("name", MENDED)
 def test_refused_messages_are_repaired(name: str) -> None:
-    """Refused blocks are removed. Valid blocks and the rest of the record are kept."""
+    """A repair removes the blocks that the API would refuse and keeps the other blocks and fields."""
     record, content = MENDED[name]
     assert needs_mending(record)
     wanted = (
@@ -96,7 +99,7 @@ def test_refused_messages_are_repaired(name: str) -> None:
 
 
 def observe_records(folder: Path, rows: list[Any]) -> WriteObserver:
-    """Return the findings in a file with these records."""
+    """Scan a file with these records and return the observer."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
     survey = WriteObserver()
@@ -105,7 +108,7 @@ def observe_records(folder: Path, rows: list[Any]) -> WriteObserver:
 
 
 def test_repeated_calls_and_results_are_removed(tmp_path: Path) -> None:
-    """The second one with an id is removed. A call and a result may share an id."""
+    """A repair removes the second call and the second result with the same id."""
     twice = [
         assistant([call("t"), TEXT, call("t")], uuid="a"),
         user([result("t", "1"), result("t", "2")], uuid="b"),
@@ -119,7 +122,7 @@ def test_repeated_calls_and_results_are_removed(tmp_path: Path) -> None:
 
 
 def test_only_messages_are_repaired(tmp_path: Path) -> None:
-    """Numbers are lines. Bad lines and metadata count as lines."""
+    """``records_to_mend`` has the line numbers of messages; invalid lines and metadata are counted."""
     rows: list[Any] = [
         user("hi", uuid="u"),
         b"{torn",
@@ -132,7 +135,10 @@ def test_only_messages_are_repaired(tmp_path: Path) -> None:
 
 
 def test_snapshots_name_their_message(tmp_path: Path) -> None:
-    """The snapshot's own message precedes the one that updated it. A delta names its snapshot."""
+    """A snapshot belongs to its own message rather than to the message that updated it.
+
+    A delta belongs to the message of its snapshot.
+    """
     first: Record = {
         "type": "file-history-snapshot",
         "messageId": "new",
