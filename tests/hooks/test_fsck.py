@@ -86,7 +86,7 @@ def test_one_key_makes_the_repaired_copy(
 
 @pytest.mark.parametrize("word", [QUESTION_CHOICES[REPAIR_QUESTION][-1][1], "what is that?"])
 def test_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
-    """ "Not now" makes no copy, and the reply names the commands that help later.
+    """The answer "not now" makes no copy, and the reply names the commands that help later.
 
     Any typed text has the same effect.
     """
