@@ -1,5 +1,5 @@
-"""The command line: parse a verb's options, run it, and print text or JSON with an exit code.
+"""The command line: parse a verb's options, run the verb, and print text or JSON.
 
-May import every lower layer, and from hooks only what ``slash`` and the chooser need. Must not make
-a decision that a hook could make differently.
+These modules may import every lower layer. From ``hooks`` they may import only what ``slash`` and
+the session picker need. A decision that hooks also make is never made here a second time.
 """

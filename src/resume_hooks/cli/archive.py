@@ -1,6 +1,6 @@
 """``archive``: copy sessions to the vault before the client deletes them.
 
-It also lists and verifies the copies, and removes copies that the vault should forget.
+The verb also lists the archived copies, verifies them, and removes copies from the vault.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ EMPTY_ARCHIVE_DATA: dict[str, Any] = {
     "written": False,
 }  # fmt: skip
 _RESULT_NAMES = {"kept": "archived"}
-"""The words for results that are shown under another name."""
+"""Results whose name in the text answer differs from their name in the code and in JSON."""
 
 
 def archive_or_list_sessions(options: ArchiveOptions) -> int:
-    """Archive sessions, or show, verify or forget their copies."""
+    """Archive sessions, or list, verify or remove archived copies. Return the exit code."""
     options.refuse_combination(
         "verifying", "listing", "forgetting", "slim", remedy="Give only one of these options."
     )
@@ -141,8 +141,13 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
 
 
 def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
-    """Archive a session, verify its archived copy, and only then create the slim copy that refers to it."""
-    # The modules that create children take 40 ms to load, and only a slim archive needs them.
+    """Archive a session, verify its archived copy, and then create a slim copy of the session.
+
+    The slim copy refers to the archived copy, so a failure of one of the first two steps ends the
+    verb.
+    """
+    # Imported late: the modules that create children take 40 ms to load, and only ``--slim`` needs
+    # them.
     from resume_hooks.derive.trim.plan import plan_slim_copy
 
     plan = plan_slim_copy(session, options.where)
@@ -185,7 +190,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
 
 
 def _list_remedies(failed_outcomes: Sequence[ArchiveOutcome]) -> list[str]:
-    """Return each remedy once, because a full disk fails every session."""
+    """Return each remedy only once, because for example a full disk fails every session."""
     remedies = (outcome.remedy for outcome in failed_outcomes if outcome.remedy)
     return list(dict.fromkeys(remedies))
 

@@ -1,6 +1,6 @@
-"""Questions with a few numbered answers, on any terminal.
+"""Ask the user a question with a few numbered answers, on any terminal.
 
-One of the questions asks which of several sessions a locator means.
+``ask_candidate`` asks which of several matching sessions the user meant.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from resume_hooks.clock import format_minute
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.system.text import plain_line, text_width
 
-# the maximum number of characters of a locator that the question repeats
+# the maximum number of characters of a locator that the question shows
 MAX_LOCATOR_CHARACTERS = 60
-MIN_DESCRIPTION_COLUMNS = 24  # the minimum width of an answer's description in columns
-_SEPARATORS = (":", "/")  # the characters that separate a session's name from a record or sub-agent
+MIN_DESCRIPTION_COLUMNS = 24  # the minimum width in columns of an answer's description
+_SEPARATORS = (":", "/")  # the characters between a session's name and a record number or a sub-agent's name
 
 
 class BackRequested(click.Abort):
-    """Raised if the user pressed Esc, so that the previous question is asked again."""
+    """The user pressed Esc to go back to the previous question."""
 
 
 class AnswerChoice(NamedTuple):
-    """A possible answer: its ``name`` and its description."""
+    """A possible answer to a question: its name, which the user may type, and a description."""
 
     name: str
     description: str = ""
@@ -39,10 +39,11 @@ class AnswerChoice(NamedTuple):
 def ask_question(
     question: str, answers: Sequence[AnswerChoice], default: int = 0, *, err: bool = False
 ) -> int:
-    """Ask a question and return the index of the answer. An empty line means ``default``.
+    """Ask a question and return the index of the chosen answer in ``answers``.
 
-    Raise click.Abort if the user leaves, Back if they press Esc. If ``err``, ask on stderr, so that
-    stdout contains only the command's output.
+    The user types the number or the name of an answer, or presses Enter for the answer at index
+    ``default``. Raise click.Abort if the user leaves, BackRequested if they press Esc. If ``err``,
+    print the question on stderr, so that stdout contains only the verb's output.
     """
     name_columns = max(text_width(plain_line(answer.name)) for answer in answers)
     print_text(question, err=err)
@@ -73,25 +74,25 @@ def ask_question(
 
 
 def is_dumb_terminal() -> bool:
-    """Check whether the terminal can only print lines."""
+    """Check whether the terminal ignores escape sequences, so that text can't be moved or styled."""
     return os.environ.get("TERM", "dumb") == "dumb"
 
 
 def choose_candidate_in_command(
     arguments: Sequence[str], error: AmbiguousLocator
 ) -> list[str] | None:
-    """Return the command with the id of the session that the user chooses. Raise click.Abort if they leave.
+    """Ask which session the user meant. Return the command's arguments with the id of that session.
 
-    Return None if the user cannot be asked, because there is no terminal or ``--json`` was given.
-    Also return None unless exactly one argument contains the locator. The question goes to stderr,
-    so that stdout can be captured.
+    Return None without a question if there is no terminal or ``--json`` was given. Also return None
+    if several arguments contain the locator, because one of them may be other text, such as a
+    title. The question is printed on stderr, because a shell may capture stdout. Raise click.Abort
+    if the user leaves.
     """
     positions = [
         position
         for position, word in enumerate(arguments)
         if _contains_locator(word, error.locator)
     ]
-    # If two arguments could be the locator, one of them is something else, such as a title.
     is_interactive = sys.stdin.isatty() and sys.stderr.isatty()
     if len(positions) != 1 or "--json" in arguments or not error.candidates or not is_interactive:
         return None
@@ -105,7 +106,10 @@ def choose_candidate_in_command(
 
 
 def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
-    """Ask which candidate is meant. Raise click.Abort if the user leaves, ``error`` if there are no candidates."""
+    """Ask which of the error's candidates the user meant, and return the chosen candidate.
+
+    Raise ``error`` if it has no candidates, click.Abort if the user leaves.
+    """
     if not error.candidates:
         raise error
     answers = []
@@ -128,7 +132,7 @@ def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
 def _read_line(prompt: str, *, err: bool) -> str:
     if is_dumb_terminal():
         return str(click.prompt(prompt, default="", show_default=False, prompt_suffix="", err=err))
-    from prompt_toolkit import PromptSession  # only a question needs this import
+    from prompt_toolkit import PromptSession  # Imported late because only a question needs it.
     from prompt_toolkit.data_structures import Size
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.output.vt100 import Vt100_Output
@@ -144,7 +148,11 @@ def _read_line(prompt: str, *, err: bool) -> str:
 
 
 def _contains_locator(word: str, locator: str) -> bool:
-    """Check whether an argument is the locator: alone, as an option's value, or before a record or sub-agent."""
+    """Check whether an argument contains the locator.
+
+    The locator may be the whole argument or the value of an option (``--session=LOCATOR``). A
+    record number or a sub-agent's name may follow (``LOCATOR:12``, ``LOCATOR/agent``).
+    """
     text = word.partition("=")[2] if word.startswith("--") else word
     return text.strip() == locator or text.lstrip().startswith(
         tuple(locator + mark for mark in _SEPARATORS)

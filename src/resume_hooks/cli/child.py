@@ -1,4 +1,4 @@
-"""The common work of verbs that create a child: the options, the printed receipt, and the client's start."""
+"""Functions of all verbs that create a child: check options, print the receipt, start the client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from resume_hooks.shared_values import MODEL_SECONDS
 
 
 def refuse_start_in_other_folder(options: VerbOptions) -> None:
-    """Refuse ``--start`` in a folder in which the client cannot find a child."""
+    """Raise UsageError for ``--start`` with ``--output-dir``: the client can't find a child there."""
     if _is_start_requested(options) and options.output_dir is not None:
         raise UsageError(
             "--start can't start a session in another folder", "Leave --start or --output-dir out."
@@ -39,7 +39,10 @@ def refuse_start_in_other_folder(options: VerbOptions) -> None:
 def refuse_start_without_client(
     options: VerbOptions, folder: str, agent: str = CLAUDE_NAME
 ) -> None:
-    """Refuse ``--start`` before a child is created if the agent is not installed or the folder does not exist."""
+    """Raise an error if ``--start`` was given but the agent is not installed or ``folder`` does not exist.
+
+    Called before the verb creates the child.
+    """
     if not _is_start_requested(options):
         return
     client = agent_with_name(agent, options.where).launch_command("")
@@ -56,7 +59,10 @@ def refuse_start_without_client(
 
 
 def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
-    """Refuse ``--start`` for a child that the client would not find."""
+    """Raise an error if ``--start`` was given but the client can't be started on the planned child.
+
+    The client does not find a child whose file is not in the client's folder for the project.
+    """
     if _is_start_requested(options) and OUTSIDE_PROJECT_WARNING in child.warnings:
         raise UsageError(
             "--start can't start a session outside of its project's folder", "Leave --start out."
@@ -65,7 +71,10 @@ def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
 
 
 def make_caller(options: VerbOptions) -> Caller:
-    """Return the options of a command as the conditions of its child."""
+    """Return a Caller with the verb's options for the new child, such as its folder and ``--dry-run``.
+
+    The Caller raises an error for a child on which ``--start`` can't start the client.
+    """
     check_draft = partial(refuse_start_outside_project, options)
     return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)
 
@@ -76,9 +85,10 @@ def print_child(
     fields: dict[str, Any] | None = None,
     text: Callable[[], str] | None = None,
 ) -> Receipt:
-    """Print a receipt with additional ``fields``, or as ``text``; start the client on request.
+    """Print the receipt of a child and return the receipt. If ``--start`` was given, start the client.
 
-    Return the receipt to a calling verb.
+    ``fields`` are added to the receipt in the JSON output. ``text`` returns the text output, by
+    default the receipt as text.
     """
     options.print_answer(
         ValueWithFields(receipt, fields or {}),
@@ -90,9 +100,10 @@ def print_child(
 
 
 def start_on_request(options: VerbOptions, receipt: Receipt) -> None:
-    """Replace this process with the client in the new session, if ``--start`` was given and there is one."""
+    """If ``--start`` was given and the child exists, replace this process by the client on that child."""
     if receipt.session_id and _is_start_requested(options):
-        # release the verb's resources, because the client replaces this process
+        # Release the verb's files and locks now, because no code runs after the client has replaced
+        # this process.
         click.get_current_context().close()
         replace_process_by_client(
             find_client_start(receipt.session_id, receipt.file, receipt.folder, options.where)
@@ -104,9 +115,9 @@ def _is_start_requested(options: VerbOptions) -> bool:
 
 
 def model_of_option(name: str | None, session: SessionFile, where: Where) -> HeadlessModel:
-    """Return the model of ``--model``, or the settings' model for a session.
+    """Return the model for a summary: the model that ``--model`` names, or the model in the settings.
 
-    Raise UsageError for an invalid name.
+    Raise UsageError if the name is not valid.
     """
     try:
         if name:
@@ -115,26 +126,30 @@ def model_of_option(name: str | None, session: SessionFile, where: Where) -> Hea
             model_name = ""
     except ValueError as error:
         raise UsageError(f"--model must be {error}, not '{name}'") from error
-    # only a verb that asks a model needs this import
+    # Imported late because only a verb that asks a model needs it.
     from resume_hooks.derive.model.headless import choose_model
 
     return choose_model(session, where, model_name)
 
 
 def model_time_limit(seconds: int | None) -> float:
-    """Return the seconds of ``--timeout``, or the default."""
+    """Return the time limit for a model in seconds: the value of ``--timeout``, or the default."""
     return seconds or MODEL_SECONDS
 
 
 def make_call_reporter(name: str, *, quiet: bool) -> Callable[[int, int], None]:
-    """Return a function that reports the number of the current model call, or None if no user is waiting."""
+    """Return a function that prints which model call is running, for example "Asking opus, 2 of 3 ...".
+
+    The function takes the number of the current call and the number of all calls. It prints nothing
+    if ``quiet`` or if stderr is not a terminal.
+    """
     if quiet or not sys.stderr.isatty():
         return lambda _number, _count: None
     return lambda number, count: print_text(f"Asking {name}, {number} of {count} ...", err=True)
 
 
 def print_child_note(receipt: Receipt) -> None:
-    """Print a line on stderr about the child that was just created, so that stdout contains only the command."""
+    """Print the child's title, id and warnings on stderr, so that stdout contains only a command."""
     print_text(
         f"{displayed_kind(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}",
         err=True,
@@ -143,13 +158,14 @@ def print_child_note(receipt: Receipt) -> None:
         find_client_start(receipt.session_id, receipt.file, receipt.folder, Where()).config_home
     )
     for warning in receipt.warnings:
-        # the command names the other config home
+        # The warning says that --resume does not find the child. It does if the printed command sets
+        # the client's configuration folder to the one with the child.
         if warning != OUTSIDE_PROJECT_WARNING or not has_other_config:
             print_text(f"note: {warning}", err=True)
 
 
 def receipt_text(receipt: Receipt, further_facts: Sequence[tuple[str, object]] = ()) -> str:
-    """Return a receipt as text, with ``further_facts`` before the receipt's commands."""
+    """Return a receipt as a table. ``further_facts`` are rows before the commands that open the child."""
     facts = [
         ("parent", f"{receipt.parent_session_id} (unchanged)"),
         ("tokens", receipt.sizes),
@@ -176,7 +192,7 @@ def receipt_text(receipt: Receipt, further_facts: Sequence[tuple[str, object]] =
 
 
 def checks_text(receipt: Receipt) -> str:
-    """Return the result of the checks of the written file."""
+    """Return a text with the number of the child's checks that passed."""
     if not receipt.written:
         return "not run: nothing was written"
     return f"{sum(check.ok for check in receipt.checks)} of {len(receipt.checks)} checks passed"

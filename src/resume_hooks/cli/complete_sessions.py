@@ -1,6 +1,7 @@
-"""Shell completion of sessions: ids with their titles.
+"""Complete session ids in a shell, with the titles as descriptions.
 
-Anybody may have written a title, so titles are only shown, and the command line gets an id.
+Only ids are inserted into the command line. Titles are only shown, because a title may contain text
+from a stranger.
 """
 
 from __future__ import annotations
@@ -21,21 +22,25 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MAX_SESSIONS = 40  # the maximum number of sessions to offer, newest first
-# the time limit in seconds for reading titles; later sessions are offered without a title
+MAX_SESSIONS = 40  # the maximum number of sessions to offer; the newest sessions come first
+# the time limit in seconds for reading titles; after it, sessions are offered without a title
 TITLE_SECONDS = 0.06
-MAX_TITLE_CHARACTERS = 60  # the maximum length of a shown title in characters
-# the minimum length in characters of a text that is searched for in titles
+MAX_TITLE_CHARACTERS = 60  # the maximum number of characters of a title that is shown
+# the minimum number of typed characters for which titles are searched
 MIN_TITLE_PART_CHARACTERS = 2
 # matches characters that may have a special meaning in a shell
 _SPECIAL_CHARACTERS = re.compile(r"[^\w .,;()/#@&+=·-]")
 
 
 class BashCompletion(BashComplete):
-    """Completion for bash, which shows no descriptions, so an item contains its title."""
+    """Completion for bash. Bash shows no descriptions, so an offered session is a line with id and title."""
 
     def complete(self) -> str:
-        """Return the completion items, one on each line."""
+        """Return the completions, one on each line, in the format that click's script for bash reads.
+
+        Add the title to each session only if several completions are offered, because bash inserts
+        a single completion into the command line.
+        """
         items = self.get_completions(*self.get_completion_args())
         has_several = len(items) > 1
         lines = []
@@ -53,18 +58,18 @@ class BashCompletion(BashComplete):
 
 
 def register_bash_completion() -> None:
-    """Let click complete bash with titles."""
+    """Make click use ``BashCompletion`` for completion in bash."""
     add_completion_class(BashCompletion)
 
 
 def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
-    """Return this project's sessions whose id begins with the word, or whose title contains it."""
+    """Return the sessions of this project whose id begins with ``incomplete`` or whose title contains it."""
     if incomplete.startswith((".", "~", "/")):
         return [CompletionItem(incomplete, type="file")]
     try:
         sessions = list(_list_completions(incomplete.lower()))
     except (OSError, ResumeHooksError):
-        return []  # the folder no longer exists; Tab must not print a message
+        return []  # The current folder no longer exists. Tab must not print an error message.
     words = []
     for word in ("latest",):
         if word.startswith(incomplete.lower()) and sessions:

@@ -1,6 +1,7 @@
-"""``continue``: start the client on a session without asking, with code that is shared with ``resume``.
+"""``continue``: start the client on a session, or print the command that starts it.
 
-The client continues the session itself, or a child that another verb's code creates first.
+``resume`` uses the functions of this module too. The client gets the session itself, or a child
+that another verb creates first.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import is_live_part_within
 
-# the maximum size in bytes of a file that the client's readers accept
+# the maximum size in bytes of a file that the client reads completely
 CLIENT_READ_BYTES = 50_000_000
 
 
 def continue_session(options: ContinueOptions) -> None:
-    """Start the client on a session, or print the command for it."""
+    """Start the client on a session, or print the command that starts the client."""
     session: SessionFile = options.locate_whole_session()
-    # a fork also works for an archived copy
+    # A fork needs no restored session: it can be made from the archived copy.
     is_fork_of_archived = options.forks and is_archived_copy(session.path, options.where)
     if options.is_interactive and not is_fork_of_archived:
         session = prepare_session(session)
@@ -75,9 +76,10 @@ def continue_session(options: ContinueOptions) -> None:
 
 
 def _confirm_start(session: SessionFile, where: Where, *, is_open: bool) -> None:
-    """If a running client has the session open, ask: the client that starts clears the screen.
+    """Ask before a second client is started on a session that is open in a running client.
 
-    Raise click.Abort after a no. If only a recent write hints at an open session, print a note.
+    Raise click.Abort if the user says no. If ``is_open`` is False but the session was written to a
+    moment ago, only print a note.
     """
     if is_open:
         click.confirm("Start a second client in this session?", abort=True, err=True)
@@ -89,7 +91,7 @@ def _confirm_start(session: SessionFile, where: Where, *, is_open: bool) -> None
 
 
 def note_on_open_session(session: SessionFile, where: Where) -> list[str]:
-    """Return a note if a running client has a session open, else an empty list."""
+    """Return a list with a warning if a running client has the session open, else an empty list."""
     pid = Clients(where).find_client_of_session(session.session_id)
     if not pid:
         return []
@@ -109,9 +111,9 @@ def _find_start(session: SessionFile, child: Receipt | None) -> ClientStart:
 
 
 class StartMode(NamedTuple):
-    """The options for continuing a session: print the command, or copy it.
+    """What to do with the command that starts the client: print it, or copy it to the clipboard.
 
-    Otherwise the client is started.
+    If both fields are False, run the command.
     """
 
     prints_command: bool = False
@@ -119,7 +121,11 @@ class StartMode(NamedTuple):
 
 
 def prepare_session(session: SessionFile) -> SessionFile:
-    """Return the session, restored if it was archived, or a child of it if the client cannot start on the session."""
+    """Return a session on which the client can start.
+
+    An archived session is restored first. If the session's folder no longer exists, a child with
+    another folder is created and returned.
+    """
     loss = relocate.find_session_loss(session, Where())
     if loss is not None and loss.is_archived:
         session = relocate.restore_archived(session, loss, Where())
@@ -130,7 +136,7 @@ def prepare_session(session: SessionFile) -> SessionFile:
 
 
 def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -> bool:
-    """Continue a session by a strategy. Return False if its verb names no child."""
+    """Continue a session in a way from ``WAYS``, such as "trim". Return False if no child was created."""
     receipt = None if strategy == GO_ON else make_child_by_strategy(session, strategy)
     if receipt is not None and not receipt.session_id:
         return False
@@ -139,7 +145,10 @@ def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -
 
 
 def start_or_print(start: ClientStart, mode: StartMode) -> None:
-    """Print the command, copy it, or replace this process by the client. Only the command goes to stdout."""
+    """Print the command, or copy and print it, or replace this process by the client, as ``mode`` says.
+
+    Only the command goes to stdout, because a shell may run the output.
+    """
     if mode.prints_command:
         print_text(start.command)
     elif mode.copies_command:
@@ -150,7 +159,7 @@ def start_or_print(start: ClientStart, mode: StartMode) -> None:
 
 
 def copy_command(command: str) -> str:
-    """Copy a command. Return the result of the copy and the command."""
+    """Copy a command to the clipboard. Return a text with the result and the command."""
     return f"{_copy_and_report(command)}\n{command}"
 
 
@@ -162,15 +171,15 @@ def _copy_and_report(command: str) -> str:
 
 
 def make_child_by_strategy(session: SessionFile, strategy: str) -> Receipt:
-    """Create a child with the verb and the options of a strategy.
+    """Create a child in one of the ways in ``WAYS``, such as "trim" or "rollover", and return its receipt.
 
-    Report the child, or the reason why none was created, on stderr.
+    Print the receipt, or the reason why no child was created, on stderr.
     """
     if strategy == FORK:
         receipt = fork_whole_session(session)
         print_child_note(receipt)
         return receipt
-    # The verb is imported late, because a verb that asks a model takes 100 ms to load.
+    # The verb is loaded late, because a verb that asks a model takes 100 ms to load.
     verb, *flags = strategy.split()
     options = {flag.removeprefix("--"): True for flag in flags}
     with redirect_to_stderr():
@@ -181,12 +190,16 @@ def make_child_by_strategy(session: SessionFile, strategy: str) -> Receipt:
 
 
 def fork_whole_session(session: SessionFile) -> Receipt:
-    """Copy a session's whole live conversation."""
+    """Create a child with a copy of a session's whole live conversation, and return its receipt."""
     return fork(Session.from_file(session, Where()), WHOLE, Caller(Where())).receipt
 
 
 def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
-    """Ask how to continue. Mark the recommended answer, and preselect the default answer."""
+    """Ask the user how to continue, and return the chosen way from ``WAYS``.
+
+    The recommended way is marked "fits best". It is also the default answer, unless the session may
+    be open in a client: then the default is a fork.
+    """
     open_reason = agent_of_session(session, Where()).describe_open_state(session)
     if open_reason:
         print_text(

@@ -1,6 +1,6 @@
-"""``doctor``: the checks of the installation with their remedies, and a bug report.
+"""``doctor``: check the installation, print remedies, and write a bug report.
 
-It also maintains the search index.
+The verb also shows, updates and rebuilds the search index.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEVEL_MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("
 
 
 def diagnose_installation(options: DoctorOptions) -> int:
-    """Print the findings, the report, or the index's state. Return 1 if a finding is a problem."""
+    """Print the findings, the bug report, or the state of the index. Return 1 if a finding is a problem."""
     if options.output is not None and not options.bundle:
         raise UsageError("-o is for the report", "Add --bundle.")
     options.refuse_combination("bundle", "index")
@@ -36,7 +36,7 @@ def diagnose_installation(options: DoctorOptions) -> int:
     findings = check_installation(current_folder())
     report = None
     if options.bundle:
-        # Only a report needs this import.
+        # Imported late because only a bug report needs it.
         from resume_hooks.maintenance import bug_report
 
         report = bug_report.make_bug_report(findings, current_folder(), options.where)

@@ -1,4 +1,7 @@
-"""``fork``: a copy of a session's live conversation, complete or up to a point, in this or another folder."""
+"""``fork``: copy a session's live conversation, completely or up to a point.
+
+The copy may be made for another folder.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from resume_hooks.sessions.session import Session
 
 
 def fork_session(options: ForkOptions) -> None:
-    """Create the copy."""
+    """Create a child with a copy of the live conversation, and print its receipt."""
     options.refuse_combination("here", "home", "output_dir")
     folder = current_folder() if options.here else None
     if options.home is not None:
@@ -50,7 +53,10 @@ def fork_session(options: ForkOptions) -> None:
 
 
 def _find_session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | None]:
-    """Return the session and the point at which to cut it, or None for no cut."""
+    """Return the session to copy and the point up to which it is copied.
+
+    The point is None if the whole conversation is copied.
+    """
     options.refuse_combination(
         "at", "before", "turn", "before_compaction", remedy="A session is cut once."
     )

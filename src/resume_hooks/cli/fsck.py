@@ -1,4 +1,4 @@
-"""``fsck``: the defects of a session by record, and a repaired child."""
+"""``fsck``: list a session's defects with the records that have them, or write a repaired child."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from resume_hooks.sessions.session_files import SessionFile, unlistable_folders
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-# the maximum number of findings of one kind in the text; ``--json`` lists more
+# the maximum number of findings of one kind in the text output; ``--json`` lists more
 MAX_SHOWN_FINDINGS = 3
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def check_sessions(options: FsckOptions) -> int:
-    """Check sessions, or repair a session. Return 1 if a session has errors or warnings."""
+    """Check sessions, or write a repaired child. Return 1 if a check finds errors or warnings."""
     if options.everywhere and (options.locator or options.repairing):
         raise UsageError(
             "--all reports on every session and repairs none",
@@ -56,9 +56,10 @@ def check_sessions(options: FsckOptions) -> int:
 
 
 def report_text(report: DefectReport) -> str:
-    """Return a report as text: the kinds of defects by severity, each with its effect on clients, and then the remedy.
+    """Return a report as text: each kind of defect with its effect on clients and its first findings.
 
-    For a session without errors and warnings, only count the notes, because clients ignore them.
+    The verb that repairs the session follows. For a session without errors and warnings, the text
+    contains only the number of notes, because clients ignore the defects that are notes.
     """
     if report.has_only_notes:
         notes = report.count_findings("note")
@@ -94,7 +95,10 @@ def _finding_group_lines(group: DefectGroup) -> Iterator[str]:
 
 
 def _overview_text(reports: list[DefectReport], unlistable: list[str]) -> str:
-    """Return a line for each session with problems and each unreadable folder, and the totals."""
+    """Return the report on all sessions as text: a line for each session with problems, and the totals.
+
+    Folders that can't be listed have a line too.
+    """
     rows = []
     for report in reports:
         if not report.has_only_notes:
@@ -148,7 +152,7 @@ def _reports_data(reports: list[DefectReport], unlistable: Sequence[str] = ()) -
 def _show_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
     if quiet or len(sessions) < 2 or not sys.stderr.isatty():
         return sessions
-    # rich takes 50 ms to load, and only a long check needs it.
+    # Imported late: rich takes 50 ms to load, and only a check of several sessions needs it.
     from rich.console import Console
     from rich.progress import track
 

@@ -1,7 +1,7 @@
-"""The verbs that create a fresh child: ``handoff``, and ``rollover`` without its summary.
+"""The verbs that create a fresh child: ``handoff``, and ``rollover --quick``.
 
-``--edit`` opens the digest in the user's editor, in a private folder. The folder is deleted
-afterwards, unless this would lose the user's text.
+``handoff --edit`` opens the digest in the user's editor, as a file in a temporary folder. The
+folder is deleted afterwards. It is kept if the verb fails, so that the user's text is not lost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ REPEATED_NOTE = (
 
 
 def hand_off_session(options: HandoffOptions) -> Receipt | None:
-    """Create the child, or find an unused one of the same request, or print the child's opening."""
+    """Create the child, or return an unused child of the same request, or print the child's opening.
+
+    Return None if the opening was printed.
+    """
     _refuse_inconsistent_options(options)
     size = parse_size(options.size) if options.size else ""
     parent = _find_parent(options)
@@ -78,15 +81,19 @@ def hand_off_session(options: HandoffOptions) -> Receipt | None:
 
 
 def _may_reuse_child(options: HandoffOptions) -> bool:
-    """Check whether an unused child of the same request may answer: no option asks for a file of its own."""
+    """Check whether an unused child from an earlier handoff may be returned instead of a new child.
+
+    It may not be returned if an option requires a new file, for example ``--edit`` or ``--to``.
+    """
     has_own_file = options.edit or options.dry_run or options.output_dir or options.to
     return not (has_own_file or options.functions_for_part_options(questions.check_handoff_option))
 
 
 def _find_parent(options: HandoffOptions) -> Session:
-    """Return the named session.
+    """Return the session that the locator names.
 
-    If the words do not name a session, the error says how to pass them as a next step.
+    If a locator of several words names no session, the error shows how to pass these words as a
+    next step.
     """
     try:
         return options.locate_parent()
@@ -100,10 +107,7 @@ def _find_parent(options: HandoffOptions) -> Session:
 
 
 def _refuse_inconsistent_options(options: HandoffOptions) -> None:
-    """Raise UsageError for options that contradict each other or have no effect.
-
-    A part's option requires a child.
-    """
+    """Raise UsageError for options that contradict each other or have no effect."""
     if options.new_task is not None and (options.next_step or not options.new_task.strip()):
         raise UsageError(
             "--new-task needs a task, and replaces the next step",
@@ -137,7 +141,8 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
     full_text = format_whole_digest(digest)
     reference = digest_reference(fresh_plan.draft.session_id)
     reference_to_child = f"; all of it: {fresh_plan.draft.command('read')} {reference}"
-    # The planned child is never created, so the child's own row in the lineage is also removed.
+    # Also remove the child's own row from the lineage, because ``--print`` does not create the
+    # child.
     own_row = re.compile(
         rf" · {fresh_plan.draft.session_id}|\n +[^\n]*{fresh_plan.draft.session_id}[^\n]*"
     )
@@ -158,15 +163,16 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
 
 USUAL_EDITORS = ("vi", "nano")
 EDITED_FILE_NAME = "handoff.md"
-MAX_EDITED_BYTES = 4 * 1024 * 1024  # the maximum size of the edited text in bytes
+MAX_EDITED_BYTES = 4 * 1024 * 1024  # the maximum size in bytes of the edited text
 _EDITOR_REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
 
 
 @contextlib.contextmanager
 def edit_text(text: str) -> Iterator[str]:
-    """Yield the text after the user has edited it. If the block fails, keep the file.
+    """Let the user edit a text, and yield the edited text. If the with block fails, keep the edited file.
 
-    Raise ResumeHooksError if there is no editor or no free disk space.
+    Raise ResumeHooksError if no editor is found, if the editor fails, or if the file can't be
+    written or read.
     """
     try:
         folder = tempfile.mkdtemp(prefix="resume-hooks-")
@@ -184,7 +190,7 @@ def edit_text(text: str) -> Iterator[str]:
         try:
             edited_text = read_regular_file(path, MAX_EDITED_BYTES).decode("utf-8-sig", "replace")
         except FileNotFoundError:
-            edited_text = ""  # a user who deletes the file also cancels the verb
+            edited_text = ""  # If the user deletes the file in the editor, the empty text cancels the verb.
         except OSError as error:
             raise ResumeHooksError(
                 f"The saved text can't be read: {error.strerror}; no session was made"
@@ -197,7 +203,7 @@ def edit_text(text: str) -> Iterator[str]:
             raise
     finally:
         if not is_kept:
-            # this also removes backup copies that the editor made
+            # The editor may have made backup copies in the folder. They are deleted too.
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -210,11 +216,13 @@ def _make_write_error(error: OSError) -> ResumeHooksError:
 
 def _run_editor(path: str) -> None:
     command = _find_editor_command()
-    # The editor handles Ctrl+C, as it does with git. The programs that it starts get the default
+    # Ctrl+C is left to the editor, as in git. The handler is a function, because a program would
+    # inherit SIG_IGN.
     # handler.
     former_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        # The editor is the user's own program, so it runs in the user's folder with the user's
+        # The editor is the user's own program, so it runs in the user's current folder with the
+        # user's environment.
         # environment.
         status = programs.run_program(
             [*command, path], os.environ, folder=os.getcwd(), environ=os.environ
@@ -259,9 +267,10 @@ def _find_editor_command() -> list[str]:
 
 
 def roll_over_session(options: RolloverOptions) -> Receipt:
-    """Create the child, with a summary unless ``--quick`` was given."""
+    """Create a child with a rollover, and return its receipt. Unless ``--quick`` was given, ask a model."""
     if not options.quick:
-        # The modules that ask a model take 100 ms to load, and a quick rollover does not need them.
+        # Imported late: modules that ask a model take 100 ms to load, and ``--quick`` does not need
+        # them.
         from resume_hooks.cli.rollover_summary import rollover_with_summary
 
         return rollover_with_summary(options)

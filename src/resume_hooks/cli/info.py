@@ -1,4 +1,4 @@
-"""``info`` and ``rename``: a session's facts from a complete scan, and its title or tag."""
+"""``info`` scans a session and prints its facts. ``rename`` changes a session's title or tag."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
 
 def print_info(options: InfoOptions) -> None:
-    """Scan the session and print its facts."""
+    """Scan a session and print its facts: title, dates, size, tokens, turns and damage."""
     session = options.locate_session(foreign=True)
     piece_counts = PieceCollector()
     with scan_progress(session.path, quiet=options.as_json) as observers:
@@ -53,7 +53,10 @@ def print_info(options: InfoOptions) -> None:
 def session_facts_data(
     session: Session, transcript: Transcript, pieces: PieceCollector
 ) -> dict[str, Any]:
-    """Return a session's facts in their documented JSON schema, from one scan and its pieces."""
+    """Return a session's facts as the JSON schema of ``info`` describes them.
+
+    ``transcript`` and ``pieces`` come from the same scan of the session's file.
+    """
     ends = session.head_tail
     file, agent = (
         original_path(ends.path, session.where),
@@ -167,9 +170,9 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
 
 
 def rename_session(options: RenameOptions) -> None:
-    """Set a session's title or tag, or remove its tag. In a dry run, change nothing.
+    """Change a session's title or tag, or remove its tag, and print the old and the new value.
 
-    Print the change.
+    A dry run only prints the two values.
     """
     if (options.title is not None) + (options.tag is not None) + options.no_tag != 1:
         raise UsageError("Give either a TITLE, --tag or --no-tag", "resume-hooks rename --help")

@@ -1,4 +1,4 @@
-"""A session's lineage: its ancestors, its first ancestor, or its descendants."""
+"""``lineage``: print a session's ancestors, its first ancestor, or its descendants."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from resume_hooks.sessions.lineage import (
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import shell_command
 
-MAX_LABEL_COLUMNS = 160  # the width in columns of a title in wide letters, with its kind
+MAX_LABEL_COLUMNS = 160  # the width in columns that the tree reserves for a title and the kind of the session
 DEFAULT_SESSION_HINT = (
     "No session was named: this is the lineage of the latest one here. {} lists the others."
 )
 
 
 def print_lineage(options: LineageOptions) -> None:
-    """Print the ancestors and the session itself, or the first ancestor, or the descendants.
+    """Print a session with its ancestors, or only the first ancestor, or the descendants.
 
-    If a part's option was given, the part returns the rows and notes. It receives the options and
-    the function that returns the local rows, which raises SessionNotFound.
+    If the option of an installed part was given (for example ``--team``), the part's function
+    returns the rows and notes to print. It gets a function that returns the rows from this machine.
     """
     options.refuse_combination("continued", "original", "derived")
     if options.derived:
@@ -73,7 +73,7 @@ def _read_local_lineage(options: LineageOptions) -> list[Ancestor]:
 
 
 def ancestors_text(rows: list[Ancestor]) -> str:
-    """Return rows as text, numbered from the oldest session."""
+    """Return the rows of a lineage as text, numbered from the oldest session."""
     return "\n".join(
         f"{click.style(f'{number}.', bold=True)} {ancestor_line(row)}"
         for number, row in enumerate(rows, 1)
@@ -81,7 +81,10 @@ def ancestors_text(rows: list[Ancestor]) -> str:
 
 
 def ancestor_line(row: Ancestor) -> str:
-    """Return a row as text: the title and how the session was derived, then the id, dates, size and file."""
+    """Return one row of a lineage as two or three lines of text.
+
+    The title and the kind come first, then the id, the dates and the size, then the file.
+    """
     if row.status == MISSING_STATUS:
         file_text = f"\n   {row.session_file}" if row.session_file else ""
         return (
@@ -125,7 +128,7 @@ def _print_descendants(options: LineageOptions) -> None:
 
 
 def _descendants_text(root_id: str, descendants: list[Descendant]) -> str:
-    """Return every row below its parent's row, indented by two columns for each generation."""
+    """Return the descendants as text, each child below its parent and indented by two more columns."""
 
     def rows_below(parent_id: str, depth: int) -> Iterator[str]:
         for child in descendants:
@@ -137,7 +140,7 @@ def _descendants_text(root_id: str, descendants: list[Descendant]) -> str:
 
 
 def _draw_descendants_tree(root_id: str, descendants: list[Descendant]) -> str:
-    # rich draws the tree, and only this view needs it.
+    # Imported late because only the tree needs rich.
     from rich.console import Console
     from rich.text import Text
     from rich.tree import Tree
@@ -147,8 +150,8 @@ def _draw_descendants_tree(root_id: str, descendants: list[Descendant]) -> str:
         label = Text(f"{child.row.title_and_origin}\n{child.row.session_id}")
         branches[child.row.session_id] = branches[child.parent_session_id].add(label)
     output = io.StringIO()
-    # Never wrap a line, because an id on two lines cannot be copied. A child is indented by four
-    # columns more than its parent.
+    # The console is wide enough for every line, because an id that is broken into two lines can't
+    # be copied. Each generation is indented by four more columns.
     columns = MAX_LABEL_COLUMNS + 4 * len(descendants)
     Console(file=output, width=columns, no_color=True).print(branches[root_id])
     return output.getvalue().rstrip("\n")

@@ -1,6 +1,7 @@
-"""The entry point of the command line, with the list of verbs. Each failure becomes a sentence and an exit code.
+"""The entry point of the command line. It turns each failure into a message and an exit code.
 
-A verb is imported when it is called, so that ``lineage`` does not load the modules of ``doctor``.
+The module of a verb is imported only if that verb is called. For example, ``lineage`` does not load
+the modules of ``doctor``.
 """
 
 from __future__ import annotations
@@ -40,17 +41,20 @@ BUG_EXIT_CODE = 3
 
 
 class VerbGroup(click.Group):
-    """A group that knows the verbs' names and imports a verb when it is called."""
+    """The command ``resume-hooks``. Its help and completion list the verbs without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names of the verbs for the help."""
+        """Return the names of the verbs, in the order of the help."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Return a verb's command, or None for an unknown name."""
+        """Import a verb and return its command. Return None for an unknown name.
+
+        Raise UsageError for the name of a command that can only be typed in Claude Code.
+        """
         if is_verb(cmd_name):
             return load_command(cmd_name)
-        from resume_hooks.hooks.triggers import ROWS  # imported late, because verbs do not need it
+        from resume_hooks.hooks.triggers import ROWS  # Imported late because verbs do not need it.
         from resume_hooks.shared_values import SLASH
 
         row = next((row for row in ROWS.values() if cmd_name in {row.command, row.name}), None)
@@ -67,8 +71,8 @@ class VerbGroup(click.Group):
         )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        """Return the completions of a verb without importing any verb."""
-        # only completion needs this import
+        """Return the verbs that complete a word, or the options of ``resume-hooks`` if no verb does."""
+        # Imported late because only completion needs it.
         from click.shell_completion import CompletionItem
 
         verbs = []
@@ -78,7 +82,7 @@ class VerbGroup(click.Group):
         return verbs or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the list of verbs without importing them."""
+        """Write the list of verbs into the help, without importing the verbs."""
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
@@ -95,21 +99,25 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with its exit code."""
+    """Run a command line, by default the arguments of this process, and exit with its exit code."""
     given_arguments = sys.argv[1:] if arguments is None else arguments
     replace_unencodable_characters()
     exit_code = run(given_arguments)
-    # otherwise the garbage collector would scan all objects once more at exit, which takes 10 ms
+    # Without this call the garbage collector would scan all objects once more at exit, which takes
+    # 10 ms.
     gc.freeze()
     sys.exit(exit_code)
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line and return its exit code: 0 done, 1 failed, 2 usage, 3 a bug, 130 interrupted."""
+    """Run a command line and return its exit code.
+
+    The exit codes are 0 (done), 1 (failed), 2 (wrong usage), 3 (a bug) and 130 (interrupted).
+    """
     if not arguments:
         arguments = ["--help"]
     if COMPLETION_VARIABLE in os.environ:
-        # only completion needs this import
+        # Imported late because only completion needs it.
         from resume_hooks.cli.complete_sessions import register_bash_completion
 
         register_bash_completion()
@@ -133,12 +141,13 @@ def run(arguments: list[str]) -> int:
             as_json,
         )
     except OutputFailed as error:
-        # The remaining buffered output must not fail again at exit.
+        # At exit Python flushes stdout again. Writing to /dev/null keeps that from failing too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _report_failure(verb, error, as_json=False)
     except ResumeHooksError as error:
         return _report_failure(verb, error, as_json)
-    # click raises it when the reader of the pipe has ended (| head), which is not a failure
+    # click raises SystemExit if the program at the other end of the pipe ended, as in ``| head``.
+    # This is not a failure.
     except SystemExit:
         return 0
     except KeyboardInterrupt:
@@ -149,7 +158,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _run_verb(arguments: list[str], wants_colour: bool | None) -> object:
-    """Run a verb. If its locator is ambiguous, let the user choose a session and run the verb again."""
+    """Run a verb and return its result.
+
+    If the locator fits several sessions, let the user choose one of them and run the verb again.
+    """
     try:
         return cli.main(
             arguments,
@@ -159,7 +171,7 @@ def _run_verb(arguments: list[str], wants_colour: bool | None) -> object:
             obj=arguments,
         )
     except AmbiguousLocator as error:
-        # only an ambiguous locator needs this import
+        # Imported late because only an ambiguous locator needs it.
         from resume_hooks.cli.ask_question import choose_candidate_in_command
 
         chosen_arguments = choose_candidate_in_command(arguments, error)
@@ -171,7 +183,7 @@ def _run_verb(arguments: list[str], wants_colour: bool | None) -> object:
 def _help_hint(verb: str) -> str:
     if verb in VERBS:
         return f"resume-hooks {verb} --help"
-    import difflib  # only an unknown verb needs this import
+    import difflib  # Imported late because only an unknown verb needs it.
 
     matches = difflib.get_close_matches(verb, VERBS, 1)
     if matches:
@@ -204,7 +216,11 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
 
 
 def _report_unexpected_error(verb: str, error: Exception, as_json: bool) -> int:
-    """Report an error of the user's disk as a failure, and any other one as a bug, which is logged."""
+    """Report an unexpected exception and return its exit code.
+
+    An error of the disk, such as a full disk, is reported as a failure. Every other exception is
+    reported as a bug and written to the bug log.
+    """
     if failure := disk_failure(error):
         return _report_failure(verb, failure, as_json)
     log_path = bug_log.log_bug(verb if verb in VERBS else "command", __version__, error)

@@ -1,8 +1,8 @@
-"""The declaration of a verb's options, the options that several verbs share, and the parsed values.
+"""Classes that declare a verb's options and contain the parsed values.
 
-A verb is a subclass of ``VerbOptions``. Its docstring is the help text, and its attributes are the
-options in the order of the help. The verb's code is imported when the verb is called, so that help
-and completion load only declarations.
+A verb is a subclass of ``VerbOptions``: its docstring is the help text, and its attributes are the
+options in the order of the help. The code that runs the verb is imported only when the verb is
+called, so help and completion load only these declarations.
 """
 
 from __future__ import annotations
@@ -42,19 +42,26 @@ if TYPE_CHECKING:
     from resume_hooks.sessions.session_files import SessionFile
 
 GO_ON, FORK = "go on", "fork"
-# the ways to continue a session
+# the ways to continue a session, with the ways that installed parts add
 WAYS = tuple(insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS))
 
 
 class DeclaredParameter(NamedTuple):
-    """A verb's parameter, which has the name of its attribute."""
+    """An option or argument of a verb, declared as an attribute of a ``VerbOptions`` class.
+
+    ``arguments`` are passed to ``parameter_class``.
+    """
 
     parameter_class: Callable[..., click.Parameter]
     option_names: tuple[str, ...]
     arguments: dict[str, Any]
 
     def make_parameter(self, name: str) -> click.Parameter:
-        """Return click's parameter. An option without a long name gets the attribute's name."""
+        """Return click's parameter for the attribute ``name``.
+
+        An option that declares no long name gets one from the attribute: ``dry_run`` becomes
+        ``--dry-run``.
+        """
         has_name = self.parameter_class is click.Argument or any(
             word.startswith("--") for word in self.option_names
         )
@@ -63,28 +70,29 @@ class DeclaredParameter(NamedTuple):
 
 
 def option(*option_names: str, **arguments: Any) -> Any:
-    """Declare an option, with the arguments of ``click.Option``.
+    """Declare an option. ``arguments`` are passed to ``click.Option``.
 
-    ``names`` are necessary only if they differ from the name of the attribute.
+    ``option_names`` are needed only for a short name, or if the long name differs from the
+    attribute's.
     """
     return DeclaredParameter(click.Option, option_names, arguments)
 
 
 def flag(*option_names: str, help: str) -> Any:  # noqa: A002 - as click has it
-    """Declare an option without a value."""
+    """Declare an option that takes no value."""
     return DeclaredParameter(click.Option, option_names, {"is_flag": True, "help": help})
 
 
 def argument(**arguments: Any) -> Any:
-    """Declare an argument, with the arguments of ``click.Argument``."""
+    """Declare a positional argument. ``arguments`` are passed to ``click.Argument``."""
     return DeclaredParameter(click.Argument, (), arguments)
 
 
 def complete_session(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[CompletionItem[str]]:
-    """Return the sessions that complete a locator."""
-    # only completion needs this import
+    """Return completions for the SESSION argument of a verb."""
+    # Imported late because only completion needs it.
     from resume_hooks.cli.complete_sessions import complete_locators
 
     return complete_locators(incomplete)
@@ -103,16 +111,17 @@ MAX_CHARS = option(
     type=click.IntRange(0), default=DEFAULT_MAX_CHARACTERS, show_default=True,
     help="Maximum characters of the text; 0 for all.",
 )  # fmt: skip
-# marks the place of the options that installed parts add to the verb
+# An attribute with this value stands where the verb's help lists the options of installed parts.
 PART_OPTIONS = DeclaredParameter(click.Option, (), {})
 
 
 class VerbOptions:
-    """The values of a verb's options and arguments, by name.
+    """Base class of a verb's options. An instance contains the parsed values as attributes.
 
-    ``function`` is the function to call with the values, as ``module:function``. ``subcommands`` are the
-    subcommands of a verb that has no function. Other keyword arguments are passed to
-    ``click.Command``. ``where`` contains the paths and the environment of this run.
+    A subclass passes ``function``, the function that runs the verb, as ``"module:function"``. A
+    verb that has subcommands passes their classes as ``subcommands`` instead. Other keyword
+    arguments are passed to ``click.Command``. ``where`` contains the paths and the environment of
+    this run.
     """
 
     verb: ClassVar[str]
@@ -142,7 +151,7 @@ class VerbOptions:
 
     @classmethod
     def command(cls) -> click.Command:
-        """Return click's command for the declaration."""
+        """Return the click command of the verb, with its options and help."""
         if cls._subcommands:
             return click.Group(
                 cls.verb,
@@ -167,7 +176,7 @@ class VerbOptions:
 
     @classmethod
     def _parameters(cls) -> Iterator[click.Parameter]:
-        """Yield the verb's own parameters, then the shared ones, in the order of their classes."""
+        """Yield click's parameters: first the verb's own, then the parameters that base classes declare."""
         for name in dict.fromkeys(name for owner in cls.__mro__ for name in vars(owner)):
             value = getattr(cls, name)
             if value is PART_OPTIONS:
@@ -177,20 +186,20 @@ class VerbOptions:
                 yield value.make_parameter(name)
 
     def locate_session(self, *, foreign: bool = False) -> Session:
-        """Return the session that the locator names, as seen from the current folder.
+        """Return the session that the verb's SESSION argument names.
 
-        If ``foreign``, also accept another agent's session.
+        If ``foreign``, the session may be another agent's, such as Codex's.
         """
         return locate_session(self.locator, self.where, foreign=foreign)
 
     def locate_parent(self) -> Session:
-        """Return the session or sub-agent that the locator names, as the parent of a child."""
+        """Return the session or sub-agent that the SESSION argument names, for a verb that creates a child."""
         return locate_parent(self.locator, self.where)
 
     def locate_whole_session(self) -> Session:
-        """Return the session that the locator names, of any agent.
+        """Return the session that the SESSION argument names. It may be any agent's.
 
-        Raise UsageError if only the session's prompts are left.
+        Raise UsageError if the session's file is lost and only its prompts are known.
         """
         session = self.locate_session(foreign=True)
         require_complete(session)
@@ -199,13 +208,13 @@ class VerbOptions:
     def print_answer(
         self, data: object, text: Callable[[], str], warnings: Sequence[str] = ()
     ) -> None:
-        """Print the verb's answer."""
+        """Print the verb's answer as text, or as JSON if ``--json`` was given."""
         print_answer(self.verb, data, text, as_json=self.as_json, warnings=warnings)
 
     def refuse_combination(
         self, *names: str, remedy: str = "Give only one of these options."
     ) -> None:
-        """Raise UsageError if more than one of these options was given."""
+        """Raise UsageError if more than one of the options was given. ``names`` are attribute names."""
         given_names = [name for name in names if self.is_given(name)]
         if len(given_names) > 1:
             raise UsageError(
@@ -213,12 +222,15 @@ class VerbOptions:
             )
 
     def is_given(self, name: str) -> bool:
-        """Check whether an option was given."""
+        """Check whether an option was given. ``name`` is the name of its attribute."""
         value = getattr(self, name)
         return value is not None and value is not False and value != ()
 
     def functions_for_part_options(self, question: Question[Function]) -> list[Function]:
-        """Return the functions for a question from the parts whose option was given."""
+        """Return the functions with which installed parts handle their own options of this verb.
+
+        Only parts whose option was given are asked. ``question`` says what the functions must do.
+        """
         functions = []
         for part, names, _, function, _ in _list_part_options(self.verb):
             if self.is_given(_find_parameter_name(names)):
@@ -227,13 +239,14 @@ class VerbOptions:
 
     @property
     def is_interactive(self) -> bool:
-        """Whether a user at a terminal sees the answer and can reply."""
+        """Whether input and output are a terminal, so that the user can be asked."""
         return sys.stdin.isatty() and sys.stdout.isatty() and not self.as_json
 
     def must_ask(self, action: str) -> bool:
-        """Check whether to ask before writing.
+        """Check whether the verb must ask the user before it writes.
 
-        Raise UsageError if there is no terminal. The error begins with ``action``.
+        Raise UsageError if it must ask but there is no terminal. ``action`` is the first word of
+        the error's message, for example "Forgetting".
         """
         is_asking = not (self.yes or self.dry_run)
         if is_asking and not self.is_interactive:
@@ -242,12 +255,15 @@ class VerbOptions:
         return is_asking
 
     def confirm_write(self, question: str, *, is_asking: bool) -> bool:
-        """Return whether to write. Return False in a dry run, or if ``is_asking`` and the user says no."""
+        """Return whether the verb should write. If ``is_asking``, ask the user first.
+
+        A dry run returns False without asking.
+        """
         return not self.dry_run and (not is_asking or click.confirm(f"\n{question}", err=True))
 
 
 class SessionOptions(VerbOptions):
-    """The options of a verb that takes a session, by default the latest session of this folder."""
+    """Options of a verb that takes a session. The default is the latest session of the current folder."""
 
     locator: str | None = argument(
         metavar="[SESSION]", required=False, shell_complete=complete_session
@@ -255,7 +271,7 @@ class SessionOptions(VerbOptions):
 
 
 class ChildOptions(SessionOptions):
-    """The options of a verb that creates a child of a session."""
+    """Options of a verb that creates a child of a session."""
 
     output_dir: str | None = option(
         type=click.Path(exists=True, file_okay=False), help="Write the child there instead."
@@ -266,13 +282,13 @@ class ChildOptions(SessionOptions):
 
 @click.pass_context
 def _print_help_of_group(context: click.Context) -> None:
-    """Print the help of a verb with subcommands if none was given, as ``resume-hooks`` alone does."""
+    """Print the help of a verb with subcommands if no subcommand was given."""
     if context.invoked_subcommand is None:
         print_text(context.get_help())
 
 
 def _list_part_options(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
-    """Return the table rows of the options that installed parts add to a core verb."""
+    """Return the rows of ``part_table.OPTIONS`` with the options that installed parts add to a verb."""
     rows = []
     for row in part_table.OPTIONS.get(verb, ()):
         if is_installed(row[0]):
@@ -293,9 +309,10 @@ def _find_longest_flag(name: str) -> str:
 
 
 def locate_session(locator: str | None, where: Where, *, foreign: bool = False) -> Session:
-    """Return the session of a locator. If ``foreign``, also accept another agent's session.
+    """Return the session that a locator names. If ``foreign``, the session may be another agent's.
 
-    Raise UsageError for a sub-agent.
+    Raise UsageError for a sub-agent. Without a locator, return the latest session of the current
+    folder.
     """
     folder = current_folder()
     if locator and locate.is_subagent_locator(locator):
@@ -316,7 +333,7 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
 
 
 def _load_session(session: SessionFile, where: Where) -> Session:
-    from resume_hooks.sessions.session import Session  # help and completion do not need this import
+    from resume_hooks.sessions.session import Session  # Imported late because help and completion do not need it.
 
     return Session.from_file(session, where)
 
@@ -325,9 +342,10 @@ _TRIM_KINDS = ("trim", "smart-trim")
 
 
 def locate_trim(locator: str | None, where: Where) -> Session:
-    """Return the locator's session, to untrim it.
+    """Return the session that ``untrim`` reads: the session that the locator names.
 
-    Without a locator, prefer a new trim of the default session.
+    Without a locator, return the newest trim of the default session if it has no new prompt yet,
+    else the default session.
     """
     if locator is not None:
         return locate_session(locator, where, foreign=True)
@@ -346,7 +364,7 @@ def locate_trim(locator: str | None, where: Where) -> Session:
 
 
 class UnusedChild(NamedTuple):
-    """A child without a new prompt, and its kind."""
+    """A child that has no new prompt since it was created, and its kind, such as "trim"."""
 
     session: SessionFile
     kind: str
@@ -355,10 +373,7 @@ class UnusedChild(NamedTuple):
 def _find_unused_newest_child(
     default_session: SessionFile, folder: str, where: Where
 ) -> UnusedChild | None:
-    """Return a folder's newest session if it is a child of ``default_session`` without a new prompt.
-
-    Otherwise return None.
-    """
+    """Return the newest session of a folder if it is an unused child of ``default_session``, else None."""
     newest_session = next(iter(locate.sessions_of_directory(folder, where)), default_session)
     if (
         newest_session.session_id == default_session.session_id
@@ -376,7 +391,7 @@ def _find_unused_newest_child(
 
 
 def _print_chosen_session(session: Session, child: UnusedChild | None) -> None:
-    """Print a notice with the chosen session if it has a child without a new prompt."""
+    """If the session has an unused child, print which of the two sessions the verb uses."""
     if child is not None:
         title = plain_line(session.head_tail.title)
         reason = f"not {child.session.session_id}, its child without a prompt"
@@ -384,9 +399,9 @@ def _print_chosen_session(session: Session, child: UnusedChild | None) -> None:
 
 
 def locate_parent(locator: str | None, where: Where) -> Session:
-    """Return the session or sub-agent of a locator, of any agent, as the parent of a child.
+    """Return the session or sub-agent that a locator names. It may be any agent's.
 
-    A sub-agent counts as a session until the verb ends.
+    A sub-agent is returned as a temporary session that exists until the verb ends.
     """
     if locator:
         for open_as_session in find_answers(questions.subagent_as_session):
@@ -398,7 +413,7 @@ def locate_parent(locator: str | None, where: Where) -> Session:
 
 
 def current_folder() -> str:
-    """Return the current folder. Raise UsageError if it was deleted."""
+    """Return the current folder. Raise UsageError if it no longer exists."""
     try:
         return os.getcwd()
     except FileNotFoundError as error:
@@ -406,7 +421,7 @@ def current_folder() -> str:
 
 
 def parse_time_option(text: str) -> datetime:
-    """Return the time that an option specifies. Raise UsageError if it is not a time."""
+    """Return the time in an option's text. Raise UsageError if the text is not a date or time."""
     time = clock.parse_user_time(text)
     if time is None:
         raise UsageError(f"'{text}' is not a date or a time", clock.TIME_EXAMPLES)
@@ -414,10 +429,10 @@ def parse_time_option(text: str) -> datetime:
 
 
 def refuse_unknown_options(words: tuple[str, ...]) -> None:
-    """Raise UsageError for a word that looks like an unknown option."""
+    """Raise UsageError if a word to search for looks like an option, such as ``--projct``."""
     for word in words:
         if re.match(r"--[^\s-]\S*\Z", word):
-            import difflib  # only an unknown option needs this import
+            import difflib  # Imported late because only an unknown option needs it.
 
             option = word.partition("=")[0]
             option_names = (
@@ -437,12 +452,12 @@ def refuse_unknown_options(words: tuple[str, ...]) -> None:
 
 
 def find_project_folder(folder: str | None) -> str:
-    """Return the folder of ``--project``, by default the current folder."""
+    """Return the absolute path of the folder in ``--project``, by default of the current folder."""
     return canonical_path(os.path.join(current_folder(), os.path.expanduser(folder or ".")))
 
 
 def notes_on_session(session_id: str, where: Where) -> list[str]:
-    """Return the parts' notes about a session."""
+    """Return the notes of all installed parts about a session."""
     notes = []
     for note_on in find_answers(questions.note_on_session):
         notes.append(note_on(session_id, where))

@@ -1,4 +1,4 @@
-"""``outline``: a line for each turn of a session, so that a model or a person finds a turn."""
+"""``outline``: print one line for each turn, so that a model or a person finds a turn quickly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resume_hooks.transcripts import turns as words
 
 
 def show_outline(options: OutlineOptions) -> None:
-    """Print the requested turns."""
+    """Print the turns that the options select, one line for each turn."""
     if options.turns is not None:
         requested_turns = words.parse_turns(options.turns)
     else:

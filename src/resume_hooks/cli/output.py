@@ -1,6 +1,6 @@
-"""The output of a verb: text for people, in colour and columns, or a validated JSON document for programs.
+"""Print a verb's output: text in colour and columns for people, or a validated JSON document.
 
-Long work shows a progress bar on a terminal.
+On a terminal, long work shows a progress bar.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ if TYPE_CHECKING:
     from resume_hooks.transcripts.records import Record
     from resume_hooks.transcripts.transcript import Observer
 
-# the variable with which a shell requests completions; click derives its name from our program's
+# the environment variable through which a shell requests completions; click derives this name from
+# the program's name
 # name
 COMPLETION_VARIABLE = "_RESUME_HOOKS_COMPLETE"
-# the default maximum number of characters of a text answer: about 2,000 tokens for a model
+# the default maximum number of characters of a text answer, about 2,000 tokens for a model
 DEFAULT_MAX_CHARACTERS = 8_000
 SCHEMA_VERSION = 1
-DUMB_TERMINAL = "dumb"  # the terminal type without escape sequences
-# JSON does not escape these characters, but terminals act on them
+DUMB_TERMINAL = "dumb"  # the value of TERM for a terminal without escape sequences
+# JSON does not escape these characters, but terminals execute or hide them.
 _UNESCAPED_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 _STYLE_SEQUENCE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
 class CompleteData(NamedTuple):
-    """Data that already matches its verb's schema.
+    """Data that need not be converted, because its form is already that of its verb's JSON schema.
 
-    Tests compare the two, so that the schema need not be loaded.
+    So printing it does not load the schema. Tests check the data against the schema.
     """
 
     data: dict[str, Any]
@@ -57,7 +58,7 @@ class CompleteData(NamedTuple):
 def print_answer(
     verb: str, data: object, text: Callable[[], str], *, as_json: bool, warnings: Sequence[str] = ()
 ) -> None:
-    """Print a verb's answer. Warnings go into the document, or to stderr."""
+    """Print a verb's answer as a JSON document with the warnings, or as text with the warnings on stderr."""
     if as_json:
         document = success_document(verb, data, warnings)
         if isinstance(data, CompleteData):
@@ -71,8 +72,8 @@ def print_answer(
 
 
 def print_text(text: str, *, err: bool = False) -> None:
-    """Print text. Line feeds, tabs and our styles are the only control characters that reach the terminal."""
-    # every second piece is a sequence that sets a style
+    """Print text. Of its control characters, print only line feeds, tabs and our own colours."""
+    # ``re.split`` with a group returns the style sequences as every second segment.
     segments = enumerate(_STYLE_SEQUENCE.split(text))
     _print_or_fail(
         "".join(segment if number % 2 else plain_text(segment) for number, segment in segments),
@@ -81,19 +82,19 @@ def print_text(text: str, *, err: bool = False) -> None:
 
 
 def print_document(document: dict[str, Any]) -> None:
-    """Print one JSON document. Lone surrogates in the input, which JSON cannot encode, become question marks."""
-    import orjson  # the import takes 10 ms, which a little data does not need
+    """Print a JSON document. Lone surrogates, which JSON can't encode, are printed as question marks."""
+    import orjson  # Imported late: the import takes 10 ms, and answers with ``CompleteData`` do without it.
 
     _print_json(orjson.dumps(replace_all_surrogates(document), option=orjson.OPT_INDENT_2).decode())
 
 
 def _print_json(text: str) -> None:
-    """Print a document, with the remaining control characters escaped."""
+    """Print a JSON text, and escape the control characters on which a terminal would act."""
     _print_or_fail(_UNESCAPED_CONTROLS.sub(lambda match: f"\\u{ord(match.group()):04x}", text))
 
 
 def replace_unencodable_characters() -> None:
-    """From now on, print substitutes for characters that the terminal's encoding lacks."""
+    """From now on, print "?" for characters that the encoding of stdout or stderr does not have."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -101,7 +102,7 @@ def replace_unencodable_characters() -> None:
 
 @contextmanager
 def redirect_to_stderr() -> Iterator[None]:
-    """Redirect the block's output to stderr, because a shell may capture and run stdout."""
+    """Send the with block's output to stderr, because a shell may capture stdout and run it as a command."""
     with redirect_stdout(sys.stderr):
         yield
 
@@ -110,7 +111,8 @@ def _print_or_fail(text: str, *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     try:
         if stream is None or find_colour_preference(os.environ) or stream.isatty():
-            # the import takes 10 ms, and a program that reads the answer need not wait for it
+            # Imported late: the import takes 10 ms, and output into a pipe or file does not need
+            # it.
             from click import echo
 
             echo(text, err=err)
@@ -126,11 +128,11 @@ def _print_or_fail(text: str, *, err: bool = False) -> None:
 
 
 def success_document(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the document of an answer, with data that matches the schema of its verb."""
+    """Return the JSON document of a successful verb. Convert ``data`` to the form of the verb's schema."""
     if isinstance(data, CompleteData):
         form_data = data.data
     else:
-        # pydantic takes 60 ms to load, and only JSON output needs it.
+        # Imported late: pydantic takes 60 ms to load, and only JSON output needs it.
         from resume_hooks.cli.schema import validate_data
 
         form_data = validate_data(verb, data)
@@ -150,7 +152,10 @@ def failure_document(
     remedy: str,
     candidates: list[dict[str, object]] | None = None,
 ) -> dict[str, Any]:
-    """Return the document of a failure."""
+    """Return the JSON document of a failed verb.
+
+    ``candidates`` are the sessions that an ambiguous locator fits.
+    """
     error: dict[str, Any] = {"code": code, "message": message, "remedy": remedy}
     if candidates is not None:
         error["candidates"] = candidates
@@ -158,8 +163,8 @@ def failure_document(
 
 
 def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
-    """Return facts in two columns, one fact on each line."""
-    from click import style  # see _print_or_fail
+    """Return pairs of a name and a value as a table with one pair on each line."""
+    from click import style  # Imported late, as in _print_or_fail.
 
     width = max(len(name) for name, _ in pairs)
     return "\n".join(
@@ -173,8 +178,11 @@ def column_table(
     left_aligned: int = 1,
     max_columns: int = 0,
 ) -> str:
-    """Return a table of at most ``max_columns`` columns (0: no limit), with the first ``left_aligned`` aligned left."""
-    from click import style  # see _print_or_fail
+    """Return a table as text. Lines longer than ``max_columns`` columns are cut (0: no limit).
+
+    The first ``left_aligned`` columns are aligned left, the following columns right.
+    """
+    from click import style  # Imported late, as in _print_or_fail.
 
     if not rows:
         return ""
@@ -196,7 +204,7 @@ def column_table(
 
 
 def pad_columns(text: str, columns: int, *, align_right: bool = False) -> str:
-    """Return ``text`` filled with spaces to ``columns`` columns."""
+    """Return ``text`` padded with spaces to a width of ``columns`` terminal columns."""
     padding = " " * (columns - text_width(text))
     if align_right:
         return padding + text
@@ -204,10 +212,10 @@ def pad_columns(text: str, columns: int, *, align_right: bool = False) -> str:
 
 
 def find_colour_preference(environ: Mapping[str, str]) -> bool | None:
-    """Return False for no colour, True for colour even in a pipe, None for colour only on a terminal.
+    """Return whether to print colours: False for never, True for always, None for only on a terminal.
 
-    ``NO_COLOR`` has precedence, then ``FORCE_COLOR`` and ``CLICOLOR_FORCE``, then a dumb terminal
-    and ``CLICOLOR=0``.
+    ``NO_COLOR`` has precedence over ``FORCE_COLOR`` and ``CLICOLOR_FORCE``. These two have
+    precedence over ``TERM=dumb`` and ``CLICOLOR=0``.
     """
     if environ.get("NO_COLOR"):
         return False
@@ -226,16 +234,16 @@ def find_colour_preference(environ: Mapping[str, str]) -> bool | None:
     return None
 
 
-# the number of bytes above which reading shows a progress bar
+# the minimum number of bytes for which reading shows a progress bar
 MIN_PROGRESS_BYTES = 32 * 1024 * 1024
-BAR_STEP_BYTES = 4 * 1024 * 1024  # the number of bytes between two updates of the bar
+BAR_STEP_BYTES = 4 * 1024 * 1024  # the number of bytes between two updates of the progress bar
 
 
 @contextmanager
 def work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that takes the number of finished bytes and the total.
+    """Show a progress bar on stderr during the with block. Show nothing if stderr is not a terminal.
 
-    Without a terminal, the function draws nothing.
+    Yield the function that updates the bar. It takes the number of finished bytes and the total.
     """
     bar = _ProgressBar(description)
     is_shown = not quiet and sys.stderr.isatty()
@@ -247,9 +255,10 @@ def work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[int, i
 
 @contextmanager
 def scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
-    """Yield observers that show the progress of a large file's scan, if a user is waiting.
+    """Yield the observers that a scan of the file needs to show its progress.
 
-    The observers slow down the scan.
+    The list is empty for a small file, or if no user sees the progress, because observers slow the
+    scan down.
     """
     size = os.path.getsize(path) if os.path.isfile(path) else 0
     if quiet or size < MIN_PROGRESS_BYTES or not sys.stderr.isatty():
@@ -276,7 +285,7 @@ class _ProgressBar:
         if self._progress is None:
             if total < MIN_PROGRESS_BYTES:
                 return
-            # rich takes 50 ms to load, and only long work needs it.
+            # Imported late: rich takes 50 ms to load, and only long work needs it.
             from rich.console import Console
             from rich.progress import (
                 BarColumn,

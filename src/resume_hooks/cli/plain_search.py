@@ -1,7 +1,7 @@
-"""``search`` for a program that reads the answer. It avoids click, whose import takes a tenth of a search.
+"""``search`` for a program that reads the answer, for example a model.
 
-Only the most common options are parsed here. Any other command line, and any failure, is passed to
-click, which answers or reports it.
+This module does not use click, because importing click takes a tenth of the time of a search. It
+parses only the most common options. Click handles every other command line, and reports failures.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ SEARCH_VERB = "search"
 
 
 class PlainSearch(NamedTuple):
-    """A parsed command line.
+    """A parsed command line of ``search``.
 
-    ``words`` are the words of the question, and ``other_wordings`` are further wordings.
+    ``words`` are the words of the question. ``other_wordings`` are the values of ``--or``.
     """
 
     words: tuple[str, ...]
@@ -41,7 +41,7 @@ class PlainSearch(NamedTuple):
 
 
 def answer_plain_search(arguments: Sequence[str]) -> bool:
-    """Print the answer to a plain search. Return False, with nothing printed, if click must answer."""
+    """Print the answer to a plain search. Return False, without printing anything, if click must answer."""
     request = parse_plain_search(arguments)
     if request is None or COMPLETION_VARIABLE in os.environ:
         return False
@@ -56,7 +56,7 @@ def answer_plain_search(arguments: Sequence[str]) -> bool:
 
 
 def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
-    """Return the parsed command line, or None if it is not a plain search."""
+    """Return the parsed command line, or None if it has an option that only click can parse."""
     if arguments[:1] != [SEARCH_VERB]:
         return None
     words, wordings, flags, max_hits = (

@@ -1,4 +1,7 @@
-"""``read``: records of a session as text: a record with its neighbours, turns, errors, commands, or pages."""
+"""``read``: print records of a session as text.
+
+The options select one record with its neighbours, whole turns, errors, commands, or a page.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ from resume_hooks.transcripts.turns import TurnRange, parse_turns
 
 
 def print_records(options: ReadOptions) -> None:
-    """Print the requested records."""
+    """Print the records or commands that the options select."""
     _refuse_combinations(options)
     if options.paged:
         _print_page(_find_session(options), options)
@@ -79,7 +82,7 @@ def print_records(options: ReadOptions) -> None:
 
 
 def _refuse_combinations(options: ReadOptions) -> None:
-    """Raise UsageError for options that select different parts of a session."""
+    """Raise UsageError for options that can't be used together."""
     options.refuse_combination("raw", "as_json")
     options.refuse_combination("paged", "errors", "commands")
     options.refuse_combination("paged", "turns")
@@ -121,9 +124,9 @@ def _find_session(options: ReadOptions) -> SessionFile:
 
 
 def _look_up_record(options: ReadOptions) -> OriginalRecord:
-    """Return the requested record with its original.
+    """Return the record that the reference in the command names, and its untrimmed original.
 
-    A sub-agent's record is never trimmed, so it is its own original.
+    A record of a sub-agent is never trimmed, so that record is returned as its own original.
     """
     target: str | None = options.target
     session: str | None = options.session
@@ -245,9 +248,9 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
 
 
 def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
-    """Return the record with an id on a page. The part after the session's id is enough.
+    """Return the record with an id from a page. A short session id or the line number alone is enough.
 
-    Raise UsageError for the id of another session.
+    Raise UsageError for the id of another session's record.
     """
     session_part, colon, record = page_id.strip().rpartition(":")
     if (
@@ -266,7 +269,10 @@ def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordL
 def _print_with_neighbours(
     looked_up: OriginalRecord, records_before: int, options: ReadOptions
 ) -> None:
-    """Print a record, or its original if it was trimmed, between the neighbouring records of its file."""
+    """Print a record between neighbouring records of its file.
+
+    If the record was trimmed, print its original in its place.
+    """
     requested_record, record = looked_up.requested_line, parse_entry(looked_up.original)
     session = SessionFile(
         requested_record.session_id,
@@ -336,9 +342,9 @@ def _make_heading(session: SessionFile, names: TranscriptNames, shown_part: str)
 def passage_rows(
     passages: Sequence[Passage], names: TranscriptNames, max_characters: int
 ) -> list[ValueWithFields]:
-    """Return passages in their documented schema.
+    """Return passages in the form of the JSON schema of ``read``.
 
-    Together, their texts have at most ``max_characters`` characters (0 for no limit).
+    All texts together are cut to at most ``max_characters`` characters (0: no limit).
     """
     sizes = [len(passage.text) for passage in passages]
     max_lengths = (
@@ -405,7 +411,7 @@ def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
 
 
 def parse_entry(entry: RecordLine) -> Record:
-    """Return the record in a line. Raise ResumeHooksError if the line does not contain a record."""
+    """Return the record in a line of a transcript. Raise ResumeHooksError if the line contains no record."""
     record = entry.parse_record()
     if record is None:
         raise ResumeHooksError(f"Line {entry.number} of {entry.file} holds no record", "See --raw.")
@@ -446,9 +452,9 @@ def _record_data(
 def _record_text(
     looked_up: OriginalRecord, rendering: Rendering, data: dict[str, Any], notices: list[str]
 ) -> str:
-    """Return the marker, a heading with the record's position, speaker, time and tool, and the record's text.
+    """Return a record as text: a first line that marks ``read`` output, a heading, the text, and notices.
 
-    Notices come last.
+    The heading has the session's title, the reference, the speaker, the time and the tool.
     """
     original = looked_up.original
     facts = (

@@ -1,4 +1,4 @@
-"""The records and commands of a session as text: shortened in parts, with the omitted ones named."""
+"""Print records or commands as text of a limited length, and say which ones were left out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 
-# the lengths to which a command may be shortened; the largest at which all commands fit is used
+# the lengths to which commands may be cut; the largest length at which all commands fit is used
 COMMAND_CHARACTERS = 400, 200, 100, 60
 
 
@@ -23,8 +23,13 @@ def passages_text(
     max_characters: int,
     describe_gap: DescribeGap,
 ) -> str:
-    """Return passages in at most ``max_characters`` characters, including the last line feed, below a ``heading``."""
-    # each run is one record, or consecutive records that the client added
+    """Return passages as text below a heading, in at most ``max_characters`` characters.
+
+    The limit includes the line feed at the end. ``describe_gap`` returns the line for passages that
+    were left out.
+    """
+    # Consecutive records that the client added to one turn are printed as one line. Every other
+    # record is a run of its own.
     passage_runs: list[list[Passage]] = []
     for passage in passages:
         if (
@@ -77,7 +82,11 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
 
 
 def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return the text that describes a gap: whole turns by their numbers, records by the first record."""
+    """Return a function that describes a gap with the command that prints the records left out.
+
+    Whole turns are described with their numbers, for example "turns 3-5". Other gaps are described
+    with the first record.
+    """
 
     def describe_gap(first_index: int, last_index: int) -> str:
         count = last_index - first_index + 1
@@ -108,7 +117,7 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Describe
 
 
 def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return the text that describes a gap between errors."""
+    """Return a function that describes a gap with the command that prints the errors left out."""
 
     def describe_gap(first_index: int, last_index: int) -> str:
         span = format_span(passages[first_index].turn, passages[last_index].turn)
@@ -121,7 +130,7 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeG
 def commands_text(
     heading: str, commands: Sequence[ShellCall], names: TranscriptNames, max_characters: int
 ) -> str:
-    """Return a line for each command. Long commands are shortened first, then commands in the middle are omitted."""
+    """Return one line for each command. Cut long commands first, then leave out commands in the middle."""
     lines: list[str] = []
     for length in COMMAND_CHARACTERS:
         lines = [_command_line(shell_call, names, length) for shell_call in commands]
@@ -144,7 +153,8 @@ def _command_line(command: ShellCall, names: TranscriptNames, max_characters: in
     else:
         state = command.state
     command_text = collapse_line(plain_line(command.command), max_characters)
-    # The reference names the answer, which contains the output. The call is directly above the
+    # The reference names the record with the command's output. The call is directly before that
+    # record.
     # answer.
     reference = names.reference(command.result_line if command.result_line >= 0 else command.number)
     return " · ".join(

@@ -1,4 +1,7 @@
-"""A session whose folder or file the client cannot find: fork it into another folder, or restore its file."""
+"""Handle a session that the client can't resume because of the place of its folder or file.
+
+The user can copy the session into another folder, or restore its file from the vault.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,10 @@ NEW_HOME_QUESTION = (
 
 
 class SessionLoss(NamedTuple):
-    """Why no client can start a session, and the folders that could become its home, best first.
+    """Why the client can't start on a session, and the folders into which the session could be copied.
 
-    ``is_archived`` means that only the vault contains a copy, so the session must be restored.
+    The best folder comes first. If ``is_archived``, only the vault has the session, so it must be
+    restored.
     """
 
     reason: str
@@ -45,7 +49,7 @@ class SessionLoss(NamedTuple):
     is_archived: bool = False
 
     def make_refusal(self, session: SessionFile) -> ResumeHooksError:
-        """Return the error to raise if the user cannot be asked for a new home."""
+        """Return the error for a verb that cannot ask the user for another folder."""
         if self.is_archived:
             return only_archived_error(session.session_id)
         return ResumeHooksError(
@@ -54,7 +58,7 @@ class SessionLoss(NamedTuple):
         )
 
     def command_to_continue(self, session: SessionFile) -> str:
-        """Return the shell command that forks the session into the best home, or restores it."""
+        """Return the command that copies the session into the best folder, or restores it from the vault."""
         if self.is_archived:
             return f"resume-hooks restore {session.session_id}"
         if session.path.endswith(f"{session.session_id}.jsonl"):
@@ -68,9 +72,9 @@ class SessionLoss(NamedTuple):
 
 
 def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
-    """Return why a session cannot be continued in its folder, or None if it can. Other agents' sessions always can.
+    """Return why the client can't start on a session, or None if it can. Change nothing.
 
-    This function only reads.
+    The result is always None for a session of another agent.
     """
     if session.agent != CLAUDE_NAME:
         return None
@@ -123,7 +127,10 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
 
 
 def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
-    """Return the command that continues a session of ``folder``, after a move to a new home if it needs one."""
+    """Return the shell command that starts the client on a session, whose project folder is ``folder``.
+
+    If the client can't start on the session, the command first copies or restores the session.
+    """
     loss = find_session_loss(session, where)
     if loss:
         return loss.command_to_continue(session)
@@ -131,10 +138,13 @@ def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
 
 
 def restore_archived(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
-    """Ask whether to restore an archived session, and restore it. Raise click.Abort if the user says no."""
+    """Ask whether to restore an archived session, restore it, and return the restored session.
+
+    Raise click.Abort if the user says no.
+    """
     print_text(loss.reason)
     click.confirm("Restore the session and continue?", default=True, abort=True)
-    # The restore module takes 10 ms to load, and only a missing session needs it.
+    # Imported late: the import takes 10 ms, and only an archived session needs it.
     from resume_hooks.archive.vault import restore
 
     archived = find_archived(session.session_id, where)
@@ -149,7 +159,10 @@ def restore_archived(session: SessionFile, loss: SessionLoss, where: Where) -> S
 
 
 def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
-    """Ask for a new home folder and create the child there. Raise click.Abort if the user leaves."""
+    """Ask the user for another folder, copy the session into that folder, and return the copy.
+
+    Raise click.Abort if the user leaves.
+    """
     print_text(loss.reason)
     current_path = _find_current_home().folder
     choices = []
@@ -178,7 +191,7 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
 
 
 def _possible_homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
-    """Return the folders that the installed parts suggest, followed by the current folder."""
+    """Return the folders that installed parts suggest for a session, and the current folder as the last."""
     current_home = _find_current_home()
     homes = []
     for homes_of_session in find_answers(questions.homes_of_session):

@@ -1,4 +1,4 @@
-"""``resume``: choose a session, compare the ways to continue it, choose a way, and start the client."""
+"""``resume``: let the user choose a session and a way to continue it, and start the client."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
 
-EMPTY_OPTION_VALUE = "true"  # launchers of the client pass this for a bare ``--resume``
-# every other argument filters the list
+EMPTY_OPTION_VALUE = "true"  # the argument that launchers of the client pass instead of none
+# the resolvers for arguments that name a session; any other argument filters the list of sessions
 RESOLVERS_OF_WHOLE_NAMES = tuple(
     resolver for resolver in RESOLVERS if resolver is not resolve_title_part
 )
@@ -50,7 +50,7 @@ RESOLVERS_OF_WHOLE_NAMES = tuple(
 def resume_session(options: ResumeOptions) -> None:
     """Ask which session to continue and how, and start the client.
 
-    Without a terminal, compare the ways.
+    Without a terminal, print a comparison of the ways to continue.
     """
     if options.forks and options.way not in {None, FORK}:
         raise UsageError("--fork and --way can't be combined", "Give only one of them.")
@@ -75,8 +75,11 @@ def resume_session(options: ResumeOptions) -> None:
 
 
 def _choose_and_continue_session(strategy: str | None, options: ResumeOptions) -> None:
-    """Let the user choose a session, and continue it. Esc leads back to the list with the words typed there."""
-    # The screen takes 100 ms to load, and a session that was named does not need it.
+    """Let the user choose a session from the list, and continue the session.
+
+    If the user presses Esc at the next question, show the list again with the typed words.
+    """
+    # Imported late: the screen takes 100 ms to load, and a session that was named does not need it.
     from resume_hooks.cli.picker.choose import ListView, choose_session
 
     typed_text = "" if options.locator in {None, EMPTY_OPTION_VALUE} else str(options.locator)
@@ -89,12 +92,12 @@ def _choose_and_continue_session(strategy: str | None, options: ResumeOptions) -
 
 
 def _continue_session(session: SessionFile, strategy: str | None, options: ResumeOptions) -> None:
-    """Ask how to continue a session, unless a way is given, and start the client.
+    """Start the client on a session. Ask how to continue it if ``strategy`` is None.
 
-    Raise Back if the user presses Esc.
+    Raise BackRequested if the user presses Esc at the question.
     """
     require_complete(session)
-    # An archived copy can also have children.
+    # A child can be created from an archived copy, so only "go on" needs a restored session.
     if strategy in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = prepare_session(session)
     for note in _list_notes(session, options.where):
@@ -109,21 +112,20 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
     )
     print_text(_comparison_card(comparison, with_table=options.whole))
     while not continue_by_strategy(session, ask_how_to_continue(session, comparison), mode):
-        print_text("")  # no child was created, so the user can try another way
+        print_text("")  # No child was created. A blank line separates the next attempt.
 
 
 def _list_notes(session: SessionFile, where: Where) -> list[str]:
-    """Return the notes on a session: that a running client has it open, and those of the parts."""
+    """Return the notes of installed parts, and a note if a running client has the session open."""
     return [*note_on_open_session(session, where), *notes_on_session(session.session_id, where)]
 
 
 def _find_session_by_name(locator: str | None) -> SessionFile | None:
-    """Return the session that a locator names exactly. If it names several sessions, ask the user.
+    """Return the session that a locator names, or None if the locator is text to search for in the list.
 
-    Return None if the arguments should be searched for.
-
-    Raise SessionNotFound for a missing id, path, address or ``tag:x``, which cannot be search
-    words.
+    If the locator names several sessions, ask the user for one of them. Raise SessionNotFound if
+    the locator can't be search words (an id, a path, a web address or ``tag:x``) and names no
+    session.
     """
     if locator is None or not locator.strip():
         return None
@@ -146,9 +148,10 @@ def _find_session_by_name(locator: str | None) -> SessionFile | None:
 
 
 def _import_session_page(options: ResumeOptions) -> SessionFile | None:
-    """Import the session of a page if the user agrees. Return None for any other locator.
+    """Import a session from an HTML page, if the locator is the path of one and the user agrees.
 
-    Raise ImportFailed, NotATranscript or UsageError.
+    Return the imported session, or None for another locator. Raise ImportFailed, NotATranscript or
+    UsageError.
     """
     locator = options.locator or ""
     if not locator.lower().endswith((".html", ".htm")) or not os.path.isfile(
@@ -168,9 +171,9 @@ def _import_session_page(options: ResumeOptions) -> SessionFile | None:
 
 
 def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
-    """Print the comparison of the ways, or continue in the requested way, without a terminal.
+    """Without a terminal, print the comparison of the ways, or continue in the requested way.
 
-    The command is printed last.
+    The last line is the command that starts the client.
     """
     if options.locator == EMPTY_OPTION_VALUE:
         session = _find_session_by_name(EMPTY_OPTION_VALUE) or locate_session(
@@ -210,7 +213,7 @@ def _make_no_child_error() -> ResumeHooksError:
 
 
 def comparison_text(comparison: compare.Comparison, *, with_table: bool) -> str:
-    """Return a comparison as text, with the command for each way."""
+    """Return a comparison as text, followed by the command for each way to continue."""
     short_id = comparison.session_id[:8]
     commands = facts_table(
         [

@@ -1,6 +1,6 @@
-"""``rollover`` with a summary: create the child with the digest, ask a model, and report the cost.
+"""``rollover`` with a summary: create the child with its digest, ask a model, and print the cost.
 
-A dry run only reports the size of the question.
+A dry run asks no model. It prints the size of the text that a model would read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 
 def rollover_with_summary(options: RolloverOptions) -> Receipt:
-    """Create the child. In a dry run, report what a model would read."""
+    """Create the child and return its receipt. A dry run prints what a model would read."""
     refuse_start_in_other_folder(options)
     parent = options.locate_session(foreign=True)
     model = model_of_option(options.model, parent, options.where)

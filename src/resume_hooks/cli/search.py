@@ -1,4 +1,4 @@
-"""``search``: full-text search in this project or in all projects."""
+"""``search``: full-text search in the sessions of this project or of all projects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CURRENT_SESSION = "."
 
 
 def print_search(options: SearchOptions) -> None:
-    """Print the hits."""
+    """Search for the words and print the turns that were found."""
     refuse_unknown_options(options.words)
     for override_search in options.functions_for_part_options(questions.override_search):
         override_search(options)
@@ -61,7 +61,11 @@ def print_search(options: SearchOptions) -> None:
 
 
 def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResult:
-    """Return the hits: a part's answer for a line in ``--file``, otherwise the index's hits."""
+    """Return the turns that a search finds.
+
+    If ``--file`` names a line (``PATH:LINE``), an installed part finds the session that wrote that
+    line.
+    """
     scope = _make_scope(options)._replace(
         asking_session=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
         start_time=_parse_epoch_seconds(options.since),
@@ -92,7 +96,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
 
 
 def _make_scope(options: SearchOptions) -> Scope:
-    """Return the scope to search: a session or its lineage, all sessions, those of a folder, or the current project."""
+    """Return which sessions to search, as the options say. The default is the current project."""
     for locator, make_scope in ((options.session, session_scope), (options.lineage, lineage_scope)):
         if locator is not None:
             return make_scope(
@@ -107,7 +111,7 @@ def _make_scope(options: SearchOptions) -> Scope:
 
 
 def _parse_epoch_seconds(time_text: str | None) -> int | None:
-    """Return the time of an option in seconds since the epoch, or None if the option is not given."""
+    """Return an option's time in seconds since 1970. Return None if the option was not given."""
     if time_text is None:
         return None
     return int(parse_time_option(time_text).timestamp())

@@ -1,4 +1,4 @@
-"""The answer of ``search``, as text or JSON."""
+"""Print the answer of ``search``, as text or JSON."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from resume_hooks.search.result import ProvisionalSession, SearchResult
 from resume_hooks.search.result_text import Style, result_text, without_style
 from resume_hooks.system.invocation import is_model_shell, shell_command
 
-MAX_COMMAND_CHARACTERS = 120  # the maximum length in characters of a command that is repeated
-# the time limit in seconds for updating the index; the search then uses the index's current state
+MAX_COMMAND_CHARACTERS = 120  # the maximum number of characters of a command that the answer repeats
+# the time limit in seconds for updating the index; after it, search uses the index as it is
 UPDATE_SECONDS = 1.5
 
 
@@ -28,10 +28,14 @@ def print_search_result(
     mark_style: Style = without_style,
     title_style: Style = without_style,
 ) -> None:
-    """Print the hits; ``scope`` describes where they were searched for, ``arguments`` are those of the command."""
-    max_characters = 0  # the maximum number of characters of the text, or 0 for no limit
+    """Print the turns that a search found, as text or as a JSON document.
+
+    ``scope`` says which sessions were searched, for the JSON. ``arguments`` are those of the
+    command line: the text repeats them, with other limits. ``max_chars`` is 0 for no limit.
+    """
+    max_characters = 0
     if max_chars:
-        max_characters = max(1, max_chars - 1)  # the text ends with a line feed
+        max_characters = max(1, max_chars - 1)  # The limit includes the line feed at the end.
     command = _command_without_limits(arguments)
 
     def format_answer() -> str:
@@ -54,7 +58,7 @@ def print_search_result(
 
 
 def _command_without_limits(arguments: Sequence[str]) -> str:
-    """Return the typed command, to be repeated with other limits, or ``""`` if the command is too long."""
+    """Return the typed command without its limits. Return ``""`` if the command is too long to repeat."""
     command = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(arguments))
     if 0 < len(command) <= MAX_COMMAND_CHARACTERS:
         return shell_command(command)

@@ -23,15 +23,15 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
 
-PIPE_COLUMNS = 200  # the width of a row in columns if there is no terminal
-MIN_TITLE_COLUMNS = 24  # the minimum width in columns of a title that marks follow
+PIPE_COLUMNS = 200  # the width of a row in columns if the output is not a terminal
+MIN_TITLE_COLUMNS = 24  # the minimum width of a title in columns, if the row has remarks after its title
 UNKNOWN_VALUE = "-"
 _COLUMN_HEADINGS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
 _AGE_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 
 
 def list_sessions(options: SessionsOptions) -> None:
-    """Print a page of sessions."""
+    """Print a page of the list of sessions."""
     options.refuse_combination("everywhere", "project")
     for list_by_option in options.functions_for_part_options(questions.list_by_option):
         list_by_option(options)
@@ -43,7 +43,7 @@ def list_sessions(options: SessionsOptions) -> None:
     else:
         project, scope = (project_of_folder(folder, options.where), folder)
     if options.archived:
-        # Only this option needs the vault's modules.
+        # Imported late because only ``--archived`` needs the vault's modules.
         from resume_hooks.cli.show_archived import print_archived_page
 
         print_archived_page(options, project, scope)
@@ -140,7 +140,7 @@ def _format_cells(row: ListedSession, now: float) -> tuple[str, ...]:
 
 
 def _format_marks(row: ListedSession, folder: str, *, with_expiry: bool) -> str:
-    """Return further facts on a session, most important first."""
+    """Return the remarks after a session's title, most important first, for example "open · in docs"."""
     if row.folder and canonical_path(row.folder) != folder:
         other_folder = os.path.basename(row.folder)
     else:
@@ -194,7 +194,7 @@ def _pad_row(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _format_short_age(seconds: float) -> str:
-    """Return an age as one word: ``5m``, ``3h``, ``12d``."""
+    """Return an age in the largest fitting unit, for example ``5m``, ``3h`` or ``12d``."""
     for unit_seconds, letter in _AGE_UNITS:
         if seconds >= unit_seconds:
             return f"{int(seconds // unit_seconds)}{letter}"

@@ -1,4 +1,4 @@
-"""``config`` and ``install``: the settings, and the plugin's registration with the client."""
+"""``config`` shows and changes settings. ``install`` registers the plugin with the client."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from resume_hooks.system.plugin_files import (
 from resume_hooks.system.text import format_count
 
 MAX_COMMAND_SECONDS = 120  # the time limit in seconds for one command of the client
-MAX_LISTED_PATHS = 12  # the maximum number of paths in one folder that a dry run lists
+MAX_LISTED_PATHS = 12  # the maximum number of paths in one folder that a dry run lists one by one
 EMPTY_INSTALL_DATA = {
     "plugin": "",
     "commands": [],
@@ -54,7 +54,7 @@ SESSIONS_STAY_NOTE = "Your sessions stay, including those created by handoff."
 
 
 def print_or_change_settings(options: ConfigOptions) -> None:
-    """Print settings. If a value is given, first change the setting."""
+    """Print the settings. If a value was given, change the setting first."""
     if options.key in settings.FORMER_SETTINGS:
         raise UsageError(
             f"{options.key} is no longer a setting",
@@ -138,9 +138,9 @@ def _vault_notes(where: Where) -> list[str]:
 
 
 def install_or_remove_plugin(options: InstallOptions) -> int:
-    """Register the plugin, or remove it.
+    """Register the plugin with the client, or remove the plugin, or print a script for completion.
 
-    With ``--completion``, only print a script. Return 1 if the client refused to remove the plugin.
+    Return 1 if the client refused to remove the plugin, else 0.
     """
     options.refuse_combination("completion", "remove")
     if options.purge and not options.remove:
@@ -156,7 +156,8 @@ def install_or_remove_plugin(options: InstallOptions) -> int:
 
 
 def _make_completion_script(shell: str) -> str:
-    # The module that lists sessions takes 30 ms to load, and only this option needs it.
+    # Imported late: the module that lists sessions takes 30 ms to load, and only this option needs
+    # it.
     from click.shell_completion import get_completion_class
 
     from resume_hooks.cli.complete_sessions import register_bash_completion
@@ -181,7 +182,7 @@ def _register_plugin(options: InstallOptions) -> None:
         ["claude", "plugin", "install", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"],
     ]
     if any(name.split("@")[0] == PLUGIN_NAME for name in claude_cli.enabled_plugins(os.getcwd())):
-        # older clients read a copy of the plugin
+        # Clients that copied the plugin when they installed it need an update of the copy.
         commands.append(["claude", "plugin", "update", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"])
     if not options.dry_run:
         assemble_plugin(folder)
@@ -199,10 +200,10 @@ def _register_plugin(options: InstallOptions) -> None:
 
 
 def _share_packages(folder: str, where: Where) -> None:
-    """Let the plugin use the packages of this command, if pipx or uv installed it, instead of its own packages.
+    """If pipx or uv installed this command, let the plugin use the command's packages.
 
-    If that fails, or if this command is removed, the next start of a session installs packages for
-    the plugin.
+    Errors are ignored. Then, or after this command was removed, the next start of a session
+    installs the plugin's own packages.
     """
     if is_installed_package() and sys.prefix != sys.base_prefix:
         installer = os.path.join(folder, "hooks", "install.py")
@@ -217,9 +218,9 @@ def _share_packages(folder: str, where: Where) -> None:
 
 
 def run_client_commands(commands: list[list[str]]) -> bool:
-    """Run commands of the client in order.
+    """Run commands of the client, one after the other. Return False if the client is not on PATH.
 
-    Return False if the client is not on PATH. Raise ResumeHooksError if a command fails.
+    Raise ResumeHooksError if a command fails.
     """
     where = Where()
     client = claude_cli.find_client(where)
@@ -228,8 +229,9 @@ def run_client_commands(commands: list[list[str]]) -> bool:
     pipe = subprocess.PIPE
     for command in commands:
         try:
-            # The client needs its provider's environment variables. It stores the plugin in the
-            # user's settings, from any folder.
+            # The client gets the whole environment, because its provider may need variables from
+            # it. The current folder does not matter: the client registers the plugin in the user's
+            # settings.
             completed = programs.run_program(
                 [client, *command[1:]],
                 where.environ,
@@ -253,7 +255,7 @@ def run_client_commands(commands: list[list[str]]) -> bool:
 
 
 def _remove_plugin(options: InstallOptions) -> int:
-    """Remove the plugin and the requested files. Return 1 if the client refused."""
+    """Remove the plugin and the files that the user asked to remove. Return 1 if the client refused."""
     where = options.where
     removed_paths = paths_to_purge(where.state) if options.purge else None
     if options.purge and options.must_ask("--purge"):
@@ -272,7 +274,7 @@ def _remove_plugin(options: InstallOptions) -> int:
     was_run, warning = False, ""
     try:
         was_run = not options.dry_run and run_client_commands(commands)
-    # go on, because the state can be deleted even if the plugin was never installed
+    # The plugin may never have been registered. Its state can be deleted even then.
     except ResumeHooksError as error:
         warning = error.message
     if removed_paths is not None and not options.dry_run:
@@ -314,7 +316,11 @@ def _remove_plugin(options: InstallOptions) -> int:
 
 
 def _list_removed_paths(paths: Sequence[str]) -> list[str]:
-    """Return the lines of a dry run. For a folder with many of the paths, a line states only their number."""
+    """Return a line for each path that a dry run would remove.
+
+    If a folder has more than ``MAX_LISTED_PATHS`` of the paths, return one line with their number
+    instead.
+    """
     lines = []
     for folder, group in itertools.groupby(paths, os.path.dirname):
         paths_in_folder = list(group)

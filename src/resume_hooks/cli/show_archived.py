@@ -1,4 +1,4 @@
-"""Shows the text of an archived session, and implements ``sessions --archived``."""
+"""Describe archived sessions as text, and print the list of ``sessions --archived``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMN_HEADINGS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
 
 
 def archived_text(archived: ArchivedSession, where: Where) -> str:
-    """Return an archived session as text."""
+    """Return the title, id and sizes of an archived session as text, with its earlier archived states."""
     if os.path.lexists(path_in_config_home(archived.place, where, archived.home)):
         only_copy_text = ""
     else:
@@ -42,9 +42,9 @@ def archived_text(archived: ArchivedSession, where: Where) -> str:
 
 
 def print_archived_page(options: SessionsOptions, project: Project | None, scope: str) -> None:
-    """Print a page of the sessions that only the vault contains, of one project or of all projects.
+    """Print a page of the sessions that only the vault has. If ``project`` is None, list all projects.
 
-    The session that was written last comes first.
+    The sessions that were written last come first.
     """
     archive_lost_sessions(options.where)
     present_ids = set()

@@ -1,6 +1,7 @@
-"""``slash``: the command in the bodies of our slash commands, for clients without hooks (Desktop, VS Code).
+"""``slash``: answer a slash command of the plugin in a client that runs no hooks (Desktop, VS Code).
 
-The user's text is read from stdin, and never passed through a shell. The answer is the hook's card.
+The file of each slash command runs this verb. The user's text comes through stdin, so no shell
+parses it. The answer is the same as that of a hook.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from resume_hooks.system.text import plain_text
 
 
 def answer_slash_command(options: SlashOptions) -> None:
-    """Print the card."""
+    """Print the answer to a slash command."""
     trigger = recognise_trigger(f"{SLASH}{options.trigger}")
     if trigger is None or trigger.text:
         raise click.UsageError(f"there is no slash command '{options.trigger}'")

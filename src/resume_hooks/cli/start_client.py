@@ -1,7 +1,7 @@
-"""Start the client on a session, for all verbs: the client's folder, its config home, its environment.
+"""Start the client on a session, in the right folder and with the right environment.
 
-Invariant: the client starts as if by hand, and inherits no variable from a client that runs this
-process.
+The client starts as if the user had typed its command. It inherits no variable from another client
+that runs this process.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _SET_BY_CLIENT = frozenset(
         "CLAUDE_ENV_FILE", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA", "AI_AGENT",
     }
 )  # fmt: skip
-"""The variables that a client sets for its programs (2.1.329).
+"""Variables that client 2.1.329 sets for the programs that it runs.
 
-CLAUDE_CODE_CHILD_SESSION would hide the session. Other variables with this prefix are the user's
-settings.
+With CLAUDE_CODE_CHILD_SESSION, the client would hide the session. Other variables that begin with
+CLAUDE are settings of the user, so the client inherits them.
 """
 
 
 class ClientStart(NamedTuple):
-    """A session to start in ``folder``; ``config_home`` is its config home unless it is ours.
+    """How to start an agent's client on a session: in which folder and with which configuration folder.
 
-    ``agent`` is the name of its agent.
+    ``config_home`` is empty if the client needs the same configuration folder as this process.
     """
 
     session_id: str
@@ -48,7 +48,7 @@ class ClientStart(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The shell command that starts the client in the same way."""
+        """The shell command that starts the client in this way."""
         command = (
             agent_with_name(self.agent, Where()).resume_commands(self.session_id, self.folder).shell
         )
@@ -64,9 +64,10 @@ class ClientStart(NamedTuple):
 
 
 def find_client_start(session_id: str, path: str, folder: str, where: Where) -> ClientStart:
-    """Return the start of the session at ``path``, whose home folder is ``folder``.
+    """Return how to start the client on the session in the file ``path``.
 
-    Other agents find their sessions from any folder.
+    ``folder`` is the folder in which Claude Code finds the session. Other agents find their
+    sessions from any folder, so they start there only if that folder exists.
     """
     agent = agent_name_of_path(path, where)
     if agent != CLAUDE_NAME:
@@ -78,13 +79,13 @@ def find_client_start(session_id: str, path: str, folder: str, where: Where) -> 
 
 
 def make_client_environment(start: ClientStart, where: Where) -> dict[str, str]:
-    """Return the environment of the client."""
+    """Return the environment variables with which the client starts."""
     environment = {
         name: value for name, value in where.environ.items() if name not in _SET_BY_CLIENT
     } | {"PWD": start.folder or os.getcwd()}
     if start.config_home:
-        # The default config home must not be named in the environment, because the client would
-        # then look for .claude.json in it.
+        # For the default configuration folder the variable must not be set. If it is set, the
+        # client looks for .claude.json in that folder, not next to it.
         environment.pop(CONFIG_VARIABLE, None)
         if start.config_home != Where(environment).config:
             environment[CONFIG_VARIABLE] = start.config_home
@@ -92,9 +93,10 @@ def make_client_environment(start: ClientStart, where: Where) -> dict[str, str]:
 
 
 def replace_process_by_client(start: ClientStart) -> NoReturn:
-    """Replace this process with the client.
+    """Replace this process by the client.
 
-    Raise ResumeHooksError with the command if the client is missing or cannot start.
+    Raise ResumeHooksError if the client is not installed or can't be started. The error's remedy is
+    the command to type.
     """
     program, path, arguments = agent_with_name(start.agent, Where()).launch_command(
         start.session_id
@@ -121,12 +123,15 @@ def replace_process_by_client(start: ClientStart) -> NoReturn:
 
 @contextlib.contextmanager
 def _restore_pipe_signal() -> Iterator[None]:
-    """Restore the default SIGPIPE in the block. Python ignores the signal, and the new program would inherit this."""
+    """Restore the default action for SIGPIPE in the with block.
+
+    Python ignores SIGPIPE, and a program that replaces this process would inherit that.
+    """
     if not hasattr(signal, "SIGPIPE"):
         yield
         return
     former_handler = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         yield
-    finally:  # no program was started, so a closed pipe must not end this process
+    finally:  # This line runs only if the client did not start. This process must ignore SIGPIPE again.
         signal.signal(signal.SIGPIPE, former_handler)

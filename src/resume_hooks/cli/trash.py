@@ -1,4 +1,4 @@
-"""``delete`` and ``restore``: move a session to the trash, and restore a session from the trash or the vault.
+"""``delete`` moves a session to the trash. ``restore`` takes it from the trash or from the vault.
 
 These verbs also list and empty the trash.
 """
@@ -32,7 +32,7 @@ from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import format_count
 
 VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove that, too: {command}"
-MAX_SHOWN_CHILDREN = 10  # the maximum number of derived sessions to list
+MAX_SHOWN_CHILDREN = 10  # the maximum number of children that are listed before a session is deleted
 
 EMPTY_DELETE_DATA: dict[str, Any] = {
     "session": None, "open": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
@@ -49,7 +49,7 @@ INTERRUPTED_NOTE = "the delete was interrupted: restore joins both halves"
 
 
 def delete_session(options: DeleteOptions) -> None:
-    """Move a session to the trash, or empty the trash."""
+    """Move a session to the trash, or remove the contents of the trash for good."""
     if options.empty_trash is (options.locator is not None):
         raise UsageError(
             "Give either a SESSION or --empty-trash", "Name the session: there is no default."
@@ -171,7 +171,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
 
 
 def _find_deleted_before(options: DeleteOptions) -> list[ArchivedSession]:
-    """Return the sessions in the trash that were deleted as long ago as the user says."""
+    """Return the sessions in the trash that were deleted at least ``--older-than`` days ago."""
     latest_time = (clock.to_milliseconds(clock.now()) or 0) - (
         options.older_than or 0
     ) * 1000 * clock.DAY
@@ -201,7 +201,7 @@ def _describe_removal(
 
 
 def describe_deletion(deletion: Deletion, where: Where) -> str:
-    """Return the facts that a user should see before a session is deleted."""
+    """Return the text that a user sees before a session is deleted: its facts and its children."""
     entry = deletion.entry
     facts = [
         ("session", entry.title),
@@ -289,9 +289,10 @@ def restore_session(options: RestoreOptions) -> None:
 
 
 def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
-    """Return a session in the trash, or else in the vault. A part of a title is tried last.
+    """Return the session in the trash or in the vault that a locator names.
 
-    Raise SessionNotFound if neither contains the session.
+    The trash comes first. A part of a title is tried only if nothing else fits. Raise
+    SessionNotFound if neither the trash nor the vault has the session.
     """
     deleted_sessions = trash.list_deleted(where)
     for by_title_part in (False, True):
@@ -307,7 +308,11 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
 
 
 def describe_stray_folders(stray_folders: Sequence[StrayFolder]) -> list[str]:
-    """Return lines about the other folders in the trash: how many were partly removed, and each unknown folder."""
+    """Return lines about folders in the trash that contain no complete session.
+
+    One line counts the folders that were only partly removed. Every other folder has a line of its
+    own.
+    """
     half_removed_folders = [stray for stray in stray_folders if stray.is_half_removed]
     size = format_bytes(sum(stray.size for stray in half_removed_folders))
     if half_removed_folders:
@@ -328,7 +333,7 @@ def describe_stray_folders(stray_folders: Sequence[StrayFolder]) -> list[str]:
 
 
 def describe_size(entry: ArchivedSession) -> str:
-    """Return the total size of a session's files."""
+    """Return the size and the number of a session's files as text, for example "3.1 MB in 4 files"."""
     return f"{format_bytes(entry.size)} in {format_count(len(entry.parts), 'file')}"
 
 

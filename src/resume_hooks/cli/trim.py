@@ -1,4 +1,4 @@
-"""``trim`` and ``untrim``: a child with placeholders for long contents, and a child with the originals."""
+"""``trim`` creates a child with placeholders for long contents. ``untrim`` restores these contents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from resume_hooks.sessions.project_folder import home_folder
 
 
 def trim_session(options: TrimOptions) -> Receipt:
-    """Create the child or rewrite the session in place. If a part's option was given, the part creates the child."""
+    """Create a trimmed child and return its receipt. With ``--in-place``, trim the session itself.
+
+    If the option of an installed part was given (``--smart``), the part creates the child.
+    """
     for override_trim in options.functions_for_part_options(questions.override_trim):
         return override_trim(options)
     if options.force and not options.in_place:
@@ -92,7 +95,7 @@ def _describe_trim(outcome: TrimOutcome) -> str:
 
 
 def untrim_session(options: UntrimOptions) -> None:
-    """Create the child with the originals."""
+    """Create a child with the original contents of a trimmed session."""
     refuse_start_in_other_folder(options)
     options.refuse_combination("everything", "record")
     session = locate_trim(options.locator, options.where)

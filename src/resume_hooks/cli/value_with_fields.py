@@ -1,4 +1,4 @@
-"""A value with additional fields for a class in ``schema``."""
+"""A value together with fields that the JSON output adds to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ValueWithFields(NamedTuple):
-    """One of our values, with documented fields that the value itself does not have."""
+    """A value, and additional fields for the JSON output. The schema documents these fields too."""
 
     value: object
     fields: Mapping[str, object]

@@ -1,4 +1,4 @@
-"""Every verb by name: its line in the help, and the module that declares it."""
+"""The table of all verbs, with the line in the help and the module that declares the verb."""
 
 from __future__ import annotations
 
@@ -60,22 +60,25 @@ _CORE_VERBS = {
     ),
     "slash": ("upkeep", ""),
 }
-"""The core's verbs: the family (a module in ``verbs`` and in ``schema``), and the line in the
-help."""
+"""The verbs of the core.
+
+The first value is the name of the module in ``verbs`` and in ``schema`` that declares the verb, the
+second its line in the help.
+"""
 
 _VERB_ROWS = {
     name: _CORE_VERBS.get(name) or part_table.VERBS[name][:2]
     for name in insert_part_names(_CORE_VERBS, part_table.VERBS)
 }
 VERBS = {name: line for name, (_, line) in _VERB_ROWS.items() if line}
-"""Every verb that the help lists, in order. ``slash`` is for slash commands and stays hidden."""
+"""The verbs in the help, in the order of the help. The hidden verb ``slash`` is missing."""
 
 ALIASES = {
     "find-original": ("lineage", "--original"),
     "find-derived": ("lineage", "--derived"),
     "smart-trim": ("trim", "--smart"),
 }
-"""Other names for verbs, each with the arguments that it stands for."""
+"""Other names of verbs. For example, ``find-original`` runs ``lineage --original``."""
 
 FORMER_VERBS = {
     "resolve": "info",
@@ -85,16 +88,20 @@ FORMER_VERBS = {
     "index": "doctor --index",
     **{name: now for name, (part, now) in part_table.FORMER.items() if seam.is_installed(part)},
 }
-"""Former verbs, each with its replacement."""
+"""Verbs of earlier versions, each with the command that replaces it."""
 
 
 def is_verb(name: str) -> bool:
-    """Check whether a name is a verb, a former verb, or a verb of a part that is not installed."""
+    """Check whether a name is a verb or was one. The part that has the verb need not be installed."""
     return name in _CORE_VERBS or name in part_table.VERBS or name in FORMER_VERBS
 
 
 def load_command(verb: str) -> click.Command:
-    """Return the command of a verb. Raise UsageError for a former verb, and for a verb whose part is not installed."""
+    """Import a verb and return its command.
+
+    Raise UsageError for a verb of an earlier version, or if the part that has the verb is not
+    installed.
+    """
     if verb in FORMER_VERBS:
         raise UsageError(
             f"`{verb}` is `{FORMER_VERBS[verb]}` now",
@@ -108,10 +115,13 @@ def load_command(verb: str) -> click.Command:
 
 
 def schema_module(verb: str) -> str:
-    """Return the module with the schema of a verb's ``--json``. Raise UsageError if its part is not installed."""
+    """Return the name of the module with the schema of a verb's JSON output.
+
+    Raise UsageError if the part that has the verb is not installed.
+    """
     return seam.form_module(verb) or f"{__package__}.schema.{_CORE_VERBS[verb][0]}"
 
 
 def class_prefix(verb: str) -> str:
-    """Return the prefix of the names of a verb's classes."""
+    """Return the prefix of a verb's class names, for example ``Handoff`` in ``HandoffOptions``."""
     return "".join(word.capitalize() for word in verb.split("-"))

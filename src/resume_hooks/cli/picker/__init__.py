@@ -1,6 +1,6 @@
-"""The session picker: a list that narrows as you type, with a preview of the selected session.
+"""The session picker: a list of sessions that narrows as the user types, with a preview.
 
-The state does no input or output, threads create lists and previews, and one module draws the
-screen. Listing delays neither the first display nor leaving the picker. On a dumb terminal the
-picker is a numbered list.
+One module keeps the state and does no input or output. Threads read the list and the previews, so
+that neither the first display nor the exit waits for them. Another module draws the screen. On a
+dumb terminal the picker is a numbered list.
 """

@@ -1,4 +1,4 @@
-"""Open the picker: a full screen if the terminal supports one, else a numbered list."""
+"""Let the user choose a session: in a full screen, or in a numbered list on a dumb terminal."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.transcript import was_compacted
 
 FORK_HINT = "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
-MAX_LISTED_SESSIONS = 30  # the maximum number of sessions in a numbered list
-# the number of sessions to search for the words; a search of all would keep the user waiting
+MAX_LISTED_SESSIONS = 30  # the maximum number of sessions in the numbered list
+# the maximum number of sessions that the numbered list filters; more would keep the user waiting
 MAX_SEARCHED_SESSIONS = 2_000
 
 
 class ListView(NamedTuple):
-    """What the list shows: the sessions of this project, or of all, that contain the typed words."""
+    """The state of the list that the user sees: the typed words, and whether it shows all projects."""
 
     typed_text: str = ""
     in_all_projects: bool = False
 
 
 def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
-    """Return the session that the user chooses, and the view of the list in which they found it.
+    """Let the user choose a session. Return the session and the state of the list at the choice.
 
-    Raise click.Abort if they leave, SessionNotFound for an empty list.
+    Raise click.Abort if the user leaves, SessionNotFound if there is nothing to choose from.
     """
     folder = current_folder()
 
@@ -54,7 +54,7 @@ def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
             list_sessions(view.in_all_projects), view.typed_text
         )
     else:
-        # These imports take 100 ms, and a session that was named does not need them.
+        # Imported late: the screen takes 100 ms to load, and a dumb terminal does not need it.
         from resume_hooks.cli.picker.chooser_threads import ContentSearch
         from resume_hooks.cli.picker.screen import Chooser, OfferedSessions
 
@@ -104,9 +104,11 @@ def _choose_by_number(sessions: Iterator[ListEntry], typed_text: str) -> ListedS
 
 
 def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSession:
-    """Fork a session before its last compaction if the user asks for it twice.
+    """Fork the chosen session before its last compaction, if the user pressed Ctrl+B for the second time.
 
-    Otherwise return a message that asks for confirmation, or that says why it cannot be forked.
+    Return the new session. After the first Ctrl+B, return a message that asks for the second. If
+    the fork is not possible, return a message with the reason. ``message`` is the message on the
+    screen.
     """
     if message != FORK_HINT:
         if was_compacted(row.path):
@@ -129,4 +131,4 @@ def _copy_resume_command(row: ListedSession, _message: str) -> str:
 
 
 KEY_ACTIONS = {"c-y": _copy_resume_command, "c-b": _fork_before_compaction}
-"""The actions of additional keys on the marked session."""
+"""Additional keys of the picker, with the functions that they run on the chosen session."""

@@ -1,7 +1,7 @@
-"""The chooser's threads: load the list, create previews, and find the sessions whose turns contain the words.
+"""The picker's threads: load the list of sessions, create previews, and search the turns.
 
-They do not delay the first display or a key, and delay leaving only briefly. No thread draws on the
-screen. Each thread passes its results to a callback.
+A thread never draws on the screen. It passes its results to a callback. The first display and the
+keys do not wait for a thread, and the exit waits only briefly.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from resume_hooks.search.index.connect import OpenIndex
     from resume_hooks.search.run_search import Searcher
 
-BATCH_SECONDS = 0.05  # the number of seconds between two batches of a listing
+BATCH_SECONDS = 0.05  # the number of seconds between two batches of sessions
 
 
 class SessionLoader:
-    """A running listing. Its thread calls ``on_batch`` with each batch, and with the last batch at the end."""
+    """Load a list of sessions in a thread, and call ``on_batch`` with every batch of sessions.
+
+    ``is_done`` is True at the call with the last batch, which may be empty.
+    """
 
     def __init__(
         self,
@@ -36,11 +39,11 @@ class SessionLoader:
         self._entries = entries
         self._on_batch = on_batch
         self._is_stopped = False
-        # With a daemon thread, the chooser can end immediately.
+        # The thread is a daemon, so the picker can exit while the list is still loading.
         threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop passing sessions to the callback."""
+        """Stop calling ``on_batch``."""
         self._is_stopped = True
 
     def _run(self) -> None:
@@ -57,20 +60,23 @@ class SessionLoader:
         self._on_batch(self, batch)
 
 
-KEY_PAUSE_SECONDS = 0.03  # the number of seconds without a key before a search starts
-UPDATE_SECONDS = 2.0  # the time limit in seconds for updating the index
-CLOSE_SECONDS = 0.3  # the maximum number of seconds that leaving waits for the index to close
+KEY_PAUSE_SECONDS = 0.03  # the number of seconds without a new key before a search starts
+UPDATE_SECONDS = 2.0  # the maximum number of seconds for updating the index before the first search
+CLOSE_SECONDS = 0.3  # the maximum number of seconds that the exit waits for the index to be closed
 
 
 class SearchRequest(NamedTuple):
-    """The words to search for, and whether to search all projects."""
+    """The words to search for, and whether to search the sessions of all projects."""
 
     text: str
     in_all_projects: bool
 
 
 class SearchAnswer(NamedTuple):
-    """The best turns for some words; ``unindexed_files`` files are not in the index yet."""
+    """The turns that fit the requested words best.
+
+    ``unindexed_files`` is the number of files that the index does not contain yet.
+    """
 
     request: SearchRequest
     hits: list[TurnHit]
@@ -78,14 +84,14 @@ class SearchAnswer(NamedTuple):
 
 
 class _SearchStopped(Exception):
-    """Raised if the user leaves the chooser during an update of the index."""
+    """The user left the picker while the index was being updated."""
 
 
 class ContentSearch:
-    """A search of the turns. Its thread calls ``on_answer`` with each answer, and with None at the end.
+    """Search the turns of sessions in a thread, and call ``on_answer`` with the answer to each request.
 
-    ``folder`` selects the project unless all projects are searched. The index is opened once, and
-    stays open.
+    If a request asks for one project, it is the project of ``folder``. The thread opens the index
+    once. When the thread ends, it calls ``on_answer`` with None.
     """
 
     def __init__(
@@ -98,22 +104,23 @@ class ContentSearch:
         self._next_search: SearchRequest | None = None
         self._is_stopped = False
         self.has_ended = False
-        """Whether the search has ended: the user left the chooser, or the index is unusable."""
+        """Whether the thread has ended, because the user left the picker or the index can't be
+        used."""
         self.thread = threading.Thread(target=self._run, name="resume-hooks-contents", daemon=True)
 
     def start(self) -> None:
-        """Open the index after the screen is drawn."""
+        """Start the thread that opens the index. Call this after the screen was drawn for the first time."""
         if self.thread.ident is None:
             self.thread.start()
 
     def request_search(self, request: SearchRequest) -> None:
-        """Search for new words in place of the previous ones."""
+        """Search for the words in ``request``, and forget a request that is still waiting."""
         with self._changed:
             self._next_search = request
             self._changed.notify()
 
     def stop(self) -> None:
-        """End the search, and wait briefly until the index is closed."""
+        """Tell the thread to end, and wait at most ``CLOSE_SECONDS`` until it has closed the index."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify()
@@ -128,7 +135,8 @@ class ContentSearch:
             self._on_answer(None)
 
     def _open_and_serve(self) -> None:
-        # These imports take 60 ms, and the first display must not wait for them.
+        # Imported in this thread: the import takes 60 ms, and the first display must not wait for
+        # it.
         from resume_hooks.search.index.connect import opened_index
 
         for _ in range(2):
@@ -137,7 +145,7 @@ class ContentSearch:
                     self._where, max_seconds=UPDATE_SECONDS, progress=self._raise_if_stopped
                 ) as index:
                     self._answer_requests(index)
-            except IndexDamaged:  # the damaged index was deleted and will be rebuilt
+            except IndexDamaged:  # The damaged index was deleted. The second attempt rebuilds it.
                 continue
             except (ResumeHooksError, _SearchStopped):
                 pass
@@ -148,7 +156,7 @@ class ContentSearch:
             raise _SearchStopped
 
     def _answer_requests(self, index: OpenIndex) -> None:
-        # this thread loads them, so that the first display does not wait
+        # Imported in this thread, so that the first display does not wait for the import.
         from resume_hooks.search.run_search import Searcher
         from resume_hooks.search.scope import Scope, project_scope_of_folder
 
@@ -169,7 +177,10 @@ class ContentSearch:
             )
 
     def _next_request(self) -> SearchRequest | None:
-        """Return the next search after a short pause without keys, or None at the end."""
+        """Return the latest request once no key was pressed for a moment.
+
+        Return None if the search is stopped.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopped or self._next_search is not None)
             request = None
@@ -183,13 +194,17 @@ class ContentSearch:
 
 
 READING_NOTICE = "reading ..."
-# the number of seconds to wait before a preview is read, so that moving through the list reads none
+# the number of seconds before a preview is read, so that sessions that the user only passes are
+# skipped
 PREVIEW_DELAY_SECONDS = 0.06
-MAX_CACHED_PREVIEWS = 200  # the maximum number of cached previews
+MAX_CACHED_PREVIEWS = 200  # the maximum number of previews in the cache
 
 
 class Previews:
-    """Previews by kind and session. Their thread calls ``on_change`` when the requested preview is ready."""
+    """Read previews of sessions in a thread and cache them.
+
+    The thread calls ``on_change`` when it has read the preview that was requested last.
+    """
 
     def __init__(self, where: Where, on_change: Callable[[], None]) -> None:
         self._where = where
@@ -200,7 +215,7 @@ class Previews:
         self.thread: threading.Thread | None = None
 
     def find_lines(self, kind: str, row: ListedSession) -> list[str]:
-        """Return the lines of a preview, or a notice that it is being read."""
+        """Return the lines of a session's preview, or a notice that the thread is reading the session."""
         with self._lock:
             if (cached_lines := self._cache.get((kind, row.path))) is not None:
                 return cached_lines
@@ -213,7 +228,7 @@ class Previews:
         return [READING_NOTICE]
 
     def record_failure(self, error: BaseException | None) -> None:
-        """Record that a bug ended the thread: the preview is lost, but the choice is not."""
+        """Record that a bug ended the thread. The preview shows the error, and the user can still choose."""
         with self._lock:
             self.thread = None
             if self._requested is not None:

@@ -1,8 +1,8 @@
-"""The picker on a terminal: a full screen that restores the terminal, even after a signal.
+"""Draw the picker as a full screen. The terminal is restored at the end, even after a signal.
 
-Only this module draws the screen; ``threads`` creates lists and previews. The layout fits any size.
-It has a head, the typed words, the list, a preview if there is space, and a line with the keys. A
-small screen omits lines, those of the list last.
+The layout fits any terminal. From top to bottom it has a heading, the search field, the list, a
+preview, and a line with the keys. A wide terminal has the preview next to the list. On a small
+terminal other lines are left out before lines of the list.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import format_count
 
-# the number of seconds to wait after Esc for the rest of a sequence, enough for a slow line
+# the number of seconds to wait whether a sequence follows Esc, long enough for a slow connection
 ESCAPE_SECONDS = 0.1
-# signals that are raised again after the terminal is restored
+# signals that end the picker; they are raised again when the terminal is restored
 ENDING_SIGNALS = signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)
-PAGE_KEY_LINES = 10  # the number of lines that a page key moves
+PAGE_KEY_LINES = 10  # the number of lines by which a page key moves
 MAX_MOVE = 10**9
 KEY_MOVES = {
     "up": -1, "c-p": -1, "down": 1, "c-n": 1,
@@ -72,7 +72,8 @@ KEY_MOVES = {
 
 Listing = Callable[[bool], Iterator[ListEntry]]
 KeyAction = Callable[[ListedSession, str], str | ListedSession]
-"""The action of a key on a session, given the current message. It returns a new message, or a session to choose."""
+"""A key's function: it takes a session and the message on the screen, and returns a message or a
+session."""
 
 SHORT_KEYS_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
 ALL_KEYS_HINT = " · F1 or ? all keys"
@@ -89,13 +90,13 @@ ALL_KEYS_HELP = (
         "Ctrl+Y          copy the command that starts the client          F1, or ? before you type    these lines"
     ),
 )
-# the minimum width of the terminal for a preview next to the list, whose table takes 78 columns
+# the minimum width of a terminal with the preview next to the list; the preview has 79 columns
 MIN_COLUMNS_NEXT_TO_LIST = 140
-MIN_ROWS_BELOW = 18  # the minimum number of rows for a preview below the list
-MIN_COLUMNS_BELOW = 44  # the minimum number of columns for a preview below the list
-MIN_ROWS_FOR_HELP = 14  # the minimum number of rows for showing all keys below a list
+MIN_ROWS_BELOW = 18  # the minimum number of rows of a terminal with a preview below the list
+MIN_COLUMNS_BELOW = 44  # the minimum number of columns of a terminal with a preview below the list
+MIN_ROWS_FOR_HELP = 14  # the minimum number of rows of a terminal that shows all keys below the list
 PREVIEW_COLUMNS = 79
-MAX_HIT_LINES = 5  # the number of lines of a hit's text in a preview
+MAX_HIT_LINES = 5  # the maximum number of lines that a preview shows of a found text
 SCREEN_STYLE = Style.from_dict(
     {
         "head": "bold",
@@ -108,10 +109,11 @@ SCREEN_STYLE = Style.from_dict(
 
 
 class OfferedSessions(NamedTuple):
-    """The sessions to choose from: ``list_sessions`` lists those of one project or, with True, of all projects.
+    """The sessions to choose from, and what the user can do with them.
 
-    ``key_actions`` are the actions of additional keys on the marked session. ``make_search``
-    searches the turns.
+    ``list_sessions`` returns the sessions of the project of ``folder``, or of all projects if its
+    argument is True. ``key_actions`` maps additional keys to functions. ``make_search`` creates the
+    search of the turns; it is None if the turns are not searched.
     """
 
     list_sessions: Listing
@@ -145,9 +147,9 @@ class Chooser:
             else None
         )
         self._current_search: SearchRequest | None = None
-        """The current search of the turns."""
+        """The request that the search of the turns has not answered yet."""
         self._unindexed_files = 0
-        """The number of files that are not indexed yet."""
+        """Number of session files that the index does not contain yet."""
         self._input_buffer = Buffer(multiline=False, on_text_changed=self._filter_sessions)
         self._input_buffer.text = typed_text
         self._input_buffer.cursor_position = len(typed_text)
@@ -168,9 +170,9 @@ class Chooser:
         self.app.after_render += self._after_first_paint
 
     def run(self) -> ListedSession | None:
-        """Return the chosen session, or None if the user left.
+        """Show the screen. Return the session that the user chose, or None if the user left.
 
-        If a signal closed the screen, end the process.
+        If a signal closed the screen, end the process with that signal.
         """
         former_hook = threading.excepthook
         threading.excepthook = self._handle_thread_failure
@@ -189,7 +191,8 @@ class Chooser:
             if self._content_search is not None:
                 self._content_search.stop()
         if self._ending_signal is not None:
-            # after the terminal is restored, end as if the signal had not been caught
+            # The terminal is restored now. End the process as if this module had not caught the
+            # signal.
             os.kill(os.getpid(), self._ending_signal)
         return chosen_session
 
@@ -199,7 +202,7 @@ class Chooser:
         return self._input_buffer.text
 
     def describe_list(self) -> str:
-        """Return a description of the listed sessions, and their number."""
+        """Return the screen's heading, with the project and the number of listed sessions."""
         if self.in_all_projects:
             scope = "all projects"
         else:
@@ -232,7 +235,7 @@ class Chooser:
         return "  No session of this project: Ctrl+A lists all projects."
 
     def preview_lines(self, row: ListedSession) -> Sequence[str]:
-        """Return the lines of a session's preview."""
+        """Return the lines of a session's preview, of the kind that the user selected with Tab."""
         return self._previews.find_lines(self.preview_kind, row)
 
     def terminal_size(self) -> tuple[int, int]:
@@ -244,8 +247,8 @@ class Chooser:
         keys = KeyBindings()
         for name, lines in KEY_MOVES.items():
             keys.add(name)(lambda _event, lines=lines: self._move(lines))
-        # The binding is eager, because a lone Esc would otherwise wait for a longer sequence.
-        # ``sequences`` removes the sequences that begin with Esc.
+        # An eager binding acts on Esc without waiting for a longer sequence. ``sequences`` drops
+        # sequences that begin with Esc before they get here.
         keys.add("escape", eager=True)(lambda _event: self._close(None))
         nothing_typed = Condition(lambda: not self._input_buffer.text)
         keys.add("c-d", filter=nothing_typed)(lambda _event: self._close(None))
@@ -265,7 +268,7 @@ class Chooser:
         return keys
 
     def _move(self, lines: int) -> None:
-        self.message = ""  # remove the message about the previously marked session
+        self.message = ""  # The message was about the previously chosen session.
         self.choices.move_choice(lines)
 
     def _choose_marked(self) -> None:
@@ -280,7 +283,11 @@ class Chooser:
         self._load_sessions()
 
     def _run_action(self, action: KeyAction) -> None:
-        """Show an action's message about the chosen session, or leave with the session that the action created."""
+        """Run the function of an additional key on the chosen session.
+
+        If it returns a message, show the message. If it returns a session, close the screen with
+        that session.
+        """
         if self.choices.chosen_session is not None:
             outcome = action(self.choices.chosen_session, self.message)
         else:
@@ -294,11 +301,11 @@ class Chooser:
         self.shows_help = not self.shows_help
 
     def _close(self, chosen_session: ListedSession | None) -> None:
-        if not self.app.is_done:  # two keys may arrive at the same time
+        if not self.app.is_done:  # Two keys that close the screen may arrive together.
             self.app.exit(result=chosen_session)
 
     def _close_after_bug(self, error: BaseException | None) -> None:
-        """Close the screen because of a bug, which ``main`` reports like any other bug."""
+        """Close the screen and raise the bug's exception from ``run``."""
         if not self.app.is_done:
             self.app.exit(exception=error or RuntimeError("the chooser failed"))
 
@@ -337,7 +344,7 @@ class Chooser:
         self._start_search()
 
     def _start_search(self) -> None:
-        """Start a search of the turns for the typed words."""
+        """Request a search of the turns for the typed words."""
         self._current_search = None
         if self._content_search is not None and not self._content_search.has_ended:
             self._current_search = SearchRequest(self._input_buffer.text, self.in_all_projects)
@@ -356,7 +363,11 @@ class Chooser:
             self._content_search.start()
 
     def _handle_thread_failure(self, failure: threading.ExceptHookArgs) -> None:
-        """Handle a bug in a thread. A bug in a listing closes the picker; a bug in a preview or a search does not."""
+        """Handle an exception in a thread.
+
+        Only an exception while the list is loading closes the screen. Previews and searches are not
+        essential.
+        """
         if failure.thread is self._previews.thread:
             self._previews.record_failure(failure.exc_value)
         elif self._content_search is not None and failure.thread is self._content_search.thread:
@@ -366,7 +377,7 @@ class Chooser:
 
     def _call_in_loop(self, call: Callable[[], object]) -> None:
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the user left in the meantime
+            with contextlib.suppress(RuntimeError):  # The loop is closed if the user left in the meantime.
                 self._loop.call_soon_threadsafe(call)
 
 
@@ -387,14 +398,14 @@ def _is_terminal_open() -> bool:
 
 
 class PreviewPosition(NamedTuple):
-    """The position of a preview in a terminal of a given size: next to the list, below it, or neither."""
+    """Where the preview is in a terminal: next to the list or below it. Both are False for no preview."""
 
     is_next_to_list: bool
     is_below_list: bool
 
 
 def find_preview_position(columns: int, rows: int) -> PreviewPosition:
-    """Return the position that has space for a preview."""
+    """Return where a terminal of this size has space for a preview."""
     is_next_to_list = columns >= MIN_COLUMNS_NEXT_TO_LIST and rows >= 8
     return PreviewPosition(
         is_next_to_list,
@@ -416,7 +427,7 @@ class _LinesControl(UIControl):
 
 
 def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
-    """Return the layout of the screen; ``input_buffer`` is the input field."""
+    """Return the layout of the screen, with ``input_buffer`` as the search field."""
     input_window = Window(
         BufferControl(
             input_buffer, input_processors=[BeforeInput("search: ", style="class:aside")]
@@ -447,7 +458,7 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
         height=Dimension(min=1, weight=1),
     )
 
-    # if there is no space for all keys, the hint about them is omitted, too
+    # A terminal with too few rows for the list of all keys does not offer it either.
     def key_line() -> str:
         if chooser.terminal_size()[1] >= MIN_ROWS_FOR_HELP:
             return SHORT_KEYS_HELP + ALL_KEYS_HINT
@@ -523,7 +534,10 @@ def _draw_rows(chooser: Chooser, width: int, height: int) -> list[tuple[str, str
 
 
 def _describe_hit(chooser: Chooser, row: ListedSession, width: int) -> list[str]:
-    """Return the hit of a session that matches only by a turn."""
+    """Return lines with the text of a found turn.
+
+    Return no lines for a session whose title or other facts contain the words.
+    """
     hit = chooser.choices.turn_only_hit(row)
     if hit:
         return [

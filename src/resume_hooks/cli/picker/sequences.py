@@ -1,7 +1,7 @@
-"""Drop terminal input that is not a key: replies, focus reports, and keys without a binding.
+"""Drop input from a terminal that is not a key, such as replies, focus reports and unknown keys.
 
-Invariant: Esc counts only if it was pressed alone. Bytes that arrive together with it are not typed
-as text.
+Esc counts as a key only if it was pressed alone. The bytes of a sequence that begins with Esc are
+never typed into the search field.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
-MAX_STORED_CHARACTERS = 4_096  # the maximum number of characters of an unfinished sequence to store
-PASTE_START = "\x1b[200~"  # the start of a paste; the parser handles the rest
+MAX_STORED_CHARACTERS = 4_096  # the maximum number of stored characters of an unfinished sequence
+PASTE_START = "\x1b[200~"  # the beginning of a pasted text; prompt_toolkit's parser reads that text
 DOUBLE_ESCAPE = "\x1b\x1b"
 
 _COMPLETE_SEQUENCE = re.compile(
-    r"\x1b\[M.{3}"  # an old mouse report
+    r"\x1b\[M.{3}"  # a mouse report in the old format
     r"|\x1b\[\[."  # a function key of the Linux console
-    r"|\x1b{1,2}\[(?![M\[])[0-?]*[ -/]*[@-~]"  # CSI, in which a second Escape means Alt
+    r"|\x1b{1,2}\[(?![M\[])[0-?]*[ -/]*[@-~]"  # CSI; a second Escape means that Alt was pressed too
     r"|\x1b{1,2}O."  # SS3
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[^\[O\]PX^_]",  # Alt with a character, or Escape twice
     re.DOTALL,
 )
-"""A complete sequence."""
+"""Matches a complete sequence that begins with Escape."""
 
 _DOUBLE_ESCAPE_START = re.compile(
     r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?"
-)  # two Escapes, which may begin an arrow key with Alt
+)  # matches two Escapes, which may be the beginning of Alt with an arrow key
 
 
 class KeyParser(Vt100Parser):
-    """A parser that receives only known keys."""
+    """A parser of terminal input that passes only known keys on."""
 
     _unfinished_sequence = ""
 
     def feed(self, data: str) -> None:
-        """Parse the input. Store an unfinished sequence until the rest of it arrives."""
+        """Parse the input. Store an unfinished sequence until the next call."""
         remaining_input, self._unfinished_sequence = self._unfinished_sequence + data, ""
         while remaining_input:
             if self._in_bracketed_paste:
@@ -61,13 +61,17 @@ class KeyParser(Vt100Parser):
                 super().feed("\x1b")
                 super().flush()
             else:
-                # an unknown sequence is dropped, like one that means Escape
+                # Escape stands for sequences without a meaning, so an unknown sequence is dropped
+                # like these.
                 key = ANSI_SEQUENCES.get(sequence[0], Keys.Escape)
                 if (key[0] if isinstance(key, tuple) else key) is not Keys.Escape:
                     super().feed(sequence[0])
 
     def flush(self) -> None:
-        """End the input. One or two stored Escapes are the key Esc; the beginning of another sequence is dropped."""
+        """Handle the stored sequence when no more input arrives.
+
+        One or two stored Escapes are the key Esc. Another unfinished sequence is dropped.
+        """
         stored_sequence, self._unfinished_sequence = self._unfinished_sequence, ""
         if stored_sequence in {"\x1b", DOUBLE_ESCAPE}:
             super().feed("\x1b")
@@ -75,6 +79,6 @@ class KeyParser(Vt100Parser):
 
 
 def filter_keys(terminal_input: Input) -> None:
-    """Filter a terminal's input, so that only keys pass."""
+    """Make a terminal's input drop everything that is not a known key."""
     if isinstance(terminal_input, Vt100Input):
         terminal_input.vt100_parser = KeyParser(terminal_input.vt100_parser.feed_key_callback)

@@ -1,7 +1,7 @@
-"""The documented schemas of ``--json``. A verb's schema is ``<Verb>Schema`` in the module of its family.
+"""The documented schemas of ``--json``. The schema of ``archive`` is the class ``ArchiveSchema``.
 
-An answer that does not match its verb's schema is a bug, which is raised before a program reads the
-answer. docs/schema/ is generated from the schemas.
+Every answer is validated before it is printed, and an answer that does not match its schema is
+reported as a bug. The files in docs/schema are generated from these classes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from resume_hooks.cli.verb_table import class_prefix, schema_module
 
 
 def schema_of_verb(verb: str) -> type[BaseModel]:
-    """Return the documented schema of a verb's data."""
+    """Return the schema class of a verb's data."""
     form: type[BaseModel] = getattr(
         importlib.import_module(schema_module(verb)), f"{class_prefix(verb)}Schema"
     )
@@ -23,6 +23,9 @@ def schema_of_verb(verb: str) -> type[BaseModel]:
 
 
 def validate_data(verb: str, data: object) -> dict[str, Any]:
-    """Return ``data`` in its verb's schema. The data may contain our own values and dictionaries."""
+    """Return ``data`` as a dictionary that matches the verb's schema. Raise an error if it cannot match.
+
+    ``data`` may contain dictionaries and the objects of our own classes.
+    """
     plain: dict[str, Any] = schema_of_verb(verb).model_validate(data).model_dump(mode="json")
     return plain

@@ -18,7 +18,7 @@ deletion_field = FieldDeclarer[ArchivedSession]()
 
 
 class DeletedSession(StrictModel):
-    """A session in the trash, or one being deleted or restored."""
+    """A session that is in the trash, or that the verb deleted or restored."""
 
     session_id: str = deletion_field(lambda entry: entry.session_id)
     locator: str = deletion_field(
@@ -48,10 +48,10 @@ stray_field = FieldDeclarer[trash.StrayFolder]()
 
 
 class StrayFolder(StrictModel):
-    """A folder in the trash without a session.
+    """A folder in the trash that contains no session.
 
-    ``gone`` means that the folder was being removed, or was still empty. If ``gone`` is false, the
-    folder has no readable manifest.
+    If ``gone``, the folder was only partly removed, or is empty. If not, its manifest is missing or
+    damaged.
     """
 
     folder: str = stray_field(lambda stray: stray.folder)
@@ -70,7 +70,7 @@ child_field = FieldDeclarer[Ancestor]()
 
 
 class DerivedSession(StrictModel):
-    """A session that stays when its parent is deleted."""
+    """A child of a deleted session. The child itself is not deleted."""
 
     session_id: str = child_field(lambda child: child.session_id)
     title: str = child_field(lambda child: child.title)
@@ -78,7 +78,10 @@ class DerivedSession(StrictModel):
 
 
 class DeleteSchema(StrictModel):
-    """The deleted session, or the sessions removed from the trash; in a dry run, those to delete."""
+    """The deleted session, or with --empty-trash the sessions removed from the trash.
+
+    In a dry run these are the sessions that would be deleted.
+    """
 
     session: DeletedSession | None
     open: str = Field(description="why the session counts as open; empty if the session is closed")
@@ -118,7 +121,7 @@ defect_field = FieldDeclarer[packs.ArchiveDefect]()
 
 
 class ArchiveDefect(StrictModel):
-    """A defect in the vault: ``name`` is missing, damaged or unreadable."""
+    """A defect in the vault."""
 
     session_id: str = defect_field(lambda defect: defect.session_id)
     name: str = defect_field(
@@ -135,7 +138,10 @@ dropped_session_field = FieldDeclarer[policy.DroppedSession]()
 
 
 class DroppedSession(StrictModel):
-    """An archived session that was or must be removed. ``why`` is the reason as the end of a sentence."""
+    """A session whose archived copy was, or will be, removed from the vault.
+
+    ``why`` is the reason, worded as the end of a sentence.
+    """
 
     session_id: str = dropped_session_field(lambda session: session.session_id)
     title: str = dropped_session_field(lambda session: session.title)
@@ -144,9 +150,10 @@ class DroppedSession(StrictModel):
 
 
 class ArchiveSchema(StrictModel):
-    """The archived sessions; with --list the vault's sessions, with --verify the findings.
+    """The archived sessions.
 
-    With --forget the removed copies.
+    With --list these are the sessions in the vault, with --verify the findings, with --forget the
+    removed copies.
     """
 
     archived: list[ArchivingResult]
@@ -171,7 +178,7 @@ restore_field = FieldDeclarer[RestorePlan]()
 
 
 class RetrievedSession(StrictModel):
-    """A session restored, or to be restored, from the vault."""
+    """A session that was, or would be, restored from the vault."""
 
     session_id: str = restore_field(
         lambda plan: plan.session_id,
@@ -186,7 +193,7 @@ class RetrievedSession(StrictModel):
 
 
 class RestoreSchema(StrictModel):
-    """The restored session; without a locator, the sessions that can be restored."""
+    """The restored session, or without a SESSION the sessions that can be restored."""
 
     session: DeletedSession | None = Field(description="the session restored from the trash")
     kept: RetrievedSession | None = Field(description="the session restored from the vault")

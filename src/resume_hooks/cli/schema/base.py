@@ -1,4 +1,7 @@
-"""The base of the documented schemas: how they read our own values, and the parts that several schemas share."""
+"""Base classes and shared parts of the documented schemas.
+
+The base classes fill a schema from an object of our own classes.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ T = TypeVar("T")
 class StrictModel(BaseModel):
     """A schema that allows only the documented fields.
 
-    It is filled from a dictionary, or from one of our values, from which each field reads its source
-    (``FieldDeclarer``).
+    It is filled from a dictionary or from an object. ``FieldDeclarer`` says how each field is read
+    from the object.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -50,10 +53,13 @@ def _read_fields(schema_class: type[BaseModel], value: Any) -> Mapping[str, Any]
 
 
 class FieldDeclarer(Generic[T]):
-    """Declares the fields of a schema, each with a function that reads its value from a T."""
+    """Declare fields of a schema that is filled from an object of type T.
+
+    Each field has a function that reads its value from the object.
+    """
 
     def __call__(self, get: Callable[[T], object], description: str = "") -> Any:
-        """Return a field, with a description unless its type already has a description."""
+        """Return a field. Leave ``description`` out if the field's type already has one."""
         source = _FieldSource(get)
         if description:
             return Field(description=description, json_schema_extra=source)
@@ -61,19 +67,24 @@ class FieldDeclarer(Generic[T]):
 
 
 class _FieldSource:
-    """The source of a field. It is stored where pydantic expects additions to the schema, but adds nothing to it."""
+    """The function that reads a field's value.
+
+    Pydantic expects a function here that changes the field's JSON schema. This class is such a
+    function, and it changes nothing.
+    """
 
     def __init__(self, get: Callable[[Any], object]) -> None:
         self.get = get
 
     def __call__(self, _schema: dict[str, Any]) -> None:
-        """Leave the schema unchanged."""
+        """Leave the JSON schema unchanged."""
 
 
 def _replace_surrogates(value: Any) -> Any:
-    """Return a value without lone surrogates, which pydantic rejects.
+    """Replace the lone surrogates in a text, list or dictionary, because pydantic rejects them.
 
-    Our own values stay unchanged, because their schemas read them.
+    Objects of our own classes are returned unchanged. They are checked when their own schemas read
+    them.
     """
     if isinstance(value, str):
         return replace_surrogates(value)
@@ -98,7 +109,7 @@ check_field = FieldDeclarer[invariants.Check]()
 
 
 class Check(StrictModel):
-    """An invariant's name and result."""
+    """A check of a written file: the name of the rule, and whether the file keeps it."""
 
     name: str = check_field(lambda check: check.name)
     ok: bool = check_field(lambda check: check.ok)
@@ -108,7 +119,7 @@ receipt_field = FieldDeclarer[Receipt]()
 
 
 class ReceiptSchema(StrictModel):
-    """The child that a verb wrote, or would write if ``written`` is false."""
+    """The child that a verb wrote. If ``written`` is false, the child that it would write."""
 
     session_id: str = receipt_field(lambda receipt: receipt.session_id)
     file: str = receipt_field(lambda receipt: receipt.file)
@@ -133,10 +144,9 @@ costs_field = FieldDeclarer[port.CallCosts]()
 
 
 class CallCosts(StrictModel):
-    """The total cost of several calls.
+    """The total cost of all calls of a model.
 
-    ``cost_usd`` is None if the client did not report the cost. ``model`` is the model of the last
-    call.
+    ``model`` is the model of the last call.
     """
 
     model: str = costs_field(lambda costs: costs.model)
@@ -153,11 +163,11 @@ size_field = FieldDeclarer[tokens.ContextSize]()
 
 
 class ContextSize(StrictModel):
-    """A session's context size: the tokens in use and their window.
+    """The number of tokens in a session's context, and the size of the context window.
 
-    ``kind`` is the precision of ``tokens``; ``reason`` explains why they are not measured. ``added``
-    are estimated tokens after the last answer's count. If ``window_known`` is false, ``window`` is the
-    smallest possible window, for decisions, and no percentage can be displayed.
+    ``kind`` says how ``tokens`` was determined. ``added`` of the tokens came after the last answer
+    and are estimated. If ``window_known`` is false, ``window`` is the smallest possible window, so
+    that warnings come in time, and no percentage is shown.
     """
 
     tokens: int = size_field(lambda size: size.tokens)

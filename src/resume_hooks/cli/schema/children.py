@@ -25,7 +25,10 @@ entry_field = FieldDeclarer[entries.DigestEntry]()
 
 
 class DigestEntry(StrictModel):
-    """One line: words or an action, the reference (``<session id>:<record>`` or ``""``), and a note."""
+    """One entry of a digest: its text, a reference to its record, and a note.
+
+    A reference has the form ``<session id>:<record>``. It is empty if the record is unknown.
+    """
 
     text: str = entry_field(lambda entry: entry.text)
     ref: str = entry_field(
@@ -38,10 +41,10 @@ message_field = FieldDeclarer[entries.TalkMessage]()
 
 
 class TalkMessage(StrictModel):
-    """A message without blank lines, and its reference (``<session id>:<record>``).
+    """A message without its blank lines, and the reference of its record (``<session id>:<record>``).
 
-    ``superseded`` are the sentences in it that the user later revoked, each with the reference of
-    the revocation.
+    ``superseded`` contains each sentence that the user revoked later, with the reference of the
+    record that revokes it.
     """
 
     kind: MessageKind = message_field(lambda message: message.kind)
@@ -56,7 +59,7 @@ digest_field = FieldDeclarer[entries.Digest]()
 
 
 class DigestSchema(StrictModel):
-    """A digest: entries by section, most important first."""
+    """A digest. Each section lists its most important entries first."""
 
     sections: dict[str, list[DigestEntry]] = digest_field(lambda digest: digest.sections)
     talk: list[TalkMessage] = digest_field(
@@ -72,7 +75,7 @@ class DigestSchema(StrictModel):
 
 
 class HandoffOpening(StrictModel):
-    """The opening of a child that was not written."""
+    """The opening of a child that was not created."""
 
     opening: str = Field(description="the whole first message: lineage, digest, next step")
     digest: DigestSchema
@@ -80,14 +83,14 @@ class HandoffOpening(StrictModel):
 
 
 class HandoffSchema(RootModel[HandoffReceipt | HandoffOpening]):
-    """The receipt of `handoff`; with --print, the child's opening."""
+    """The receipt of `handoff`, or with --print the opening of the child."""
 
 
 material_field = FieldDeclarer[SummaryMaterial]()
 
 
 class MaterialSchema(StrictModel):
-    """The material for a model, and the number of calls."""
+    """The size of the text that a model reads, and the number of calls that it needs."""
 
     records: int = material_field(
         lambda material: material.records, "records with text, all of which are considered"
@@ -105,9 +108,9 @@ checked_field = FieldDeclarer[CheckedSummary]()
 
 
 class SummaryCheck(StrictModel):
-    """The check of a summary's sentences against the transcripts.
+    """The result of checking a summary's sentences against the transcripts.
 
-    Sentences without a checkable claim are not counted.
+    Only sentences with a claim that can be checked are counted.
     """
 
     sentences: int = checked_field(lambda checked: checked.sentences)
@@ -121,7 +124,7 @@ class SummaryCheck(StrictModel):
 
 
 class SummarySchema(StrictModel):
-    """The summary of a rollover; a dry run asks no model."""
+    """The summary of a rollover. In a dry run no model is asked."""
 
     included: bool
     model: str = Field(description="the requested model")
@@ -134,7 +137,7 @@ class SummarySchema(StrictModel):
 
 
 class RolloverSchema(ReceiptSchema):
-    """The receipt of a rollover; ``summary`` is null with ``--quick``."""
+    """The receipt of a rollover. ``summary`` is null with ``--quick``."""
 
     summary: SummarySchema | None = None
 
@@ -143,7 +146,7 @@ row_field = FieldDeclarer[selection.SavingsRow]()
 
 
 class SavingsRow(StrictModel):
-    """The savings of one rule or tool: the number of pieces, and their tokens before and after the trim."""
+    """The number of contents that one rule or one tool trims, and their tokens before and after the trim."""
 
     name: str = row_field(lambda row: row.name)
     pieces: int = row_field(lambda row: row.pieces)
@@ -155,7 +158,7 @@ piece_field = FieldDeclarer[selection.LargestPiece]()
 
 
 class LargestPiece(StrictModel):
-    """One of the largest pieces, with a reference to its original."""
+    """One of the largest trimmed contents, with a reference to its original."""
 
     original: str = piece_field(
         lambda piece: str(piece.original_reference), "reference: session and record"
@@ -170,7 +173,7 @@ trim_field = FieldDeclarer[TrimPlan]()
 
 
 class SavingsSchema(StrictModel):
-    """The savings of a trim, in tokens of the client's request."""
+    """The savings of a trim. Tokens are those that the client sends with each request."""
 
     pays: bool = trim_field(lambda trim: trim.is_worthwhile)
     tokens_saved: int = trim_field(lambda trim: trim.savings.tokens)
@@ -195,7 +198,7 @@ class SavingsSchema(StrictModel):
 
 
 class SmartChoice(StrictModel):
-    """A content to trim."""
+    """A content that ``trim --smart`` removes."""
 
     record: int = Field(description="0-based line in the parent's file")
     address: list[int | str] = Field(
@@ -214,7 +217,7 @@ class SmartChoice(StrictModel):
 
 
 class SmartPlanSchema(StrictModel):
-    """The contents that `trim --smart` removes; the same plan can be applied again."""
+    """The plan of `trim --smart`: the contents to remove. The option --plan applies the same plan again."""
 
     rules: list[str] = Field(min_length=1, description="the rules applied before the model")
     keep_recent: int | None = Field(
@@ -225,7 +228,7 @@ class SmartPlanSchema(StrictModel):
 
 
 class TrimSchema(ReceiptSchema):
-    """The receipt of a trim; without id and file if it would save too little."""
+    """The receipt of a trim. The id and file are empty if the trim would save too little."""
 
     savings: SavingsSchema
     in_place: bool = Field(
@@ -243,7 +246,7 @@ missing_field = FieldDeclarer[untrim.MissingOriginal]()
 
 
 class MissingOriginal(StrictModel):
-    """A trimmed record that cannot be restored (its line number in the session), and the reason."""
+    """A trimmed record that can't be restored, and the reason."""
 
     record: int = missing_field(lambda missing: missing.record, "0-based line in the parent's file")
     why: str = missing_field(lambda missing: missing.reason)
@@ -266,7 +269,7 @@ class RestoredRecords(StrictModel):
 
 
 class UntrimSchema(ReceiptSchema):
-    """The receipt of an untrim; without id and file if nothing was trimmed."""
+    """The receipt of an untrim. The id and file are empty if nothing was trimmed."""
 
     restoration: RestoredRecords
 
@@ -275,7 +278,7 @@ cut_field = FieldDeclarer[Cut]()
 
 
 class CutSchema(StrictModel):
-    """The end of the copied conversation."""
+    """The point up to which the conversation was copied."""
 
     asked: str = cut_field(lambda cut: cut.requested_position, "the place in words")
     reference: str = Field(
@@ -291,6 +294,6 @@ class CutSchema(StrictModel):
 
 
 class ForkSchema(ReceiptSchema):
-    """The receipt of a fork; its kind is rehome if it belongs to another folder."""
+    """The receipt of a fork. The kind is rehome if the fork belongs to another folder than its parent."""
 
     cut: CutSchema | None = Field(description="null if the whole live conversation was kept")

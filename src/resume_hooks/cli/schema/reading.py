@@ -1,4 +1,4 @@
-"""The schemas of the verbs that read a session: outline, read."""
+"""The schemas of the verbs that read a session: outline and read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tool = Annotated[str, Field(description="the tool of the call or result; empty f
 
 
 class RecordText(StrictModel):
-    """One record as text, with the original of trimmed content."""
+    """One record as text. If the record was trimmed, the text is that of its original."""
 
     reference: str = Field(description="the printed session and record")
     session_id: str
@@ -39,7 +39,7 @@ passage_field = FieldDeclarer[Passage]()
 
 
 class PassageRow(StrictModel):
-    """One record for a model: each call in a line, the client's additions only named."""
+    """One record in a short form: each call is one line, and what the client added is only named."""
 
     reference: str = Field(description="session and record, for `read`")
     record: int | None = passage_field(
@@ -74,7 +74,10 @@ class PassageRow(StrictModel):
 
 
 class Passages(StrictModel):
-    """Records of a transcript in file order: those of turns, those around one, or the failures."""
+    """Records of a transcript in the order of the file.
+
+    They are the records of some turns, the records around one record, or the failures.
+    """
 
     session_id: str
     session_file: str
@@ -87,7 +90,7 @@ command_field = FieldDeclarer[ShellCall]()
 
 
 class CommandRow(StrictModel):
-    """A shell command."""
+    """A shell command that a session ran."""
 
     reference: str = Field(description="reference of the call")
     result: str | None = Field(description="reference of the answer")
@@ -104,7 +107,7 @@ class CommandRow(StrictModel):
 
 
 class ShellCommands(StrictModel):
-    """The shell commands that a session ran."""
+    """The shell commands of a session."""
 
     session_id: str
     session_file: str
@@ -136,9 +139,9 @@ class EventPage(StrictModel):
 
 
 class ReadSchema(RootModel[RecordText | Passages | ShellCommands | EventPage]):
-    """A record; several with --before, --after, --turns or --errors.
+    """One record, or several records with --before, --after, --turns or --errors.
 
-    With --commands or --page, commands or a page.
+    With --commands the answer is a list of commands, with --page a page of records.
     """
 
 
@@ -146,7 +149,7 @@ compaction_field = FieldDeclarer[outline.Compaction]()
 
 
 class OutlineCompaction(StrictModel):
-    """A compaction, in or after a turn."""
+    """A compaction, and the turn in which it happened."""
 
     turn: int = compaction_field(lambda compaction: compaction.turn)
     reference: str
@@ -164,12 +167,9 @@ turn_field = FieldDeclarer[outline.OutlineTurn]()
 
 
 class OutlineTurn(StrictModel):
-    """A turn.
+    """A turn of a session: a prompt and the records up to the next prompt.
 
-    ``line`` is the line number of its prompt, or of the first record before any prompt (turn 0).
-    ``files`` are the files that tools read or wrote, ``edited`` the files that they wrote.
-    ``tokens`` is the context at the end of the turn as the API counted it, or 0. ``growth`` is the
-    number of tokens that the turn added, or None if it is unknown.
+    Turn 0 has the records before the first prompt.
     """
 
     number: int = turn_field(
@@ -203,7 +203,7 @@ agent_field = FieldDeclarer[outline.OutlineAgent]()
 
 
 class OutlineAgent(StrictModel):
-    """A sub-agent. ``turn`` is the turn that started it, or None if it is unknown."""
+    """A sub-agent of the session."""
 
     name: str = agent_field(lambda agent: agent.name)
     kind: str = agent_field(lambda agent: agent.kind)
@@ -220,7 +220,7 @@ outline_field = FieldDeclarer[outline.Outline]()
 
 
 class OutlineSchema(StrictModel):
-    """The turns of a session, or of a sub-agent."""
+    """The turns of a session or of a sub-agent."""
 
     session_id: str
     session_file: str

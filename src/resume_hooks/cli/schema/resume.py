@@ -1,4 +1,4 @@
-"""The schemas of resume and continue: the costs of continuing a session, and its commands."""
+"""The schemas of resume and continue: the ways to continue a session, their costs, and the commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ comparison_field = FieldDeclarer[compare.Comparison]()
 
 
 class Cache(StrictModel):
-    """The API's cache of the session's last request."""
+    """What the API has in its cache from the session's last request."""
 
     warm: bool = comparison_field(lambda comparison: comparison.is_cache_warm)
     lifetime_seconds: int = comparison_field(
@@ -52,7 +52,7 @@ rates_field = FieldDeclarer[compare.Rates]()
 
 
 class RateTable(StrictModel):
-    """The rates behind the costs: the price of each kind of token, in input tokens."""
+    """The prices that the estimates use, for each kind of token. An input token costs 1."""
 
     input: float = rates_field(lambda _: 1.0)
     cache_read: float = rates_field(lambda rates: rates.read_rate)
@@ -67,7 +67,7 @@ size_field = FieldDeclarer[compare.SizeEstimate]()
 
 
 class SizeRow(StrictModel):
-    """A size of a handoff: its content, and the cost of its first request in input tokens."""
+    """One size of a handoff: what it contains, and what its first request costs in input tokens."""
 
     size: str = size_field(
         lambda estimate: estimate.measured_size.size,
@@ -96,9 +96,9 @@ base_field = FieldDeclarer[tokens.FirstRequest]()
 
 
 class FirstRequest(StrictModel):
-    """The tokens that every new session begins with: the client's instructions, tools and files of the project.
+    """The tokens with which every new session of the project begins.
 
-    ``shared`` of these tokens are read from the cache while any similar session keeps the cache warm.
+    They are the client's instructions, its tools, and the project's instruction files.
     """
 
     tokens: int = base_field(lambda base: base.tokens)
@@ -112,11 +112,7 @@ estimate_field = FieldDeclarer[compare.Estimate]()
 
 
 class Estimate(StrictModel):
-    """The estimated size and costs of a way to continue a session.
-
-    Costs are in input tokens. ``warm`` and ``cold`` are the costs of the first request, including a
-    model's request before it, with a warm and with a cold cache.
-    """
+    """The estimated size and costs of one way to continue a session. Costs are in input tokens."""
 
     name: Literal["go on", "trim", "handoff", "rollover", "compact"] = estimate_field(
         lambda estimate: estimate.name
@@ -149,14 +145,14 @@ advice_field = FieldDeclarer[compare.Advice]()
 
 
 class Advice(StrictModel):
-    """The recommended strategy, and the reason in a few words."""
+    """The recommended way to continue, and the reason in a few words."""
 
     why: str = advice_field(lambda advice: advice.reason)
     way: Literal["trim", "handoff"] = advice_field(lambda advice: advice.strategy)
 
 
 class ResumeSchema(StrictModel):
-    """A session and the ways to continue. Everything but ``context`` is an estimate."""
+    """A session and the ways to continue it. All numbers except those in ``context`` are estimates."""
 
     session_id: str = comparison_field(lambda comparison: comparison.session_id)
     session_file: str = comparison_field(
@@ -202,7 +198,7 @@ start_field = FieldDeclarer[ClientStart]()
 
 
 class ContinueSchema(StrictModel):
-    """A session to continue."""
+    """The session on which the client starts."""
 
     session_id: str = start_field(lambda start: start.session_id)
     parent_session_id: str | None = Field(

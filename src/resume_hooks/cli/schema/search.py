@@ -10,7 +10,7 @@ from resume_hooks.cli.schema.base import StrictModel
 
 
 class SearchCommands(StrictModel):
-    """The commands for a hit's record and session."""
+    """The commands that read the hit's record, resume its session, or hand its session off."""
 
     read: str
     resume: str
@@ -18,18 +18,11 @@ class SearchCommands(StrictModel):
 
 
 class Hit(StrictModel):
-    """A turn that answers a search, with its best record.
+    """A turn that fits a search, shown by its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``, and ``short`` is the same with the shortest
-    unique id. A sub-agent whose session was deleted is named by its path. ``file`` contains the
-    record, ``session_file`` is the transcript of its session, ``agent`` is its agent, and
-    ``resume`` is the command that resumes the session. ``sessions`` are all sessions that contain
-    the record, the original first. ``same`` is the number of the session's other turns with the
-    same text. ``words`` are the query's words that were found in the turn, and ``missing`` are
-    those that were not. If the question had several wordings, ``found_by`` lists the numbers, from
-    1, of the wordings that found the turn. ``confidence`` is the measured probability, 0 to 1, that
-    the turn answers the question; ``strength`` is the same as a word. ``headless`` is true if the
-    session is a headless run of one question.
+    A word of the question is in ``words`` if the turn contains it, else in ``missing``. ``same``
+    counts other turns of the session with the same text. ``strength`` gives ``confidence`` as a
+    word. ``headless`` is true if the session is a run with a single question.
     """
 
     reference: str = Field(description="<session id>[/agent-<id>]:<0-based line>, for read")
@@ -63,7 +56,7 @@ class Hit(StrictModel):
 
 
 class ProvisionalSession(StrictModel):
-    """A session that is not indexed yet, and the words in its file or in one of its sub-agents' files."""
+    """A session that is not in the index yet, but contains some of the words."""
 
     session_id: str
     file: str
@@ -73,7 +66,7 @@ class ProvisionalSession(StrictModel):
 
 
 class SearchSchema(StrictModel):
-    """The hits, best first."""
+    """The turns that a search found, best first."""
 
     query: str
     also: list[str] = Field(description="the other wordings, from --or")

@@ -76,7 +76,7 @@ listed_field = FieldDeclarer[ListedSession]()
 
 
 class SessionContext(StrictModel):
-    """The context in use."""
+    """The number of tokens in a session's context, and the size of the context window."""
 
     tokens: int | None = listed_field(lambda row: row.tokens, "null if the end has no count")
     window: int = listed_field(lambda row: row.context.window)
@@ -99,7 +99,7 @@ class SessionContext(StrictModel):
 
 
 class SessionRow(StrictModel):
-    """A session, from the first and last 64 KB of its file."""
+    """A session, described from the first and the last 64 KB of its file."""
 
     agent: AgentName = listed_field(lambda row: row.agent)
     session_id: str = listed_field(lambda row: row.session_id)
@@ -139,7 +139,7 @@ class SessionRow(StrictModel):
 
 
 class SubagentRow(StrictModel):
-    """A sub-agent with a transcript."""
+    """A sub-agent that has a transcript of its own."""
 
     locator: str = Field(description="<session id>/agent-<id>, for handoff, fork, outline and read")
     session_id: str = Field(description="the session that started the sub-agent")
@@ -151,7 +151,7 @@ class SubagentRow(StrictModel):
 
 
 class SessionsSchema(StrictModel):
-    """A page of sessions, newest first."""
+    """A page of the list of sessions, newest first."""
 
     scope: str = Field(description="all, or the folder of the listed project")
     offset: int
@@ -177,12 +177,8 @@ ancestor_field = FieldDeclarer[lineage.Ancestor]()
 class Ancestor(StrictModel):
     """A session in a lineage.
 
-    ``derivation_type`` is the origin of the session: original, trimmed or continued; ``kind`` is
-    more specific (handoff, fork, clear...). ``status`` is present, kept (only the vault has a copy;
-    ``session_file`` is the client's former path), prompts (only the prompts exist) or missing (with
-    the details from links). For a session from a team's server, ``owner`` and ``machine`` are its
-    user and computer. ``subagent`` is the parent's sub-agent that this session continues, ``""``
-    for the parent itself.
+    ``derivation_type`` is a short form of ``kind``, which may be handoff, fork or clear, for
+    example.
     """
 
     session_id: str = ancestor_field(lambda row: row.session_id)
@@ -217,16 +213,16 @@ class Ancestor(StrictModel):
 
 
 class LineageSchema(StrictModel):
-    """A session's ancestors, oldest first, and itself; or the first alone.
+    """A session's ancestors, oldest first, and the session itself, or only its first ancestor.
 
-    With --derived, its descendants, parents first.
+    With --derived these are the descendants, each after its parent.
     """
 
     rows: list[Ancestor]
 
 
 class InfoSchema(StrictModel):
-    """Details of a session."""
+    """The facts about a session."""
 
     kept: bool = Field(description="the client's file is gone: session_file is a temporary copy")
     form: Literal["packed"] | None
@@ -260,7 +256,7 @@ class InfoSchema(StrictModel):
 
 
 class RenameSchema(StrictModel):
-    """A new title or tag."""
+    """A session's new title or tag."""
 
     session_id: str
     file: str

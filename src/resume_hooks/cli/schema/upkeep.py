@@ -19,7 +19,7 @@ defect_field = FieldDeclarer[findings.Defect]()
 
 
 class Defect(StrictModel):
-    """One defect. ``record`` is a 0-based line number, or None if the defect does not concern a single record."""
+    """One defect of a session."""
 
     message: str = defect_field(lambda defect: defect.message)
     record: int | None = defect_field(lambda defect: defect.record, "0-based line number")
@@ -30,7 +30,7 @@ group_field = FieldDeclarer[findings.DefectGroup]()
 
 
 class DefectKind(StrictModel):
-    """A kind of defect. ``consequence`` is its effect on clients and the API. ``repairable``: a repair removes it."""
+    """A kind of defect, with the defects of this kind."""
 
     code: str = group_field(lambda group: group.kind.code)
     severity: Severity = group_field(lambda group: group.kind.severity)
@@ -61,7 +61,7 @@ class FsckSession(StrictModel):
 
 
 class FsckSchema(StrictModel):
-    """The checked sessions; ``repair`` is the child that was, or would be, written."""
+    """The checked sessions. With --repair, ``repair`` is the child that was, or would be, written."""
 
     sessions: list[FsckSession]
     unlistable: list[str] = Field(
@@ -75,7 +75,7 @@ setting_field = FieldDeclarer[Setting]()
 
 
 class SettingRow(StrictModel):
-    """A setting in force."""
+    """A setting: its value, and where the value comes from."""
 
     key: str
     value: int | str | list[str] = setting_field(lambda setting: setting.value)
@@ -86,14 +86,17 @@ class SettingRow(StrictModel):
 
 
 class ConfigSchema(StrictModel):
-    """The settings in force and their file."""
+    """The settings, and the file that stores them."""
 
     file: str
     settings: list[SettingRow]
 
 
 class InstallSchema(StrictModel):
-    """The installed or removed plugin, or the plan for it; with --completion only a script."""
+    """What the verb installed or removed. In a dry run, what it would install or remove.
+
+    With --completion there is only a script.
+    """
 
     plugin: str
     commands: list[str]
@@ -123,7 +126,7 @@ class Versions(StrictModel):
 
 
 class ReportedSetting(StrictModel):
-    """A setting that the user changed; a path is not shown."""
+    """A setting that the user changed. A value that is a path is left out."""
 
     key: str
     value: int | str
@@ -131,10 +134,10 @@ class ReportedSetting(StrictModel):
 
 
 class ReportedFinding(StrictModel):
-    """The result of a check. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
+    """The result of one check: ok, note (it works, with a remark) or problem (something does not work).
 
-    ``code`` is the finding's stable name for programs: ``<name>-<level>`` if the check has only one
-    finding of that level.
+    ``code`` is a name for programs, which does not change with the sentence. It is
+    ``<name>-<level>``, or another name if a check has several findings of that level.
     """
 
     level: Level
@@ -143,7 +146,7 @@ class ReportedFinding(StrictModel):
 
 
 class BugReport(StrictModel):
-    """A report without content: no titles, prompts, project paths or user names."""
+    """A report for a bug. It contains no titles, prompts, project paths or user names."""
 
     report: int = Field(description="version of this form")
     made_at: str
@@ -159,10 +162,10 @@ finding_field = FieldDeclarer[doctor.Finding]()
 
 
 class Finding(StrictModel):
-    """The result of a check. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
+    """The result of one check: ok, note (it works, with a remark) or problem (something does not work).
 
-    ``code`` is the finding's stable name for programs: ``<name>-<level>`` if the check has only one
-    finding of that level.
+    ``code`` is a name for programs, which does not change with the sentence. It is
+    ``<name>-<level>``, or another name if a check has several findings of that level.
     """
 
     name: str = finding_field(lambda finding: finding.name)
@@ -178,12 +181,10 @@ index_field = FieldDeclarer[connect.IndexStatus]()
 
 
 class IndexStatus(StrictModel):
-    """The state of an index: ready, missing, damaged or newer; ``behind`` is the number of files to read or drop.
+    """The state of the search index. Sizes are in bytes.
 
-    Sizes are in bytes.
-
-    ``vaulted`` is the number of indexed sessions that only the vault contains; ``transcripts``
-    counts the client's files.
+    ``behind`` is the number of files that the index must still read or drop. ``vaulted`` is the
+    number of indexed sessions that only the vault has.
     """
 
     file: str = index_field(lambda index: index.file)

@@ -1,4 +1,4 @@
-"""The options and help of the core's verbs. Only click is imported for them.
+"""The options and the help of the core's verbs. Importing these modules imports only click.
 
-The options of an installed part are in the part's ``verbs``.
+The verbs of a part are declared in the module ``verbs`` of that part.
 """

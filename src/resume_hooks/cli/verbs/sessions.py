@@ -19,7 +19,7 @@ from resume_hooks.cli.options import (
 )
 
 DEFAULT_ROWS = 20
-MAX_ROWS = 100_000  # the maximum number of rows
+MAX_ROWS = 100_000  # the maximum number of rows on a page
 
 
 class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sessions"):
