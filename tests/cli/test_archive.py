@@ -188,7 +188,8 @@ def test_a_purge_leaves_the_vault(old_session: Path, config_home: ConfigHome, cl
     cli("archive", "Mine")
     said = cli("install", "--remove", "--purge", "--yes").stdout
     assert (
-        f"Stays: {config_home.config / 'resume-hooks' / 'vault'} (archived copies" in said.decode()
+        f"Not removed: {config_home.config / 'resume-hooks' / 'vault'} (archived copies"
+        in said.decode()
     )
     assert [each.session_id for each in list_archived(config_home.where)] == [SESSION]
     assert old_session.exists()
@@ -262,7 +263,7 @@ def test_slim_fails_without_an_archived_copy(
     where.parent.mkdir(mode=0o700, exist_ok=True)
     where.write_text("a file")
     assert (
-        "no copy was made"
+        "no slim copy was made"
         in document("archive", "--slim", SESSION, code=1)["error"]["message"].lower()
     )
     assert [path.name for path in session_with_large_output.parent.glob("*.jsonl")] == [

@@ -126,6 +126,6 @@ def test_the_default_session_is_the_parent_of_an_empty_child(
     assert SESSION.encode() in done.stdout
     assert (
         done.stderr.decode()
-        == f"This is about prompt 0 · {SESSION}, not {child}, its child without a prompt.\n"
+        == f"Using prompt 0 · {SESSION}, not its child {child}, which has no new prompt yet.\n"
     )
     assert cli("info", SESSION).stderr == b""

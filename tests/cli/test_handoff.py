@@ -78,7 +78,7 @@ def test_a_repeated_handoff_names_the_existing_child(
     again = document("handoff", SESSION, "-n", "go on")
     assert (again["data"]["session_id"], again["data"]["written"]) == (first["session_id"], False)
     assert again["data"]["file"] == first["file"]
-    assert again["warnings"][0].startswith("Nothing new was made")
+    assert again["warnings"][0].startswith("No new session was created")
     done = cli("handoff", SESSION, "-n", "go on")
     assert re.match(rb"exists +.*\nid +" + first["session_id"].encode(), done.stdout)
     assert b"would write" not in done.stdout

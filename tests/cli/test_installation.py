@@ -171,10 +171,10 @@ def test_install_remove_lists_each_kept_file_with_its_command(
     ]
     assert run(arguments) == 0
     lines = capsys.readouterr().out.split("\n")
-    stays = sorted(line for line in lines if line.startswith("Stays: "))
+    stays = sorted(line for line in lines if line.startswith("Not removed: "))
     assert len(stays) == len(expected)
     for line, (path, way) in zip(stays, expected, strict=True):
-        assert line.startswith(f"Stays: {path} (")
+        assert line.startswith(f"Not removed: {path} (")
         assert way in line
     kept = "The documents that handoffs wrote into your projects stay: handoff_dir _handoffs."
     assert (kept in lines) is seam.is_installed("documents")
@@ -200,7 +200,7 @@ def test_a_purge_keeps_the_last_link_of_a_deleted_session(
     for purge in ([], ["--purge", "--yes"]):
         assert run(["install", "--remove", *purge]) == 0
         assert (
-            f"Stays: {config_folder / 'resume-hooks' / 'held'} (" in capsys.readouterr().out
+            f"Not removed: {config_folder / 'resume-hooks' / 'held'} (" in capsys.readouterr().out
         ) is gone
         assert link.exists() is (gone or not purge)
     assert session.exists() is not gone
@@ -270,7 +270,7 @@ def test_a_dry_run_of_a_purge_lists_the_removed_files(
     assert purge_lists("--dry-run") == (gone, [])
     assert run(["install", "--remove", "--purge", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert "These would run:\n  claude plugin uninstall" in said
+    assert "These commands would run:\n  claude plugin uninstall" in said
     assert all(f"Would be removed: {path}\n" in said for path in gone)
     for number in range(2, 30):
         (state / "pending" / f"mark-{number}.json").touch()
@@ -290,7 +290,7 @@ def test_a_dry_run_without_purge_lists_the_state_folder(
     log = write_fake_client(empty_path_folder)
     (config_folder / "resume-hooks").mkdir(mode=0o700)
     assert run(["install", "--remove", "--dry-run"]) == 0
-    assert f"Stays: {config_folder / 'resume-hooks'}" in capsys.readouterr().out
+    assert f"Not removed: {config_folder / 'resume-hooks'}" in capsys.readouterr().out
     assert not log.exists()
 
 

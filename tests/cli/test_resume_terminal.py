@@ -96,14 +96,14 @@ def test_the_footer_names_available_keys(desk: Desk) -> None:
     screen = desk.run("resume")
     screen.wait_for(r"F1 or \? all keys")
     screen.type("?")
-    screen.wait_for("clear the words")
-    screen.wait_for("was said")  # the end of a long line
+    screen.wait_for("delete the words")
+    screen.wait_for("in turns")  # the end of a long line
     screen.type("?parser")
     screen.wait_for("search: parser")
     screen.wait_for(r"Esc closes")
-    assert "clear the words" not in screen.text()
+    assert "delete the words" not in screen.text()
     screen.type("\x1bOP")
-    screen.wait_for("clear the words")
+    screen.wait_for("delete the words")
     screen.resize(80, 10)
     screen.wait_for(r"Esc closes$")
 

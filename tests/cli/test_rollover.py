@@ -135,7 +135,7 @@ def test_start_writes_no_child_if_the_client_cannot_start(
         "--output-dir", str(tmp_path / "out"), code=2, environ=environ
     )
     (config_home.root / "proj").rmdir()
-    assert "is gone" in refusal_message(environ=environ)
+    assert "no longer exists" in refusal_message(environ=environ)
     assert [*children(parent), *(tmp_path / "out").iterdir()] == []
 
 
@@ -312,6 +312,6 @@ def test_ctrl_c_during_a_rollover_leaves_a_child_with_the_digest(
     assert (process.returncode, out) == (130, b"")
     assert (
         err.decode().strip()
-        == f"Interrupted: the digest alone is in the new session. /resume {child.stem}"
+        == f"Interrupted: the new session has only the digest. /resume {child.stem}"
     )
     assert not os.path.exists(made.calls()[0]["folder"])

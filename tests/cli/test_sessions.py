@@ -105,7 +105,7 @@ def test_sessions_reports_an_empty_list(
 ) -> None:
     """The message names ``--all``, and the exit code is 0."""
     assert printed_lines(cli, "--project", "/nowhere") == [
-        "No session of /nowhere. --all lists those of every project.",
+        "No session of /nowhere. --all lists the sessions of every project.",
     ]
     assert printed_lines(cli, "--all") == ["No session anywhere."]
     write_aged_session(config_home, 1)
@@ -134,7 +134,8 @@ def test_sessions_is_listed_in_pages(config_home: ConfigHome, cli: Cli, document
     for number in range(1, 6):
         write_aged_session(config_home, number, age=number * 100)
     assert (
-        printed_lines(cli, "--all", "--limit", "2")[-1] == "More: --offset 2, or --limit 0 for all."
+        printed_lines(cli, "--all", "--limit", "2")[-1]
+        == "To see more: --offset 2, or --limit 0 for all."
     )
     assert len(printed_lines(cli, "--all", "--limit", "0")) == 6
     page = document("sessions", "--all", "--limit", "2", "--offset", "2")["data"]

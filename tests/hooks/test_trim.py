@@ -263,7 +263,9 @@ def test_a_repeated_yes_shows_the_same_child(say: Say, parent: Path) -> None:
     for _ in range(2):
         again = say(">trim yes")
         lines = again.split("\n")
-        assert lines.pop(2) == "  Nothing new was made; this is the session from your last trim."
+        assert (
+            lines.pop(2) == "  No new session was created. This is the session from your last trim."
+        )
         assert "\n".join(lines) == first.replace("trimmed", "already trimmed", 1)
     assert children_of(parent) == [child]
 

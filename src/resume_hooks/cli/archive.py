@@ -161,12 +161,12 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
         outcome = outcomes[0]
         if outcome.archived_session is None or outcome.result == "failed":
             raise WriteFailed(
-                f"It could not be archived, so no copy was made: {_describe_failure(outcome)}",
+                f"The session could not be archived, so no slim copy was made: {_describe_failure(outcome)}",
                 outcome.remedy,
             )
         if findings := verify_archived(outcome.archived_session):
             raise CheckFailed(
-                f"No copy was made: {findings[0].message}",
+                f"No slim copy was made: {findings[0].message}",
                 "See what is wrong: resume-hooks archive --verify",
             )
     child = write_if_worthwhile(plan, options.where, dry_run=options.dry_run)
@@ -176,7 +176,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     else:
         size = "-"
     facts = [
-        ("size", f"{format_bytes(session.size)} ; the copy: {size}"),
+        ("size", f"{format_bytes(session.size)}; the slim copy: {size}"),
         (
             "archived copy",
             outcomes[0].archived_session.folder
@@ -247,7 +247,7 @@ def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions
         size_line = f"{format_count(len(sessions), 'session')}, {total_size}"
         stored_size = format_bytes(sum(session.stored for session in sessions))
         if rows:
-            total_line = f"{size_line}; they take {stored_size}."
+            total_line = f"{size_line}. The archived copies take {stored_size}."
         else:
             total_line = "The vault is empty."
         removed_lines = []
@@ -303,7 +303,7 @@ def _forget_archived(sessions: Sequence[ArchivedSession], options: ArchiveOption
     if is_asking:
         print_text(listing)
     is_confirmed = options.confirm_write(
-        "Remove that from the vault, for good?", is_asking=is_asking
+        "Remove these archived copies for good?", is_asking=is_asking
     )
     if is_confirmed:
         for session in sessions:

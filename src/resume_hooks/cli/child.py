@@ -48,12 +48,12 @@ def refuse_start_without_client(
     client = agent_with_name(agent, options.where).launch_command("")
     if client.path is None:
         raise ResumeHooksError(
-            f"{client.program} is not on PATH, so nothing was made",
+            f"{client.program} is not on PATH, so no session was created",
             "Leave --start out, or install the client.",
         )
     if not os.path.isdir(folder):
         raise ResumeHooksError(
-            f"{folder} is gone, so the client can't be started there and nothing was made",
+            f"{folder} no longer exists, so the client can't start there and no session was created",
             "Leave --start out.",
         )
 

@@ -233,7 +233,7 @@ def _describe_ways(comparison: Comparison, *, is_fork_smaller: bool) -> dict[str
         tokens_text[row.name] = f"about {row.tokens_after:,} tokens"
     model = settings.load_settings()["summary_model"].value
     if comparison.context.compacts_at_once:
-        full_text = ", which would compact at once"
+        full_text = "; the client would compact the session immediately"
     else:
         full_text = ""
     if is_fork_smaller:

@@ -28,7 +28,7 @@ _LEVEL_MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("
 def diagnose_installation(options: DoctorOptions) -> int:
     """Print the findings, the bug report, or the state of the index. Return 1 if a finding is a problem."""
     if options.output is not None and not options.bundle:
-        raise UsageError("-o is for the report", "Add --bundle.")
+        raise UsageError("-o names the file for the report of --bundle", "Add --bundle.")
     options.refuse_combination("bundle", "index")
     if options.index is not None:
         _maintain_index(options)
@@ -47,7 +47,7 @@ def diagnose_installation(options: DoctorOptions) -> int:
         report_path = os.path.abspath(options.output)
     if report_path:
         if project_files.file_state(report_path) is not None:
-            raise UsageError(f"{report_path} exists already", "Name another one.")
+            raise UsageError(f"{report_path} exists already", "Name a file that does not exist.")
         project_files.write_project_file(report_path, report_json + b"\n", None, mode=0o600)
     data = {"findings": findings, "report": report, "file": report_path, "index": None}
 

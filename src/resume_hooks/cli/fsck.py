@@ -30,10 +30,10 @@ def check_sessions(options: FsckOptions) -> int:
     if options.everywhere and (options.locator or options.repairing):
         raise UsageError(
             "--all reports on every session and repairs none",
-            "Leave --all out, or everything else.",
+            "Leave out --all, or SESSION and --repair.",
         )
     if (options.branch or options.dry_run) and not options.repairing:
-        raise UsageError("--branch and --dry-run belong to --repair", "Add --repair.")
+        raise UsageError("--branch and --dry-run need --repair", "Add --repair.")
     if options.repairing:
         _repair_session(options)
         return 0

@@ -39,8 +39,8 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.system import programs
 
 REPEATED_NOTE = (
-    "Nothing new was made; this is the session from your last handoff, which nobody has continued. "
-    "Another next step or size makes another session."
+    "No new session was created. This is the session from your last handoff, which is still unused. "
+    "Give another next step or size to create another session."
 )
 
 
@@ -102,7 +102,8 @@ def _find_parent(options: HandoffOptions) -> Session:
         if " " not in words or isinstance(error, SessionDeleted):
             raise
         raise SessionNotFound(
-            error.message, f"As a next step: resume-hooks handoff -n {shlex.quote(words)}"
+            error.message,
+            f"To pass these words as the next step: resume-hooks handoff -n {shlex.quote(words)}",
         ) from error
 
 
@@ -125,7 +126,7 @@ def _refuse_inconsistent_options(options: HandoffOptions) -> None:
             "Leave out -n, --new-task, --print, --edit and --out.",
         )
     if options.full and not options.show:
-        raise UsageError("--full needs --print", "resume-hooks handoff --print --full")
+        raise UsageError("--full needs --print", "Type: resume-hooks handoff --print --full")
     if options.show and (options.start or options.edit or part_checks):
         raise UsageError(
             "--print creates no session", "Omit --print, or --start, --edit and --out."
@@ -190,7 +191,9 @@ def edit_text(text: str) -> Iterator[str]:
         try:
             edited_text = read_regular_file(path, MAX_EDITED_BYTES).decode("utf-8-sig", "replace")
         except FileNotFoundError:
-            edited_text = ""  # If the user deletes the file in the editor, the empty text cancels the verb.
+            edited_text = (
+                ""  # If the user deletes the file in the editor, the empty text cancels the verb.
+            )
         except OSError as error:
             raise ResumeHooksError(
                 f"The saved text can't be read: {error.strerror}; no session was made"

@@ -161,7 +161,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
             "turns",
             (
                 f"{data['live_turns']:,} live of {data['turns']:,}, {data['tool_calls']:,} "
-                "tool calls in these"
+                "tool calls in the live turns"
             ),
         ),
         ("records", f"{data['live_records']:,} live of {data['records']:,} linked"),

@@ -23,10 +23,10 @@ from resume_hooks.sessions.lineage import (
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import shell_command
 
-MAX_LABEL_COLUMNS = 160  # the width in columns that the tree reserves for a title and the kind of the session
-DEFAULT_SESSION_HINT = (
-    "No session was named: this is the lineage of the latest one here. {} lists the others."
+MAX_LABEL_COLUMNS = (
+    160  # the width in columns that the tree reserves for a title and the kind of the session
 )
+DEFAULT_SESSION_HINT = "No session was named: this is the lineage of this folder's latest session. {} lists the others."
 
 
 def print_lineage(options: LineageOptions) -> None:
@@ -40,7 +40,7 @@ def print_lineage(options: LineageOptions) -> None:
         _print_descendants(options)
         return
     if options.tree or options.everything:
-        raise UsageError("--tree and --all belong to --derived", "Add --derived.")
+        raise UsageError("--tree and --all need --derived", "Add --derived.")
     notes: list[str] = []
     part_lineages = options.functions_for_part_options(questions.lineage_by_option)
     if part_lineages:

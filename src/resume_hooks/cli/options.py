@@ -99,17 +99,17 @@ def complete_session(
 
 
 TO = option(type=click.Choice(RESUMABLE_AGENTS), help="The agent to continue in.")
-DRY_RUN = flag(help="Show the result, write nothing.")
+DRY_RUN = flag(help="Show the result, but write nothing.")
 YES = flag(help="Do not ask.")
 AGENT = option(
     type=click.Choice([*AGENT_NAMES, ALL_AGENTS]),
     default=ALL_AGENTS,
     show_default=True,
-    help="Only this agent's sessions.",
+    help="Include only this agent's sessions.",
 )
 MAX_CHARS = option(
     type=click.IntRange(0), default=DEFAULT_MAX_CHARACTERS, show_default=True,
-    help="Maximum characters of the text; 0 for all.",
+    help="Maximum number of characters of the text; 0 for no limit.",
 )  # fmt: skip
 # An attribute with this value stands where the verb's help lists the options of installed parts.
 PART_OPTIONS = DeclaredParameter(click.Option, (), {})
@@ -274,7 +274,8 @@ class ChildOptions(SessionOptions):
     """Options of a verb that creates a child of a session."""
 
     output_dir: str | None = option(
-        type=click.Path(exists=True, file_okay=False), help="Write the child there instead."
+        type=click.Path(exists=True, file_okay=False),
+        help="Write the child to this folder instead of its project's folder.",
     )
     start: bool = flag(help="Start the client on the child.")
     dry_run: bool = DRY_RUN
@@ -333,7 +334,9 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
 
 
 def _load_session(session: SessionFile, where: Where) -> Session:
-    from resume_hooks.sessions.session import Session  # Imported late because help and completion do not need it.
+    from resume_hooks.sessions.session import (
+        Session,
+    )  # Imported late because help and completion do not need it.
 
     return Session.from_file(session, where)
 
@@ -355,7 +358,7 @@ def locate_trim(locator: str | None, where: Where) -> Session:
     child = _find_unused_newest_child(default_session, current_folder(), where)
     if child is not None and child.kind in _TRIM_KINDS:
         print_text(
-            f"This is about the trim of {default_session.session_id} that has no new prompt yet.",
+            f"Using the trim of {default_session.session_id}, which has no new prompt yet.",
             err=True,
         )
         return _load_session(child.session, where)
@@ -394,8 +397,8 @@ def _print_chosen_session(session: Session, child: UnusedChild | None) -> None:
     """If the session has an unused child, print which of the two sessions the verb uses."""
     if child is not None:
         title = plain_line(session.head_tail.title)
-        reason = f"not {child.session.session_id}, its child without a prompt"
-        print_text(f"This is about {title} · {session.session_id}, {reason}.", err=True)
+        reason = f"not its child {child.session.session_id}, which has no new prompt yet"
+        print_text(f"Using {title} · {session.session_id}, {reason}.", err=True)
 
 
 def locate_parent(locator: str | None, where: Where) -> Session:
@@ -444,7 +447,7 @@ def refuse_unknown_options(words: tuple[str, ...]) -> None:
                 f"Did you mean {name}? "
                 for name in difflib.get_close_matches(option, option_names, 1)
             )
-            search_hint = f"To find it: resume-hooks search '\"{option}\"'"
+            search_hint = f"To search for this text: resume-hooks search '\"{option}\"'"
             raise UsageError(
                 f"No such option: {option}",
                 f"{suggestions}Options: resume-hooks search --help. {search_hint}",

@@ -112,7 +112,7 @@ def _refuse_combinations(options: ReadOptions) -> None:
         )
     if (options.before or options.after) and (options.skip or options.raw):
         raise UsageError(
-            "--skip and --raw are for one record alone", "Leave --before and --after out."
+            "--skip and --raw only work for a single record", "Leave --before and --after out."
         )
     if given_options and options.target is not None and options.session is not None:
         raise UsageError("Both words name a session", "Leave --session out.")
@@ -133,14 +133,14 @@ def _look_up_record(options: ReadOptions) -> OriginalRecord:
     if target is None:
         raise UsageError(
             "No record is named",
-            f"{REFERENCE_HELP} Whole turns: resume-hooks read SESSION --turns 1-3",
+            f"{REFERENCE_HELP} To read whole turns: resume-hooks read SESSION --turns 1-3",
         )
     if ":" not in target and session is None:
         short_target = collapse_line(plain_line(target), 80)
         outline_command = f"resume-hooks outline {shlex.quote(short_target)}"
         raise UsageError(
             f"'{short_target}' names no record",
-            f"{REFERENCE_HELP} Of a session: {outline_command}, or --turns 1-3.",
+            f"{REFERENCE_HELP} To read a session: {outline_command}, or add --turns 1-3.",
         )
     reference = parse_reference(target, session)
     folder = current_folder()
@@ -374,7 +374,9 @@ def _session_data(session: SessionFile) -> dict[str, Any]:
     }
 
 
-LOST_ORIGINAL_NOTICE = "part of this record was trimmed before, and that original is gone"
+LOST_ORIGINAL_NOTICE = (
+    "part of this record had been trimmed before, and the original of that part no longer exists"
+)
 
 
 def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
@@ -414,7 +416,9 @@ def parse_entry(entry: RecordLine) -> Record:
     """Return the record in a line of a transcript. Raise ResumeHooksError if the line contains no record."""
     record = entry.parse_record()
     if record is None:
-        raise ResumeHooksError(f"Line {entry.number} of {entry.file} holds no record", "See --raw.")
+        raise ResumeHooksError(
+            f"Line {entry.number} of {entry.file} contains no record", "See --raw."
+        )
     return record
 
 

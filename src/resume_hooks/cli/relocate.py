@@ -32,8 +32,8 @@ from resume_hooks.system.invocation import quote_word
 from resume_hooks.transcripts.head_tail import HeadTail
 
 NEW_HOME_QUESTION = (
-    "A copy of its live conversation becomes a session of the folder you choose; the session "
-    "itself stays as it is."
+    "Choose the folder for a copy of the session's live conversation. The session itself stays "
+    "as it is."
 )
 
 
@@ -101,7 +101,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
             rebuild_hint = f" To recreate the worktree: {rebuild_command}"
         else:
             rebuild_hint = ""
-        reason = f"{folder} is gone, the folder of this session.{rebuild_hint}"
+        reason = f"The folder of this session no longer exists: {folder}.{rebuild_hint}"
         return SessionLoss(reason, _possible_homes(session, folder, where))
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
     if name in project_folder_names(folder, Where(make_client_environment(start, where))):
@@ -174,7 +174,7 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
                 or (
                     "the current folder"
                     if home.folder == current_path
-                    else "the folder that it leads to"
+                    else "the folder to which the link leads"
                 ),
             )
         )

@@ -58,12 +58,14 @@ def resume_session(options: ResumeOptions) -> None:
     strategy = FORK if options.forks else options.way
     if options.as_json and (strategy is not None or options.copy or options.print_only):
         raise UsageError(
-            "--json only compares the ways", "The verbs that make a child print their own receipt."
+            "--json only compares the ways to continue",
+            "To get a receipt as JSON, use the verb of that way, for example trim --json.",
         )
     if not options.is_interactive:
         if options.everywhere:
             raise UsageError(
-                "--all belongs to the list on a terminal", "Name a session, or leave --all out."
+                "--all only works on a terminal, with the list of sessions",
+                "Name a session, or leave --all out.",
             )
         _print_comparison(strategy, options)
         return
@@ -160,7 +162,9 @@ def _import_session_page(options: ResumeOptions) -> SessionFile | None:
         return None
     import_file = next(find_answers(questions.import_file), None)
     if import_file is None:
-        raise UsageError(f"What imports {locator} is not installed here", "Reinstall resume-hooks.")
+        raise UsageError(
+            f"The part that imports {locator} is not installed", "Reinstall resume-hooks."
+        )
     click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
     receipt, remark = import_file(locator, current_folder())
     print_text(

@@ -42,7 +42,7 @@ def rollover_with_summary(options: RolloverOptions) -> Receipt:
         try:
             return summary.add_summary(rollover_plan, child, calls, options.where)
         except KeyboardInterrupt:
-            message = f"Interrupted: the digest alone is in the new session. {child.in_client}"
+            message = f"Interrupted: the new session has only the digest. {child.in_client}"
             print_text(message, err=True)
             raise
 
@@ -52,7 +52,7 @@ def rollover_with_summary(options: RolloverOptions) -> Receipt:
             return _print_rollover(receipt, summary_outcome, model.name, options)
         case NothingWritten(receipt=receipt):
             return _print_dry_run(receipt, parent, model.name, options)
-    raise TypeError(f"A rollover came to {outcome}")
+    raise TypeError(f"Unexpected outcome of a rollover: {outcome}")
 
 
 def _print_rollover(

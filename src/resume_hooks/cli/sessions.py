@@ -24,7 +24,9 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
 
 PIPE_COLUMNS = 200  # the width of a row in columns if the output is not a terminal
-MIN_TITLE_COLUMNS = 24  # the minimum width of a title in columns, if the row has remarks after its title
+MIN_TITLE_COLUMNS = (
+    24  # the minimum width of a title in columns, if the row has remarks after its title
+)
 UNKNOWN_VALUE = "-"
 _COLUMN_HEADINGS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
 _AGE_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
@@ -91,7 +93,7 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
         expiring_text = " expires within seven days" if options.expiring else ""
         return (
             f"No session {scope_text}{expiring_text}{f' after the first {offset:,}' if offset else ''}."
-            + ("" if options.everywhere else " --all lists those of every project.")
+            + ("" if options.everywhere else " --all lists the sessions of every project.")
             + "".join(f"\n{line}" for line in _omitted_runs_lines(page))
         )
     now = time.time()
@@ -106,7 +108,9 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
         rows_of_cells, marks, shutil.get_terminal_size((PIPE_COLUMNS, 0)).columns
     )
     if page.has_more:
-        next_page_lines = [f"More: --offset {offset + len(page.rows)}, or --limit 0 for all."]
+        next_page_lines = [
+            f"To see more: --offset {offset + len(page.rows)}, or --limit 0 for all."
+        ]
     else:
         next_page_lines = []
     return "\n".join([*lines, *next_page_lines, *_omitted_runs_lines(page)])

@@ -144,7 +144,7 @@ def install_or_remove_plugin(options: InstallOptions) -> int:
     """
     options.refuse_combination("completion", "remove")
     if options.purge and not options.remove:
-        raise UsageError("--purge belongs to --remove", "Add --remove.")
+        raise UsageError("--purge needs --remove", "Add --remove.")
     if options.remove:
         return _remove_plugin(options)
     if options.completion is not None:
@@ -192,7 +192,7 @@ def _register_plugin(options: InstallOptions) -> None:
     data = {**EMPTY_INSTALL_DATA, "plugin": folder, "commands": lines, "ran": was_run}
     success_text = "Installed. Start Claude Code and type /full."
     if options.dry_run:
-        heading = "These would run:"
+        heading = "These commands would run:"
     else:
         heading = "Run these to install the plugin:"
     commands_text = "\n  ".join([heading, *lines])
@@ -293,16 +293,17 @@ def _remove_plugin(options: InstallOptions) -> int:
 
     def format_answer() -> str:
         if options.dry_run:
-            heading = "These would run:"
+            heading = "These commands would run:"
         else:
             heading = "To remove the plugin run:"
         if was_run:
-            first_line = "The plugin is removed."
+            first_line = "The plugin was removed."
         else:
             first_line = "\n  ".join([heading, *lines])
         removed_lines = _list_removed_paths(removed_paths or []) if options.dry_run else []
         remaining_lines = [
-            f"Stays: {path} ({description}; {removal})" for path, description, removal in file_rows
+            f"Not removed: {path} ({description}; {removal})"
+            for path, description, removal in file_rows
         ]
         return "\n".join(
             filter(

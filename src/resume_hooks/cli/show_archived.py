@@ -67,7 +67,9 @@ def print_archived_page(options: SessionsOptions, project: Project | None, scope
         "archived": page_sessions,
     }
     if data["more"]:
-        next_page = f"\nMore: --offset {options.offset + len(page_sessions)}, or --limit 0 for all."
+        next_page = (
+            f"\nTo see more: --offset {options.offset + len(page_sessions)}, or --limit 0 for all."
+        )
     else:
         next_page = ""
     options.print_answer(data, lambda: _archived_list_text(page_sessions) + next_page)
@@ -94,4 +96,4 @@ def _archived_list_text(sessions: Sequence[ArchivedSession]) -> str:
     table = column_table(
         COLUMN_HEADINGS, rows, len(COLUMN_HEADINGS), shutil.get_terminal_size().columns
     )
-    return f"{table}\nBack to the client: {shell_command('restore ID')}"
+    return f"{table}\nTo restore a session: {shell_command('restore ID')}"

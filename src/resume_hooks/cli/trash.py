@@ -32,7 +32,9 @@ from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import format_count
 
 VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove that, too: {command}"
-MAX_SHOWN_CHILDREN = 10  # the maximum number of children that are listed before a session is deleted
+MAX_SHOWN_CHILDREN = (
+    10  # the maximum number of children that are listed before a session is deleted
+)
 
 EMPTY_DELETE_DATA: dict[str, Any] = {
     "session": None, "open": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
@@ -45,7 +47,7 @@ EMPTY_RESTORE_DATA: dict[str, Any] = {
     "strays": [],
     "written": False,
 }
-INTERRUPTED_NOTE = "the delete was interrupted: restore joins both halves"
+INTERRUPTED_NOTE = "the deletion was interrupted: restore brings all files together again"
 
 
 def delete_session(options: DeleteOptions) -> None:
@@ -56,7 +58,7 @@ def delete_session(options: DeleteOptions) -> None:
         )
     if (options.older_than is not None or options.damaged) and not options.empty_trash:
         raise UsageError(
-            "--older-than and --damaged belong to --empty-trash", "Omit these options, or SESSION."
+            "--older-than and --damaged need --empty-trash", "Omit these options, or SESSION."
         )
     for delete_by_option in options.functions_for_part_options(questions.delete_by_option):
         delete_by_option(options)
@@ -163,7 +165,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
     if len(old_sessions) > len(complete_sessions):
         notes.append(
             f"{format_count(len(old_sessions) - len(complete_sessions), 'interrupted deletion')} "
-            f"not removed: restore first. {shell_command('restore --list')}"
+            f"not removed: restore the sessions first. {shell_command('restore --list')}"
         )
     if is_confirmed:
         notes += _notes_on_archived_copies(removed_sessions, options.where)
@@ -220,7 +222,9 @@ def _describe_children(deletion: Deletion, where: Where) -> str:
     if not deletion.descendants:
         return ""
     count = len(deletion.descendants)
-    lines = [f"\n\nMade from it, and not deleted: {format_count(count, 'session')}"]
+    lines = [
+        f"\n\nChildren of the session, which are not deleted: {format_count(count, 'session')}"
+    ]
     for child in deletion.descendants[:MAX_SHOWN_CHILDREN]:
         lines.append(
             f"  {child.row.session_id}  {displayed_kind(child.row.kind)}  {child.row.title}"

@@ -37,7 +37,8 @@ def trim_session(options: TrimOptions) -> Receipt:
         return override_trim(options)
     if options.force and not options.in_place:
         raise UsageError(
-            "--force belongs to --in-place", "A child of an open session needs no --force."
+            "--force needs --in-place",
+            "Leave out --force: a child of an open session does not need it.",
         )
     if options.in_place and options.output_dir is not None:
         raise UsageError(
@@ -45,7 +46,7 @@ def trim_session(options: TrimOptions) -> Receipt:
         )
     if options.force and options.start:
         raise UsageError(
-            "--start would open an open session a second time", "Leave --start or --force out."
+            "--start would open a session that is already open", "Leave --start or --force out."
         )
     refuse_start_in_other_folder(options)
     typed_options = TypedOptions(

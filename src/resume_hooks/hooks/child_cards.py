@@ -52,9 +52,7 @@ def child_card(
         paste_hint = " · paste when done"
     else:
         paste_hint = ""
-    repeat_note = (
-        f"Nothing new was made; this is the session from your last {displayed_kind(receipt.kind)}."
-    )
+    repeat_note = f"No new session was created. This is the session from your last {displayed_kind(receipt.kind)}."
     lines = [f"{action}{paste_hint} · {copied.sentence('the /resume line')}", f"  {receipt.title}"]
     if not receipt.written:
         lines.append(f"  {repeat_note}")

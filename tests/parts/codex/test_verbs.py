@@ -359,7 +359,7 @@ def test_the_picker_lists_codex_sessions(desk: Desk) -> None:
     screen.wait_for(rf"STARTED resume (?!{rollouts.THREAD})\S+ IN {desk.project.name}$")
     (desk.bin / "codex").unlink()
     screen = desk.run("handoff", rollouts.THREAD, "--start", columns=200, HOME=str(desk.home.root))
-    screen.wait_for("codex is not on PATH, so nothing was made")
+    screen.wait_for("codex is not on PATH, so no session was created")
     assert rollout.read_bytes() == before
 
 

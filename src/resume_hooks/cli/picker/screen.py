@@ -79,22 +79,24 @@ SHORT_KEYS_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc clos
 ALL_KEYS_HINT = " · F1 or ? all keys"
 ALL_KEYS_HELP = (
     (
-        "type words      sessions with all of them: title, tag, branch, folder, id, "
-        "first prompt; then what was said"
+        "type words      find sessions with all the words in title, tag, branch, folder, id or "
+        "first prompt, then in turns"
     ),
     "Up Down PgUp PgDn Home End    move          Enter    opens          Esc, Ctrl+C    closes",
-    "Tab             what the preview shows: outline, lineage, table of all ways",
-    "Ctrl+A          all projects, or this one alone          Ctrl+U    clear the words",
-    "Ctrl+B          undo compaction: opens a fork from before it",
+    "Tab             change the preview: outline, lineage, table of all ways to continue",
+    "Ctrl+A          list all projects, or only this project    Ctrl+U    delete the words",
+    "Ctrl+B          undo the last compaction: open a fork from before it",
     (
-        "Ctrl+Y          copy the command that starts the client          F1, or ? before you type    these lines"
+        "Ctrl+Y          copy the command that starts the client    F1, or ? before you type    show or hide help"
     ),
 )
 # the minimum width of a terminal with the preview next to the list; the preview has 79 columns
 MIN_COLUMNS_NEXT_TO_LIST = 140
 MIN_ROWS_BELOW = 18  # the minimum number of rows of a terminal with a preview below the list
 MIN_COLUMNS_BELOW = 44  # the minimum number of columns of a terminal with a preview below the list
-MIN_ROWS_FOR_HELP = 14  # the minimum number of rows of a terminal that shows all keys below the list
+MIN_ROWS_FOR_HELP = (
+    14  # the minimum number of rows of a terminal that shows all keys below the list
+)
 PREVIEW_COLUMNS = 79
 MAX_HIT_LINES = 5  # the maximum number of lines that a preview shows of a found text
 SCREEN_STYLE = Style.from_dict(
@@ -377,7 +379,9 @@ class Chooser:
 
     def _call_in_loop(self, call: Callable[[], object]) -> None:
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # The loop is closed if the user left in the meantime.
+            with contextlib.suppress(
+                RuntimeError
+            ):  # The loop is closed if the user left in the meantime.
                 self._loop.call_soon_threadsafe(call)
 
 

@@ -23,7 +23,7 @@ class DeletedSession(StrictModel):
     session_id: str = deletion_field(lambda entry: entry.session_id)
     locator: str = deletion_field(
         lambda entry: entry.locator if entry.folder else "",
-        "the locator of this deletion for restore; empty if nothing was moved",
+        "the SESSION argument with which restore finds this deletion; empty if nothing was moved",
     )
     title: str = deletion_field(lambda entry: entry.title)
     folder: Folder = deletion_field(lambda entry: entry.cwd)
@@ -40,7 +40,7 @@ class DeletedSession(StrictModel):
     deleted_at: str = deletion_field(lambda entry: entry.deleted_at)
     complete: bool = deletion_field(
         lambda entry: entry.complete,
-        "false: the deletion was interrupted; restore rejoins the moved files with the rest",
+        "false: the deletion was interrupted; restore brings all files together again",
     )
 
 
@@ -93,7 +93,9 @@ class DeleteSchema(StrictModel):
     emptied: list[DeletedSession] = Field(
         description="with --empty-trash: the sessions removed for good"
     )
-    strays: list[StrayFolder] = Field(description="with --empty-trash: the other removed folders")
+    strays: list[StrayFolder] = Field(
+        description="with --empty-trash: the removed folders without a session"
+    )
     written: bool
 
 
@@ -112,7 +114,7 @@ class ArchivingResult(StrictModel):
     why: str = outcome_field(lambda outcome: outcome.reason, "why archiving failed")
     packed: bool = outcome_field(
         lambda outcome: outcome.result in {"kept", "renewed"},
-        "this command wrote the session's pack",
+        "true: this command compressed the session",
     )
     kept: ArchivedSessionRow | None = outcome_field(lambda outcome: outcome.archived_session)
 
@@ -198,14 +200,14 @@ class RestoreSchema(StrictModel):
     session: DeletedSession | None = Field(description="the session restored from the trash")
     kept: RetrievedSession | None = Field(description="the session restored from the vault")
     trash: list[DeletedSession] = Field(
-        description="the sessions in the trash, newest first; empty with a locator"
+        description="the sessions in the trash, newest first; empty with a SESSION"
     )
     vault: list[ArchivedSessionRow] = Field(
         description=(
-            "the sessions and earlier states that only the vault has; empty with a locator"
+            "the sessions and earlier states that only the vault has; empty with a SESSION"
         )
     )
     strays: list[StrayFolder] = Field(
-        description="other folders in the trash; empty with a locator"
+        description="folders without a session in the trash; empty with a SESSION"
     )
     written: bool

@@ -174,22 +174,22 @@ class ContextSize(StrictModel):
     window: int = size_field(lambda size: size.window)
     kind: Literal["measured", "added", "estimated", "unknown"] = size_field(
         lambda size: size.kind,
-        "counted with an answer; much was added after that answer; estimated; unknown",
+        "measured: counted with an answer; added: much was added after that answer",
     )
-    reason: str = size_field(lambda size: size.reason, "why the size is not measured")
+    reason: str = size_field(lambda size: size.reason, "why the number is not measured")
     window_known: bool = size_field(
         lambda size: size.window_known, "false if unknown: window is then the smallest possible one"
     )
     added: int = size_field(
-        lambda size: size.added, "the estimated part of the tokens: those after the counted answer"
+        lambda size: size.added, "the number of tokens after the counted answer, which is estimated"
     )
     measured: bool = size_field(
         lambda size: size.measured,
-        "counted by the API, except the tokens added later; else estimated",
+        "true: the API counted all tokens except those in added; false: all are estimated",
     )
     percent: int | None = size_field(
         lambda size: size.percent,
-        "per cent of the window without the space for an answer; null if unknown",
+        "tokens in per cent of the window minus the space for an answer; null if unknown",
     )
     compacts_at_once: bool = size_field(lambda size: size.compacts_at_once)
 

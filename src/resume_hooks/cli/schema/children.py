@@ -68,9 +68,11 @@ class DigestSchema(StrictModel):
     omitted: dict[str, int] = digest_field(
         lambda digest: digest.omitted, "the number of omitted entries, by section"
     )
-    git: str = digest_field(lambda digest: digest.git, "one line on the folder's repository")
+    git: str = digest_field(
+        lambda digest: digest.git, "one line about the git repository of the folder"
+    )
     unread: int = digest_field(
-        lambda digest: digest.unread_count, "ancestors that were too large to read"
+        lambda digest: digest.unread_count, "the number of ancestors that were too large to read"
     )
 
 
@@ -93,10 +95,11 @@ class MaterialSchema(StrictModel):
     """The size of the text that a model reads, and the number of calls that it needs."""
 
     records: int = material_field(
-        lambda material: material.records, "records with text, all of which are considered"
+        lambda material: material.records, "the number of records with text"
     )
     shown: int = material_field(
-        lambda material: len(material.numbers), "records that the model would see, long ones cut"
+        lambda material: len(material.numbers),
+        "the number of records that the model would read, with long ones shortened",
     )
     characters: int = material_field(lambda material: material.characters)
     tokens: int = Field(description="about")
@@ -179,7 +182,7 @@ class SavingsSchema(StrictModel):
     tokens_saved: int = trim_field(lambda trim: trim.savings.tokens)
     measured: bool = trim_field(
         lambda trim: trim.context_before.measured,
-        "the size before was counted by the API; else estimated",
+        "true: the API counted the size before the trim; false: it is estimated",
     )
     window: int = trim_field(lambda trim: trim.context_before.window)
     percent_before: int | None = trim_field(lambda trim: trim.context_before.percent)
@@ -189,7 +192,7 @@ class SavingsSchema(StrictModel):
         "the client would compact the child on resume",
     )
     rollover_tokens: int = trim_field(
-        lambda trim: trim.rollover_tokens, "the tokens of a fresh child instead"
+        lambda trim: trim.rollover_tokens, "the tokens of a handoff instead of this trim"
     )
     characters_per_token: float = trim_field(lambda trim: trim.savings.ratio)
     rules: list[SavingsRow] = trim_field(lambda trim: trim.savings.rules)
@@ -221,7 +224,9 @@ class SmartPlanSchema(StrictModel):
 
     rules: list[str] = Field(min_length=1, description="the rules applied before the model")
     keep_recent: int | None = Field(
-        ge=0, le=10_000, description="turns that stay unchanged; null: the default"
+        ge=0,
+        le=10_000,
+        description="the number of last turns that stay unchanged; null: the default",
     )
     choices: list[SmartChoice]
     spent: CallCosts
@@ -232,13 +237,13 @@ class TrimSchema(ReceiptSchema):
 
     savings: SavingsSchema
     in_place: bool = Field(
-        default=False, description="the session's own file was, or would be, rewritten"
+        default=False, description="true: the session's own file was, or would be, rewritten"
     )
     backup: str | None = Field(
-        default=None, description="the copy of the file from before a trim in place"
+        default=None, description="with --in-place: the backup of the file from before the trim"
     )
     smart: SmartPlanSchema | None = Field(
-        default=None, description="with --smart: the plan, which --plan takes"
+        default=None, description="with --smart: the plan, which --plan can apply again"
     )
 
 
@@ -259,7 +264,8 @@ class RestoredRecords(StrictModel):
     """The records that an untrim restores."""
 
     trimmed: int = untrim_field(
-        lambda plan: plan.trimmed_count, "trimmed records of the parent's conversation"
+        lambda plan: plan.trimmed_count,
+        "the number of trimmed records in the parent's conversation",
     )
     restored: int = untrim_field(lambda plan: len(plan.restored_records))
     characters: int = untrim_field(
@@ -282,11 +288,11 @@ class CutSchema(StrictModel):
 
     asked: str = cut_field(lambda cut: cut.requested_position, "the place in words")
     reference: str = Field(
-        description="the last kept record of the parent: session and 0-based line"
+        description="reference of the last copied record of the parent: session and 0-based line"
     )
     moved: bool = cut_field(
         lambda cut: cut.direction != 0,
-        "the requested place would have split a tool call or an answer",
+        "true: the copy ends at another record than requested, to keep a call or an answer complete",
     )
     turn: int | None = cut_field(
         lambda cut: cut.turn, "the copy's last turn; null if only the file's end was read"
@@ -296,4 +302,4 @@ class CutSchema(StrictModel):
 class ForkSchema(ReceiptSchema):
     """The receipt of a fork. The kind is rehome if the fork belongs to another folder than its parent."""
 
-    cut: CutSchema | None = Field(description="null if the whole live conversation was kept")
+    cut: CutSchema | None = Field(description="null if the whole live conversation was copied")

@@ -16,7 +16,7 @@ Tool = Annotated[str, Field(description="the tool of the call or result; empty f
 class RecordText(StrictModel):
     """One record as text. If the record was trimmed, the text is that of its original."""
 
-    reference: str = Field(description="the printed session and record")
+    reference: str = Field(description="reference of the printed record: session and 0-based line")
     session_id: str
     session_file: str
     record: int = Field(description="0-based line")
@@ -25,7 +25,9 @@ class RecordText(StrictModel):
     role: str
     timestamp: str
     tool: Tool
-    truncated: bool = Field(description="the requested record has a placeholder")
+    truncated: bool = Field(
+        description="true: the requested record has a placeholder, and its original is printed"
+    )
     characters: int = Field(description="the length of the whole text")
     text: str = Field(
         description="a page of the text; the page usually ends before an unindented line"
@@ -41,14 +43,14 @@ passage_field = FieldDeclarer[Passage]()
 class PassageRow(StrictModel):
     """One record in a short form: each call is one line, and what the client added is only named."""
 
-    reference: str = Field(description="session and record, for `read`")
+    reference: str = Field(description="reference for `read`: session and record")
     record: int | None = passage_field(
         lambda passage: passage.entry.number if passage.entry.number >= 0 else None,
         "0-based line; null in pages, where lines are not counted",
     )
     turn: int | None = passage_field(
         lambda passage: passage.turn if passage.turn >= 0 else None,
-        "counted by prompts in the order of the file; null in pages",
+        "the number of the turn: prompts are counted in the order of the file; null in pages",
     )
     uuid: str = passage_field(lambda passage: passage.uuid)
     kind: str = passage_field(lambda passage: passage.rendering.kind)
@@ -59,13 +61,14 @@ class PassageRow(StrictModel):
     timestamp: str = passage_field(lambda passage: passage.timestamp)
     tool: Tool = passage_field(lambda passage: passage.rendering.tool)
     target: str = passage_field(
-        lambda passage: passage.rendering.target, "the object of the call: a file, a command..."
+        lambda passage: passage.rendering.target, "what the call is about: a file, a command..."
     )
     failed: bool = passage_field(
-        lambda passage: passage.is_failure, "a failed result of a tool, or an error of the API"
+        lambda passage: passage.is_failure,
+        "true: the record is a failed tool result or an API error",
     )
     calls: list[str] = Field(
-        description="references of the calls that a failed record answers, with --errors"
+        description="with --errors: references of the calls whose results failed"
     )
     characters: int = passage_field(
         lambda passage: passage.characters, "the length of the record's whole text"
@@ -82,7 +85,7 @@ class Passages(StrictModel):
     session_id: str
     session_file: str
     title: str
-    turn_count: int | None = Field(description="null for the records around one")
+    turn_count: int | None = Field(description="null with --before and --after")
     records: list[PassageRow]
 
 
@@ -93,7 +96,7 @@ class CommandRow(StrictModel):
     """A shell command that a session ran."""
 
     reference: str = Field(description="reference of the call")
-    result: str | None = Field(description="reference of the answer")
+    result: str | None = Field(description="reference of the record with the result")
     turn: int = command_field(lambda call: call.turn)
     timestamp: str = command_field(lambda call: call.timestamp)
     command: str = command_field(lambda call: call.command)
@@ -159,7 +162,7 @@ class OutlineCompaction(StrictModel):
     summary: str | None = Field(description="reference of the summary")
     abandoned: bool = compaction_field(
         lambda compaction: compaction.is_abandoned,
-        "the compaction is on an abandoned branch, which is not sent",
+        "true: the compaction is on an abandoned branch",
     )
 
 
@@ -173,18 +176,22 @@ class OutlineTurn(StrictModel):
     """
 
     number: int = turn_field(
-        lambda turn: turn.number, "counted by prompts in file order; stable while the session grows"
+        lambda turn: turn.number,
+        "prompts are counted in the order of the file; a turn keeps its number while the session grows",
     )
     time: str = turn_field(lambda turn: turn.time)
     first_words: str = turn_field(lambda turn: turn.first_words)
     tools: dict[str, int] = turn_field(lambda turn: turn.tools, "calls by tool")
-    failed: int = turn_field(lambda turn: turn.failure_count, "results that are errors")
+    failed: int = turn_field(
+        lambda turn: turn.failure_count, "the number of results that are errors"
+    )
     files: tuple[str, ...] = turn_field(
         lambda turn: turn.files, "files that tools read or wrote, written ones first"
     )
     edited: tuple[str, ...] = turn_field(lambda turn: turn.edited_files, "the written files")
     tokens: int = turn_field(
-        lambda turn: turn.tokens, "the API's count of the context after the turn; 0 without one"
+        lambda turn: turn.tokens,
+        "tokens in the context after the turn, as the API counted them; 0 if it did not",
     )
     growth: int | None = turn_field(
         lambda turn: turn.added_tokens, "the tokens that the turn added; null if unknown"
@@ -231,7 +238,7 @@ class OutlineSchema(StrictModel):
     lines: int = outline_field(lambda whole: whole.lines)
     bad_lines: LineNumbers = outline_field(lambda whole: whole.bad_lines)
     turn_count: int = outline_field(
-        lambda whole: whole.turn_count, "turns of the whole session, without turn 0"
+        lambda whole: whole.turn_count, "the number of turns in the whole session, without turn 0"
     )
     turns: list[OutlineTurn]
     compactions: list[OutlineCompaction]

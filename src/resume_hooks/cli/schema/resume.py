@@ -58,7 +58,7 @@ class RateTable(StrictModel):
     cache_read: float = rates_field(lambda rates: rates.read_rate)
     uncached: float = rates_field(
         lambda rates: rates.write_rate,
-        "a token that is not cached, written to the cache if the session has one",
+        "a token that is not cached; it is written to the cache if the session has one",
     )
     output: float = rates_field(lambda _: compare.OUTPUT_RATE)
 
@@ -86,10 +86,14 @@ class SizeRow(StrictModel):
     )
     has_calls: bool = size_field(
         lambda estimate: estimate.measured_size.has_calls,
-        "nothing is cut, and the latest calls fit, too",
+        "true: nothing is cut, and the latest calls are included",
     )
-    warm: int = size_field(lambda estimate: estimate.warm_cost, "while the session's cache is warm")
-    cold: int = size_field(lambda estimate: estimate.cold_cost, "once the session's cache is cold")
+    warm: int = size_field(
+        lambda estimate: estimate.warm_cost, "the cost while the session's cache is warm"
+    )
+    cold: int = size_field(
+        lambda estimate: estimate.cold_cost, "the cost when the session's cache is cold"
+    )
 
 
 base_field = FieldDeclarer[tokens.FirstRequest]()
@@ -122,7 +126,7 @@ class Estimate(StrictModel):
     )
     uncached: int = estimate_field(
         lambda estimate: estimate.uncached_tokens,
-        "uncached tokens: of the next turn, and of the text that a model reads before that turn",
+        "uncached tokens of the next turn, plus those of the text that a model reads before that turn",
     )
     next_turn: int = estimate_field(
         lambda estimate: estimate.next_turn_cost,
@@ -130,14 +134,15 @@ class Estimate(StrictModel):
     )
     pays_after: int | None = estimate_field(
         lambda estimate: estimate.turns_to_pay_off,
-        "turns after which it has cost less than going on; null for never, and for going on",
+        "turns after which this way has cost less than going on; null for never, and for going on itself",
     )
     warm: int = estimate_field(
         lambda estimate: estimate.warm_cost,
         "the cost of its first request while the session's cache is warm, in input tokens",
     )
     cold: int = estimate_field(
-        lambda estimate: estimate.cold_cost, "the same once the cache is cold"
+        lambda estimate: estimate.cold_cost,
+        "the cost of its first request when the cache is cold, in input tokens",
     )
 
 

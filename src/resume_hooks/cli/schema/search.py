@@ -32,12 +32,14 @@ class Hit(StrictModel):
     file: str = Field(description="the transcript with the record: the session's, or a sub-agent's")
     folder: str
     title: str
-    turn: int = Field(description="by prompts in the file's order, from 1; 0 before the first")
+    turn: int = Field(
+        description="the number of the turn, counted by prompts from 1; 0 before the first prompt"
+    )
     role: str
     tool: str
     time: str
     snippet: str
-    words: tuple[str, ...] = Field(description="words of the query in the turn")
+    words: tuple[str, ...] = Field(description="words of the query that the turn contains")
     missing: tuple[str, ...]
     sessions: tuple[str, ...] = Field(
         description="all sessions with the record, the original first"
@@ -74,9 +76,9 @@ class SearchSchema(StrictModel):
         description="all, session, lineage, or the folder whose project was searched"
     )
     how: str
-    nothing_close: bool = Field(description="no hit is more than weak: ask again in other words")
+    nothing_close: bool = Field(description="true: all hits are weak, so ask again in other words")
     total: int = Field(description="the number of matching turns; hits are the best of these turns")
-    more: bool = Field(description="more turns may match than were counted")
+    more: bool = Field(description="true: more turns may match than were counted")
     hits: list[Hit]
     helpers_left_out: int
     provisional: list[ProvisionalSession] = Field(

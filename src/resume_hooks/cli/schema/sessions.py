@@ -46,7 +46,7 @@ class ArchivedSessionRow(StrictModel):
     )
     present: bool = archived_session_field(
         lambda kept: os.path.lexists(path_in_config_home(kept.place, Where(), kept.home)),
-        "whether the client also has the transcript there",
+        "true: the client also has the transcript",
     )
     kept_in: str = archived_session_field(
         lambda kept: kept.folder, "the session's folder in the vault"
@@ -68,7 +68,7 @@ class ArchivedSessionRow(StrictModel):
         lambda kept: [
             f"{kept.session_id}@{name_earlier_state(state)}" for state in list_earlier_states(kept)
         ],
-        "locators of replaced states, for restore",
+        "SESSION arguments with which restore finds the earlier states",
     )
 
 
@@ -78,7 +78,9 @@ listed_field = FieldDeclarer[ListedSession]()
 class SessionContext(StrictModel):
     """The number of tokens in a session's context, and the size of the context window."""
 
-    tokens: int | None = listed_field(lambda row: row.tokens, "null if the end has no count")
+    tokens: int | None = listed_field(
+        lambda row: row.tokens, "null if the last answer was not counted"
+    )
     window: int = listed_field(lambda row: row.context.window)
     window_known: bool = listed_field(
         lambda row: row.context.window_known,
@@ -86,15 +88,16 @@ class SessionContext(StrictModel):
     )
     kind: Literal["measured", "added", "estimated", "unknown"] = listed_field(
         lambda row: row.context.kind,
-        "counted with an answer; much was added after that answer; estimated; unknown",
+        "measured: counted with an answer; added: much was added after that answer",
     )
-    reason: str = listed_field(lambda row: row.context.reason, "why the size is not measured")
+    reason: str = listed_field(lambda row: row.context.reason, "why the number is not measured")
     measured: bool = listed_field(
-        lambda row: not row.context.is_estimate, "counted by the API, within two per cent"
+        lambda row: not row.context.is_estimate,
+        "true: counted by the API, correct within two per cent",
     )
     percent: int | None = listed_field(
         lambda row: row.percent,
-        "per cent of the window without the space for an answer; null if unknown",
+        "tokens in per cent of the window minus the space for an answer; null if unknown",
     )
 
 
@@ -166,9 +169,11 @@ class SessionsSchema(StrictModel):
     )
     sessions: list[SessionRow]
     archived: list[ArchivedSessionRow] = Field(
-        description="with --archived: those that only the vault has"
+        description="with --archived: the sessions that only the vault has"
     )
-    subagents: list[SubagentRow] = Field([], description="with --subagents: these alone")
+    subagents: list[SubagentRow] = Field(
+        [], description="with --subagents: the sub-agents, and no sessions"
+    )
 
 
 ancestor_field = FieldDeclarer[lineage.Ancestor]()
@@ -183,7 +188,8 @@ class Ancestor(StrictModel):
 
     session_id: str = ancestor_field(lambda row: row.session_id)
     session_file: str = ancestor_field(
-        lambda row: row.session_file, "the client's path of it, even if the file is gone"
+        lambda row: row.session_file,
+        "the path of the client's file, even if the file no longer exists",
     )
     title: str = ancestor_field(lambda row: row.title)
     derivation_type: Literal["original", "trimmed", "continued", "unknown"] = ancestor_field(
@@ -224,7 +230,9 @@ class LineageSchema(StrictModel):
 class InfoSchema(StrictModel):
     """The facts about a session."""
 
-    kept: bool = Field(description="the client's file is gone: session_file is a temporary copy")
+    kept: bool = Field(
+        description="true: the client's file no longer exists; session_file is a temporary copy"
+    )
     form: Literal["packed"] | None
     kept_at: str | None
     agent: AgentName
@@ -241,13 +249,13 @@ class InfoSchema(StrictModel):
     lines: int
     longest_line: ByteCount
     bad_lines: LineNumbers
-    torn: bool = Field(description="the last line has no ending")
+    torn: bool = Field(description="true: the last line is incomplete")
     records: int = Field(
         description="the number of linked records; `lines` is the number of all lines"
     )
     live_records: int
-    turns: int = Field(description="by prompts, as outline counts them")
-    live_turns: int = Field(description="turns that a resume sends")
+    turns: int = Field(description="the number of prompts, as in outline")
+    live_turns: int = Field(description="the number of turns that a resume sends")
     tool_calls: int
     unanswered_calls: int
     models: dict[str, int] = Field(description="answers by model")
@@ -260,7 +268,7 @@ class RenameSchema(StrictModel):
 
     session_id: str
     file: str
-    old: str = Field(description="what listings showed before; empty for no tag")
+    old: str = Field(description="the former title or tag; empty for no tag")
     new: str = Field(description="empty for no tag")
     written: bool = Field(
         description="false: the session has that name already, or --dry-run was given"

@@ -108,7 +108,9 @@ class InstallSchema(StrictModel):
     goes: list[str] = Field(
         description="files and folders of ours that --purge removed, or would remove"
     )
-    stays: list[str] = Field(description="files and folders that are still there, or would be")
+    stays: list[str] = Field(
+        description="files and folders that were not, or would not be, removed"
+    )
     script: str = Field(description="with --completion: the shell's script")
 
 
@@ -116,7 +118,9 @@ class Versions(StrictModel):
     """The versions of the installed programs."""
 
     engine: str
-    plugin: list[str] = Field(description="one for each copy that the client has")
+    plugin: list[str] = Field(
+        description="the version of each copy of the plugin that the client has"
+    )
     client: str = Field(description="empty if claude is not on PATH")
     python: str
     implementation: str
@@ -152,10 +156,12 @@ class BugReport(StrictModel):
     made_at: str
     versions: Versions
     findings: list[ReportedFinding] = Field(
-        description="a detail is omitted if it could name something of the user's"
+        description="the results of the checks; a detail is empty if it could contain a name of the user's"
     )
     settings: list[ReportedSetting]
-    log: list[str] = Field(description="the last bugs: only their places in the code")
+    log: list[str] = Field(
+        description="the last bugs, each with the lines of our code at which it occurred"
+    )
 
 
 finding_field = FieldDeclarer[doctor.Finding]()
@@ -173,7 +179,8 @@ class Finding(StrictModel):
     detail: str = finding_field(lambda finding: finding.detail)
     remedy: str = finding_field(lambda finding: finding.remedy)
     code: str = finding_field(
-        lambda finding: finding.code, "the finding's name, which does not change with the sentence"
+        lambda finding: finding.code,
+        "a name for the finding that does not change with the sentence",
     )
 
 
@@ -195,11 +202,12 @@ class IndexStatus(StrictModel):
     sessions: int = index_field(lambda index: index.sessions)
     records: int = index_field(lambda index: index.records)
     behind: int = index_field(
-        lambda index: index.outdated_file_count, "files to be read or dropped"
+        lambda index: index.outdated_file_count,
+        "the number of files that the index must still read or drop",
     )
     vaulted: int = index_field(
         lambda index: index.archived_session_count,
-        "sessions in it of which only the vault has a copy",
+        "the number of indexed sessions that only the vault has",
     )
     bytes_read: int = Field(description="bytes read by this command")
 
@@ -209,7 +217,7 @@ class DoctorSchema(StrictModel):
 
     findings: list[Finding]
     report: BugReport | None = Field(description="with --bundle")
-    file: str = Field(description="the path of the written report; empty without one")
+    file: str = Field(description="the path of the written report; empty if none was written")
     index: IndexStatus | None = Field(
-        description="with --index: its state; nothing else is checked then"
+        description="with --index: the state of the index; nothing else is checked"
     )

@@ -23,11 +23,11 @@ class DeleteOptions(VerbOptions, function="resume_hooks.cli.trash:delete_session
     """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
 
     The trash is in the state folder; ``restore`` restores a session unchanged. Only --empty-trash removes
-    anything for good.
+    files for good.
 
-    The client cannot resume a session that is in several project folders from another folder.
-    --other-copies keeps the copy that contains all the others, or the one that SESSION names by its
-    path.
+    If copies of a session are in several project folders, the client can't resume the session from
+    any other folder. --other-copies deletes all copies but one: the copy that contains all the
+    others, or the copy whose path is SESSION.
 
     \b
     Examples:
@@ -45,13 +45,13 @@ class DeleteOptions(VerbOptions, function="resume_hooks.cli.trash:delete_session
     older_than: int | None = option(
         type=click.IntRange(0),
         metavar="DAYS",
-        help="With --empty-trash: only sessions deleted at least DAYS ago.",
+        help="With --empty-trash: remove only sessions deleted at least DAYS ago.",
     )
     damaged: bool = flag(
-        help="With --empty-trash: also folders without a readable manifest, of any age."
+        help="With --empty-trash: also remove folders without a readable manifest, of any age."
     )
     yes: bool = YES
-    force: bool = flag(help="Even while a client has the session open.")
+    force: bool = flag(help="Delete the session even if a client has it open.")
     dry_run: bool = DRY_RUN
 
 
@@ -59,13 +59,14 @@ class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_
     """Archive sessions in the vault, with all their files, for longer than the client keeps them.
 
     SESSION defaults to the latest session of this folder. A copy is compressed to about an eighth of the
-    size. ``restore`` restores a session; the other verbs read it in the vault. With --verify, --list and
-    --forget, SESSION names an archived one.
+    size. ``restore`` restores a session; other verbs read the session in the vault. With --verify, --list
+    and --forget, SESSION names an archived session.
 
-    --slim is for a session so large that the client hangs. After its archived copy is verified, a
-    child is made of its live conversation, with placeholders for images and for contents of 10,000
-    characters or more. SESSION stays unchanged. After ``delete``, ``read`` and ``untrim`` still
-    find the contents in the vault, and ``restore`` brings SESSION back byte for byte.
+    --slim is for a session so large that the client hangs. It archives SESSION and verifies the
+    archived copy. Then it copies the live conversation into a child, with placeholders for images
+    and for contents of 10,000 characters or more. SESSION stays unchanged. If you delete SESSION
+    afterwards, ``read`` and ``untrim`` still find the contents in the vault, and ``restore``
+    restores SESSION byte for byte.
 
     \b
     Examples:
@@ -81,19 +82,19 @@ class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_
     locators: tuple[str, ...] = argument(
         nargs=-1, metavar="[SESSION]...", shell_complete=complete_session
     )
-    project: bool = flag(help="Every session of this project.")
-    everywhere: bool = flag("--all", help="Every session of every project.")
+    project: bool = flag(help="Archive every session of this project.")
+    everywhere: bool = flag("--all", help="Archive every session of every project.")
     verifying: bool = flag(
         "--verify",
         help=(
-            "Verify all copies, and packed ones in the trash; the exit code is 1 if one is damaged."
+            "Verify all archived copies, and compressed sessions in the trash; exit with 1 for damage."
         ),
     )
-    listing: bool = flag("--list", help="List the copies.")
+    listing: bool = flag("--list", help="List the archived copies.")
     forgetting: bool = flag(
-        "--forget", help="Remove the copies of SESSION; the client's files stay."
+        "--forget", help="Remove the archived copies of SESSION; the client's files stay."
     )
-    slim: bool = flag(help="Then make a copy of SESSION without large images and tool outputs.")
+    slim: bool = flag(help="Archive SESSION, then copy it without images and long contents.")
     yes: bool = flag(help="With --forget: do not ask.")
     dry_run: bool = DRY_RUN
 
@@ -101,10 +102,10 @@ class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_
 class RestoreOptions(SessionOptions, function="resume_hooks.cli.trash:restore_session"):
     """Restore a session, byte for byte, to its path: from the trash, else from the vault.
 
-    SESSION: its id or four or more of the first characters, its title or a part of one, its tag, a
-    pull request, or its file's former path. For a session that was deleted more than once, or an
-    earlier state in the vault: ID@INSTANT, as --list shows it. A file that is now in its place is
-    never overwritten: a session from the vault then gets a new id.
+    SESSION is an id or at least four of its first characters, a title or a part of one, a tag, a
+    pull request, or the former path of the file. For a session that was deleted more than once, or
+    for an earlier state in the vault, it is ID@INSTANT, as --list shows it. If another file has that
+    path now, the file is not overwritten: a session from the vault gets a new id.
 
     \b
     Examples:
@@ -114,5 +115,8 @@ class RestoreOptions(SessionOptions, function="resume_hooks.cli.trash:restore_se
       resume-hooks restore 5e12a303@2026-11-22T09-30-00.000Z
     """
 
-    listing: bool = flag("--list", help="List what can be restored, as without SESSION.")
+    listing: bool = flag(
+        "--list",
+        help="List the sessions that can be restored. This is the default without SESSION.",
+    )
     dry_run: bool = DRY_RUN

@@ -12,13 +12,14 @@ from resume_hooks.shared_values import MODEL_SECONDS
 
 
 class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_session"):
-    """Make a new session with the context of SESSION: its messages and work, and the next step.
+    """Create a new session that knows SESSION: its messages, its work and the next step.
 
     SESSION may be a sub-agent, <session>/agent-<id>.
 
-    The session itself is only read. The new one is checked before its id is printed. A --size of 1k has the
-    lists and the last answer, 12k usually the whole talk, 24k also the latest calls with their results, all
-    is a copy. With the setting handoff_dir each handoff also writes a document.
+    SESSION itself is only read. The new session is checked before its id is printed. With a --size of
+    1k it gets lists of the work and the last answer; with 12k usually all messages; with 24k also the
+    latest tool calls and their results. The size all makes a copy of SESSION. If the setting
+    handoff_dir names a folder, each handoff also writes a document to that folder.
 
     \b
     Examples:
@@ -32,28 +33,30 @@ class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_s
       resume-hooks handoff --dry-run --json
     """
 
-    next_step: str = option("-n", default="", help="The first task of the fresh session.")
+    next_step: str = option("-n", default="", help="The first task of the new session.")
     new_task: str | None = option(
         metavar="TASK",
-        help="A new task: goal, todos, plan and task list are not carried over.",
+        help="An unrelated first task: the goal, todos, plan and task list of SESSION are left out.",
     )
     size: str | None = option(
         metavar="SIZE",
-        help="The handoff's size: 1k to 48k tokens, or all; by default handoff_size.",
+        help="The size of the handoff: 1k to 48k tokens, or all. The default is the setting handoff_size.",
     )
-    show: bool = flag("--print", help="Print the child's opening; write nothing.")
-    full: bool = flag(help="With --print: the whole digest, without a size limit.")
-    edit: bool = flag(help="Open your editor on the digest first; an empty text cancels.")
+    show: bool = flag("--print", help="Print the opening of the new session; write nothing.")
+    full: bool = flag(help="With --print: print the whole digest, without a size limit.")
+    edit: bool = flag(
+        help="Edit the digest in your editor first; an empty text cancels the handoff."
+    )
     part_options: Any = PART_OPTIONS
     to: str | None = TO
 
 
 class RolloverOptions(ChildOptions, function="resume_hooks.cli.handoff:roll_over_session"):
-    """Make a fresh session with the lineage of SESSION, a digest of it, and a summary by a model.
+    """Create a new session with the lineage of SESSION, a digest of it, and a summary by a model.
 
     The model is asked through the client, without tools and without a session. It reads SESSION in
-    up to three parts; the session itself is only read. If the model gives no answer, the child has
-    the digest alone, and the receipt says why. A dry run asks no model. The child is checked before
+    up to three parts; SESSION itself is only read. If the model gives no answer, the child has only
+    the digest, and the receipt says why. A dry run asks no model. The child is checked before
     its id is printed.
 
     \b
@@ -64,23 +67,24 @@ class RolloverOptions(ChildOptions, function="resume_hooks.cli.handoff:roll_over
       resume-hooks rollover "Fix the parser" --quick
     """
 
-    prompt: str = option("-p", default="", help="What the summary should stress, in your words.")
-    quick: bool = flag(help="Only the lineage; ask no model.")
+    prompt: str = option("-p", default="", help="In your words, what the summary should stress.")
+    quick: bool = flag(help="Write only the lineage; ask no model.")
     with_summary: bool = flag(help="Ask a model, which is the default.")
     model: str | None = option(
-        help="The model of the summary; by default summary_model, or another agent's own."
+        help="The model that writes the summary. The default is summary_model, or another agent's own model."
     )
     timeout: int | None = option(
-        type=click.IntRange(1), help=f"Seconds for the summary; by default {MODEL_SECONDS}."
+        type=click.IntRange(1),
+        help=f"The time limit for the summary in seconds. The default is {MODEL_SECONDS}.",
     )
 
 
 class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
-    """Make a child of SESSION with placeholders for old tool output and other long contents.
+    """Create a child of SESSION with placeholders for old tool output and other long contents.
 
-    The session itself is only read, unless you use --in-place. Each placeholder names its original;
-    nothing is lost. By default the last turns stay unchanged, or only their last tool results if
-    they are very long.
+    SESSION itself is only read, unless you use --in-place. No content is lost, because each
+    placeholder names its original. By default the last turns stay unchanged. If these turns are very
+    long, only their last tool results stay unchanged.
 
     \b
     Rules, the least useful contents first:
@@ -99,9 +103,9 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
     repeated outputs, failures that were fixed, thinking of finished turns. A model, asked through
     the client without tools, chooses among the rest. With -p the model chooses everything, as your
     words say. Your prompts, the recent turns and the last words of each turn stay. The plan is
-    shown first; without a terminal nothing is written unless you add --yes. A dry run also asks the
-    model, which costs tokens. To write the plan that it showed: --json > plan.json, then --plan
-    plan.json.
+    shown before the child is created; without a terminal, add --yes. A dry run also asks the model,
+    which costs tokens. To use the plan of a dry run, save it with --json > plan.json and pass it
+    with --plan plan.json.
 
     \b
     Examples:
@@ -115,42 +119,52 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
       resume-hooks trim --smart --plan plan.json --yes --start
     """
 
-    tools: str | None = option(help="Trim only contents of these tools: Read,Bash,mcp__*.")
+    tools: str | None = option(
+        help="Trim only contents of these tools, for example Read,Bash,mcp__*."
+    )
     threshold: tuple[str, ...] = option(
-        multiple=True, help="Maximum characters of an output: 500, or for one tool: Read=2000."
+        multiple=True, help="Trim outputs with more characters: 500, or for one tool Read=2000."
     )
     keep_recent: int | None = option(
-        type=click.IntRange(0), help="Turns at the end that stay as they are."
+        type=click.IntRange(0), help="Number of turns at the end that stay unchanged."
     )
     assistant: int = option(
-        type=int, default=0, help="Also trim the first N long answers; -N: all but the last N."
+        type=int,
+        default=0,
+        help="Also trim the first N long answers, or with -N all but the last N.",
     )
     target_tokens: int | None = option(
         type=click.IntRange(1), help="Trim the least useful contents until this size is reached."
     )
-    only: str | None = option(help="Apply only these rules (listed above).")
-    skip: str | None = option(help="Leave these rules out.")
+    only: str | None = option(help="Apply only these of the rules above.")
+    skip: str | None = option(help="Do not apply these rules.")
     min_savings: int = option(
-        type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens."
+        type=click.IntRange(0),
+        default=MIN_SAVINGS,
+        show_default=True,
+        help="Write nothing if the trim saves fewer tokens.",
     )
-    in_place: bool = flag(help="Rewrite the session's own file, after a backup; no child is made.")
-    force: bool = flag(help="With --in-place: even while a client has the session open.")
+    in_place: bool = flag(help="Back up the session's own file and rewrite it; create no child.")
+    force: bool = flag(
+        help="With --in-place: rewrite the file even if a client has the session open."
+    )
     part_options: Any = PART_OPTIONS
 
 
 class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
-    """Make a copy of SESSION's live conversation under a new id, whole or up to a point.
+    """Copy SESSION's live conversation into a new session, completely or up to a point.
 
     SESSION may be a sub-agent, <session>/agent-<id>, which then becomes a session of its own.
 
-    The session itself is only read. The client sends the same messages for the copy as for the
-    session. A cut never separates a tool call from its answer: it moves to the nearest possible
-    place and says so. A record from before a compaction, or on an abandoned branch, gives the
-    conversation as it was there. File backups and large outputs are linked, so that rewind-files
-    works in the copy.
+    SESSION itself is only read. The client sends the same messages for the copy as for SESSION. If
+    the copy would end between a tool call and its result, the end moves to the nearest possible
+    record, and the receipt says so. If you name a record from before a compaction or on an
+    abandoned branch, the copy has the conversation as it was at that record. File backups and
+    large outputs are linked, so that rewind-files works in the copy.
 
-    With --here or --home the copy belongs to that folder, for example if its own folder moved or is
-    gone. With --to it continues in the other agent: turns and calls as text, without thinking.
+    With --here or --home the copy belongs to that folder, for example because SESSION's own folder
+    was moved or deleted. With --to the copy is a session of the other agent: it has turns and tool
+    calls as text, and no thinking.
 
     \b
     Examples:
@@ -165,26 +179,30 @@ class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
 
     at: str | None = option(
         metavar="REF",
-        help="Up to and including this: line, uuid, session and line, or answer (msg_...).",
+        help="Copy up to and including this record: a line, <session>:<line>, a uuid, or an answer's id (msg_...).",
     )
     before: str | None = option(
-        metavar="TIME", help="Up to this time: a date, a time (UTC), or 30min, 2h, 3d ago."
+        metavar="TIME", help="Copy up to this time: a date, a time (UTC), or 30min, 2h or 3d ago."
     )
     turn: int | None = option(
-        type=int, metavar="N", help="Up to the end of turn N; -2: of the last but one."
+        type=int,
+        metavar="N",
+        help="Copy up to the end of turn N. Negative numbers count from the end: -1 is the last turn.",
     )
-    before_compaction: bool = flag(help="Fork the session as it was before the last compaction.")
-    here: bool = flag(help="Make the fork a session of the current folder.")
-    home: str | None = option(metavar="FOLDER", help="Make the fork a session of this folder.")
+    before_compaction: bool = flag(
+        help="Copy the conversation as it was before the last compaction."
+    )
+    here: bool = flag(help="Make the copy a session of the current folder.")
+    home: str | None = option(metavar="FOLDER", help="Make the copy a session of this folder.")
     to: str | None = TO
 
 
 class UntrimOptions(ChildOptions, function="resume_hooks.cli.trim:untrim_session"):
-    """Make a child of SESSION with the trimmed contents restored.
+    """Create a child of SESSION with the trimmed contents restored.
 
     The originals are read from the session that has them, even if it was moved, or from the backup
     of an in-place trim. Messages, tool results, inputs, images and thinking return unchanged.
-    SESSION defaults to the last trim in this folder, until it or another session is continued.
+    SESSION defaults to the last trim in this folder until you continue that trim or another session.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ DEFAULT_PAGE_RECORDS = 100  # the default number of records on a page
 
 
 class OutlineOptions(SessionOptions, function="resume_hooks.cli.outline:show_outline"):
-    """Show the turns of a session, a line each: the prompt, the tools, the files, the size of the context.
+    """Show the turns of a session, one line each: the prompt, the tools, the files, the context size.
 
     SESSION may be <session>/agent-<id>, a sub-agent. Turns are numbered in file order, so a number
     stays the same when the session grows or is compacted. The number at the end of a line is a
@@ -34,10 +34,10 @@ class OutlineOptions(SessionOptions, function="resume_hooks.cli.outline:show_out
     """
 
     turns: str | None = option(
-        metavar="A-B", help="Only these: 12, 12-15, 12-, last, or -3 (the last three)."
+        metavar="A-B", help="Show only these turns: 12, 12-15, 12-, last, or -3 (the last three)."
     )
     touched: str | None = option(
-        "--file", metavar="PATH", help="Only turns in which a tool read or wrote this file."
+        "--file", metavar="PATH", help="Show only turns in which a tool read or wrote this file."
     )
     max_chars: int = MAX_CHARS
 
@@ -47,12 +47,13 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
 
     <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> is a
     line number, counted from 0, a uuid, or @ and the byte at which its line begins, as on pages.
-    For trimmed contents the original is printed. A sub-agent is <session>/agent-<id>. A text that
-    does not fit says how to print the rest. --max-chars limits the whole output, or the text of a
-    single record, whose last line names the next page.
+    For trimmed contents the original is printed. A sub-agent is <session>/agent-<id>. If a text is
+    too long, the output names the command that prints the rest. --max-chars limits the whole
+    output. For a single record it limits the record's text, and the last line names the command
+    for the next page.
 
-    A page starts from the end of the file, or before the record of --before. It stays the same
-    while the session grows, and is as fast in a large file.
+    --page prints the last records of the file, or the last records before the one in --before. The
+    records before a given one stay the same while the session grows. Large files take no longer.
 
     \b
     Examples:
@@ -72,20 +73,22 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     )
     before: str | None = option(
         metavar="N|ID",
-        help="With REF: also N records before that record. With --page: before this id.",
+        help="With REF: print N records before that record too. With --page: print the records before this id.",
     )
     after: int | None = option(
-        type=click.IntRange(0), metavar="N", help="With REF: also N records after that record."
+        type=click.IntRange(0), metavar="N", help="With REF: print N records after that record too."
     )
     turns: str | None = option(
-        metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three)."
+        metavar="A-B", help="Print these turns: 12, 12-15, 12-, last, or -3 (the last three)."
     )
-    errors: bool = flag(help="Only failed tool results and API errors.")
+    errors: bool = flag(help="Print only failed tool results and API errors.")
     commands: bool = flag(help="Print the shell commands with their results, one command per line.")
-    paged: bool = flag("--page", help="The last records; earlier ones with --before ID.")
+    paged: bool = flag(
+        "--page", help="Print the last records, or with --before ID earlier records."
+    )
     limit: int | None = option(
         type=click.IntRange(1, 10_000),
-        help=f"Records of a page.  [default: {DEFAULT_PAGE_RECORDS}]",
+        help=f"Number of records on a page.  [default: {DEFAULT_PAGE_RECORDS}]",
     )
     session: str | None = option(
         metavar="SESSION", help="The session, if REF is only a line number or a uuid."
@@ -94,9 +97,11 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
         type=click.IntRange(0),
         default=MAX_WHOLE_CHARACTERS,
         show_default=True,
-        help="Maximum characters of the text; 0 for all.",
+        help="Maximum number of characters of the text; 0 for no limit.",
     )
     skip: int = option(
-        type=click.IntRange(0), default=0, help="With REF: skip the record's first characters."
+        type=click.IntRange(0),
+        default=0,
+        help="With REF: skip this number of characters at the beginning of the record.",
     )
-    raw: bool = flag(help="With REF: print the unchanged line of the file.")
+    raw: bool = flag(help="With REF: print the record's line of the file unchanged.")

@@ -26,13 +26,13 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
     On a terminal, without an exact SESSION, you choose from a list that is searched as you type.
     Then you choose a way: continue the session, or a child of it. The client starts in the
     session's own folder. If that folder is gone, you choose another one for a child. A page that
-    share wrote is imported first, if you agree.
+    the verb share wrote is imported first, if you agree.
 
-    Without a terminal, a line shows how full the session is and the best way, then the command for
-    each way; the last line is the command to continue. The table estimates all ways from the token
-    counts of this session's own requests: the tokens after each way, the uncached tokens of its
-    next turn, and the turns after which it has cost less than going on. docs/estimates.md explains
-    the estimates.
+    Without a terminal, the first line says how full the session is and which way fits best. The
+    command for each way follows, and the last line is the command that continues the session
+    itself. --table adds estimates for each way, from the token counts of this session's own
+    requests: the tokens in the context, the uncached tokens of the next turn, and the number of
+    turns after which the way has cost less than going on. docs/estimates.md explains the estimates.
 
     \b
     Examples:
@@ -45,11 +45,9 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
     """
 
     everywhere: bool = flag("--all", help="Choose among the sessions of every project.")
-    way: str | None = option(
-        type=_WayChoice(WAYS), help="Continue in this way, without a question."
-    )
-    forks: bool = flag("--fork", help="Fork the session and continue in the fork: --way fork.")
-    whole: bool = flag("--table", help="Show the table of all ways, too.")
+    way: str | None = option(type=_WayChoice(WAYS), help="Continue in this way without asking.")
+    forks: bool = flag("--fork", help="Fork the session and continue in the fork, like --way fork.")
+    whole: bool = flag("--table", help="Also show a table with estimates for all ways.")
     copy: bool = flag(help="Copy the command instead of starting the client.")
     print_only: bool = flag("--print", help="Print the command instead of starting the client.")
 

@@ -25,12 +25,13 @@ class SearchOptions(
 ):
     """Find what was said, asked, run or read: also before a compaction, on abandoned branches and by sub-agents.
 
-    Ask in words or in a whole sentence. Hits are ranked; each shows which words it contains and
-    which it lacks, and its strength (strong, fair, weak). Inflected words match. A word without any
-    match is also tried misspelled, and then as a part of other words; the answer says so. Several
-    wordings (--or) find more than one: a turn that several find comes first. "In quotes" is exact
-    (in a shell: '"in quotes"'), -word excludes; "last week" or "in June" ranks that time first.
-    Times are UTC.
+    Ask in words or in a whole sentence. The best hits come first; each shows which words it contains
+    and which it lacks, and its strength (strong, fair, weak). Other forms of a word match too, such
+    as a plural. For a word without any match, search tries similar spellings, then longer words that
+    contain it, and the answer says so. Several wordings (--or) find more than a single wording, and
+    turns found by several wordings come first. "In quotes" finds exactly these words (in a shell:
+    '"in quotes"'), and -word excludes a word. "last week" or "in June" ranks turns from that time
+    first. Times are UTC.
 
     \b
     Examples:
@@ -48,39 +49,44 @@ class SearchOptions(
         "--or",
         metavar="WORDS",
         multiple=True,
-        help="Another wording of the same question; repeatable.",
+        help="Another wording of the same question. Can be given several times.",
     )
-    everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
-    project: str | None = option(metavar="DIR", help="The project of another folder.")
+    everywhere: bool = flag(
+        "--all", help="Search every project, not only this one and its worktrees."
+    )
+    project: str | None = option(metavar="DIR", help="Search the project of this folder.")
     lineage: str | None = option(
-        metavar="SESSION", help="Only a session and its ancestors; '.' for the current one."
+        metavar="SESSION",
+        help="Search only a session and its ancestors; '.' is the current session.",
     )
     session: str | None = option(
-        metavar="SESSION", help="Only one session and its sub-agents; '.' for the current one."
+        metavar="SESSION",
+        help="Search only a session and its sub-agents; '.' is the current session.",
     )
     since: str | None = option(
-        metavar="WHEN", help="Only since a date such as 2026-01-31, or 12h, 3d, 2w, 6m ago."
+        metavar="WHEN",
+        help="Find only turns since this date, such as 2026-01-31, or since 12h, 3d, 2w or 6m ago.",
     )
-    until: str | None = option(metavar="WHEN", help="Only before a date.")
-    branch: str = option(metavar="NAME", default="", help="Only on a git branch.")
+    until: str | None = option(metavar="WHEN", help="Find only turns before this date.")
+    branch: str = option(metavar="NAME", default="", help="Find only turns on this git branch.")
     tool: str = option(
         metavar="NAME",
         default="",
-        help="Only a tool's calls and the results of these calls: Bash, Edit...",
+        help="Find only this tool's calls and their results, for example Bash or Edit.",
     )
     file: str = option(
         metavar="PATH",
         default="",
         help=(
-            "Only reads and writes of a file; the end of the file's path is enough. PATH:LINE: the "
-            "session that wrote that line."
+            "Find only reads and writes of this file; the end of its path is enough. PATH:LINE finds "
+            "the session that wrote that line."
         ),
     )
     role: str | None = option(
-        type=click.Choice(sorted(ROLE_ALIASES)), help="Only this speaker's messages."
+        type=click.Choice(sorted(ROLE_ALIASES)), help="Find only messages of this speaker."
     )
     helpers: bool = flag(
-        help="All headless runs of a single question, not only the three that fit best."
+        help="Find all headless runs of a single question, not only the three that fit best."
     )
     agent: str = AGENT
     part_options: Any = PART_OPTIONS
@@ -88,6 +94,6 @@ class SearchOptions(
         type=click.IntRange(1, MAX_SEARCH_HITS),
         default=DEFAULT_SEARCH_HITS,
         show_default=True,
-        help="Hits.",
+        help="Maximum number of hits.",
     )
     max_chars: int = MAX_CHARS

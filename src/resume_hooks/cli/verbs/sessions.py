@@ -25,12 +25,13 @@ MAX_ROWS = 100_000  # the maximum number of rows on a page
 class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sessions"):
     """List the sessions of this project and its repository's worktrees, newest first.
 
-    LEFT is the time until the client may delete a session; the vault keeps those marked "archived".
-    USED is how full the context is, as the last answer counted it, "~" for an estimate, "-" if
-    unknown. "open" means that a client has the session open, or wrote to it in the last minute. The
-    id at the front of a row can be used wherever SESSION is taken. Only the first and last 64 KB of
-    a file are read; if they do not contain all turns, the number is one such as 12+. A handoff that
-    a /clear replaced is not listed until it is continued: lineage SESSION --derived --all lists it.
+    LEFT is the time until the client may delete the session; the vault keeps sessions marked
+    "archived". USED is how full the context is, as counted with the last answer: "~" marks an
+    estimate, and "-" means unknown. "open" means that a client has the session open, or wrote to it
+    in the last minute. The id at the front of a row can be used as SESSION in every verb. Only the
+    first and last 64 KB of a file are read. If these do not contain all turns, TURNS is a minimum
+    such as 12+. A handoff that /clear replaced by a session of its own is not listed until it is
+    continued; lineage SESSION --derived --all lists it.
 
     \b
     Examples:
@@ -42,9 +43,11 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
       resume-hooks sessions --agent codex --all
     """
 
-    everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
+    everywhere: bool = flag(
+        "--all", help="List every project, not only this one and its worktrees."
+    )
     project: str | None = option(
-        metavar="DIR", help="The project of another folder, which may be gone."
+        metavar="DIR", help="List the project of this folder, which need not exist any more."
     )
     limit: int = option(
         type=click.IntRange(0, MAX_ROWS),
@@ -53,21 +56,21 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
         help="Rows; 0 for all.",
     )
     offset: int = option(type=click.IntRange(0, MAX_ROWS), default=0, help="Rows to skip.")
-    helpers: bool = flag(help="Also headless runs of a single question.")
-    archived: bool = flag(help="Sessions that only the vault still has.")
+    helpers: bool = flag(help="Also list headless runs of a single question.")
+    archived: bool = flag(help="List the sessions that only the vault still has.")
     expiring: bool = flag(
-        help="Only those that the client may delete within seven days, the earliest first."
+        help="List only sessions that the client may delete within seven days, the earliest first."
     )
     agent: str = AGENT
     part_options: Any = PART_OPTIONS
 
 
 class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_lineage"):
-    """Show a session's ancestors, oldest first, then the session itself; or its descendants.
+    """Show a session's ancestors, oldest first, and the session itself, or its descendants.
 
     An ancestor without a file is shown as missing, or as an archived copy if the vault has one.
-    With --team, the server's sessions are shown with owner and machine, others as private; SESSION
-    may then also name the server's.
+    With --team, sessions on the team's server are shown with their owner and machine, and sessions
+    that the server does not show as private. SESSION may then also name a session on the server.
 
     --derived omits a handoff that /clear continued, and shows the session that /clear started
     instead. find-original and find-derived are --original and --derived.
@@ -81,20 +84,21 @@ class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_li
       resume-hooks lineage 5e12a303 --derived --tree
     """
 
-    continued: bool = flag(help="Leave trimmed sessions out.")
+    continued: bool = flag(help="Leave out trimmed sessions.")
     original: bool = flag(help="Show only the first known session of the lineage.")
     derived: bool = flag(help="Show the session's descendants instead, oldest first.")
     tree: bool = flag(help="With --derived: show a tree.")
-    everything: bool = flag("--all", help="With --derived: also handoffs that a /clear replaced.")
+    everything: bool = flag(
+        "--all", help="With --derived: also show handoffs that /clear replaced."
+    )
     part_options: Any = PART_OPTIONS
 
 
 class InfoOptions(SessionOptions, function="resume_hooks.cli.info:print_info"):
-    """Show a session: id, file, title, dates, turns, context tokens, records, damage.
+    """Show the facts about a session: id, file, title, dates, turns, context tokens, records, damage.
 
-    For a session that only the vault has, the file is the archived copy.
-
-    Tokens are the API's count for the last answer of the live conversation.
+    For a session that only the vault has, the file is the archived copy. The context tokens are the
+    number that the API counted with the last answer of the live conversation.
 
     \b
     Examples:
@@ -107,8 +111,8 @@ class InfoOptions(SessionOptions, function="resume_hooks.cli.info:print_info"):
 class RenameOptions(VerbOptions, function="resume_hooks.cli.info:rename_session"):
     """Give SESSION the title TITLE, or a tag.
 
-    This appends a record to its file, as Claude Code's own /rename and the official SDK do, but
-    keeps the file's time. The title then names the session here, in the client's picker, and in
+    A record is appended to the session's file, as by Claude Code's own /rename, but the file's time
+    stays the same. The title then names the session in these verbs, in the client's picker, and in
     /resume TITLE. Titles stay unique within a project. A session has one tag, and several sessions
     may share it.
 
@@ -124,5 +128,5 @@ class RenameOptions(VerbOptions, function="resume_hooks.cli.info:rename_session"
     title: str | None = argument(required=False)
     tag: str | None = option(help="Give the session this tag instead of a title.")
     no_tag: bool = flag(help="Remove its tag.")
-    force: bool = flag(help="Even if another session of the project has that title.")
+    force: bool = flag(help="Set the title even if another session of the project has it.")
     dry_run: bool = DRY_RUN

@@ -17,10 +17,11 @@ def _complete_setting_names(_: click.Context, __: click.Parameter, incomplete: s
 
 
 class FsckOptions(SessionOptions, function="resume_hooks.cli.fsck:check_sessions"):
-    """Report the defects of a session, by record, and their effect on clients.
+    """Report the defects of a session, with their records and their effect on clients.
 
-    The exit code is 1 if there are errors or warnings. Notes are about records that clients write
-    by themselves. The session itself is only read; a repaired child keeps every reachable record.
+    The exit code is 1 if there are errors or warnings. Notes are irregularities that clients
+    themselves write and ignore. The session is only read. With --repair, a repaired child gets
+    every record that can still be reached.
 
     \b
     Examples:
@@ -31,7 +32,7 @@ class FsckOptions(SessionOptions, function="resume_hooks.cli.fsck:check_sessions
       resume-hooks fsck 5e12a303 --repair --branch 9b1c7f52-...
     """
 
-    everywhere: bool = flag("--all", help="Every session of every project.")
+    everywhere: bool = flag("--all", help="Check every session of every project.")
     repairing: bool = flag("--repair", help="Write a repaired child.")
     branch: str | None = option(
         metavar="UUID", help="With --repair: keep the branch that ends at this record."
@@ -42,12 +43,13 @@ class FsckOptions(SessionOptions, function="resume_hooks.cli.fsck:check_sessions
 class DoctorOptions(VerbOptions, function="resume_hooks.cli.doctor:diagnose_installation"):
     """Check client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
 
-    The exit code is 1 if something will not work. A report (--bundle) contains versions, findings
-    by code, the settings that you changed and the places of bugs in our code. It is printed or
-    written, and never sent. Read it before you pass it on.
+    The exit code is 1 if something will not work. A bug report (--bundle) contains versions, the
+    codes of the findings, the settings that you changed, and the lines of our code at which bugs
+    occurred. The report is printed or written to a file, and never sent. Read it before you pass it
+    on.
 
-    The search index contains words and places, not texts, and can be deleted at any time; search
-    updates it by itself. --index only shows, updates or rebuilds it.
+    The search index contains the words of your sessions and where they are, but no texts. You can
+    delete it at any time, and search updates it. --index only shows, updates or rebuilds it.
 
     \b
     Examples:
@@ -60,7 +62,9 @@ class DoctorOptions(VerbOptions, function="resume_hooks.cli.doctor:diagnose_inst
     bundle: bool = flag(
         help="Print data for a bug report, without titles, prompts, paths or names."
     )
-    output: str | None = option("-o", metavar="FILE", help="Write that report to a new file.")
+    output: str | None = option(
+        "-o", metavar="FILE", help="With --bundle: write the report to this new file."
+    )
     index: str | None = option(
         type=click.Choice(("status", "update", "rebuild")),
         help="Only show, update or rebuild the search index.",
@@ -71,7 +75,8 @@ class ConfigOptions(VerbOptions, function="resume_hooks.cli.setup:print_or_chang
     """Show every setting with its source, show one setting, or set KEY to VALUE.
 
     The environment (RESUME_HOOKS_<KEY>) overrides the file, and the plugin's own options override
-    both. No variable sets handoff_dir and team_model_search, because a repository could set it.
+    both. The environment does not override handoff_dir and team_model_search, because a repository
+    could set the variables.
 
     \b
     Examples:
@@ -85,16 +90,16 @@ class ConfigOptions(VerbOptions, function="resume_hooks.cli.setup:print_or_chang
 
 
 class InstallOptions(VerbOptions, function="resume_hooks.cli.setup:install_or_remove_plugin"):
-    """Register the plugin with Claude Code; print the commands if claude is not on PATH.
+    """Register the plugin with Claude Code, or print the commands for it if claude is not on PATH.
 
     The plugin uses the packages of this command if pipx or uv installed it. Otherwise it installs
-    its own in the background when the next session starts. Run this again after an upgrade.
+    its own packages in the background when the next session starts. Run this again after an upgrade.
     --remove removes the plugin, and lists the files that stay and the commands that remove them.
     Sessions always stay.
 
     --completion prints a script with which Tab completes verbs, options and the sessions of this
-    folder; it installs nothing. Sessions are offered by id with their titles; a part of a title
-    finds them, too.
+    folder. It installs nothing. Tab offers the ids of sessions with their titles, also for a part of
+    a title.
 
     \b
     Examples:
@@ -108,12 +113,13 @@ class InstallOptions(VerbOptions, function="resume_hooks.cli.setup:install_or_re
     """
 
     remove: bool = flag(help="Remove the plugin from Claude Code.")
-    purge: bool = flag(help="With --remove: our state as well: links, settings, index, logs.")
+    purge: bool = flag(help="With --remove: also remove our state: links, settings, index, logs.")
     yes: bool = flag(help="Do not ask before purging.")
     completion: str | None = option(
-        type=click.Choice(("bash", "zsh", "fish")), help="Print this shell's script."
+        type=click.Choice(("bash", "zsh", "fish")),
+        help="Print the completion script for this shell.",
     )
-    dry_run: bool = flag(help="Show what would change and what stays; change nothing.")
+    dry_run: bool = flag(help="Show what would change and what would stay, but change nothing.")
 
 
 class SlashOptions(

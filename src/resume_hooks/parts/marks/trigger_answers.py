@@ -159,5 +159,5 @@ def _find_existing_answer(request: Request, report: str = "") -> AnyOpenedSessio
     if existing_child is None:
         return None
     facts = cards.list_existing_child_facts(request.trigger)
-    remark = f"Nothing new was made: this is the session from your last {request.typed_name}."
+    remark = f"No new session was created. This is the session from your last {request.typed_name}."
     return OpenedSession(existing_child, None, "already back", facts, remark)
