@@ -1,4 +1,4 @@
-"""Checks and repairs: fsck, doctor and bug reports.
+"""Check and repair sessions and the installation: fsck, doctor and bug reports.
 
-May import every lower layer. A prompt must not load this package unless it needs it.
+This package may import every lower layer. A prompt must not load it unless the prompt needs it.
 """

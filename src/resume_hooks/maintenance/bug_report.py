@@ -1,7 +1,7 @@
-"""The bug report about an installation, without the name of any session, file or person.
+"""Make the bug report about an installation, without the names of sessions, files or persons.
 
-It contains only numbers, versions and words of ours. Any other value is omitted, or checked for its
-format.
+It contains only numbers, versions and known words. Any other value is omitted, or is included only
+if it has the expected format.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from resume_hooks.system.plugin_files import PLUGIN_NAME
 from resume_hooks.version import __version__
 
 REPORT_VERSION = 3
-"""The version of the report's schema."""
+"""The version of the report's format."""
 
 REPORTABLE_CODES = frozenset(
     {
@@ -35,9 +35,9 @@ REPORTABLE_CODES = frozenset(
         "expiry-ok", "expiry-soon", "expiry-kept", "clipboard-ok", "clipboard-none",
     }
 )  # fmt: skip
-"""Findings whose sentences consist of numbers and known words.
+"""Findings whose messages contain only numbers and known words.
 
-For any other finding, only the code is reported.
+Of any other finding, only the code is reported.
 """
 
 REPORTED_LIBRARIES = (
@@ -58,7 +58,7 @@ _CODE_LOCATION = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
 
 
 def make_bug_report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
-    """Return the report as a JSON value that matches ``cli.schema.doctor.BugReport``."""
+    """Return the report as a JSON value with the schema ``cli.schema.doctor.BugReport``."""
     anonymizer = Anonymizer(cwd, where)
     return {
         "report": REPORT_VERSION,
@@ -112,7 +112,7 @@ def _plugin_versions() -> list[str]:
 
 
 def _plain_word_or_other(value: object) -> str:
-    """Return a value if it is one plain word, else ``other``, or ``""`` if there is no value."""
+    """Return a value that is one plain word. Return ``other`` for any other value and ``""`` for none."""
     if not isinstance(value, str) or not value:
         return ""
     if _PLAIN_WORD.fullmatch(value):

@@ -1,7 +1,8 @@
-"""Write a bundle: transcripts, large tool outputs and sub-agents' transcripts, optionally without secrets.
+"""Write a bundle: transcripts with large tool outputs and sub-agents, optionally without secrets.
 
-File checkpoints are left out, because they contain whole files of the user. Symbolic links are left
-out, because they could lead anywhere. ``~`` replaces home folders in bundles and in documents.
+The client's copies of edited files are left out, because they contain whole files of the user.
+Symbolic links are left out, because they could point to any file. In bundles and in documents,
+``~`` replaces home folders.
 """
 
 from __future__ import annotations
@@ -38,33 +39,34 @@ _OTHER_HOMES = (
     r"(?:(?<![\w.~-])|(?<=\\[nrt]))(?:/(?:home|Users)/|[A-Za-z]:\\{1,2}Users\\{1,2})[\w-]+(?:\.[\w-]+)*",
     r"(?<=/)-(?:home|Users)-[\w-]+",
 )
-"""Patterns for home folders in texts and JSON lines, and for the project folders that are named
-after them."""
+"""Patterns for home folders in texts and JSON lines, and for the names that the client gives to the
+project folders of home folders, for example ``-home-ann``."""
 
 Result = TypeVar("Result")
 BUNDLE_KEY = "resume_hooks_bundle"
-BUNDLE_VERSION = 2  # the format version that is written and read
-# every bundle starts with this prefix, and no other file does
+BUNDLE_VERSION = 2  # The version of the format that this program writes and reads.
+# Every bundle starts with this prefix. No other file does.
 BUNDLE_START = b'{"%s":' % BUNDLE_KEY.encode()
 FILES_ROW = b'],"files":['
 SUMS_ROW = b'],"sums":'
 END_ROW = b"]}"
-# the maximum number of bytes in an accompanying file in the bundle
+# A larger accompanying file is left out of the bundle.
 MAX_FILE_BYTES = 32 * 1024 * 1024
-MAX_FILES = 20_000  # the maximum number of accompanying files in the bundle
-MAX_SESSIONS = 1_000  # the maximum number of sessions in one bundle
-_MEDIA_MARK = b'"type":"base64"'  # marks a block of binary data
+MAX_FILES = 20_000  # The maximum number of accompanying files of a session.
+MAX_SESSIONS = 1_000  # The maximum number of sessions in one bundle.
+# This text in a line shows that the line contains an image or other binary data.
+_MEDIA_MARK = b'"type":"base64"'
 ABOUT_SUFFIX = ".meta.json"  # the suffix of a sub-agent's metadata file
 
 DAMAGED_KIND, OMITTED_KIND = "damaged-line", "file-checkpoint-left-behind"
-"""The kinds of records that replace an omitted line, so that every other record keeps its line
-number."""
+"""The types of records that replace an omitted line. So each other record keeps its line number."""
 
 
 class HomeFolders:
-    """The home folders of any user, also in the names of project folders.
+    """Finds home folders in texts, also in the names of project folders.
 
-    The home folders of this user and of the sessions may have any path.
+    It finds the usual home folders of any user, and the home folders of this user and of the
+    sessions at any path.
     """
 
     def __init__(self, where: Where, folders: Iterable[str]) -> None:
@@ -81,17 +83,19 @@ class HomeFolders:
         self._pattern = re.compile("|".join((*home_patterns, *_OTHER_HOMES)))
 
     def hide_homes(self, text: str) -> tuple[str, int]:
-        """Return a text or JSON line with ``~`` in place of each home folder, and the number of replacements."""
+        """Replace each home folder in a text or JSON line by ``~``.
+
+        Return the new text and the number of replacements.
+        """
         return self._pattern.subn(lambda match: "-~" if match[0].startswith("-") else "~", text)
 
 
 class BundleRedactor:
-    """A filter that removes secrets from a bundle, and counts them in ``kinds``.
+    """Removes secrets from a bundle and counts them in ``kinds``, by the kind of secret.
 
-    If ``homes``, it also removes home folders, and counts them in ``folders``.
-
-    ``redactor`` knows the secrets that an earlier pass over the sessions found. They are removed
-    everywhere. ``pictures`` counts images and other binary files, which are not searched.
+    If ``homes`` is given, home folders are also removed and counted in ``folders``. ``redactor``
+    knows the secrets that an earlier pass over the sessions found. They are removed everywhere.
+    ``pictures`` is the number of images and other binary files, which are not searched for secrets.
     """
 
     def __init__(self, redactor: Redactor, homes: HomeFolders | None = None) -> None:
@@ -107,7 +111,7 @@ class BundleRedactor:
         redacted = self._count_secrets(self._redactor.redact_line(body))
         if self._homes is None:
             return redacted
-        if b"\\/" in redacted:  # a folder's path may start with this escape
+        if b"\\/" in redacted:  # The path of a folder may start with this escape.
             redacted = encode_record(parse_record(redacted) or {})
         text, count = self._homes.hide_homes(redacted.decode("utf-8", "surrogateescape"))
         self.folders += count
@@ -135,9 +139,9 @@ class BundleRedactor:
 def export_bundle(
     sessions: Sequence[SessionFile], where: Where, redactor: BundleRedactor | None
 ) -> Iterator[bytes]:
-    """Yield the bundle of sessions in chunks, oldest session first, redacted by ``redactor``.
+    """Yield the bundle of some sessions in chunks, the oldest session first.
 
-    Raises SessionNotFound.
+    If ``redactor`` is given, it removes the secrets. Raises SessionNotFound.
     """
     yield make_opening_line(
         {
@@ -211,9 +215,9 @@ def _make_head(
 
 
 def normalize_json(body: bytes) -> bytes | None:
-    """Return a line as valid JSON. It is rewritten if only lenient parsers accept it.
+    """Return a line as valid JSON, or None if the line does not contain a JSON object.
 
-    Return None if the line does not contain a JSON object.
+    A line that only lenient parsers accept is rewritten.
     """
     body = body.strip()
     if not body.startswith(b"{"):
@@ -229,7 +233,10 @@ def normalize_json(body: bytes) -> bytes | None:
 
 
 def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
-    """Return the files of a session's own folder that belong in the bundle, as pairs of relative name and path."""
+    """Return the files in a session's own folder that belong in the bundle.
+
+    Each is a pair: the name relative to that folder, and the path.
+    """
     outputs_folder = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
     files = []
     for name in _list_file_names(outputs_folder):
@@ -253,7 +260,10 @@ def _list_file_names(folder: str) -> list[str]:
 
 
 def _make_file_line(place: str, path: str, redactor: BundleRedactor | None) -> bytes | None:
-    """Return a file as a line of the bundle, if possible as text, or None to leave the file out."""
+    """Return a file as a line of the bundle, or None if the file must be left out.
+
+    The content is a text if it is valid UTF-8, else it is base64.
+    """
     if replace_surrogates(place) != place or (redactor and redactor.contains_secret(place)):
         return None
     try:
@@ -276,9 +286,9 @@ def _make_file_line(place: str, path: str, redactor: BundleRedactor | None) -> b
 
 
 class BundleHead(NamedTuple):
-    """The head of a session in a bundle.
+    """The description of a session at its start in a bundle.
 
-    ``parent_session_id`` and ``kind`` are ``""`` for an original session.
+    ``parent_session_id`` and ``kind`` are ``""`` for a session that is not a child.
     """
 
     session_id: str
@@ -291,11 +301,12 @@ class BundleHead(NamedTuple):
 
 
 class BundleSums(NamedTuple):
-    """The sums after a session's records in a bundle: the number of lines, and their SHA-256 as a hex string.
+    """The checksums after a session's records in a bundle.
 
-    ``damaged`` counts the lines without a record, ``left_out`` the accompanying files that were too
-    large or unreadable. ``seal`` is the digest of all rows of the session (``Seal``), or ``""`` in
-    older bundles.
+    ``lines`` is the number of lines, and ``sha256`` the hash of all lines in hex. ``damaged`` is
+    the number of lines without a record, and ``left_out`` the number of accompanying files that
+    were too large or unreadable. ``seal`` is the hash of all rows of the session (see
+    ``BundleSeal``), or ``""`` in older bundles.
     """
 
     lines: int
@@ -306,7 +317,7 @@ class BundleSums(NamedTuple):
 
 
 class BundleSeal:
-    """A digest of all rows of a session in a bundle: its head, its records, its files and its sums."""
+    """Computes a hash of all rows of a session in a bundle: its head, records, files and checksums."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
@@ -316,7 +327,7 @@ class BundleSeal:
         self._digest.update(row + b"\n")
 
     def seal_sums(self, sums: BundleSums) -> BundleSums:
-        """Return the session's sums with the seal, which also covers the sums."""
+        """Return the session's checksums with the seal. The seal also covers the checksums."""
         self.add_row(orjson.dumps(sums._replace(seal="")._asdict()))
         return sums._replace(seal=self._digest.hexdigest())
 

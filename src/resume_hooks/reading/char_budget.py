@@ -1,7 +1,7 @@
-"""Fit texts into a character budget.
+"""Shorten texts so that they fit into a limited number of characters.
 
-No text crowds out the others, and the budget is never exceeded. A notice replaces each omitted
-text. It contains the command that prints the text.
+Each text gets a share of the space, and the limit is never exceeded. A notice replaces each omitted
+text. The notice contains the command that prints the text.
 """
 
 from __future__ import annotations
@@ -12,34 +12,38 @@ from typing import NamedTuple
 
 from resume_hooks.system.text import format_count
 
-# the prefix of every line of foreign text, so an unindented line always comes from this program
+# The prefix of every line of foreign text. A line without the prefix comes from this program.
 INDENT = "  "
-MESSAGE_SPACE_WEIGHT = 4  # how many times more space a message gets than a tool's output
-# the minimum number of characters in a shortened text with its notice; a shorter text is useless
+MESSAGE_SPACE_WEIGHT = 4  # A message gets this many times the space of a tool's output.
+# The minimum number of characters of a shortened text with its notice. A shorter text would be
+# useless.
 MIN_CHARACTERS = 160
-GAP_CHARACTERS = 160  # the characters reserved for the line that stands for a gap
-# the end of a tool's output gets one third of the output's space, because errors are at the end
+GAP_CHARACTERS = 160  # The number of characters reserved for a line that replaces omitted pieces.
+# The end of a tool's output gets one third of the output's space, because errors are at the end.
 TAIL_DIVISOR = 3
-# the maximum number of characters in a record that ``read`` prints without an option
+# The command ``read`` prints a record with at most this number of characters as a whole.
 MAX_WHOLE_CHARACTERS = 20_000
-# the end of a shortened line, first without and then with the option that prints everything
+# The end of a shortened line, without and with the option that prints the whole text.
 CUT_SIGN, CUT_HINT = "…", "… --max-chars 0"
-# the minimum number of characters for the hint, so that the marker before it stays whole
+# A shortened line ends with the hint only if it has at least this number of characters.
 MIN_HINT_CHARACTERS = 3 * len(CUT_HINT)
-# the characters by which a gap's line may exceed the widest one so far, because turn numbers grow
+# A line that replaces omitted pieces may be this number of characters longer than estimated,
+# because turn numbers have different lengths.
 GAP_TOLERANCE_CHARACTERS = 20
 
 _LINE_AT_MARGIN = re.compile(r"(?<=\n)(?=[^\s])")
 
 DescribeGap = Callable[[int, int], str]
-"""A function that returns the line for the omitted pieces, from the first index to the last."""
+"""A function that returns the line that replaces omitted pieces. It gets the indexes of the first
+and the last omitted piece."""
 
 
 class TextPiece(NamedTuple):
-    """A ``head`` without indentation and an indented ``body``. ``command`` prints the whole piece.
+    """A text of the output: a ``head`` without indentation, and an indented ``body``.
 
-    A piece with ``is_spoken`` is a message of the user or the model, and has priority over tool output.
-    ``cut_characters`` is the number of characters that ``cut_middle`` removed from the body.
+    ``command`` prints the whole text. If ``is_spoken``, the text is a message of the user or the
+    model and has priority over tool output. ``cut_characters`` is the number of characters that
+    ``cut_middle`` removed from the body.
     """
 
     head: str
@@ -60,7 +64,7 @@ class TextPiece(NamedTuple):
 
 
 def indent_text(text: str) -> str:
-    """Format foreign text as a body: indent every line, and remove blank lines at both ends."""
+    """Indent every line of a foreign text. Remove blank lines at its start and end."""
     if text.strip():
         return "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
     return ""
@@ -69,7 +73,8 @@ def indent_text(text: str) -> str:
 def cut_middle(text: str, max_characters: int) -> tuple[str, int]:
     """Remove the middle of a text that is too long for any output of ``max_characters`` characters.
 
-    Return the text and the number of removed characters. If ``max_characters`` is 0, nothing is removed.
+    Return the text and the number of removed characters. If ``max_characters`` is 0, nothing is
+    removed.
     """
     max_kept_characters = 2 * max_characters + MIN_CHARACTERS
     if not max_characters or len(text) <= 2 * max_kept_characters:
@@ -80,10 +85,11 @@ def cut_middle(text: str, max_characters: int) -> tuple[str, int]:
 
 
 def find_page_end(text: str, start: int, max_characters: int) -> int:
-    """Return the end of the page that starts at ``start`` and has at most ``max_characters`` characters (0: no limit).
+    """Return the end of the page that starts at ``start``.
 
-    The page ends before an unindented line, so an indented message stays whole. If half of the page
-    would then be empty, it ends after any line, or otherwise anywhere.
+    The page has at most ``max_characters`` characters (0: no limit). It ends before an unindented
+    line, so that no indented message is split. If half of the page would then be empty, it ends
+    after any line. If that is also impossible, it ends in the middle of a line.
     """
     end = start + max_characters
     if not max_characters or len(text) <= end:
@@ -98,7 +104,10 @@ def find_page_end(text: str, start: int, max_characters: int) -> int:
 def fit_pieces(
     opening: str, pieces: Sequence[TextPiece], max_characters: int, gap: DescribeGap
 ) -> str:
-    """Return ``opening`` and the pieces in at most ``max_characters`` (0: no limit), including the last line feed."""
+    """Return ``opening`` and the pieces in at most ``max_characters`` characters (0: no limit).
+
+    The limit includes the final line feed.
+    """
     if (
         not max_characters
         or len(opening) + 1 + sum(piece.length for piece in pieces) <= max_characters
@@ -111,7 +120,8 @@ def fit_pieces(
     available_characters = max_characters
     for _ in range(
         3
-        # the space for gaps and notices is estimated generously; if an estimate was too small, try
+        # If the first estimate of the space for gaps and notices was too small, try again with less
+        # space.
         # again
     ):
         text = "\n".join(
@@ -129,7 +139,7 @@ def fit_pieces(
 def fit_both_ends(
     opening: str, blocks: Sequence[str], max_characters: int, gap: DescribeGap
 ) -> str:
-    """Return ``opening`` and as many blocks from both ends as fit into ``max_characters`` characters (0: no limit)."""
+    """Return ``opening`` and as many blocks from both ends as fit into ``max_characters`` (0: no limit)."""
     full_text = "\n".join([opening, *blocks])
     if not blocks or not max_characters or len(full_text) < max_characters:
         return cut_lines(full_text, max_characters) if max_characters else full_text
@@ -149,7 +159,7 @@ def fit_both_ends(
 
 
 def cut_lines(text: str, max_characters: int) -> str:
-    """Shorten a text at its end and mark the omission, for a budget of only a few characters."""
+    """Cut a text at its end and mark the cut. It is used if only a few characters are available."""
     if len(text) < max_characters:
         return text
     available_characters = max(0, max_characters - 1)
@@ -164,7 +174,7 @@ def divide_characters(
 ) -> list[int]:
     """Divide ``available_characters`` between texts in proportion to their weights.
 
-    Space that a text does not need is given to the others, so short texts stay whole.
+    If a text needs less space than it gets, the other texts get the difference.
     """
     shares = [0] * len(sizes)
     open_indexes = []
@@ -189,9 +199,10 @@ def divide_characters(
 
 
 def cut_piece(piece: TextPiece, available_characters: int) -> str:
-    """Return the body of a piece in ``available_characters`` characters, with a notice about the missing characters.
+    """Return the body of a piece, shortened to ``available_characters`` characters.
 
-    If nothing else fits, only the notice is returned.
+    A notice says how many characters are missing. If nothing else fits, only the notice is
+    returned.
     """
     body = piece.body
     if len(body) <= available_characters:
@@ -219,9 +230,10 @@ def cut_piece(piece: TextPiece, available_characters: int) -> str:
 
 
 def _choose_pieces(pieces: Sequence[TextPiece], available_characters: int) -> list[bool]:
-    """Choose the pieces to keep: all if their minimum fits, else as many as fit.
+    """Return for each piece whether it is kept.
 
-    Messages are chosen first, from the first one on, then the other pieces.
+    If the minimum of every piece fits, all are kept. Otherwise as many as possible are kept: first
+    the messages, from the first message on, then the other pieces.
     """
     is_kept = [True] * len(pieces)
     if sum(piece.min_characters for piece in pieces) <= available_characters:
@@ -238,7 +250,7 @@ def _choose_pieces(pieces: Sequence[TextPiece], available_characters: int) -> li
                 and index + 1 < len(is_kept)
                 and not is_kept[index + 1]
             )
-            # one gap becomes two gaps
+            # The kept piece divides a gap into two gaps.
             available_characters -= piece.min_characters + (GAP_CHARACTERS if splits else 0)
             if available_characters < 0:
                 return is_kept

@@ -1,10 +1,12 @@
-"""Passages: records as text for a model, each with its reference, speaker and content.
+"""Passages: records as text for a model, each with its reference, its speaker and its content.
 
-A call is one line, and the client's own additions are only mentioned. Each record is one passage.
-The records around a record, and pages from the end of a file, are read without turn numbers. Their
-cost depends on the output and not on the file, and appended lines do not change the page before a
-record. Turns, errors and commands need one scan: an observer collects the calls and the position of
-each record, and texts are read from disk when they are needed.
+Each record is one passage. A call is one line, and the client's additions are only mentioned.
+
+Pages from the end of a file, and the records around a record, are read without counting turns. The
+time then depends on the length of the output and not on that of the file, and new lines do not
+change the page before a record. To find turns, errors and commands, the whole file is scanned once.
+The scan collects the calls and the position of each record. Texts are read from the file when they
+are needed.
 """
 
 from __future__ import annotations
@@ -55,11 +57,11 @@ from resume_hooks.transcripts.transcript import Observer, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import TurnRange, opens_turn
 
-MAX_TARGET_CHARACTERS = 200  # the maximum number of characters in a call's subject
-# the maximum number of characters in further input that is omitted without a notice, such as a
-# command's description
+MAX_TARGET_CHARACTERS = 200  # The maximum number of characters shown of a call's subject.
+# If the other inputs of a call have at most this number of characters, they are omitted without a
+# notice. An example is the description of a command.
 MAX_SLIGHT_CHARACTERS = 60
-# the kinds of records that occur only in plain exports
+# The types of records that occur only in plain exports.
 EXPORT_KINDS = frozenset({"tool", records.RESULT, records.CALL})
 
 SILENT_ATTACHMENTS = frozenset(
@@ -73,10 +75,11 @@ RecordWithLine = tuple[RecordLine, Record]
 
 
 class Passage(NamedTuple):
-    """A record as text. ``turn`` is -1 if turns were not counted. ``speaker`` describes the author.
+    """A record as text. ``turn`` is -1 if turns were not counted. ``speaker`` says who wrote the record.
 
-    ``is_spoken`` means that the user or the model speaks, ``is_client_addition`` that the client itself added the
-    record. ``text`` only mentions the inputs of calls and the client's additions.
+    ``is_spoken`` means that the user or the model speaks. ``is_client_addition`` means that the
+    client added the record. ``text`` mentions the inputs of calls and the client's additions, but
+    does not contain them.
     """
 
     entry: RecordLine
@@ -94,8 +97,8 @@ class Passage(NamedTuple):
     def record_name(self) -> str:
         """The record's name in its session: its line number, or its uuid and offset if lines were not counted.
 
-        The uuid is still valid after the file was rewritten. The offset finds the record quickly,
-        and distinguishes records with the same uuid.
+        The uuid remains valid if the file is rewritten. The offset helps to find the record
+        quickly, and distinguishes records with the same uuid.
         """
         if self.entry.number >= 0:
             return self.entry.record_part
@@ -105,7 +108,7 @@ class Passage(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """The number of characters of the whole text. ``text`` may be only a part of it."""
+        """The number of characters of the record's whole text, of which ``text`` may be a part."""
         return len(self.rendering.text)
 
     def piece(
@@ -127,14 +130,17 @@ class Passage(NamedTuple):
 
 
 def format_read_command(reference: str, characters: int = 0) -> str:
-    """Return the command that prints a record. If ``characters`` requires it, add the option for long records."""
+    """Return the command that prints a record with this number of ``characters``.
+
+    For a long record, the command has the option that prints all of the record.
+    """
     return shell_command(
         f"read {reference}{' --max-chars 0' if characters > MAX_WHOLE_CHARACTERS else ''}"
     )
 
 
 def has_content(record: Record) -> bool:
-    """Check whether a record has content. Bookkeeping and empty thinking do not count."""
+    """Check whether a record has content. Bookkeeping and empty thinking are not content."""
     kind = records.get_kind(record)
     if kind == records.ATTACHMENT:
         return attachment_kind(record) not in SILENT_ATTACHMENTS
@@ -151,7 +157,7 @@ def has_content(record: Record) -> bool:
 
 
 def is_added(record: Record) -> bool:
-    """Check whether the client itself added a record: a listing, a reminder, hook output."""
+    """Check whether the client added a record itself, for example a reminder or the output of a hook."""
     return records.get_kind(record) == records.ATTACHMENT and attachment_kind(record) != QUEUED
 
 
@@ -161,7 +167,7 @@ def _block_has_content(block: Record) -> bool:
 
 
 class PassageFile(NamedTuple):
-    """The file of a passage: its names, and whether it is a sub-agent's transcript."""
+    """The file of a passage: the names of the transcript, and whether a sub-agent wrote it."""
 
     names: TranscriptNames
     subagent: bool = False
@@ -174,7 +180,7 @@ def make_passage(
     calls: Mapping[str, ToolCall],
     turn: int = -1,
 ) -> Passage:
-    """Return a record as a passage. ``calls`` are the calls whose results it may contain."""
+    """Return a record as a passage. ``calls`` are the calls whose results the record may contain."""
     names, subagent = file
     rendering = render_record(record, calls)
     is_prompt = opens_turn(record, subagent=subagent)
@@ -229,9 +235,9 @@ def _describe_speaker(record: Record, rendering: Rendering, *, prompt: bool, sub
 
 
 def list_failed_call_ids(record: Record) -> list[str]:
-    """Return the ids of the calls whose error results are in a record.
+    """Return the ids of the calls whose error results a record contains.
 
-    The id is ``""`` in a plain export.
+    In a plain export, the id is ``""``.
     """
     if records.get_kind(record) == records.RESULT:
         if records.is_error(record) or records.is_error(records.get_message(record)):
@@ -260,7 +266,7 @@ def is_failure(record: Record) -> bool:
 def _format_brief_text(
     record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int
 ) -> str:
-    """Return a record's text, with each call as one line and without the client's additions."""
+    """Return a record's text with each call as one line. The client's additions are only mentioned."""
     kind = records.get_kind(record)
     if is_added(record):
         return (
@@ -301,7 +307,7 @@ def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: st
 
 
 def remove_reminders(text: str, reference: str = "") -> str:
-    """Return ``text`` without reminders. If ``reference`` is given, a note replaces each reminder.
+    """Return a text without the client's reminders. If ``reference`` is given, replace each by a note.
 
     The text is searched only once.
     """
@@ -325,7 +331,7 @@ def remove_reminders(text: str, reference: str = "") -> str:
 class PassagePage(NamedTuple):
     """A page of a transcript, oldest record first, without turn numbers.
 
-    ``has_earlier_records`` means that the transcript has earlier records.
+    ``has_earlier_records`` means that there are records before this page.
     """
 
     passages: list[Passage]
@@ -335,9 +341,9 @@ class PassagePage(NamedTuple):
 def read_page(
     entries: RecordLines, names: TranscriptNames, before: RecordLine | None, max_records: int
 ) -> PassagePage:
-    """Return the last ``max_records`` whole records with content before a line. If the line is None, start at the end.
+    """Return the last ``max_records`` records with content before the line ``before``.
 
-    Raises SessionNotFound.
+    If ``before`` is None, return the last records of the file. Raises SessionNotFound.
     """
     with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset
@@ -355,9 +361,9 @@ def read_page(
 def read_around(
     entries: RecordLines, names: TranscriptNames, entry: RecordLine, max_before: int, max_after: int
 ) -> tuple[list[Passage], list[Passage]]:
-    """Return the ``max_before`` and ``max_after`` records with content around a line.
+    """Return records before and after a line, each with content: at most ``max_before`` and ``max_after``.
 
-    The client's additions do not count.
+    The client's additions are included, but do not count.
     """
     with open_transcript(entries.file) as stream:
         backwards = zip(read_lines_backwards(stream, entry.offset), count(entry.number - 1, -1))
@@ -382,7 +388,10 @@ def read_around(
 def _read_passages(
     rows: list[RecordWithLine], entries: RecordLines, names: TranscriptNames, stream: BinaryIO
 ) -> list[Passage]:
-    """Return records as passages. Their calls are searched for in these records and in the records before them."""
+    """Return records as passages.
+
+    The calls of their results are searched for in these records and in the records before them.
+    """
     calls_in_rows: dict[str, ToolCall] = {}
     answered_ids: list[str] = []
     for _, record in rows:
@@ -421,13 +430,13 @@ def _limit_rows(
         yield row
 
 
-SHELL_TOOLS = frozenset({"Bash", "PowerShell"})  # tools whose calls are shell commands
+SHELL_TOOLS = frozenset({"Bash", "PowerShell"})  # The tools that run shell commands.
 
 _EXIT = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
 
 
 class RecordRow(NamedTuple):
-    """A record with content, its turn, and whether it reports a failure."""
+    """A record with content: its line number and bytes in the file, its turn, and whether it is a failure."""
 
     number: int
     offset: int
@@ -437,10 +446,10 @@ class RecordRow(NamedTuple):
 
 
 class ShellCall(NamedTuple):
-    """A shell command. ``state`` is ok, failed, interrupted, rejected, background or unanswered.
+    """A shell command of a transcript.
 
-    ``exit_code`` is the exit code, if the client recorded it. ``result_line`` is the line number of the
-    result, or -1.
+    ``state`` is ok, failed, interrupted, rejected, background or unanswered. ``exit_code`` is None
+    if the client did not record it. ``result_line`` is the line number of the result, or -1.
     """
 
     number: int
@@ -453,9 +462,10 @@ class ShellCall(NamedTuple):
 
 
 class TurnReader:
-    """Scans a transcript for its ``rows``, its ``turns`` and its ``size`` in bytes.
+    """Scans a transcript for its records by turn.
 
-    ``watching`` are additional observers.
+    ``rows`` are the records with content, ``turns`` is the number of turns, and ``size`` the number
+    of bytes that were read. ``watching`` are additional observers of the scan.
     """
 
     def __init__(self, session: SessionFile, watching: Sequence[Observer] = ()) -> None:
@@ -502,7 +512,7 @@ class TurnReader:
                     self._commands[call] = answered_command
 
     def commands_of_turns(self, requested_turns: TurnRange | None = None) -> list[ShellCall]:
-        """Return the shell commands in the order of their calls, either all or those of the requested turns."""
+        """Return the shell commands of the requested turns, or of all turns, in the order of their calls."""
         turn_range = self._find_lines_of_turns(requested_turns)
         commands = []
         for command in self._commands.values():
@@ -513,7 +523,10 @@ class TurnReader:
     def rows_of_turns(
         self, requested_turns: TurnRange | None = None, *, only_failures: bool = False
     ) -> list[RecordRow]:
-        """Return the records of the ``requested_turns`` turns, or only those that report failures."""
+        """Return the records of the requested turns, or of all turns.
+
+        If ``only_failures`` is True, return only those records that report failures.
+        """
         turn_range = self._find_lines_of_turns(requested_turns)
         rows = []
         for row in self.rows:
@@ -527,7 +540,7 @@ class TurnReader:
         return range(self.turns + 1)
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:
-        """Return a record's position in the file."""
+        """Return the position in the file of a record that was found in the scan."""
         shared_file = self.session.file if isinstance(self.session.file, SharedFile) else None
         return RecordLine(
             self.session.session_id,
@@ -554,7 +567,7 @@ class TurnReader:
         ]
 
     def find_calls(self, record: Record) -> dict[str, ToolCall]:
-        """Return the calls whose results are in a record, by id."""
+        """Return the calls whose results a record contains, by the calls' ids."""
         rows = dict.fromkeys(
             self._rows_by_call[call]
             for call in records.answered_calls(record)
@@ -566,7 +579,7 @@ class TurnReader:
         return calls
 
     def lines_of_calls(self, record: Record) -> list[int]:
-        """Return the line numbers of the calls whose results are in a record."""
+        """Return the line numbers of the calls whose results a record contains."""
         lines = (
             self._rows_by_call[call].number
             for call in records.answered_calls(record)
@@ -576,9 +589,9 @@ class TurnReader:
 
 
 def _find_command_outcome(record: Record, block: Record) -> tuple[str, int | None]:
-    """Return a command's outcome from the client's record.
+    """Return the state and the exit code of a command from the record of its result.
 
-    A command without a recorded failure succeeded.
+    If the record contains no failure, the command succeeded.
     """
     details = records.tool_details(record)
     if not records.is_error(block):

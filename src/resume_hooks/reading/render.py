@@ -1,7 +1,7 @@
 """Render a record as text for users and models: messages, calls and results, without the JSON.
 
-The texts are foreign, so callers must not print control characters to a terminal
-(``cli.output.print_text``).
+The texts come from the transcript. Callers must not print control characters in them to a terminal
+(see ``cli.output.print_text``).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ENVELOPE = frozenset(
     {"parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug", "uuid"}
     | {"type", "timestamp", "logicalParentUuid", "subtype"}
 )  # fmt: skip
-"""Fields that every record has and that do not belong to its content."""
+"""Fields of every record that do not belong to its content."""
 
 MAX_CALL_SEARCH_BYTES = 16 * 1024 * 1024
-"""The number of bytes before a result that are searched for its call.
+"""The number of bytes before a result in which its call is searched.
 
 Usually only parallel calls and their results are between a call and its result.
 """
@@ -36,8 +36,8 @@ Usually only parallel calls and their results are between a call and its result.
 class Rendering(NamedTuple):
     """A record as text.
 
-    ``tool`` and ``target`` belong to the record's calls, or to the calls of its results. Without
-    calls they are ``""``.
+    ``tool`` and ``target`` are those of the record's calls, or of the calls of its results. If the
+    record has no calls and no results, they are ``""``.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Rendering(NamedTuple):
 
 
 def render_line(record: Record, entry: RecordLine) -> Rendering:
-    """Render the record of a line. The calls of its results are searched for before that line."""
+    """Render the record of a line. The calls of its results are searched for before the line."""
     with open_transcript(entry.file) as stream:
         answered_calls = find_calls_before(stream, entry.offset, records.answered_calls(record))
     return render_record(record, answered_calls | tool_calls_of_record(record))
@@ -57,7 +57,7 @@ def render_line(record: Record, entry: RecordLine) -> Rendering:
 def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> dict[str, ToolCall]:
     """Return the calls with these ids in the MAX_CALL_SEARCH_BYTES bytes before ``end``, by id.
 
-    If an id occurs several times, the nearest call counts.
+    If several calls have the same id, the call nearest to ``end`` is returned.
     """
     missing_ids = {call for call in call_ids if call}
     calls: dict[str, ToolCall] = {}
@@ -74,7 +74,7 @@ def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> di
 
 
 def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
-    """Render a record. ``calls`` are the known calls of its results."""
+    """Render a record. ``calls`` are the known calls whose results the record may contain."""
     named_calls = [calls[call] for call in records.answered_calls(record) if call in calls] or list(
         tool_calls_of_record(record).values()
     )
@@ -91,13 +91,13 @@ def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
 
 
 def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
-    """Return a record's content as text.
+    """Return the content of a record as text.
 
-    If a record has several results, they are labelled with their ``calls``.
+    If the record has several results, each is labelled with its call from ``calls``.
     """
     kind = records.get_kind(record)
     if kind == records.ATTACHMENT:
-        # If the client kept the text that reached the model, it is preferred to the text's source.
+        # If the client recorded the text that it sent to the model, prefer that text to its source.
         sent_texts = [
             text
             for part in records.list_objects(record.get("rendered"))
@@ -108,7 +108,8 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
         return format_whole_digest(digest)
     if message := records.get_message(record):
         blocks = records.list_blocks(script_calls.add_result_text(record))
-        if kind not in records.CHAIN_KINDS and "content" not in message:  # from a plain export
+        # The record is from a plain export.
+        if kind not in records.CHAIN_KINDS and "content" not in message:
             return fields_text(
                 {key: value for key, value in message.items() if key not in {"role", "tool_name"}}
             )
@@ -125,7 +126,7 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
 def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """Return a block of a message as text.
 
-    A result is labelled with its call if ``calls`` are given.
+    If ``calls`` are given, a result is labelled with its call.
     """
     block_type = get_string(block, "type")
     if block_type == records.TEXT:
@@ -173,9 +174,9 @@ def _format_media(kind: str, block: Record) -> str:
 
 
 def fields_text(value: Mapping[str, object]) -> str:
-    """Return fields as ``key: value`` lines, and nested fields as ``key.inner: value``.
+    """Return fields as lines ``key: value``, and nested fields as lines ``key.inner: value``.
 
-    A text of several lines starts on the next line.
+    A value of several lines starts on the next line.
     """
     return "\n".join(
         f"{key}:\n{field_text}" if "\n" in field_text else f"{key}: {field_text}"
@@ -184,7 +185,7 @@ def fields_text(value: Mapping[str, object]) -> str:
 
 
 def _walk_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield every plain value with its path.
+    """Yield every plain value in nested fields, with its path such as ``key.inner``.
 
     The function is not recursive, because a hostile file may be nested very deeply.
     """

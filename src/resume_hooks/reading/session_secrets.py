@@ -1,7 +1,8 @@
-"""Find the secrets in sessions by the rules, to remove them from all output about these sessions.
+"""Find secrets in sessions by rules, so that they can be removed from all output about these sessions.
 
-Before a session leaves the machine, all of it is read (``find_secrets_in_sessions``). While a
-prompt waits, only the start and the end of the session are read (``find_secrets_in_ends``).
+Before a session leaves the machine, all of it is searched (``find_secrets_in_sessions``). While a
+prompt waits for an answer, only the start and the end of the session are searched
+(``find_secrets_in_ends``).
 """
 
 from __future__ import annotations
@@ -28,47 +29,46 @@ from resume_hooks.transcripts.records import (
 )
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
-"""The maximum number of bytes in an accompanying file that are searched."""
+"""The maximum number of bytes of an accompanying file that are searched."""
 
 _COMMAND_PATTERN = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND)
-"""A call whose command may print a secret, as it appears in a line."""
+"""A call in a transcript's line whose command may print a secret."""
 
 _RESULT_MARK = b'"tool_use_id"'
 
 _RESULT_PATTERN = compile_lazily(_RESULT_MARK)
 
 _MAX_COMMAND_CHARACTERS = 200
-"""The maximum number of characters in a command. A longer command is a script, whose output is more than one
-value."""
+"""A longer command is ignored. It is a script, whose output is more than one value."""
 
 _MAX_OUTPUT_CHARACTERS = 2_000
-"""The maximum number of characters in an output that are searched."""
+"""The maximum number of characters of an output that are searched."""
 
 _MAX_PENDING_COMMANDS = 200
-"""The maximum number of commands that wait for their outputs at the same time."""
+"""The maximum number of commands whose outputs are awaited at the same time."""
 
 
 class PrintedOutputs:
-    """Pairs outputs with the commands that may print secrets, from the lines of one transcript in order.
+    """Combines outputs with the commands that may have printed secrets.
 
-    The output of ``printenv DB_PASSWORD`` on its own is just a word, and a transcript has the
-    command and the output in separate records. The rules recognize the output if a prompt and its
-    command precede it.
+    The lines of one transcript are passed in order. The output of ``printenv DB_PASSWORD`` on its
+    own is just a word, and in a transcript the command and the output are in separate records. The
+    rules recognize the output as a secret if a shell prompt and the command precede it.
     """
 
     def __init__(self) -> None:
         self._commands: dict[str, str] = {}
-        """The commands that have no output yet, by call id."""
+        """The commands whose outputs were not found yet, by the call's id."""
 
     def list_texts(self, line: bytes) -> Iterator[str]:
-        """Yield the outputs in a line, each preceded by its command, as in a terminal."""
+        """Yield the outputs in a line that may be secrets, each after its command, as in a terminal."""
         if _COMMAND_PATTERN.search(line):
             self._remember_commands(parse_record(line) or {})
         elif _RESULT_MARK in line and any(call_id.encode() in line for call_id in self._commands):
             yield from self._list_command_outputs(parse_record(line) or {})
 
     def find_offsets(self, block: bytes) -> list[int]:
-        """Return the offsets of such commands in a block of lines, and of the outputs that follow them."""
+        """Return the offsets in a block of lines of commands that may print secrets, and of their outputs."""
         offsets = [match.start() for match in _COMMAND_PATTERN.finditer(block)]
         if offsets or self._commands:
             offsets += [match.start() for match in _RESULT_PATTERN.finditer(block)]
@@ -94,7 +94,7 @@ class PrintedOutputs:
 
 
 def _remove_quotes(output: str) -> str:
-    """Return an output that is a single value, without its quotes."""
+    """Remove the quotes around an output that is a single value."""
     value = output.strip()
     if len(value) > 2 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
@@ -102,9 +102,10 @@ def _remove_quotes(output: str) -> str:
 
 
 def find_secrets_in_sessions(sessions: Iterable[SessionFile]) -> Redactor:
-    """Return a redactor with the secrets in sessions, in their sub-agents' transcripts and in their large results.
+    """Return a redactor that knows the secrets in sessions.
 
-    An unreadable file is skipped. A caller that exports the file fails on it anyway.
+    The sub-agents' transcripts and large results of the sessions are searched too. An unreadable
+    file is skipped, because a caller that exports the file fails on it anyway.
     """
     redactor = Redactor()
     for session in sessions:
@@ -115,7 +116,10 @@ def find_secrets_in_sessions(sessions: Iterable[SessionFile]) -> Redactor:
 
 
 def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
-    """Learn the secrets in a file, or in the lines of a transcript from the byte ``offset``, the start of a line."""
+    """Learn the secrets in a file, or in the lines of a transcript from the byte ``offset`` on.
+
+    A line must start at ``offset``.
+    """
     try:
         if not path.endswith(".jsonl"):
             redactor.learn_text(read_regular_file(path, MAX_FILE_BYTES).decode("utf-8", "replace"))
@@ -130,16 +134,16 @@ def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
 
 
 def _learn_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> None:
-    """Learn the secrets in a line, and the secrets that commands printed into its outputs."""
+    """Learn the secrets in a line, including secrets that commands printed."""
     redactor.learn_line(line)
     for text in outputs.list_texts(line):
         redactor.learn_text(text)
 
 
 def find_secrets_in_ends(*session_ends: HeadTail, spared_strings: Iterable[str] = ()) -> Redactor:
-    """Return a redactor with the secrets in the first and the last part of each session.
+    """Return a redactor that knows the secrets in the first and the last part of each session.
 
-    ``spared_strings``, such as session ids, are never redacted as known secrets.
+    Texts in ``spared_strings``, such as session ids, are never treated as secrets.
     """
     redactor = Redactor()
     redactor.exclude_names(spared_strings)
@@ -152,7 +156,7 @@ def find_secrets_in_ends(*session_ends: HeadTail, spared_strings: Iterable[str] 
 
 
 def _list_accompanying_files(path: str) -> list[str]:
-    """Return the files that contain the large results and the sub-agents of a session."""
+    """Return the files with the large results and the sub-agents of a session."""
     folder = os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
     try:
         names = sorted(os.listdir(folder))

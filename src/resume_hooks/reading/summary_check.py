@@ -1,13 +1,14 @@
-"""Check a model's summary against the transcript: each sentence gets a reference to its evidence, or a mark.
+"""Check a model's summary against the transcript: each sentence gets a reference or a mark.
 
-The check is deterministic: it searches for the claims of a sentence (files, names in code,
-commands, numbers, quotes, addresses) and does not interpret them. If a claim is not in any record,
-its sentence is marked. If one record and its neighbours contain all claims of a sentence, the
-sentence refers to the best such record. The text of the summary itself is not changed.
+The check does not understand sentences. It searches for the claims in a sentence: files, names in
+code, commands, numbers, quotations and addresses. If no record contains one of the claims, the
+sentence gets the mark "[not in the transcript: ...]". If one record and its neighbours contain all
+claims of a sentence, the sentence gets the reference of the best such record. The summary's own
+text is not changed.
 
-Words are runs of ASCII letters, digits and ``_`` in lower case, so a path, a call or a line break
-around a name makes no difference. Texts that cannot be searched for are not claims: small numbers,
-approximations, words of prose.
+Words are sequences of ASCII letters, digits and ``_``, compared in lower case. So a path, a call or
+a line break around a name makes no difference. Small numbers, approximations and words of prose
+cannot be searched for and are not claims.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from resume_hooks.transcripts import metadata_records, records
 from resume_hooks.transcripts.lines import SharedFile, open_transcript, read_lines
 from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING
 
-MIN_WORD_LETTERS = 3  # the minimum number of letters in a word that is searched for
-# the minimum number of words in a quote (a shorter quote may only be emphasis) and in a command
+MIN_WORD_LETTERS = 3  # A word with fewer letters is not searched for.
+# The minimum numbers of words in a quotation and in a command. A shorter quotation may be emphasis.
 MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = 3, 2
-MAX_QUOTE_WORDS = 12  # the number of words at the start of a quote that are searched for
-ANY_WORD = b""  # a placeholder that matches any word
-CONTEXT_CHARACTERS = 12  # the number of characters before a number that are inspected
+MAX_QUOTE_WORDS = 12  # Only this number of words at the start of a quotation is searched for.
+ANY_WORD = b""  # A claim with this word is compared with every record.
+# The number of characters before a number that are searched for words such as "about".
+CONTEXT_CHARACTERS = 12
 
 _TO_WORDS = (
     bytes(byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)).lower()
@@ -39,7 +41,7 @@ _TO_WORDS = (
 )
 _CODE_PATTERN = re.compile(r"(`{1,3})([^`]{1,400})\1")
 _QUOTE_PATTERN = re.compile(r'(?<![\w=])"([^"]{9,2000})"(?!\w)|\u201c([^\u201d]{9,2000})\u201d')
-# an omission or other non-text in a quote, and the end of a command
+# Text in a quotation that cannot be searched for, for example an omission, or the end of a command.
 _QUOTE_OMISSIONS = re.compile(r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&")
 
 _COMMAND = re.compile(r"[a-z.~/][\w./:@-]*\s[^(){}=]+\Z")
@@ -48,36 +50,37 @@ _NUMBER = re.compile(
     r"[#v$]?((?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,9}){0,3})(?:%|([a-zA-Z]{1,3}))?"
 )
 _UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th")
-"""Units that may directly follow a number in a record, even if the summary puts a space between
+"""Units that may directly follow a number in a record although the summary has a space between
 them."""
 
 _THOUSAND = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
-# a pattern after a number that is neither a part of another number nor a line number
+# After a number, neither a digit may follow nor the separator that follows a line number.
 _NUMBER_END_PATTERN = rb"(?![0-9\t]|\xe2\x86\x92)"
 _LOOSE_NUMBER_PREFIX = re.compile(
     r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z",
     re.IGNORECASE,
 )
-"""Text before a number that need not appear literally: a rounded number, a line number, the end of
-a range."""
+"""Words such as "about" or "lines". A number after them may be rounded, a line number or the end of
+a range, so it is not searched for."""
 
 _CODE_CHARACTERS = re.compile(
     r"[a-z0-9][A-Z]|[A-Za-z]{2}\d|\d[A-Za-z]{2}|\w_\w|\w\.\w|\A[~.]?/\w|/.*/|\A-{1,2}\w"
 )
-"""Characters that do not occur in words of prose."""
+"""Characters that occur in code and not in words of prose."""
 
 _FILE = re.compile(r"(?:.*[\\/])?([\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?::[\d:,-]+)?")
-# a hash, which may be abbreviated
+# A hash. It may be abbreviated.
 _HASH = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}")
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a"})
 
 
 class Claim(NamedTuple):
-    """A text to search for in the records.
+    """A text that is searched for in the records.
 
-    ``shown`` is the claim as messages show it. A text with the claim contains one of ``words``.
-    ``pattern`` must match the text in lower case. It starts with plain letters, which makes the
-    search fast. It is None if a word from ``words`` is enough.
+    ``shown`` is the text in the form in which messages show it. A record can contain the claim only
+    if it contains one of ``words``. ``pattern`` must also match the record's text in lower case.
+    The pattern starts with plain letters, which makes the search fast. It is None if a word from
+    ``words`` is enough.
     """
 
     shown: str
@@ -86,7 +89,7 @@ class Claim(NamedTuple):
 
 
 def split_words(raw: bytes) -> list[bytes]:
-    """Return the words of a UTF-8 text, in order."""
+    """Return the words of a text in UTF-8, in order."""
     return raw.translate(_TO_WORDS).split()
 
 
@@ -96,7 +99,7 @@ def split_text(text: str) -> list[bytes]:
 
 
 def find_claims(sentence: str) -> list[Claim]:
-    """Return the distinct claims of a sentence."""
+    """Return the claims of a sentence, each once."""
     claims: list[Claim] = []
     rest = sentence
     for quote in _QUOTE_PATTERN.finditer(sentence):
@@ -122,9 +125,9 @@ def _find_quote_claims(quote: str, min_words: int = MIN_QUOTE_WORDS) -> Iterator
 
 
 def _find_name_claims(text: str, *, in_code: bool) -> Iterator[Claim]:
-    """Yield the names and numbers in a text.
+    """Yield claims for the names and numbers in a text.
 
-    In code every word counts, in prose only words that look like code.
+    In code each word is a claim. In prose only a word that looks like code is a claim.
     """
     for match in _TOKEN.finditer(text):
         token = match[0].rstrip(".,:/\\~-@+#").lstrip(".,:@+")
@@ -141,9 +144,10 @@ def _find_name_claims(text: str, *, in_code: bool) -> Iterator[Claim]:
 
 
 def _make_number_claim(token: str, digits: str, unit: str) -> Iterator[Claim]:
-    """Yield a claim for a number. It matches with or without separators, and with the unit attached or separate.
+    """Yield a claim for a number, unless it has a single digit.
 
-    A single digit is not a claim, because every text contains it.
+    The claim matches the number with or without separators, and with or without a space before the
+    unit. A single digit is not a claim, because every text contains it.
     """
     plain_digits = digits.replace(",", "")
     if len(plain_digits) > 1:
@@ -170,14 +174,17 @@ def _make_word_pattern(
 ) -> bytes:
     """Return a pattern that matches words unless one of ``excluded_characters`` precedes them.
 
-    The pattern starts with plain letters.
+    The pattern starts with plain letters, so that the search is fast.
     """
     plain = re.escape(words)
     return plain + rb"(?<![" + excluded_characters + rb"]" + plain + rb")" + end_pattern
 
 
 def _make_part_claims(token: str) -> Iterator[Claim]:
-    """Yield claims for a name: a path's file name and folder, or each word of any other name."""
+    """Yield claims for a name.
+
+    The claims of a path are its file name and its folder. Those of any other name are its words.
+    """
     file = _FILE.fullmatch(token)
     rest = token
     if file is not None:
@@ -190,17 +197,17 @@ def _make_part_claims(token: str) -> Iterator[Claim]:
 
 
 ABSENT_TEXT = "not in the transcript"
-# the number of records after a record that count as the same location: the result of a call, the
-# comment on it
+# A record is near if it is at most this number of records later, such as the result of a call or
+# the comment on the result.
 NEAR_RECORD_DISTANCE = 2
 MIN_COMMON_WORD_RECORDS = (
-    500  # a word that occurs in this many records is too common to locate a sentence
+    500  # A word that occurs in this number of records is too frequent to locate a sentence.
 )
-# the maximum number of records that are compared for a sentence, the latest first
+# The maximum number of records that are compared for one sentence. The latest records are compared.
 MAX_COMPARED_RECORDS = 500
-# up to this number of characters, the length of a record does not affect its score
+# The score of a record depends on its length only if it is longer than this number of characters.
 MAX_USUAL_RECORD_CHARACTERS = 500
-# the maximum number of claims in a mark, and the maximum number of characters in each claim
+# The maximum number of claims that a mark shows, and the maximum number of characters of each.
 MAX_NAMED_CLAIMS, MAX_CLAIM_CHARACTERS = 3, 60
 
 _REF = r"[\w/-]*:\d+"
@@ -209,24 +216,29 @@ _MARKS, _REFERENCES = re.compile(_MARK), re.compile(_REF)
 _SENTENCE_END = re.compile(
     rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
 )
-# a quoted text, inside which a sentence does not end
+# A quoted text. A full stop inside it does not end the sentence.
 _CLOSED_SPANS = re.compile(r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d")
 _EARLY_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
-"""Characters that would end a mark or the surrounding sentence early."""
+"""Characters in a claim that would end the mark or the sentence too early."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
-# a heading, a row of a table, an empty line
+# A row that is not a sentence: a heading, a table row, an empty line.
 _HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
 _IGNORED_KINDS = (metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS.keys()) - {
     metadata_records.QUEUE_OPERATION,
     metadata_records.PR_LINK,
 }
-# the number of characters of a text that are searched for signs that it is our own text for a model
+# The number of characters of a text that are checked to see whether this plugin wrote it for a
+# model.
 _OWN_TEXT_CHARACTERS = 300
 
 
 class CheckedSummary(NamedTuple):
-    """A summary with its marks, and the numbers of ``sentences``, of those ``tied`` to a record, and of marked ones."""
+    """A summary with its marks and references.
+
+    ``sentences`` is the number of all sentences, ``tied`` the number of sentences with a reference,
+    and ``marked`` the number of sentences with a mark.
+    """
 
     text: str
     sentences: int
@@ -235,7 +247,7 @@ class CheckedSummary(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The counts, described in words."""
+        """The numbers of sentences as a text."""
         return (
             f"of {format_count(self.sentences, 'sentence')} {self.tied} tied to records, "
             f"{self.marked} {ABSENT_TEXT}"
@@ -249,13 +261,16 @@ class _Sentence(NamedTuple):
 
     @property
     def is_identifying(self) -> bool:
-        """Whether the sentence's claims identify a record. A single number does not."""
+        """Whether the sentence's claims can identify a record. A single number cannot."""
         shown = "".join(claim.shown for claim in self.claims)
         return len(self.claims) > 1 or any(map(str.isalpha, shown))
 
 
 class _EvidenceIndex:
-    """The records with the claims and words of sentences, collected in one pass over the records' texts."""
+    """For each claim and word of the sentences, the records that contain it.
+
+    They are collected while the records' texts are read once.
+    """
 
     def __init__(self, sentences: Sequence[_Sentence]) -> None:
         self.records_by_claim: dict[Claim, set[int]] = {}
@@ -287,10 +302,13 @@ class _EvidenceIndex:
                     self._wanted.discard(word)
 
     def find_best_record(self, sentence: _Sentence) -> str:
-        """Return the reference to the best evidence for a sentence, or ``""`` if no record has all its claims."""
+        """Return the reference of the best evidence for a sentence.
+
+        If no record and its neighbours contain all claims of the sentence, return ``""``.
+        """
         record_sets = [self.records_by_claim[claim] for claim in sentence.claims]
         candidates = set.intersection(*record_sets)
-        if not candidates:  # a call and its result
+        if not candidates:  # The claims may be in a call and in its result, which are two records.
             candidates = set.intersection(*map(_add_near_numbers, record_sets))
         rare_places = [
             number
@@ -327,9 +345,8 @@ class _EvidenceIndex:
 def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]]:
     """Yield the reference and the text of each record with content.
 
-    Summaries are skipped, including our own.
-
-    A file's content before an edit has no reference, because readers cannot see it. Raises
+    Summaries are skipped, including the summaries that this plugin wrote. If a text is the content
+    of a file before an edit, its reference is ``""``, because readers cannot see that text. Raises
     SessionNotFound if ``file`` is unreadable.
     """
     with open_transcript(file, BUFFER_BYTES) as stream:
@@ -358,7 +375,7 @@ def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]
 
 
 def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> CheckedSummary:
-    """Check a summary against ``record_texts``, the references and texts of records in order."""
+    """Check a summary. ``record_texts`` are the references and texts of the records, in order."""
     pieces = []
     for piece, is_sentence in _split_into_pieces(text):
         pieces.append((piece, _make_sentence(piece) if is_sentence else None))
@@ -390,7 +407,7 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
 
 
 def _list_names(names: Iterable[str]) -> str:
-    """Return the first different names, shortened, without full stops at their ends."""
+    """Return a list of the first names, each once and shortened, without full stops at their ends."""
     short_names = []
     for name in dict.fromkeys(names):
         short_names.append(_EARLY_STOPS.sub("", name[:MAX_CLAIM_CHARACTERS]))
@@ -398,7 +415,10 @@ def _list_names(names: Iterable[str]) -> str:
 
 
 def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Split a text into pieces, and return for each piece whether it is a sentence. Joined, the pieces are the text."""
+    """Split a text into pieces. For each piece, also yield whether it is a sentence.
+
+    The pieces together are the text.
+    """
     is_fenced = False
     for row in text.splitlines(keepends=True):
         is_fence = _FENCE.match(row) is not None
@@ -426,7 +446,7 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _add_near_numbers(record_numbers: set[int]) -> set[int]:
-    """Return record numbers together with the ``NEAR_RECORD_DISTANCE`` numbers before each of them."""
+    """Return the numbers of records and of the ``NEAR_RECORD_DISTANCE`` records before each of them."""
     numbers: set[int] = set()
     for record_number in record_numbers:
         numbers.update(range(record_number - NEAR_RECORD_DISTANCE, record_number + 1))

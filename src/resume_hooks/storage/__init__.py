@@ -1,5 +1,5 @@
-"""Atomic writes, locks, backups, moves and staged imports of files.
+"""Write files atomically, lock and back up files, move them, and store imports temporarily.
 
-May import only the ground layer. Must not know what a transcript is: everything here works on bytes
-and paths.
+This package may only import the ground layer. It must not know what a transcript is: it works on
+bytes and paths.
 """

@@ -1,8 +1,9 @@
-"""Carry over the lines that other programs append to a file while we replace it.
+"""Copy the lines that other programs append to a file while this program replaces the file.
 
-Clients open a transcript by its path for each record and close it again (2.1.42 to 2.1.329), so
-soon after a rename they write to the new file. A record that was opened before the rename and
-written after it ends up in the old file, which we keep open here.
+Clients open a transcript by its path for each record and close it again (2.1.42 to 2.1.329). So
+soon after a rename they write to the new file. If a client opened the file before the rename and
+wrote after it, the record is in the old file. So the old file is kept open, and such records are
+copied to the new file.
 """
 
 from __future__ import annotations
@@ -20,30 +21,33 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-CHUNK_BYTES = 1024 * 1024  # the number of bytes to carry over or compare at a time
-# the maximum number of seconds from a program's lookup of a path until it opens the file
+CHUNK_BYTES = 1024 * 1024  # The number of bytes that are copied or compared at a time.
+# A program needs at most this number of seconds between finding a path and opening the file.
 OPEN_GRACE_SECONDS = 0.05
-QUIET_SECONDS = 0.3  # after this number of seconds without a new byte, no more writes are expected
-# the maximum number of seconds to follow a file that other programs write to without a pause
+# If no byte was added for this number of seconds, no further writes are expected.
+QUIET_SECONDS = 0.3
+# The maximum number of seconds to wait while other programs write to the old file without a pause.
 MAX_FOLLOW_SECONDS = 5.0
-PARTIAL_LINE_SECONDS = 0.5  # the number of seconds to wait for the rest of a half-written line
+# The maximum number of seconds to wait for the rest of a line that is being written.
+PARTIAL_LINE_SECONDS = 0.5
 PAUSE_SECONDS = 0.005
 
 
 class AppendCarryover:
-    """Carries over the end of the open file ``source``, from ``position``, which advances."""
+    """Copies the end of the open file ``source`` to a new file.
+
+    ``position`` is the offset in ``source`` from which bytes have not been copied yet.
+    """
 
     def __init__(self, source: int, position: int) -> None:
         self._source = source
         self.position = position
 
     def append_new_lines(self, target: int) -> int:
-        """Append all complete lines so far to ``target``, and return the number of bytes.
+        """Append all new complete lines to ``target``. Return the number of bytes.
 
-        Raise OSError on failure.
-
-        A partial line is not appended until its rest arrives. Otherwise another program's record
-        could be written in between.
+        An incomplete line is not appended until its rest arrives. Otherwise another program's
+        record could be written into the middle of the line. Raise OSError on failure.
         """
         carried = 0
         while lines := self._iterate_new_lines():
@@ -52,16 +56,17 @@ class AppendCarryover:
         return carried
 
     def settle(self, target: int) -> None:
-        """Carry over all lines. Wait for the rest of an unfinished line, but not for ever."""
+        """Copy all new lines. Wait for the rest of an incomplete line, but only for a short time."""
         self.append_new_lines(target)
         wait_for_line_end(self._source)
         self.append_new_lines(target)
 
     def follow(self, target: int) -> bool:
-        """Carry over later writes to the old file until no more are expected.
+        """Copy later writes to the old file until no more are expected.
 
         ``target`` is open for appending. Only whole lines are added, because other programs also
-        write to it. Return True if a program is known to have the old file still open for writing.
+        write to ``target``. Return True if a program is known to have the old file still open for
+        writing.
         """
         start = last_write = time.monotonic()
         try:
@@ -80,24 +85,28 @@ class AppendCarryover:
         finally:
             self._carry_over_whole_lines(target)
             while rest := read_bytes_at(self._source, CHUNK_BYTES, self.position):
-                # otherwise the next record would continue this line
+                # Without the line feed, the next record would continue this line.
                 ending = b"" if len(rest) == CHUNK_BYTES else b"\n"
                 self._append(target, rest, ending)
         return is_open is True
 
     def _carry_over_whole_lines(self, target: int) -> int:
-        """Carry over once the last line of the new file is complete, because other programs also write to it."""
+        """Copy new lines when the last line of ``target`` is complete.
+
+        Other programs also write to ``target``, so its last line may be incomplete. Return the
+        number of bytes.
+        """
         if not self._iterate_new_lines():
             return 0
         deadline = time.monotonic() + PARTIAL_LINE_SECONDS
-        # The bytes carried over so far may themselves end inside a line, if the file was copied
-        # during a write.
+        # If the file was copied during a write, the bytes copied so far may themselves end inside a
+        # line.
         carried_whole_lines = (
             not self.position or read_bytes_at(self._source, 1, self.position - 1) == b"\n"
         )
         while carried_whole_lines and has_partial_line(target):
             if time.monotonic() >= deadline:
-                # the line was abandoned: end it, so that it does not damage our record
+                # Nobody will complete the line. End it, so that it does not damage the next record.
                 os.write(target, b"\n")
                 break
             time.sleep(PAUSE_SECONDS)
@@ -122,7 +131,7 @@ class AppendCarryover:
 def wait_for_line_end(descriptor: int) -> None:
     """Wait for the rest of a line that another program may be writing to an open file.
 
-    Stop after a short time if the line was abandoned.
+    Stop after a short time, because the line may never be completed.
     """
     deadline = time.monotonic() + PARTIAL_LINE_SECONDS
     while has_partial_line(descriptor) and time.monotonic() < deadline:
@@ -136,15 +145,16 @@ def has_partial_line(descriptor: int) -> bool:
 
 
 def is_open_for_writing(descriptor: int) -> bool | None:
-    """Check whether another program has the file open for writing. Return None if the system cannot tell.
+    """Check whether another program has the file open for writing.
 
-    Linux grants a read lease only on a file without writers. The lease is returned at once. A
-    program that opens the file in the meantime waits until then.
+    Return None if the system cannot tell. Linux grants a read lease only on a file without writers.
+    The lease is returned immediately. A program that opens the file in the meantime waits until
+    then.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
     try:
-        # The default signal for a lease would end this process; this one is ignored.
+        # The default signal for a lease would end this process. SIGURG is ignored by default.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""The only writer of session files. It writes a file completely or not at all, and checks it before it gets its name.
+"""The only code that writes session files. A file is written and checked before it gets its name.
 
-The bytes go to a temporary file in the same folder (never named ``.jsonl``), which is synced,
-checked and only then linked to its final name. After a crash, clients therefore see either no file
-or the complete file.
+The bytes are written to a temporary file in the same folder, whose name never ends with ``.jsonl``.
+The temporary file is synced and checked, and only then linked to the final name. So after a crash,
+clients see either no file or the complete file.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ from resume_hooks.storage.state_file import (
     temporary_name,
 )
 
-BUFFER_BYTES = 1024 * 1024  # the number of bytes to write at a time
-MAX_OPEN_ATTEMPTS = 20  # the number of attempts to open a file that is replaced between our steps
+BUFFER_BYTES = 1024 * 1024  # The number of bytes that are written at a time.
+# The number of attempts to open a file that another program may be replacing.
+MAX_OPEN_ATTEMPTS = 20
 
 
 def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> None:
     """Create the new file ``path`` from ``chunks`` after ``check(temporary path)`` accepts it.
 
-    Raise WriteFailed if the disk refuses or the name exists. Errors of ``check`` propagate. After
-    any failure no file remains.
+    Raise WriteFailed if the write fails or the name exists. Errors of ``check`` are passed on.
+    After any failure, no file remains.
     """
     folder = os.path.dirname(path)
     remove_stale_temporaries(folder)
@@ -55,14 +56,13 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
 def replace_session(
     path: str, original: int, copy: str, chunks: Iterable[bytes], check: Callable[[str], None]
 ) -> bool:
-    """Replace the content of ``path`` with ``chunks``; ``copy`` is an exact copy of the file.
+    """Replace the content of ``path`` with ``chunks``. Lines that were appended since the copy are kept.
 
-    Lines appended since the copy are kept.
-
-    ``original`` is the file's descriptor, open for reading. Writes to it after the rename are
-    carried over. Return whether a program still has the original open for writing. Raise
-    WriteFailed, or an error of ``check(temporary path)``. In both cases the file is unchanged
-    unless the message says otherwise. After a crash, either the old or the new file exists.
+    ``copy`` is an exact copy of the file. ``original`` is the file's descriptor, open for reading.
+    Writes to it after the rename are copied to the new file. Return whether a program still has the
+    original open for writing. Raise WriteFailed, or an error of ``check(temporary path)``. In both
+    cases the file is unchanged unless the message says otherwise. After a crash, either the old or
+    the new file exists.
     """
     folder = os.path.dirname(path)
     remove_stale_temporaries(folder)
@@ -72,7 +72,7 @@ def replace_session(
             check(temporary)
         with open(temporary, "a+b", buffering=0) as target:
             old_status, new_status = os.fstat(original), os.fstat(target.fileno())
-            # as root, keep the file's owner
+            # If this program runs as root, keep the file's owner.
             if (old_status.st_uid, old_status.st_gid) != (
                 new_status.st_uid,
                 new_status.st_gid,
@@ -89,7 +89,7 @@ def replace_session(
                 )
             carryover.append_new_lines(target.fileno())
             # Keep the times, because a rewritten old session must not become the latest session or
-            # count as open. Lines that are carried over later update the time again.
+            # count as open. If later lines are copied, the time changes again.
             old_status = os.fstat(original)
             os.utime(temporary, ns=(old_status.st_atime_ns, old_status.st_mtime_ns))
             os.replace(temporary, path)
@@ -97,20 +97,18 @@ def replace_session(
 
 
 def append_line(path: str, line: bytes) -> None:
-    """Append one whole line (without its ending) to a private file of ours.
+    """Append one whole line, given without its ending, to a private file of this plugin.
 
-    Lines of concurrent writers never mix.
-
-    If an interrupted writer left a partial last line, end that line first. If the file has a second
-    hard link, which may belong to someone else, replace the file with a copy and append to the
-    copy. Raise OSError on failure.
+    Lines of concurrent writers never mix. If an interrupted writer left an incomplete last line,
+    end that line first. If the file has a second hard link, which may belong to someone else,
+    replace the file with a copy and append to the copy. Raise OSError on failure.
     """
     for _ in range(MAX_OPEN_ATTEMPTS):
         descriptor = _open_to_append(path, os.O_CREAT)
         try:
             lock_descriptor(descriptor, None)
             if not os.path.samestat(os.lstat(path), os.fstat(descriptor)):
-                continue  # the file was replaced while we waited for the lock
+                continue  # The file was replaced while this process waited for the lock.
             if os.fstat(descriptor).st_nlink > 1:
                 _replace_by_copy(path, descriptor)
                 continue
@@ -122,13 +120,11 @@ def append_line(path: str, line: bytes) -> None:
 
 
 def append_records(path: str, lines: Sequence[bytes]) -> None:
-    """Append whole lines (without their endings) to an existing session file.
+    """Append whole lines, given without their endings, to an existing session file.
 
-    Append all of them, or raise WriteFailed and append none.
-
-    Wait for a line that a client is writing. Keep the file's time unless other programs also write
-    to it. Clients determine the latest session, and the sessions that are old enough to delete, by
-    this time.
+    Append all of them, or raise WriteFailed and append none. If a client is writing a line, wait
+    for its end. Keep the file's time unless other programs also write to the file. By this time,
+    clients determine the latest session and the sessions that are old enough to be deleted.
     """
     with convert_os_error(
         f"Could not add to {path}",
@@ -145,7 +141,7 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
 
 
 def _open_to_append(path: str, create: int = 0) -> int:
-    """Open a regular file for appending. Raise OSError for anything else, including links."""
+    """Open a regular file for appending. Raise OSError for a link and for any other type of file."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | create | flags, PRIVATE_MODE)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -178,18 +174,21 @@ def _replace_by_copy(path: str, descriptor: int) -> None:
 
 
 def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> None:
-    """Restore an open file's former time if its ``size`` shows that only we wrote to it."""
-    # the file belongs to another user, so its time can't be restored
+    """Restore an open file's former time if its ``size`` shows that no other program wrote to it."""
+    # If the file belongs to another user, its time cannot be restored.
     with contextlib.suppress(OSError):
         new_status = os.fstat(descriptor)
         if new_status.st_size == size:
             os.utime(descriptor, ns=(new_status.st_atime_ns, old_status.st_mtime_ns))
             if os.fstat(descriptor).st_size != size:
-                os.utime(descriptor)  # another program wrote between the two calls
+                os.utime(descriptor)  # Another program wrote between the two calls.
 
 
 def _finish_replacement(path: str, carryover: AppendCarryover, target: int) -> bool:
-    """Carry over late writes after the rename. Return whether a program still has the old file open."""
+    """Copy lines that were written to the old file after the rename.
+
+    Return whether a program still has the old file open.
+    """
     with convert_os_error(
         f"{path} was rewritten, but a running client's new lines could not be carried over",
         "Free some space on the disk. The last lines may be missing; the backup has the trimmed contents.",
@@ -208,7 +207,7 @@ def _write_new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
     with os.fdopen(descriptor, "wb", buffering=BUFFER_BYTES) as stream:
-        os.chmod(path, PRIVATE_MODE)  # sets the mode regardless of the umask
+        os.chmod(path, PRIVATE_MODE)  # This sets the mode regardless of the umask.
         for chunk in chunks:
             stream.write(chunk)
         stream.flush()
@@ -218,7 +217,7 @@ def _write_new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
             return
         failures: list[OSError] = []
         syncing = threading.Thread(target=_sync_file, args=(stream.fileno(), failures))
-        syncing.start()  # syncing takes as long as checking, so do both at the same time
+        syncing.start()  # Syncing takes as long as checking, so both are done at the same time.
         try:
             yield
         finally:
@@ -235,9 +234,9 @@ def _sync_file(descriptor: int, failures: list[OSError]) -> None:
 
 
 def link_exclusively(temporary: str, path: str, dir_fd: int | None = None) -> bool:
-    """Give a finished file its name, relative to the folder ``dir_fd``, without replacing an existing file.
+    """Give a finished file its final name, relative to the folder ``dir_fd``. Never replace a file.
 
-    Return whether the file's old name still exists.
+    Return whether the file's temporary name still exists.
     """
     try:
         os.link(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
@@ -246,8 +245,8 @@ def link_exclusively(temporary: str, path: str, dir_fd: int | None = None) -> bo
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise
-        # Some network and FAT volumes have no hard links. In this case, reserve the name, then
-        # rename over the reservation.
+        # Some network and FAT volumes have no hard links. Then create an empty file to reserve the
+        # name, and rename the finished file over it.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE, dir_fd=dir_fd))
         try:
             os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)

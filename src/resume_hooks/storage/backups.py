@@ -1,7 +1,7 @@
-"""Backups of sessions that are rewritten in place: exact copies in the state folder, with a subfolder for each session.
+"""Backups of sessions that are rewritten in place.
 
-They are copies and not hard links, because a program that has the old file open would continue to
-write into a hard link.
+They are exact copies in the state folder, with a subfolder for each session. They are not hard
+links, because a program that has the old file open would also write into a hard link.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from resume_hooks.storage.state_file import (
 )
 
 FOLDER = "backups"
-REWIND_COPIES = "files"  # the subfolder for copies of project files that a rewind overwrote
+REWIND_COPIES = "files"  # The subfolder with copies of the project files that a rewind overwrote.
 
 
 def backup_folder(session_id: str, where: Where) -> str:
-    """Return the folder for a session's backups, which may not exist."""
+    """Return the path of the folder for a session's backups. The folder may not exist."""
     return os.path.join(where.state, FOLDER, session_id)
 
 
 @contextlib.contextmanager
 def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
-    """Keep other processes from rewriting this session in place during the block.
+    """Prevent other processes from rewriting this session in place during the block.
 
     Raise SessionOpen if another process is already rewriting it.
     """
@@ -51,9 +51,11 @@ def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
 def open_for_rewrite(
     session_id: str, path: str, where: Where, *, keep_copy: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Hold a session for a rewrite in place. Yield the session's descriptor for reading and the path of its copy.
+    """Lock, open and copy a session for a rewrite in place. The lock is released after the block.
 
-    Raise SessionOpen if another process is rewriting it.
+    Yield the session's descriptor, open for reading, and the path of its copy. If ``keep_copy`` is
+    False, the copy is removed after the block. Raise SessionOpen if another process is rewriting
+    the session.
     """
     with lock_rewrite(session_id, where):
         folder = backup_folder(session_id, where)
@@ -68,10 +70,11 @@ def open_for_rewrite(
 
 @contextlib.contextmanager
 def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator[int]:
-    """Hold a file open together with an exact copy. The copy is kept only if ``keep_copy`` and the file was replaced.
+    """Open a file and make an exact copy of it. Yield the file's descriptor.
 
-    A kept copy is synced. If the copy cannot be made, raise WriteFailed and leave no part of the
-    copy.
+    After the block the copy is removed, unless ``keep_copy`` is True and the file was replaced. A
+    copy that may be kept is synced. If the copy cannot be made, raise WriteFailed and leave no part
+    of it.
     """
     with convert_os_error(f"{path} can't be read", "Nothing was changed."):
         stream = open_regular(path, follow=False)
@@ -95,7 +98,7 @@ def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator
 
 
 def backup_time(path: str) -> str:
-    """Return the timestamp in a backup's file name, or ``""`` for any other file."""
+    """Return the time in the name of a backup as a timestamp, or ``""`` for any other file."""
     name = os.path.basename(path).removesuffix(".jsonl")
     if name[10:11] == "T" and name.endswith("Z"):
         return f"{name[:11]}{name[11:].replace('-', ':')}"

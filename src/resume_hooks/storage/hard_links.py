@@ -1,6 +1,6 @@
-"""Hard links to files and folders, their comparison, and the choice of files to remove.
+"""Hard links to files and folders, comparison of files, and the choice of files to remove.
 
-Links are copied as links and never followed.
+Symbolic links are copied as links and never followed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from resume_hooks.storage.atomic import BUFFER_BYTES, link_exclusively
 from resume_hooks.storage.state_file import PRIVATE_MODE, temporary_name
 
 RECENT_USE_SECONDS = 60 * 60
-"""A reproducible copy is not removed within this number of seconds after its last use."""
+"""A file that can be made again is removed only if this number of seconds passed since its last
+use."""
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """Give a file or link a second name, by a hard link or by a verified copy. Raise OSError."""
+    """Give a file or symbolic link a second name, as a hard link or as a verified copy. Raise OSError."""
     try:
         os.link(source, target, follow_symlinks=False)
     except (FileExistsError, FileNotFoundError):
         raise
-    # the name is on another file system, or on one without hard links
+    # The target is on another file system, or the file system has no hard links.
     except (OSError, NotImplementedError):
         with temporary_name(os.path.dirname(target)) as temporary:
             _copy_file(source, temporary)
@@ -39,9 +40,9 @@ def link_or_copy(source: str, target: str) -> None:
 
 
 def list_files_below(path: str) -> list[str]:
-    """Return the relative paths of all files and links in a folder, sorted, or ``[""]`` if the path is not a folder.
+    """Return the relative paths of all files and links below a folder, sorted.
 
-    Raise OSError.
+    If ``path`` is not a folder, return ``[""]``. Raise OSError.
     """
 
     def raise_error(error: OSError) -> None:
@@ -61,9 +62,9 @@ def list_files_below(path: str) -> list[str]:
 
 
 def file_sizes(folder: str) -> Iterator[int]:
-    """Yield the size in bytes of each file below a folder. Files that cannot be read are skipped.
+    """Yield the size in bytes of each file below a folder. Links are not followed.
 
-    Links are not followed.
+    Files that cannot be read are skipped.
     """
     for root, _, names in os.walk(folder):
         for name in names:
@@ -74,10 +75,10 @@ def file_sizes(folder: str) -> Iterator[int]:
 def list_least_recently_used(
     files: Iterable[tuple[float, str, int]], excess_bytes: int
 ) -> Iterator[str]:
-    """Yield the least recently used reproducible files or folders, until their removal would free ``excess_bytes``.
+    """Yield files to remove until ``excess_bytes`` would be free, the least recently used first.
 
-    Each row is the time of last use, the path and the size. Files used within the last ``RECENT_USE_SECONDS``
-    seconds are kept, whatever their size.
+    Each item of ``files`` is the time of last use, the path and the size of a file or folder that
+    can be made again. Files used within the last ``RECENT_USE_SECONDS`` seconds are never yielded.
     """
     now = time.time()
     for last_use, path, size in sorted(files):
@@ -87,7 +88,7 @@ def list_least_recently_used(
 
 
 def has_same_bytes(one: str, other: str) -> bool:
-    """Check whether two files or two links contain the same bytes. Raise OSError if either cannot be read."""
+    """Check whether two files or two links have the same content. Raise OSError if one can't be read."""
     first, second = os.lstat(one), os.lstat(other)
     if stat.S_IFMT(first.st_mode) != stat.S_IFMT(second.st_mode) or first.st_size != second.st_size:
         return False
@@ -95,9 +96,9 @@ def has_same_bytes(one: str, other: str) -> bool:
 
 
 def hash_file(path: str) -> str:
-    """Return the sha256, in hex, of a file's bytes or a link's target. For anything else, hash the kind of file.
+    """Return the SHA-256, in hex, of a file's bytes or of a link's target.
 
-    Raise OSError.
+    For any other type of file, return the hash of its type. Raise OSError.
     """
     mode = os.lstat(path).st_mode
     if stat.S_ISLNK(mode):
@@ -109,7 +110,7 @@ def hash_file(path: str) -> str:
 
 
 def is_empty_file(path: str) -> bool:
-    """Check whether ``path`` is an empty file; clients and interrupted moves leave such files."""
+    """Check whether ``path`` is an empty file. Clients and interrupted moves leave empty files behind."""
     return os.path.isfile(path) and not os.path.islink(path) and not os.path.getsize(path)
 
 

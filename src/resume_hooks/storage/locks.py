@@ -1,6 +1,6 @@
-"""Locks between processes. The system releases a lock when its holder ends, so locks are never stale.
+"""Locks between processes. The system releases a lock when the process that has it ends.
 
-Standard library, Python 3.9.
+So a lock never remains after a crash. Only the standard library is used, with Python 3.9.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-LOCK_NAME = "lock"  # the lock file of a folder that only one process at a time may change
-_LOCKED_BYTE = 1 << 40  # the byte to lock on Windows, far beyond the end of any file
+# The name of the lock file in a folder that only one process at a time may change.
+LOCK_NAME = "lock"
+_LOCKED_BYTE = 1 << 40  # The byte that is locked on Windows. It is far beyond the end of any file.
 
 _PAUSE_SECONDS = 0.005
 _MAX_OPEN_ATTEMPTS = (
-    20  # the number of attempts to open a lock file that its holder removes between our steps
+    20  # The number of attempts to open a lock file that another process may be removing.
 )
 
 
 def lock_descriptor(descriptor: int, timeout: float | None = 0.0) -> bool | None:
     """Lock an open file or folder until it is closed.
 
-    Wait for up to ``timeout`` seconds, or without a limit if it is None.
-
-    Return False if another process holds the lock, None if the volume or the system does not
-    support locks.
+    Wait for up to ``timeout`` seconds, or without a limit if ``timeout`` is None. Return False if
+    another process has the lock, or None if the volume or the system does not support locks.
     """
     if timeout is None:
         deadline = None
@@ -58,7 +57,7 @@ def _try_lock(descriptor: int, *, wait: bool) -> None:
     if hasattr(fcntl, "flock"):
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         return
-    import msvcrt  # this function exists only on Windows
+    import msvcrt  # This module exists only on Windows.
 
     position = os.lseek(descriptor, 0, os.SEEK_CUR)
     os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
@@ -72,14 +71,12 @@ def _try_lock(descriptor: int, *, wait: bool) -> None:
 def lock_folder(
     folder: str, where: Where, busy_message: str, failure_message: str, timeout: float = 0.0
 ) -> Iterator[None]:
-    """Hold the lock of a folder in the state folder during the block.
+    """Lock a folder in the state folder during the block. Create the folder if it is missing.
 
-    Create the folder first. Afterwards, remove the folder if it is empty.
-
-    If another process holds the lock for longer than ``timeout`` seconds, raise SessionOpen with
-    the message ``busy_message``. If the lock file cannot be created, raise WriteFailed with a
-    message that begins with ``failure_message``. On a volume without locks, continue without a
-    lock.
+    After the block, remove the folder if it is empty. If another process has the lock for longer
+    than ``timeout`` seconds, raise SessionOpen with the message ``busy_message``. If the lock file
+    cannot be created, raise WriteFailed with a message that starts with ``failure_message``. On a
+    volume that does not support locks, continue without a lock.
     """
     descriptor, locked = _acquire_lock(
         folder, where, busy_message, failure_message, time.monotonic() + timeout
@@ -88,7 +85,8 @@ def lock_folder(
         yield
     finally:
         if locked:
-            with contextlib.suppress(OSError):  # a process that has the lock file open retries
+            # If another process has the lock file open, it opens a new lock file.
+            with contextlib.suppress(OSError):
                 if os.listdir(folder) == [LOCK_NAME]:
                     removal.remove_file(os.path.join(folder, LOCK_NAME), where.state)
                     removal.remove_empty(folder, where.state)
@@ -109,16 +107,16 @@ def _acquire_lock(
             raise SessionOpen(busy_message, "Wait until that is done, then try again.")
         if not locked or is_path_of_descriptor(path, descriptor):
             return descriptor, bool(locked)
-        os.close(descriptor)  # the holder removed the file between our two steps
+        os.close(descriptor)  # Another process removed the file after it was opened here.
     raise WriteFailed(
         f"{failure_message} {path}: it keeps changing", "Nothing was changed. Try again."
     )
 
 
 def _open_lock_file(path: str, where: Where, failure_message: str) -> int | None:
-    """Open the lock file. Return None if its folder was just removed.
+    """Open the lock file. Return None if another process has just removed its folder.
 
-    Raise WriteFailed if it can't be created.
+    Raise WriteFailed if the file can't be created.
     """
     folder = os.path.dirname(path)
     try:
@@ -132,7 +130,8 @@ def _open_lock_file(path: str, where: Where, failure_message: str) -> int | None
         else:
             existing_path = None
         if existing_path and (os.path.isdir(existing_path) or not os.path.lexists(existing_path)):
-            # the file existed when we tried to create it, and was removed before we checked
+            # The file existed when this process tried to create it. Another process then removed
+            # it.
             return None
         raise WriteFailed(
             f"{failure_message} {folder}: {error.strerror or error}",
@@ -141,7 +140,7 @@ def _open_lock_file(path: str, where: Where, failure_message: str) -> int | None
 
 
 def is_path_of_descriptor(path: str, descriptor: int) -> bool:
-    """Check whether a path still refers to an open file."""
+    """Check whether a path still refers to the open file ``descriptor``."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except OSError:

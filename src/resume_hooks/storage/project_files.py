@@ -1,12 +1,11 @@
-"""The only writer of files in a user's project, such as documents and restored files.
+"""The only code that writes files in a user's project, such as documents and restored files.
 
-It writes a file completely or not at all.
+A file is written completely or not at all. The bytes are written to a temporary file beside the
+target. The temporary file is synced, read back and only then renamed. Symbolic links are never
+followed. A file is replaced or removed only if it has not changed since it was examined.
 
-The bytes go to a temporary file next to the target, which is synced, read back and only then
-renamed. Symbolic links are never written through. A file is replaced or removed only if it has not
-changed since it was examined. If ``dir_fd``, the descriptor of an open folder (``safe_tree``), is
-given, only a path's last component is used, relative to this folder. The whole path is then used
-only in messages.
+If ``dir_fd``, the descriptor of an open folder (see ``safe_tree``), is given, only the last
+component of a path is used, relative to this folder. The whole path is then used only in messages.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folde
 def file_state(
     path: str, dir_fd: int | None = None, *, read_only: bool = False
 ) -> os.stat_result | None:
-    """Return the state of the regular file to replace at ``path``, or None if the file does not exist.
+    """Return the state of the regular file at ``path``, or None if the file does not exist.
 
-    Raise WriteFailed for a link and for anything else except a regular file. Unless ``read_only``,
-    also raise it for a write-protected file.
+    Raise WriteFailed if ``path`` is not a regular file, for example a link. Unless ``read_only`` is
+    True, also raise WriteFailed for a write-protected file.
     """
     name = _name_for_dir_fd(dir_fd, path)
     try:
         status = os.lstat(name, dir_fd=dir_fd)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:  # ValueError is raised for a NUL in a name
+    except (OSError, ValueError) as error:  # Python raises ValueError if a name contains a NUL.
         raise write_error(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         if stat.S_ISLNK(status.st_mode):
@@ -55,9 +54,10 @@ def file_state(
 def read_file_and_state(
     path: str, limit: int, dir_fd: int | None = None
 ) -> tuple[bytes, os.stat_result | None]:
-    """Return a file's content and the state that ``write_project_file`` requires, or ``b""`` and None if it is missing.
+    """Return a file's content and its state, or ``b""`` and None if the file does not exist.
 
-    Raise WriteFailed on failure.
+    ``write_project_file`` requires the state. Raise WriteFailed if the file is larger than
+    ``limit`` bytes or cannot be read.
     """
     if file_state(path, dir_fd, read_only=True) is None:
         return b"", None
@@ -82,12 +82,11 @@ def write_project_file(
     mode: int | None = None,
     dir_fd: int | None = None,
 ) -> None:
-    """Write ``content`` to ``path``: a new file, or a replacement of the file with the state ``expected_state``.
+    """Write a new file, or replace the file if it still has the state ``expected_state``.
 
-    A replacement keeps its mode.
-
-    ``mode`` overrides the file's mode. After WriteFailed the folder is unchanged. A caller that
-    writes many files into a folder must itself remove stale temporary files once.
+    For a new file, ``expected_state`` is None. A replaced file keeps its mode unless ``mode`` is
+    given. After WriteFailed, the folder is unchanged. A caller that writes many files into a folder
+    must itself remove stale temporary files once.
     """
     folder = os.path.dirname(path)
     if dir_fd is None:
@@ -114,7 +113,10 @@ def write_project_file(
 def remove_project_file(
     path: str, expected_state: os.stat_result, dir_fd: int | None = None
 ) -> None:
-    """Remove the file with the state ``expected_state``. After WriteFailed the file is unchanged."""
+    """Remove a file if it still has the state ``expected_state``.
+
+    After WriteFailed, the file is unchanged.
+    """
     name = _name_for_dir_fd(dir_fd, path)
     try:
         _require_state(name, expected_state, dir_fd)
@@ -126,9 +128,9 @@ def remove_project_file(
 
 @contextlib.contextmanager
 def ensure_folder(folder: str) -> Iterator[None]:
-    """Create ``folder``, but not its parents, if it is missing.
+    """Create ``folder`` if it is missing, but not its parents.
 
-    Remove it again if the block fails. Raise WriteFailed.
+    If the block fails, remove the created folder. Raise WriteFailed.
     """
     is_new = False
     try:
@@ -141,13 +143,13 @@ def ensure_folder(folder: str) -> Iterator[None]:
         yield
     except WriteFailed:
         if is_new:
-            with contextlib.suppress(OSError):  # another program created a file in the folder
+            with contextlib.suppress(OSError):  # Another program created a file in the folder.
                 removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
         raise
 
 
 def write_error(path: str, error: OSError | ValueError) -> WriteFailed:
-    """Return the error for a failed write, with the system's reason."""
+    """Return a WriteFailed error for a failed write, with the system's reason."""
     if isinstance(error, OSError) and error.strerror:
         reason = error.strerror
     else:
@@ -158,7 +160,7 @@ def write_error(path: str, error: OSError | ValueError) -> WriteFailed:
 
 
 def is_same_state(current: os.stat_result | None, expected_state: os.stat_result | None) -> bool:
-    """Check whether two states show the same unchanged file."""
+    """Check whether two states are those of the same unchanged file."""
     if current is None or expected_state is None:
         return current is expected_state
     identity = (current.st_dev, current.st_ino, current.st_size, current.st_mtime_ns)
@@ -171,7 +173,7 @@ def is_same_state(current: os.stat_result | None, expected_state: os.stat_result
 
 
 def _name_for_dir_fd(dir_fd: int | None, path: str) -> str:
-    """Return a path's last component if it is relative to an open folder, else the whole path."""
+    """Return the last component of a path if an open folder is given, else the whole path."""
     if dir_fd is None:
         return path
     return os.path.basename(path)
@@ -185,13 +187,14 @@ def _write_and_rename(
     dir_fd: int | None,
 ) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # A project's file gets the mode that the user's umask allows.
+    # A file in a project gets the mode that the user's umask allows.
     descriptor = os.open(path, flags, 0o666, dir_fd=dir_fd)
     with os.fdopen(descriptor, "w+b") as stream:
         stream.write(content)
         stream.flush()
         if expected_state is not None:
-            # fails for a colleague's file; as root it restores the owner
+            # If this program runs as root, it restores the owner. Otherwise this fails for another
+            # user's file.
             with contextlib.suppress(OSError):
                 os.chown(path, expected_state.st_uid, expected_state.st_gid, dir_fd=dir_fd)
         if mode is not None:
@@ -201,7 +204,7 @@ def _write_and_rename(
         else:
             new_mode = None
         if new_mode is not None:
-            # set after the owner, because changing the owner clears bits of the mode
+            # The mode is set after the owner, because changing the owner clears bits of the mode.
             os.chmod(path, new_mode, dir_fd=dir_fd)
         os.fsync(descriptor)
         stream.seek(0)

@@ -1,12 +1,12 @@
-"""The only code that removes files: below a root, through open folders, and never behind a link.
+"""The only code that removes files. It never follows a link below the root of a removal.
 
-Each path has a root: our state folder, or the client's or a project's folder that the user chose.
-Each folder below the root is opened without following links, and the target is removed relative to
-its open parent folder. A link in place of a folder is therefore never followed, whether it existed
-before or was created in the meantime. If the target itself is a link, the link is removed. A test
-forbids ``unlink``, ``rmdir`` and similar calls elsewhere, with a few listed exceptions.
+The root is this plugin's state folder, or a folder of the client or of a project that the user
+chose. Each folder below the root is opened without following links, and the target is removed
+relative to its open parent folder. So a link in place of a folder is never followed, even if it is
+created during the removal. If the target itself is a link, the link is removed. A test forbids
+``unlink``, ``rmdir`` and similar calls elsewhere, with a few listed exceptions.
 
-Standard library, Python 3.9.
+Only the standard library is used, with Python 3.9.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-# missing on Windows
+# Windows does not have these calls.
 _HAS_DESCRIPTOR_CALLS = os.unlink in os.supports_dir_fd and hasattr(os, "fwalk")
 _OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
@@ -27,9 +27,8 @@ _MAX_REMOVAL_ATTEMPTS = 3  # the number of attempts to empty a folder
 def remove_permanently(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove a file, a link or a whole folder permanently.
 
-    Raise OSError if the target cannot be removed, does not exist, or is behind a link.
-
-    ``follow_root`` means that the root belongs to the user and may be a link.
+    ``follow_root`` means that the root belongs to the user and may be a link. Raise OSError if the
+    target cannot be removed, does not exist, or is behind a link.
     """
     with _open_parent(path, root, follow_root) as (dir_fd, name):
         if dir_fd is None:
@@ -57,14 +56,20 @@ def remove_if_possible(path: str, root: str, *, follow_root: bool = False) -> No
 
 
 def removal_root(folder: str, state: str) -> str:
-    """Return the root for removals from a folder of ours: the state folder, or the folder itself if it is outside."""
+    """Return the root for removals from one of this plugin's folders.
+
+    It is the state folder, or the folder itself if it is outside the state folder.
+    """
     if folder.startswith(os.path.join(state, "")):
         return state
     return folder
 
 
 def remove_name(name: str, dir_fd: int | None) -> None:
-    """Remove the file or link ``name`` from an open folder. Without a folder, ``name`` is a path that we trust."""
+    """Remove the file or link ``name`` from an open folder.
+
+    If ``dir_fd`` is None, ``name`` is a path that is known to be safe.
+    """
     os.unlink(name, dir_fd=dir_fd)
 
 
@@ -74,12 +79,10 @@ def remove_empty_name(name: str, dir_fd: int) -> None:
 
 
 def remove_from_folder(name: str, dir_fd: int) -> None:
-    """Remove ``name`` and everything below it from an open folder. Raise OSError.
+    """Remove ``name`` and everything below it from an open folder.
 
-    After a failure, as much as possible is removed.
-
-    Retry if another program writes into a folder in the meantime, as an index does just after it is
-    closed.
+    Retry if another program writes into a folder during the removal, as an index does just after it
+    was closed. If the removal still fails, raise OSError after removing as much as possible.
     """
     for _ in range(_MAX_REMOVAL_ATTEMPTS - 1):
         try:
@@ -119,9 +122,10 @@ def _remove_one(name: str, dir_fd: int) -> None:
 
 @contextlib.contextmanager
 def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int | None, str]]:
-    """Yield the open parent folder of a path below a root, and the path's name in that folder.
+    """Yield the open parent folder of a path, and the path's name in that folder.
 
-    If the system cannot open folders, yield None as the folder.
+    The folders between ``root`` and the path are opened without following links. If the system
+    cannot open folders, yield None as the folder.
     """
     try:
         steps = _path_steps(path, root)
@@ -144,7 +148,10 @@ def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int 
 
 
 def _path_steps(path: str, root: str) -> list[str]:
-    """Return the names on the way from a root to a path. Raise OSError if the path is not below the root."""
+    """Return the names of the folders from ``root`` to a path, and the path's own name.
+
+    Raise OSError if the path is not below ``root``.
+    """
     top = os.path.join(root, "")
     if path.startswith(top):
         steps = path[len(top) :].split(os.sep)
@@ -166,7 +173,7 @@ def _require_folders(root: str, steps: list[str], follow_root: bool) -> None:
 
 def _remove_by_path(path: str) -> None:
     if stat.S_ISDIR(os.lstat(path).st_mode):
-        import shutil  # imported late, because few systems need it
+        import shutil  # Imported here because few systems need it.
 
         shutil.rmtree(path)
     else:

@@ -1,7 +1,7 @@
-"""Open folders below a root one by one through descriptors, so that no link on the path is ever followed.
+"""Open the folders below a root one after the other, so that no link on the path is ever followed.
 
-An open descriptor stays with its folder even if someone renames the folder or puts a link in its
-place.
+An open descriptor still refers to its folder if someone renames the folder or replaces it by a
+link.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import open_regular
 
-# whether the system can open a name relative to an open folder; Windows can't
+# Whether the system can open a name relative to an open folder. Windows cannot.
 HAS_DIR_FD = os.open in os.supports_dir_fd
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextlib.contextmanager
 def open_root(root: str) -> Iterator[int]:
-    """Open the root folder. Links on its path are followed, because they are the user's own.
+    """Open the root folder. Links on its path are followed, because the user created them.
 
     Raise OSError if the root is not a folder.
     """
@@ -36,9 +36,8 @@ def open_root(root: str) -> Iterator[int]:
 def open_folder(root: int, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
     """Open the folder at the path ``parts`` below the open folder ``root``.
 
-    With ``create``, create missing folders.
-
-    Raise FileNotFoundError if a folder is missing, WriteFailed if a part is a link or not a folder.
+    If ``create`` is True, create missing folders. Otherwise raise FileNotFoundError for a missing
+    folder. Raise WriteFailed if a part is a link or not a folder.
     """
     descriptor = os.dup(root)
     try:
@@ -69,9 +68,9 @@ def missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def is_writable_folder(root: int, parts: Sequence[str]) -> bool:
-    """Check whether files can be added to and removed from the folder, or its nearest existing parent.
+    """Check whether files can be added to and removed from a folder.
 
-    Raise WriteFailed.
+    If the folder does not exist, its nearest existing parent is checked. Raise WriteFailed.
     """
     existing_depth = len(parts) - len(missing_folders(root, parts))
     with open_folder(root, parts[:existing_depth]) as dir_fd:
@@ -79,9 +78,10 @@ def is_writable_folder(root: int, parts: Sequence[str]) -> bool:
 
 
 def read_file_below(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
-    """Return a regular file's content and state without following links below ``root``.
+    """Return the content and the state of a regular file. Links below ``root`` are not followed.
 
-    Raise OSError if the file exceeds ``limit`` bytes, or WriteFailed.
+    Raise OSError if the file is larger than ``limit`` bytes, or WriteFailed if a part of the path
+    is a link.
     """
     with (
         open_root(root) as top,

@@ -1,8 +1,6 @@
-"""Private temporary copies of foreign data for an import.
+"""Private temporary copies of the data that a user imports. They are removed after the import.
 
-They are removed after the import.
-
-Invariant: neither the input nor its unpacked form exceeds the allowed size.
+Invariant: neither the data nor its unpacked form is larger than the allowed size.
 """
 
 from __future__ import annotations
@@ -26,19 +24,20 @@ from resume_hooks.storage.state_file import (
     temporary_path,
 )
 
-MAX_IMPORT_BYTES = 200 * 1024 * 1024  # the default size limit of an import in bytes
-# the maximum size of a line, which a parser may expand thirtyfold; the longest known line has 60 MB
+MAX_IMPORT_BYTES = 200 * 1024 * 1024  # The default maximum size of an import in bytes.
+# The maximum number of bytes in a line. A parser may need thirty times as much memory. The longest
+# known line has 60 MB.
 MAX_LINE_BYTES = 64 * 1024 * 1024
-# the maximum number of lines, because even empty lines cost a parser time; 400,000 lines of
-# sessions have 1.2 GB
+# The maximum number of lines. Even empty lines cost a parser time. A session with 400,000 lines has
+# about 1.2 GB.
 MAX_LINES = 5_000_000
-CHUNK_BYTES = 256 * 1024  # the number of bytes to read or unpack at a time
+CHUNK_BYTES = 256 * 1024  # The number of bytes that are read or unpacked at a time.
 _GZIP_MAGIC = b"\x1f\x8b"
-_WBITS = 31  # zlib's code for the gzip format
+_WBITS = 31  # This number tells zlib that the format is gzip.
 
 
 class StagedFile(NamedTuple):
-    """A temporary file with its size in bytes and its digest in hex."""
+    """A temporary file, its size in bytes, and its SHA-256 in hex."""
 
     path: str
     size: int
@@ -47,11 +46,12 @@ class StagedFile(NamedTuple):
 
 @contextlib.contextmanager
 def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Iterator[StagedFile]:
-    """Write ``chunks``, unpacked if they are gzip, to a temporary file in the state folder during the block.
+    """Write ``chunks`` to a temporary file in the state folder, which is removed after the block.
 
-    If the state folder was created for the file and is empty, also remove the folder. Raise
-    ImportFailed for damaged gzip, or if the content exceeds ``max_bytes`` bytes, ``MAX_LINE_BYTES``
-    bytes in a line, or ``MAX_LINES`` lines. Raise WriteFailed if the disk refuses.
+    Gzip is unpacked. If the state folder was created for the file, it is removed with the file if
+    it is empty. Raise ImportFailed for damaged gzip, for more than ``max_bytes`` bytes,
+    ``MAX_LINE_BYTES`` bytes in a line or ``MAX_LINES`` lines. Raise WriteFailed if the file cannot
+    be written.
     """
     folder = where.state
     folder_existed, temporary = os.path.lexists(folder), temporary_path(folder)
@@ -76,17 +76,17 @@ def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Itera
     finally:
         discard_temporary(temporary)
         if not folder_existed:
-            with contextlib.suppress(OSError):  # other files were stored in the folder
+            with contextlib.suppress(OSError):  # Another process stored files in the folder.
                 removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
 
 
 def file_chunks(path: str) -> Iterator[bytes]:
-    """Yield the bytes of a regular file; links are followed. Raise ImportFailed if the file cannot be read."""
+    """Yield the bytes of a regular file. Links are followed. Raise ImportFailed if it can't be read."""
     try:
         with open_regular(path) as stream:
             while chunk := stream.read(CHUNK_BYTES):
                 yield chunk
-    except (OSError, ValueError) as error:  # ValueError is raised for a NUL in a name
+    except (OSError, ValueError) as error:  # Python raises ValueError if a name contains a NUL.
         if isinstance(error, OSError) and error.strerror:
             reason = error.strerror
         else:
@@ -148,7 +148,7 @@ def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 if inflater.eof:
                     inflater = zlib.decompressobj(_WBITS)
                 yield inflater.decompress(remaining, CHUNK_BYTES)
-                # zero bytes that pad a tape
+                # A file from a tape ends with zero bytes.
                 remaining = inflater.unconsumed_tail or inflater.unused_data.lstrip(b"\0")
         yield inflater.flush()
     except zlib.error as error:

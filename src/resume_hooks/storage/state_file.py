@@ -1,9 +1,7 @@
-"""Atomic writes of our private files.
+"""Write this plugin's private files atomically.
 
-This module also creates temporary files next to them, and removes the temporary files of killed
-processes.
-
-Standard library, Python 3.9.
+This module also creates temporary files beside them, and removes temporary files that killed
+processes left behind. Only the standard library is used, with Python 3.9.
 """
 
 from __future__ import annotations
@@ -18,19 +16,20 @@ from resume_hooks.storage import removal
 
 PRIVATE_MODE = 0o600
 
-CHUNK_BYTES = 1024 * 1024  # the number of bytes to read at a time
+CHUNK_BYTES = 1024 * 1024  # The number of bytes that are read at a time.
 UNCHANGED_REMEDY = "Nothing was changed. Check free space and the permissions of the folder."
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
 
 _SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x00100000, 5, 0x102
-"""Windows: the right to wait for a process, and the codes for another user's process and for a running one."""
+"""Constants of Windows: the right to wait for a process, the error for another user's process, and
+the result for a running process."""
 
 
 def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
-    """Write and sync a private file, which replaces a file or link. Create its folder if it is missing.
+    """Replace or create a private file, and sync it. Create its folder if it is missing.
 
-    After an OSError the old file is unchanged.
+    If ``path`` is a link, the link is replaced. After an OSError, the old file is unchanged.
     """
     folder = make_private_folder(os.path.dirname(path), where)
     remove_stale_temporaries(folder)
@@ -41,15 +40,15 @@ def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where
 
 
 def create_file(path: str, chunks: Iterable[bytes], *, sync: bool = True) -> int:
-    """Write a new private file, and sync it if ``sync``. Return its size.
+    """Write a new private file and return its size. If ``sync`` is True, sync the file.
 
-    Raise OSError if that fails or the name exists.
+    Raise OSError if the write fails or the name exists.
     """
     descriptor = os.open(
         path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), PRIVATE_MODE
     )
     with os.fdopen(descriptor, "wb") as stream:
-        os.chmod(path, PRIVATE_MODE)  # sets the mode regardless of the umask
+        os.chmod(path, PRIVATE_MODE)  # This sets the mode regardless of the umask.
         for chunk in chunks:
             stream.write(chunk)
         stream.flush()
@@ -59,9 +58,9 @@ def create_file(path: str, chunks: Iterable[bytes], *, sync: bool = True) -> int
 
 
 def create_marker(path: str, where: Where) -> bool:
-    """Create an empty private file in a folder of ours. Return False if the file already exists.
+    """Create an empty private file in one of this plugin's folders.
 
-    Raise OSError.
+    Return False if the file already exists. Raise OSError.
     """
     make_private_folder(os.path.dirname(path), where)
     with contextlib.suppress(FileExistsError):
@@ -71,7 +70,7 @@ def create_marker(path: str, where: Where) -> bool:
 
 
 def read_chunks(descriptor: int, size: int) -> Iterator[bytes]:
-    """Yield the first ``size`` bytes of an open file in pieces. If the file is shorter, yield all of it.
+    """Yield the first ``size`` bytes of an open file in chunks. If the file is shorter, yield all of it.
 
     The file's position does not change.
     """
@@ -84,15 +83,19 @@ def read_chunks(descriptor: int, size: int) -> Iterator[bytes]:
 
 
 def temporary_path(folder: str) -> str:
-    """Return a name for a temporary file. If its writer is killed, ``remove_stale_temporaries`` removes the file."""
+    """Return a path for a temporary file.
+
+    If the process that writes the file is killed, ``remove_stale_temporaries`` removes the file
+    later.
+    """
     return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
 
 
 @contextlib.contextmanager
 def temporary_name(folder: str) -> Iterator[str]:
-    """Yield a name for a temporary file or folder.
+    """Yield a path for a temporary file or folder.
 
-    Remove it after the block if it still exists.
+    If it exists after the block, remove it.
     """
     temporary = temporary_path(folder)
     try:
@@ -103,7 +106,10 @@ def temporary_name(folder: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def convert_os_error(message: str, remedy: str = UNCHANGED_REMEDY) -> Iterator[None]:
-    """Convert an OSError in the block to WriteFailed with the message ``message`` and the system's reason."""
+    """Convert an OSError in the block to WriteFailed.
+
+    The message is ``message`` followed by the system's reason.
+    """
     try:
         yield
     except OSError as error:
@@ -111,7 +117,7 @@ def convert_os_error(message: str, remedy: str = UNCHANGED_REMEDY) -> Iterator[N
 
 
 def remove_stale_temporaries(folder: str) -> None:
-    """Remove the temporary files of killed processes, but not those of running ones."""
+    """Remove the temporary files of killed processes. The files of running processes are kept."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -124,18 +130,16 @@ def remove_stale_temporaries(folder: str) -> None:
 
 
 def discard_temporary(path: str) -> None:
-    """Remove a temporary file or folder of our own.
+    """Remove a temporary file or folder that this plugin created. Ignore errors.
 
-    Ignore a target that is missing or cannot be removed.
-
-    The name belongs to us in any folder, so links on the path are followed, as when the file was
-    created.
+    Links on the path are followed, as they were when the file was created, because the name of a
+    temporary file is never another program's.
     """
     removal.remove_if_possible(path, os.path.dirname(path), follow_root=True)
 
 
 def is_process_running(process: int) -> bool:
-    """Check whether a process with this id runs, even one of another user."""
+    """Check whether a process with this id is running. It may belong to another user."""
     if os.name == "nt":
         return _is_running_on_windows(process)
     try:
@@ -148,11 +152,11 @@ def is_process_running(process: int) -> bool:
 
 
 def _is_running_on_windows(process: int) -> bool:
-    """On Windows ``os.kill`` would send Ctrl+C.
+    """Check whether a process is running, by opening a handle that only allows waiting.
 
-    So open a harmless handle that can only wait.
+    On Windows, ``os.kill`` would send Ctrl+C to the process.
     """
-    import ctypes  # imported late, because only Windows needs it
+    import ctypes  # Imported here because only Windows needs it.
 
     kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
     handle = kernel.OpenProcess(_SYNCHRONIZE, 0, process)
@@ -165,7 +169,7 @@ def _is_running_on_windows(process: int) -> bool:
 
 
 def sync_folder(folder: str) -> None:
-    """Sync the names in a folder; ignore file systems that refuse."""
+    """Sync the names in a folder. Errors of file systems that cannot do this are ignored."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Write one setting to our settings file and keep the rest of the file."""
+"""Write one setting to this plugin's settings file, and keep the other settings."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ _REMEDIES = {
     "environment": "RESUME_HOOKS_{} overrides our file: unset it first.",
     "plugin": ("A plugin option overrides our file: /plugin configure resume-hooks changes it."),
 }
-"""Advice to the user if another source overrides our file."""
+"""What the user must do if another source has a value that overrides the settings file."""
 
 
 def store_setting(name: str, text: str, where: Where | None = None) -> Value:
-    """Write one setting and return its value. Raise UsageError for an unknown setting or an invalid value.
+    """Write one setting and return its value.
 
-    Raise WriteFailed if the file can't be written.
-
-    Also raise UsageError if a variable or a plugin option sets another value, which would override
-    the new one.
+    Raise UsageError for an unknown setting or an invalid value. Also raise it if a variable or a
+    plugin option has another value, which would override the new value. Raise WriteFailed if the
+    file can't be written.
     """
     value = parse_setting(name, text)
     where = where or Where()
@@ -37,7 +36,7 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     if source in _REMEDIES and effective_value != value:
         raise UsageError(f"{name} stays {effective_value}", _REMEDIES[source].format(name.upper()))
     path = settings_file(where)
-    stored = read_json_object(path)  # the other settings, which the rewrite must keep
+    stored = read_json_object(path)  # The other settings must be kept.
     if not stored and is_damaged(path):
         raise WriteFailed(
             f"{path} is not a readable settings file, so it was left alone",

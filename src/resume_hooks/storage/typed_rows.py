@@ -1,4 +1,4 @@
-"""Parse rows of our own notes into a type, by its hints. Rows that do not match the type are ignored."""
+"""Convert rows of this plugin's own files to named tuples. Rows with other types are ignored."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 def parse_row(kind: Callable[..., T], row: object) -> T | None:
-    """Convert a JSON value to a named tuple. Return None if a field is missing or has another type.
+    """Convert a JSON value to the named tuple ``kind``.
 
-    Extra fields are ignored.
+    Return None if a field is missing or has another type. Additional fields are ignored.
     """
     try:
         value: T = _make_row_parser(kind)(row)
@@ -23,7 +23,11 @@ def parse_row(kind: Callable[..., T], row: object) -> T | None:
 
 @functools.cache
 def _make_row_parser(hint: Any) -> Callable[[Any], Any]:
-    """Return a parser for a type: a named tuple from an object or list, a tuple from a list, or a plain value."""
+    """Return a function that converts a JSON value to the type ``hint``.
+
+    A named tuple is made from an object or a list, and a tuple from a list. Other values stay as
+    they are.
+    """
     if get_origin(hint) is tuple:
         item = _make_row_parser(get_args(hint)[0])
         return lambda rows: tuple(map(item, _require_type(list, rows)))
@@ -45,7 +49,7 @@ def _make_row_parser(hint: Any) -> Callable[[Any], Any]:
 
 
 def _require_type(kind: type[T], value: object) -> T:
-    """Return a value if it has exactly this type (True is not a number). Raise TypeError otherwise."""
+    """Return a value if its type is exactly ``kind``, else raise TypeError. True is not a number."""
     if type(value) is not kind:
         raise TypeError
     return value
