@@ -1,4 +1,4 @@
-"""Codex sessions: list, read and continue them like Claude Code sessions.
+"""List, read and continue the sessions of Codex like those of Claude Code.
 
 This part also answers Codex's hooks in the format that Codex expects.
 """
@@ -26,6 +26,7 @@ PART = Part(
             model="model:CodexExec",
         ),
     ),
-    # Unlike Claude Code, Codex names the turn and the model in its hook events.
+    # The hook events of Codex contain the turn's id and the model's name. Those of Claude Code do
+    # not.
     hosts=(Host("codex", ("turn_id", "model"), "host:CODEX"),),
 )

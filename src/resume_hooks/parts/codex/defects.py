@@ -1,6 +1,7 @@
-"""Find the defects in a Codex session, each with its effect in Codex and its line in the newest rollout.
+"""Find the defects in the files of a Codex session.
 
-The effects were measured on Codex 0.42 to 0.169.
+Each defect has a description of its effect in Codex, and a line number if it is in the newest file.
+The effects were measured with Codex 0.42 to 0.169.
 """
 
 from __future__ import annotations
@@ -62,14 +63,14 @@ ENCRYPTED_SUMMARY = DefectKind(
 )
 
 _LOSS_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, TORN_LINE, LONG_LINE})
-"""Kinds of defects whose content was lost before the repair."""
+"""The defects that mean a loss of content which a repair cannot undo."""
 
 
 def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defect]:
-    """Yield the defects of the thread whose newest file is ``path``.
+    """Yield the defects of the Codex session whose newest file is ``path``.
 
-    ``find_rollout`` locates its older rollouts. Raise NotATranscript or SessionNotFound like
-    ``read_meta``.
+    ``find_rollout`` returns the path of an older file of the session. Raise NotATranscript or
+    SessionNotFound if the first line cannot be read.
     """
     meta, name = read_meta(path), parse_rollout_name(path)
     missing_fields = []
@@ -92,7 +93,7 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
 
 
 def is_content_loss(kind: DefectKind) -> bool:
-    """Check whether a defect of this kind means that content is missing even from a repaired child."""
+    """Check whether a session with a defect of this kind lacks content even after its repair."""
     return kind in _LOSS_KINDS
 
 
@@ -101,7 +102,9 @@ def _find_line_defects(path: str) -> Iterator[Defect]:
         line = parse_line(raw, path, number, offset)
         if number == 0 and (line is None or line.kind != META):
             yield Defect(FOREIGN_FIRST_LINE, "it does not describe a session", 0)
-        elif not raw.isascii() and raw.decode(errors="replace").encode() != raw:  # invalid UTF-8
+        elif (
+            not raw.isascii() and raw.decode(errors="replace").encode() != raw
+        ):  # The line is not valid UTF-8.
             yield Defect(INVALID_UTF8, f"{len(raw):,} bytes", number)
         elif line is None and raw.strip():
             is_complete = raw.endswith(b"\n")
@@ -117,17 +120,17 @@ def _find_line_defects(path: str) -> Iterator[Defect]:
 
 
 def _find_item_defects(items: list[Item], path: str) -> Iterator[Defect]:
-    """Yield the defects in the calls, outputs and summaries that Codex sends.
+    """Yield the defects in the calls, outputs and summaries that Codex sends to the model.
 
-    A defect has a line number only if its record is in the newest file.
+    A defect has a line number only if its item is in the newest file, ``path``.
     """
     payloads = [item.payload for item in items]
     call_pairs = codex_items.pair_calls(payloads)
     orphan_indexes = codex_items.find_orphan_indexes(payloads)
-    open_calls = set()
+    unanswered_calls = set()
     for pair in call_pairs.values():
         if pair.output < 0:
-            open_calls.add(pair.call)
+            unanswered_calls.add(pair.call)
     for index, item in enumerate(items):
         kind, record = (
             codex_items.item_type(item.payload),
@@ -140,7 +143,7 @@ def _find_item_defects(items: list[Item], path: str) -> Iterator[Defect]:
                 record,
                 item.uuid,
             )
-        elif index in open_calls:
+        elif index in unanswered_calls:
             yield Defect(
                 UNANSWERED_CALL,
                 f"{get_string(item.payload, 'name') or kind} has no output",

@@ -1,9 +1,10 @@
-"""Answer two events that only Codex sends in this form: an automatic compaction and the end of a turn.
+"""Answer two hook events of Codex: an automatic compaction, and the end of a turn.
 
-Invariant: we only stop a compaction if the turn certainly runs one of our triggers. When a session
-is full, Codex compacts it before it calls the prompt hook, and the compaction event does not
-contain the prompt. The Codex TUI appends each prompt to ``history.jsonl`` when it sends the prompt.
-``codex exec`` and other front ends do not, so we never stop their compactions.
+Codex compacts a full session before it calls the prompt hook. So a trigger of this plugin, such as
+a rollover, would cause a needless compaction. This module stops the compaction, but only if the
+prompt is certainly a trigger. The compaction event does not contain the prompt. The Codex TUI
+appends each prompt to ``history.jsonl`` when it sends the prompt, so this module reads it there.
+``codex exec`` and other front ends do not write this file, and their compactions are never stopped.
 """
 
 from __future__ import annotations
@@ -30,18 +31,19 @@ from resume_hooks.transcripts.records import (
     positive_count,
 )
 
-# A file in the CODEX_HOME; each line has a prompt, its session and its time in seconds.
+# The name of a file in the CODEX_HOME. Each line contains a prompt, its session id and its time in
+# seconds since the epoch.
 PROMPT_HISTORY_FILE = "history.jsonl"
-READ_TAIL_BYTES = 256 * 1024  # the number of bytes to read from the end of a file
+READ_TAIL_BYTES = 256 * 1024  # The number of bytes to read from the end of a file.
 # The maximum number of seconds between a prompt and the start of its turn.
 MAX_PROMPT_DELAY_SECONDS = 2
 STOP_REASON = "resume-hooks answers this without a compaction"
 
 
 def main(event_name: str) -> None:
-    """Answer the ``compact`` or ``notice`` event on stdin if it needs an answer.
+    """Answer an event on stdin: ``compact`` (a compaction begins) or ``notice`` (a turn has ended).
 
-    If anything fails, print nothing.
+    Print nothing if the event needs no answer, or if a file cannot be read.
     """
     event = hook_replies.read_stdin()
     if event is None:
@@ -62,7 +64,10 @@ def _answer_compaction(event: hook_replies.Event) -> Record:
 
 
 def follows_trigger(event: hook_replies.Event, where: Where) -> bool:
-    """Check whether the prompt before a compaction certainly was one of our triggers."""
+    """Check whether the prompt that leads to a compaction is certainly a trigger of this plugin.
+
+    The prompt must be the only prompt of the session at the start of the turn.
+    """
     turn_start = _find_turn_start(event)
     if not turn_start:
         return False
@@ -83,10 +88,11 @@ def follows_trigger(event: hook_replies.Event, where: Where) -> bool:
 
 
 def _find_turn_start(event: hook_replies.Event) -> int:
-    """Return the start of the turn in epoch seconds, or 0 if no trigger can have started the turn.
+    """Return the start of the turn in seconds since the epoch, or 0 if a trigger cannot have started it.
 
-    No trigger started a turn if the user did not start it, if it has content, or if it closely
-    follows another turn.
+    A trigger cannot have started the turn if the user did not start the turn, if the rollout
+    already contains lines of it, or if another turn began less than ``MAX_PROMPT_DELAY_SECONDS``
+    before.
     """
     lines = _read_last_lines(hook_replies.text_field(event, "transcript_path"))
     last_payload = get_mapping(lines[-1], "payload") if lines else {}
@@ -115,7 +121,7 @@ def _read_epoch_seconds(record: Record, key: str) -> int:
 
 
 def _read_last_lines(path: str) -> list[Record]:
-    """Return the JSON objects among the last complete lines of a file."""
+    """Return the JSON objects in the last ``READ_TAIL_BYTES`` bytes of a file."""
     with open(path, "rb") as stream:
         file_bytes = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, file_bytes - READ_TAIL_BYTES))
@@ -126,7 +132,10 @@ def _read_last_lines(path: str) -> list[Record]:
 
 
 def _answer_turn_end(event: hook_replies.Event) -> Record:
-    """Return a system message once per session when its context fills up, or nothing under ``codex exec``."""
+    """Return a message for the user if the session's context is getting full.
+
+    Each session gets this message only once, and sessions of ``codex exec`` never get it.
+    """
     path = hook_replies.text_field(event, "transcript_path")
     if read_meta(path).source == "exec":
         return {}

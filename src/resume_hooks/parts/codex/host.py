@@ -1,4 +1,7 @@
-"""Format the answers to Codex's hooks. Standard library, Python 3.9."""
+"""Format the answers to Codex's hooks.
+
+This module needs only the standard library of Python 3.9.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ _RESUME_COMMAND = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTIL
 
 
 def _format_card(text: str) -> str:
-    """Return a card that ends with the command that opens the session."""
+    """Adapt the text of an answer for Codex, and add the command that opens the new session as last line."""
     card = text.replace("Claude Code", "Codex")
     command = _RESUME_COMMAND.search(card)
     if command:
@@ -19,4 +22,5 @@ def _format_card(text: str) -> str:
 
 
 CODEX = Host("codex", {}, _format_card, empties_input=True)
-"""Codex rejects a whole reply if it has an unknown key. The prompt then goes to the model."""
+"""The format of answers to Codex. It adds no keys, because Codex rejects a reply with an unknown
+key and then sends the prompt to the model."""

@@ -1,7 +1,8 @@
-"""Ask a model through Codex: one run of ``codex exec`` without a shell, servers, hooks, the web or a session.
+"""Ask a model by running ``codex exec`` once.
 
-Invariant: as in ``ClaudeHeadless``, the model has no tool that runs or writes anything. Codex 0.104
-to 0.169 reject a call of such a tool as unsupported (measured). If a run used a tool anyway, its
+The run has no shell, no MCP servers, no hooks and no web access, and it saves no session. As in
+``ClaudeHeadless``, the model must have no tool that runs or writes anything. Codex 0.104 to 0.169
+rejects calls of these tools as unsupported (measured). If a run used a tool nevertheless, its
 answer is discarded.
 """
 
@@ -34,7 +35,7 @@ _DISABLED_FEATURES = (
     "apps", "plugins", "hooks", "codex_hooks", "multi_agent", "collab", "goals", "tool_suggest", "sleep_tool",
     "code_mode_host", "skill_search", "memories", "computer_use", "browser_use", "in_app_browser",
 )  # fmt: skip
-"""Features that add tools or run programs. Codex ignores unknown names."""
+"""Features of Codex that add tools or run programs. Codex ignores the names of unknown features."""
 
 _FIXED_SETTINGS = (
     'web_search="disabled"', "tools.web_search=false", "notify=[]", 'approval_policy="never"',
@@ -46,7 +47,7 @@ _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _SCHEMA_KEYWORDS = frozenset(
     {"type", "properties", "items", "anyOf", "enum", "const", "description", "$defs", "$ref"}
 )
-"""The JSON schema keywords that the API supports in structured outputs."""
+"""The keywords of JSON schemas that the API supports in structured outputs."""
 
 _OUTER_SESSION_VARIABLES = frozenset(
     {"CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"}
@@ -55,9 +56,10 @@ _OUTER_SESSION_VARIABLES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CodexExec:
-    """Asks a model through the Codex on PATH.
+    """Asks a model through the ``codex`` program on PATH.
 
-    ``model_option`` is its ``--model``, or ``""`` for the configured one.
+    ``model_option`` is the value of its option ``--model``, or ``""`` for the model in the user's
+    settings.
     """
 
     where: Where
@@ -65,7 +67,7 @@ class CodexExec:
 
     @property
     def name(self) -> str:
-        """The model's name in messages."""
+        """The name of the model in messages."""
         return self.model_option or AGENT_NAME
 
     @property
@@ -76,7 +78,7 @@ class CodexExec:
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
-        """See ``port.Model``."""
+        """Ask the model a question, and return its parsed answer, as described in ``port.Model``."""
         port.refuse_nested_run(self.where)
         program = agent_with_name(AGENT_NAME, self.where).launch_command("").path
         if program is None:
@@ -105,7 +107,7 @@ class CodexExec:
     def _run(
         self, program: str, prompt: bytes, schema: dict[str, Any], limit: float
     ) -> CapturedOutput:
-        """Run Codex in an empty folder, with our instructions instead of its own."""
+        """Run Codex in an empty folder, with the instructions of this plugin instead of Codex's own."""
         environ = {}
         for key, value in self.where.environ.items():
             if key not in _OUTER_SESSION_VARIABLES:
@@ -166,7 +168,10 @@ class CodexExec:
 
 
 def make_strict_schema(schema: Any) -> Any:
-    """Return a schema that the API accepts for structured outputs, with only required properties."""
+    """Return the schema in the form that the API accepts for structured outputs.
+
+    In this form every property is required.
+    """
     if isinstance(schema, list):
         return [make_strict_schema(part) for part in schema]
     if not isinstance(schema, dict):
@@ -190,8 +195,8 @@ def make_strict_schema(schema: Any) -> Any:
 def _read_server_names(where: Where) -> list[str]:
     """Return the names of the MCP servers in the user's Codex settings.
 
-    Raise HeadlessFailed if a server's name cannot be passed on the command line, because the run
-    could not disable that server.
+    Raise HeadlessFailed if a server's name cannot be passed on the command line, because the server
+    could then not be disabled for the run.
     """
     codex_home = where.environ.get("CODEX_HOME") or os.path.join(
         where.environ.get("HOME", "/"), ".codex"
@@ -214,9 +219,9 @@ def _read_server_names(where: Where) -> list[str]:
 
 
 def _parse_output(output: CapturedOutput, model_name: str) -> tuple[str, Record]:
-    """Return the last message of a run and its token counts.
+    """Return the last message of the model in a run, and the run's token counts.
 
-    Raise HeadlessFailed if the run has no message or used a tool.
+    Raise HeadlessFailed if the run contains no message, or if the model used a tool.
     """
     if output.too_large:
         raise HeadlessFailed(

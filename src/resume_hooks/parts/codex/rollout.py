@@ -1,8 +1,10 @@
-"""Write the lines of a rollout: items for the model, and events for the client's screen and session lists.
+"""Write the lines of a new Codex session's rollout (its .jsonl file).
 
-The format is that of Codex up to 0.146, which later versions can also resume: one self-contained
-file without the parent's ordinals, pointers and token counts. If we copied a token count near the
-limit, Codex would compact the child immediately.
+A rollout contains items for the model, and events for the screen and for lists of sessions. The
+lines have the format of Codex up to 0.146, which later versions can also resume. The file is
+self-contained, so the parent's ordinals and its references to other files are omitted. The parent's
+token counts are also omitted, because Codex would compact the child immediately if a count were
+near the limit.
 """
 
 from __future__ import annotations
@@ -40,32 +42,33 @@ from resume_hooks.transcripts.records import Record
 _PARENT_LINK_FIELDS = frozenset(
     {"history_mode", "history_base", "forked_from_ordinal_exclusive", "parent_thread_id"}
 )
-"""The fields that link a file to other files. A child is self-contained, so it omits them."""
+"""The fields of a first line that refer to other files. They are omitted from a child, which is
+self-contained."""
 
 
 GOAL_WARNING = (
     "The goal stays with the parent. In the child, type /goal and its text to have Codex "
     "pursue it there."
 )
-"""The warning that a child has no goal. Codex stores goals in its own database by thread id."""
+"""The warning that a child has no goal. Codex stores the goals of all threads in its own database,
+not in their files."""
 
 
 DEFAULT_CLI_VERSION = "0.125.0"
-"""The Codex version to record in a child whose parent is not a Codex session.
-
-Every supported version can resume it.
-"""
+"""The Codex version in the first line of a child whose parent is not a Codex session. Every
+supported version of Codex can resume a child with this version."""
 
 DEFAULT_PROVIDER, DEFAULT_ORIGINATOR = "openai", "codex_cli_rs"
 _PROVIDER_SETTING = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)
-MAX_CONFIG_BYTES = 1024 * 1024  # the maximum number of bytes to read from the settings
+MAX_CONFIG_BYTES = 1024 * 1024  # Maximum number of bytes to read from Codex's settings.
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutBody(Body):
-    """The encoded lines of a child, and the items that the model must receive from it.
+    """The content of a new Codex session, and the items that the model must receive from it.
 
-    ``drops_goal`` is true if the parent has a goal, which Codex does not copy to the child.
+    ``encoded_lines`` are the lines of its file. ``drops_goal`` is true if the parent has a goal,
+    which Codex does not copy to the child.
     """
 
     encoded_lines: tuple[bytes, ...]
@@ -74,17 +77,20 @@ class RolloutBody(Body):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A warning if the parent's goal does not apply to the child."""
+        """A warning if the parent has a goal, and otherwise nothing."""
         if self.drops_goal:
             return (GOAL_WARNING,)
         return ()
 
     def lines(self) -> Iterator[bytes]:
-        """Return the encoded lines."""
+        """Return an iterator of the encoded lines."""
         return iter(self.encoded_lines)
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Check that a written child follows our rules, and that the model receives exactly the planned items."""
+        """Check a written child, and return the results.
+
+        The checks include that the model receives exactly the planned items.
+        """
         history, kinds, next_line_number, ordinals = History(), [], 0, 0
         for line in read_rollout_lines(path):
             history.add_line(line)
@@ -129,12 +135,12 @@ def build_body(
     *,
     drops_goal: bool = False,
 ) -> RolloutBody:
-    """Return a child whose model receives these items.
+    """Return the content of a child whose model receives ``item_records``.
 
-    ``head`` contains our fields for the child's first line, and ``meta`` contains the fields of the
-    parent's first line. ``environment_lines`` record the client's earlier description of the
-    environment. They are written before the last item, because the client treats everything after
-    them as newer.
+    ``head`` contains the fields that this plugin adds to the child's first line, and ``meta`` the
+    fields from the parent's first line. ``environment_lines`` are the lines in which the client
+    last described the environment to the model. They are written before the last item, because the
+    client treats the items after them as newer than the description.
     """
     encoded_lines = [_build_first_line(child, head, meta)]
     for index, record in enumerate(item_records):
@@ -152,16 +158,16 @@ def build_body(
 
 
 def _set_thread_id(payload: Record, child: Draft) -> Record:
-    """Return the payload. If it names a thread, replace that id by the child's thread id."""
+    """Return a copy of ``payload`` with the child's thread id, if the payload contains a thread id."""
     if "thread_id" in payload:
         return payload | {"thread_id": child.session_id}
     return payload
 
 
 def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
-    """Return a child with only our opening: one message from the user and one from the assistant.
+    """Return the content of a child that consists of an opening: one user message and one answer.
 
-    The screen and the session lists show the child's title instead of the first message.
+    The screen and the lists of sessions show the child's title instead of the user message.
     """
     child, digest, timestamp = opening.child, opening.contents.digest, opening.child.attributes.at
     turn_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
@@ -204,7 +210,10 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
 def build_item_record(
     payload: Record, timestamp: str, item_id: str, extra_fields: Mapping[str, Any] = {}
 ) -> Record:
-    """Return the rollout line for an item; ``extra_fields`` are extra keys that the model does not see."""
+    """Return the line of an item in a rollout.
+
+    The model does not see ``extra_fields``, which are added to the line outside the item.
+    """
     return {
         "timestamp": timestamp,
         "type": ITEM,
@@ -215,7 +224,10 @@ def build_item_record(
 
 
 def build_child_meta(child: Draft, codex_home: str) -> Record:
-    """Return the metadata for a child whose parent is not a Codex session; ``codex_home`` is the CODEX_HOME."""
+    """Return the fields of a child's first line if its parent is not a Codex session.
+
+    The model provider is read from the settings in the folder ``codex_home``.
+    """
     if child.attributes.branch:
         git_fields = {"git": {"branch": child.attributes.branch}}
     else:
@@ -230,7 +242,10 @@ def build_child_meta(child: Draft, codex_home: str) -> Record:
 
 
 def _read_provider_setting(codex_home: str) -> str:
-    """Return the model provider in the user's settings, because Codex only resumes sessions of the current provider."""
+    """Return the model provider in the user's settings, or the default provider.
+
+    A child needs it because Codex only resumes sessions of the current provider.
+    """
     try:
         with open(os.path.join(codex_home, "config.toml"), "rb") as stream:
             text = stream.read(MAX_CONFIG_BYTES).decode("utf-8", "replace")
@@ -244,9 +259,10 @@ def _read_provider_setting(codex_home: str) -> str:
 
 
 def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
-    """Return the first line of a child, based on ``meta`` from the parent or from ``build_child_meta``.
+    """Return the first line of a child.
 
-    Fields that the parent's client version does not know are not added.
+    ``meta`` contains the fields from the parent's first line or from ``build_child_meta``. Fields
+    that the client version in ``meta`` does not know are not added.
     """
     payload = {}
     for key, value in meta.items():
@@ -266,7 +282,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
 
 
 def build_message_item(role: str, text: str) -> Record:
-    """Return a message item from the user or the assistant."""
+    """Return an item with a message of the user or the assistant."""
     part_type = "output_text" if role == "assistant" else "input_text"
     return {
         "type": "message",
@@ -276,9 +292,9 @@ def build_message_item(role: str, text: str) -> Record:
 
 
 def _build_screen_event(payload: Record) -> Record | None:
-    """Return the event that shows an item on the screen, or None.
+    """Return the event that shows an item on the screen.
 
-    Only messages from the user and the model have an event.
+    Return None for an item that is not a message of the user or the model.
     """
     if codex_items.item_type(payload) != codex_items.MESSAGE_TYPE:
         return None

@@ -1,8 +1,9 @@
-"""Read a Codex session as the source of a child: the items that Codex sends, and its description of the environment.
+"""Read a Codex session as the parent of a child.
 
-Only these items are kept in memory; the rest of the files is streamed. A trimmed child has the same
-items, with placeholders for large contents: outputs, inputs, images, pastes and long answers.
-Encrypted content is never trimmed, because the provider rejects it if it was changed.
+The child receives the items that Codex would send to the model, and the lines in which Codex
+described the environment. Only these are kept in memory. A trimmed child has the same items, with
+placeholders for large contents: outputs, inputs, images, pasted texts and long answers. Encrypted
+content is never trimmed, because the provider rejects it after a change.
 """
 
 from __future__ import annotations
@@ -64,30 +65,34 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-DEFAULT_WINDOW_TOKENS = 258_400  # the window in tokens if no response reported it
-# The maximum number of characters to read from a prompt.
+DEFAULT_WINDOW_TOKENS = (
+    258_400  # The size of the context window in tokens if the session does not contain it.
+)
+# Maximum number of characters to read from a prompt.
 MAX_PROMPT_CHARACTERS = 2_000
 MAX_PREVIEW_CHARACTERS = 200
 OUTPUT_LIMIT_KEY = "fallback_token_limit_override"
-"""The key for the maximum length of an output that a client sends to an unknown model.
+"""The key for the maximum length of an output if the client does not know the model.
 
-The limit belongs to its output, so it is copied to a child.
+This limit is stored with each output, so it is copied to a child.
 """
 
-IMAGE_TOKENS = 1_600  # the maximum for an image of any size
+IMAGE_TOKENS = 1_600  # The maximum number of tokens of an image, whatever its size.
 
 _TARGET_ARGUMENTS = ("cmd", "command", "path", "file_path", "query", "url", "input")
 _FAILED_EXIT = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
-# the number of characters at the start of an output that are searched for the exit code
+# Number of characters at the beginning of an output that are searched for the exit code.
 _EXIT_CODE_SEARCH_CHARACTERS = 400
 
 
 @dataclass(frozen=True, slots=True)
 class CodexThread:
-    """A thread: ``items`` are the items that Codex sends, oldest first, ``child_records`` their lines in a child.
+    """A Codex session with the items that Codex would send to the model, oldest first (``items``).
 
-    ``meta`` is its first line. ``has_goal`` is true if the thread has an incomplete goal.
-    ``line_numbers`` maps item ids to the line numbers in references.
+    ``child_records`` are the lines of these items in a child, and ``meta`` is the payload of the
+    first line. ``environment_lines`` describe the environment to the model. ``has_goal`` is true if
+    the session has an incomplete goal. ``line_numbers`` maps the id of an item to its line number
+    in references.
     """
 
     session: SessionFile
@@ -103,13 +108,14 @@ class CodexThread:
     def scale(self) -> TokenScale:
         """The ratio of characters to tokens.
 
-        The ratio is always an estimate: the client's token count includes text that is not in any file.
+        The ratio is an estimate even if the client has reported a token count, because the count
+        includes text that is not in any file.
         """
         return TokenScale(CHARACTERS_PER_TOKEN, {}, {})
 
     @property
     def trimmed_origins(self) -> dict[int, Origin]:
-        """The origins of items that an earlier trim replaced, by item index."""
+        """The origins of the items that an earlier trim replaced, by the index of the item."""
         origins = {}
         for index, record in enumerate(self.child_records):
             trim_fields = {key: record[key] for key in TRIM_FIELDS & record.keys()}
@@ -118,7 +124,7 @@ class CodexThread:
         return origins
 
     def collect_material(self, options: Options) -> TrimMaterial:
-        """Return the pieces of its items that a trim can replace."""
+        """Return the contents that a trim can replace, and the facts about the session that the choice needs."""
         payloads = [payload.payload for payload in self.items]
         pieces: list[Piece] = []
         calls: dict[str, ToolCall] = {}
@@ -161,7 +167,11 @@ class CodexThread:
         )
 
     def find_origins(self, where: Where) -> Origins:  # noqa: ARG002 - as of any session
-        """Return the origin of each item: its own line, or for a trimmed item the recorded origin."""
+        """Return the origin of each item.
+
+        The origin of a trimmed item was recorded by the trim. The origin of another item is its own
+        line.
+        """
         session_id = str(self.meta.get("id"))
         uuids = {index: item.uuid for index, item in enumerate(self.items)}
         file, line_numbers = self.session.original, self.line_numbers
@@ -171,7 +181,7 @@ class CodexThread:
         return Origins(session_id, file, origins | self.trimmed_origins, uuids, lambda _: True)
 
     def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:
-        """Yield the contents of these pieces."""
+        """Yield the content of each piece."""
         for piece in pieces:
             value: Any = self.items[piece.number].payload
             for step in piece.address:
@@ -182,7 +192,7 @@ class CodexThread:
             yield value
 
     def read_messages(self) -> Iterator[SpokenMessage]:
-        """Yield the thread's prompts, answers and compaction summaries."""
+        """Yield the prompts, the answers and the summaries of compactions, in their order."""
         for index, item in enumerate(self.items):
             if speaker := _item_speaker(item.payload):
                 if speaker == USER:
@@ -205,7 +215,7 @@ class CodexThread:
         options: Options,  # noqa: ARG002
         decision: Decision,
     ) -> RolloutBody:
-        """Return the items of a child, with placeholders for the chosen pieces."""
+        """Return the content of a trimmed child, with placeholders for the pieces that ``decision`` chose."""
         choices_by_item: defaultdict[int, list[Choice]] = defaultdict(list)
         for choice in decision.choices:
             choices_by_item[choice.piece.number].append(choice)
@@ -224,7 +234,11 @@ class CodexThread:
     def child_body(
         self, child: Draft, head: bytes, edited_records: Mapping[int, Record]
     ) -> RolloutBody:
-        """Return a child's items; the records in ``edited_records`` replace the items at their indexes."""
+        """Return the content of a child.
+
+        It has the lines in ``child_records``, except that each record in ``edited_records``
+        replaces the line with its index.
+        """
         item_records = []
         for index, record in enumerate(self.child_records):
             item_records.append(edited_records.get(index, record))
@@ -234,7 +248,10 @@ class CodexThread:
 
 
 def _build_tool_call(item: Record, index: int) -> ToolCall:
-    """Return a call with its target; a command may be a list of words."""
+    """Return a call as a ``ToolCall`` with its target, for example its command or path.
+
+    If the command is a list of words, the words are joined.
+    """
     arguments = codex_items.call_arguments(item)
     name = get_string(item, "name") or codex_items.item_type(item)
     for key in _TARGET_ARGUMENTS:
@@ -311,7 +328,10 @@ def _message_pieces(item: Record, index: int) -> Iterator[Piece]:
 
 
 def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
-    """Return ``value`` with the piece at ``path`` replaced; only the containers along the path are copied."""
+    """Return a copy of ``value`` in which a placeholder replaces the content at ``path``.
+
+    Only the containers along the path are copied.
+    """
     if not path:
         if choice.piece.kind == MEDIA_PIECE:
             return {"type": "input_text", "text": choice.placeholder}
@@ -332,7 +352,10 @@ def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
 
 
 def _item_speaker(item: Record) -> str:
-    """Return the speaker of a message, or ``""`` for other items and for messages from the harness."""
+    """Return the speaker of a message.
+
+    Return ``""`` for an item that is not a message, and for a message from the harness.
+    """
     if codex_items.is_prompt(item):
         return USER
     if codex_items.is_summary(item):
@@ -343,14 +366,15 @@ def _item_speaker(item: Record) -> str:
 
 
 def read_thread(session: SessionFile, find_rollout: RolloutFinder) -> CodexThread:
-    """Return the thread of a session. Raise SessionNotFound or NotATranscript like ``read_thread_lines``."""
+    """Return the thread of a session. Raise SessionNotFound or NotATranscript if a file is unusable."""
     return _build_thread(session, read_thread_lines(session.original, find_rollout))
 
 
 def read_partial_thread(session: SessionFile, find_rollout: RolloutFinder) -> CodexThread:
-    """Return the readable part of a thread. If other files are missing, only the newest file is read.
+    """Return the readable part of a thread.
 
-    Outputs whose calls are missing are left out.
+    If an older file of the thread is unusable, only the newest file is read. Outputs whose calls
+    are missing are omitted.
     """
     try:
         thread = read_thread(session, find_rollout)
@@ -375,8 +399,8 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         GoalState(),
         settings.read_number("context_window"),
     )
-    # The client's description of the environment for the model: the last full state and the later
-    # changes, the turn's own context, and the thread's settings, such as the style of reasoning
+    # These lines describe the environment to the model: the last complete description and its later
+    # changes, the context of the last turn, and the last settings of the thread.
     # summaries.
     world_state_lines, turn_context_lines, settings_lines = (
         list[RolloutLine](),
@@ -417,13 +441,16 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
 
 
 class _ItemMetadataReader:
-    """Collects the metadata of items outside their payload: our trim fields, and the maximum length of an output."""
+    """Collects the fields that the lines of items have outside their payload.
+
+    These fields are the origin of trimmed content, and the maximum length of an output.
+    """
 
     def __init__(self) -> None:
         self._fields_by_location: dict[tuple[str, int, int], Record] = {}
 
     def add_line(self, line: RolloutLine) -> None:
-        """Process the next line; a compaction discards everything before it."""
+        """Process the next line. A compaction discards the fields of earlier lines."""
         if line.kind == ITEM:
             trim_fields = {}
             for key, value in line.record.items():
@@ -446,5 +473,5 @@ class _ItemMetadataReader:
             self._fields_by_location[line.file, line.line_number, index] = fields
 
     def fields_for_item(self, item: Item) -> Record:
-        """Return an item's metadata."""
+        """Return the fields that the line of an item has outside its payload."""
         return self._fields_by_location.get((item.file, item.line_number, item.part_index), {})

@@ -1,8 +1,8 @@
-"""Write children that Codex can resume, from Codex sessions or from sessions of other agents.
+"""Write children that Codex can resume, from sessions of Codex or of other agents.
 
-The children are self-contained rollouts in the old format, which every version of the Codex CLI can
-resume. A fork needs no other file, and its model receives the parent's history. We never change or
-delete files in Codex's folder; we only add new ones.
+A child is a self-contained rollout in an old format that every version of Codex can resume. The
+model of a fork receives the parent's history. This module adds files to Codex's folder, but never
+changes or deletes a file there.
 """
 
 from __future__ import annotations
@@ -65,12 +65,16 @@ from resume_hooks.transcripts.transcript import scan_transcript
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedChildPlan(ChildPlan):
-    """The plan for a rollout without secrets. ``clean`` must find nothing to change in its lines."""
+    """The plan for a child without secrets.
+
+    ``clean`` replaces the secrets in a line. The checks require that it changes no line of the
+    child.
+    """
 
     clean: Callable[[bytes], bytes]
 
     def run_checks(self, path: str) -> list[Check]:
-        """Return the usual checks of a child, and a check that ``clean`` changes no line of the written file."""
+        """Return the results of the usual checks of a child, and of a search for secrets in the written file."""
         with open(path, "rb") as stream:
             has_secret = any(self.clean(raw_line) != raw_line for raw_line in stream)
         return [
@@ -80,7 +84,7 @@ class CleanedChildPlan(ChildPlan):
 
 
 class CodexWriter:
-    """Writes children into the ``sessions`` folder of a CODEX_HOME. It writes nothing else."""
+    """Writes children into the folder ``sessions`` of a CODEX_HOME."""
 
     def __init__(self, codex_home: str, where: Where) -> None:
         self._home = codex_home
@@ -95,7 +99,7 @@ class CodexWriter:
         *,
         about: str = "",
     ) -> Draft:
-        """Return a draft in today's folder. As in Codex, its name contains the local time."""
+        """Return the draft of a child in the folder of today. As in Codex, its name contains the local time."""
         local_time = time.localtime()
         day_folder = os.path.join(
             self._home,
@@ -118,13 +122,16 @@ class CodexWriter:
         )
 
     def make_opening_body(self, opening: FreshOpening) -> RolloutBody:
-        """Return the content of a child that begins with our opening."""
+        """Return the content of a child that consists of an opening."""
         return build_opening_body(opening, self._build_meta(opening.child))
 
     def make_conversation_body(
         self, draft: Draft, head: bytes, opening_text: str, spoken_texts: Sequence[SpokenText]
     ) -> RolloutBody:
-        """Return the content of a child that starts with our message and continues with a conversation as text."""
+        """Return the content of a child with ``opening_text`` as first message.
+
+        A conversation follows as text messages.
+        """
         timestamp, message_id = (
             draft.attributes.at,
             str(uuid.uuid5(uuid.NAMESPACE_OID, f"{draft.session_id}/told")),
@@ -150,18 +157,21 @@ class CodexWriter:
         home: str | None,  # noqa: ARG002 - only this client's sessions get another
         output_dir: str | None,
     ) -> ForkPlan:
-        """Plan a child with the items that Codex sends, either all of them or those before a cut."""
+        """Plan a child with the items that Codex would send to the model, either all or those before a cut."""
         draft = self._draft_for_own_session(session, "fork", output_dir)
         if cut is not None:
-            cut_place = cut_point.cut_conversation(
+            conversation_cut = cut_point.cut_conversation(
                 scan_transcript(self._converted_path(session)), cut
             )
         else:
-            cut_place = None
-        return _plan_fork(self._read_thread(session), draft, cut_place)
+            conversation_cut = None
+        return _plan_fork(self._read_thread(session), draft, conversation_cut)
 
     def plan_repair(self, session: SessionFile) -> ChildPlan:
-        """Plan a self-contained child with all readable items. Outputs whose calls are missing are left out."""
+        """Plan a self-contained child with all readable items.
+
+        Outputs whose calls are missing are omitted.
+        """
         draft = self._draft_for_own_session(session, "repair")
         thread = read_partial_thread(session, Rollouts(self._home).find_path)
         meta = build_child_meta(draft, self._home) | {
@@ -176,9 +186,9 @@ class CodexWriter:
         kind: Kind,
         output_dir: str | None,
     ) -> ChildPlan:
-        """Plan a child whose items were processed by ``clean``.
+        """Plan a child whose items, environment and title are cleaned by ``clean``.
 
-        If ``clean`` changes an encrypted item, the item is left out.
+        If ``clean`` would change an encrypted item, the item is omitted.
         """
         parent, child = (
             self._read_thread(session),
@@ -215,7 +225,10 @@ class CodexWriter:
         return CleanedChildPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
     def plan_rewound_child(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
-        """Plan a child with the items up to the last of the ``record_ids`` items, followed by our opening."""
+        """Plan a child with the first items of the parent, followed by the opening.
+
+        The last of the parent's items in the child is the last item whose id is in ``record_ids``.
+        """
         parent, child = self._read_thread(opening.child.parent), opening.child
         closing_items = []
         for role, side, text in (
@@ -241,11 +254,11 @@ class CodexWriter:
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
     def scan_for_trim(self, session: SessionFile) -> CodexThread:
-        """Return a thread with its line numbers, so that it can be trimmed."""
-        numbers = {}
+        """Return the thread of a session with the line numbers of its items, so that it can be trimmed."""
+        line_numbers = {}
         for node in scan_transcript(self._converted_path(session)).nodes:
-            numbers[node.uuid] = node.number
-        return replace(self._read_thread(session), line_numbers=numbers)
+            line_numbers[node.uuid] = node.number
+        return replace(self._read_thread(session), line_numbers=line_numbers)
 
     def plan_untrim(
         self,
@@ -255,10 +268,11 @@ class CodexWriter:
         strict: bool,
         output_dir: str | None,
     ) -> UntrimPlan:
-        """Plan a child in which all trimmed items, or those at the given lines, get their content back.
+        """Plan a child in which trimmed items get their original content back.
 
-        Raise SessionNotFound if no original exists. With ``strict``, raise it if any original is
-        missing.
+        These are the trimmed items at the lines ``numbers``, or all trimmed items if it is None.
+        Raise SessionNotFound if all originals are missing. With ``strict``, raise it if any
+        original is missing.
         """
         parent, numbers_by_id = (
             self._read_thread(reading.session),
@@ -321,9 +335,12 @@ class CodexWriter:
         return self.draft_child(session, read_ends(session, self._where), kind, output_dir)
 
     def _build_meta(self, child: Draft) -> Record:
-        """Return the fields of a child's first line, from its Codex parent or, for other parents, from the settings."""
-        foreign = child.parent_agent != AGENT_NAME
-        if foreign:
+        """Return the fields of a child's first line.
+
+        They come from its parent if that is a Codex session, and otherwise from Codex's settings.
+        """
+        is_foreign = child.parent_agent != AGENT_NAME
+        if is_foreign:
             return build_child_meta(child, self._home)
         return read_meta(child.parent.path).payload
 
@@ -335,9 +352,10 @@ class CodexWriter:
 
 
 def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
-    """Plan a child with the parent's items before the ``cut``.
+    """Plan a child with the parent's items up to the ``cut``.
 
-    Raise NothingToFork if there is no message before the cut.
+    Raise UsageError if the cut is before a compaction, and NothingToFork if no message would be
+    left.
     """
     if cut is None:
         item_count = len(parent.items)
@@ -360,7 +378,7 @@ def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     )
     tokens = max(0, parent.context.tokens - round(dropped_size / CHARACTERS_PER_TOKEN))
     head = child.make_first_line(ChildSize(tokens, CHARACTERS_PER_TOKEN))
-    # If items were cut, the client must describe the environment again.
+    # After a cut, the client must describe the environment again.
     environment_lines = () if dropped_size else parent.environment_lines
     body = build_body(
         child,
@@ -377,7 +395,7 @@ def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
 
 
 def _count_items_through(parent: CodexThread, record_ids: Sequence[str]) -> int:
-    """Return the number of items up to the last of the ``record_ids`` items."""
+    """Return the number of items up to the last item whose id is in ``record_ids``."""
     id_set = set(record_ids)
     return max(
         (count for count, item in enumerate(parent.items, 1) if item.uuid in id_set), default=0
@@ -385,7 +403,7 @@ def _count_items_through(parent: CodexThread, record_ids: Sequence[str]) -> int:
 
 
 def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str, str], Record]:
-    """Return the original items by thread and item id; each thread is read once."""
+    """Return the original items by thread id and item id. Each thread is read only once."""
     ids_by_thread: defaultdict[str, set[str]] = defaultdict(set)
     for origin in origins:
         ids_by_thread[origin.session_id].add(origin.uuid)

@@ -1,5 +1,5 @@
-"""Codex sessions: their rollout files, their rows in listings, and their copies in our record format.
+"""Find the threads (sessions) of Codex, read their fields for lists, and manage copies of them.
 
-This package never writes to Codex's folder. It reads Codex's databases only for the names of
-threads.
+A copy has the format of Claude Code's transcripts. This package never writes to Codex's folder. It
+reads Codex's databases only for the names of threads.
 """

@@ -1,8 +1,9 @@
-"""Manage copies of threads in our record format. Reading a thread creates its copy or updates an outdated one.
+"""Manage copies of Codex threads in the format of Claude Code's transcripts.
 
-The copies are private. They are stored in the state folder, in project folders like those of Claude
-Code. A copy's first line names the original and its state. If the original is deleted, its copy is
-removed. If the copies exceed a size limit, the least recently used ones are removed.
+When a thread is read, its copy is created, or updated if the thread has changed. The copies are
+private. They are in the state folder, in project folders like those of Claude Code. The first line
+of a copy contains the path and the state of the original. If the original was deleted, its copy is
+removed. If all copies together exceed a size limit, the least recently used copies are removed.
 """
 
 from __future__ import annotations
@@ -34,15 +35,17 @@ from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE, make_label_r
 from resume_hooks.transcripts.records import Record, get_string
 
 MAX_COPIES_BYTES = 1024**3
-"""The maximum total size of the copies in bytes; above it, the least recently used copies are
-removed."""
+"""Maximum number of bytes of all copies together. If it is exceeded, the least recently used copies
+are removed."""
 
-FORMAT_VERSION = 5  # the version of the copies' format; copies in another version are recreated
-MAX_FIRST_LINE_BYTES = 64 * 1024  # the maximum size of a copy's first line in bytes
+FORMAT_VERSION = (
+    5  # The version of the format of copies. A copy with another version is created again.
+)
+MAX_FIRST_LINE_BYTES = 64 * 1024  # Maximum number of bytes in the first line of a copy.
 
 
 class ThreadCopies:
-    """A folder with the copies of an agent's threads."""
+    """The folder with the copies of an agent's threads."""
 
     def __init__(self, folder: str, agent: str, where: Where) -> None:
         self._folder = folder
@@ -55,11 +58,14 @@ class ThreadCopies:
         return os.path.abspath(path).startswith(os.path.join(self._folder, ""))
 
     def read_original_path(self, path: str) -> str:
-        """Return the newest rollout of a copy's thread, or ``""`` if the copy cannot be read."""
+        """Return the path of the newest file of the thread from which a copy was made.
+
+        Return ``""`` if the copy cannot be read.
+        """
         return get_string(_read_first_record(path), "file")
 
     def copy_path(self, cwd: str, thread_id: str) -> str:
-        """Return the path for a thread's copy, even if the copy does not exist."""
+        """Return the path of a thread's copy. The copy may not exist yet."""
         return os.path.join(
             self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{TRANSCRIPT_SUFFIX}"
         )
@@ -67,7 +73,7 @@ class ThreadCopies:
     def update_copy(
         self, rollout_path: str, find_rollout: RolloutFinder, thread_name: str = ""
     ) -> str:
-        """Return the path of an up-to-date copy of the thread whose newest file is ``rollout_path``.
+        """Create or update the copy of the thread whose newest file is ``rollout_path``, and return its path.
 
         Raise SessionNotFound or NotATranscript if the thread cannot be read, and WriteFailed if the
         copy cannot be written.
@@ -117,9 +123,10 @@ class ThreadCopies:
     def _find_window_tokens(
         self, segments: list[ThreadSegment], find_rollout: RolloutFinder
     ) -> int:
-        """Return the model's context window in tokens, from the newest file that reports it, or 0 if none does.
+        """Return the size of the model's context window in tokens, or 0 if no file contains it.
 
-        A new fork does not report a window yet, so its parent's window is used.
+        The newest file that contains a size is used. A new fork contains no size, so the files of
+        its parent are also searched.
         """
         for segment in reversed(segments):
             if window_tokens := RolloutEnds(segment.path, self._agent).window:
@@ -130,15 +137,18 @@ class ThreadCopies:
             return 0
         try:
             return RolloutEnds(parent, self._agent).window
-        except SessionNotFound:  # deleted after it was listed
+        except SessionNotFound:  # The file was deleted after it was listed.
             return 0
 
     def remove_copy(self, path: str) -> None:
-        """Remove a copy. It can be recreated at any time."""
+        """Remove a copy. It is created again when its thread is read."""
         removal.remove_if_possible(path, self._root)
 
     def remove_excess_copies(self) -> None:
-        """Remove the copies of deleted threads, then the least recently used copies until the size limit is met."""
+        """Remove the copies of deleted threads, and further copies if the size limit is exceeded.
+
+        The least recently used copies are removed first.
+        """
         remaining_copies = []
         paths: list[str] = []
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""Read a thread's fields for listings from both ends of its newest file, without converting the whole file.
+"""Read the fields of a Codex thread that lists show, from both ends of its newest file.
 
-If a thread continues another file, a listing only covers the newest file and shows that file's
-first prompt.
+The whole file is not converted. If the thread continues an older file, only the newest file is
+read. So a list shows the first prompt of the newest file.
 """
 
 from __future__ import annotations
@@ -39,17 +39,19 @@ _WINDOW_FIELD = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
 
 class RolloutEnds(HeadTail):
-    """The records at both ends of a rollout, or only those at the beginning if the rollout is compressed.
+    """The records at both ends of a rollout (a thread's .jsonl file).
 
-    ``thread_name`` is the name that the user gave to the thread.
+    If the rollout is compressed, only the records at its beginning are read. ``thread_name`` is the
+    name that the user gave to the thread.
     """
 
     def __init__(self, path: str, agent: str, thread_name: str = "") -> None:
         self.path = self.file = path
         self._agent = agent
         self._name = thread_name
-        # whether this client writes a token count before its response; None until the head was read
-        self._early: bool | None = None
+        # True if this client writes a token count before its response. None until the head was
+        # read.
+        self._usage_comes_first: bool | None = None
         try:
             status = os.stat(path)
         except OSError as error:
@@ -58,7 +60,8 @@ class RolloutEnds(HeadTail):
             ) from error
         with open_rollout(path) as stream:
             self.head = stream.read(END_BYTES)
-            if b"\n" not in self.head:  # the first line contains long instructions
+            # The first line can be long, because it contains the instructions for the model.
+            if b"\n" not in self.head:
                 self.head += stream.readline(WIDE_END_BYTES)
             is_compressed = path.endswith(COMPRESSED_SUFFIX)
             tail_start = max(len(self.head), status.st_size - END_BYTES)
@@ -79,7 +82,7 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def meta(self) -> ThreadMeta:
-        """The thread's metadata from the first lines."""
+        """The metadata of the thread, from the first lines of the rollout."""
         raw_lines = self.head.split(b"\n", 2)[:2]
         return parse_first_lines(
             [
@@ -96,7 +99,7 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def first_records(self) -> list[Record]:
-        """The first record of a converted transcript, followed by the other records of the head."""
+        """The records in the head of the file, after the first record of a converted transcript."""
         first_fields = build_first_record(self.meta, self._first_line, self._agent)
         if self.window:
             first_fields["context_window"] = self.window
@@ -107,32 +110,36 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def last_records(self) -> list[Record]:
-        """The records of the tail."""
+        """The records in the tail of the file."""
         if self.small or not self.first_records:
             return self.first_records
-        self._early = bool(self._early)
+        self._usage_comes_first = bool(self._early)
         return self._convert_region(self.tail)
 
     @property
     def all_records(self) -> list[Record] | None:
-        """All records if the head contains the whole file, or None otherwise."""
+        """The records of the whole file if the head contains it, and otherwise None."""
         if self.small:
             return self.first_records
         return None
 
     @cached_property
     def is_sidechain(self) -> bool:
-        """Whether this thread is a sub-agent of another thread."""
+        """Whether the thread belongs to a sub-agent of another thread."""
         return bool(self.meta.spawning_thread_id)
 
     @property
     def starting_session_id(self) -> str:
-        """The id of the thread that started this sub-agent."""
+        """The id of the thread that started this sub-agent, or ``""`` for other threads."""
         return self.meta.spawning_thread_id
 
     @property
     def ended(self) -> str:
-        """The timestamp of the last message or, if a long line hides all messages of the tail, of the last line."""
+        """The timestamp of the last message.
+
+        If the tail contains no message because of a long line, this is the timestamp of the last
+        line.
+        """
         message_timestamp = super().ended
         if message_timestamp > self.created:
             return message_timestamp
@@ -143,7 +150,7 @@ class RolloutEnds(HeadTail):
 
     @property
     def tag(self) -> str:
-        """``archived`` if the thread is archived. Codex has no other tags."""
+        """``archived`` if the thread is archived, and otherwise ``""``. Codex has no tags of its own."""
         if is_archived(self.path):
             return "archived"
         return ""
@@ -155,14 +162,14 @@ class RolloutEnds(HeadTail):
 
     @property
     def project(self) -> str:
-        """The project folder's name for the working directory."""
+        """The name that Claude Code's project folder has for the thread's working directory."""
         if self.cwd:
             return project_key(self.cwd)
         return ""
 
     @cached_property
     def window(self) -> int:
-        """The model's context window in tokens as reported in the tail, or 0."""
+        """The size of the model's context window in tokens, or 0 if the tail does not contain it."""
         windows = _WINDOW_FIELD.findall(self.tail)
         if windows:
             return positive_count(int(windows[-1]))
@@ -178,9 +185,10 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def first_prompt(self) -> str:
-        """The text of the first prompt. Later lines are not converted.
+        """The text of the first prompt.
 
-        The first megabyte is searched, because long instructions can precede the prompt.
+        Long instructions can precede the prompt, so it is searched in the first megabyte of the
+        file. The lines after the prompt are not converted.
         """
         prompt = find_first_prompt(self._convert_lines(_parse_lines(self.head, self.path)))
         if prompt or self.small:
@@ -189,7 +197,7 @@ class RolloutEnds(HeadTail):
 
     @property
     def early_records(self) -> Iterator[Record]:
-        """The records in the first megabyte."""
+        """The records in the first megabyte of the file."""
         with open_rollout(self.path) as stream:
             region = stream.read(WIDE_END_BYTES)
         return self._convert_lines(_parse_lines(region, self.path))
@@ -203,12 +211,12 @@ class RolloutEnds(HeadTail):
         return list(self._convert_lines(_parse_lines(region, self.path)))
 
     def _convert_lines(self, lines: Iterable[RolloutLine]) -> Iterator[Record]:
-        converter = RecordConverter(self.meta.thread_id, early=self._early)
+        converter = RecordConverter(self.meta.thread_id, usage_comes_first=self._usage_comes_first)
         converter.apply_meta(self.meta)
         for line in lines:
             yield from converter.add_line(line)
         yield from converter.finish_response()
-        self._early = converter.usage_comes_first
+        self._usage_comes_first = converter.usage_comes_first
 
 
 def _parse_lines(region: bytes, path: str) -> Iterator[RolloutLine]:

@@ -1,7 +1,7 @@
-"""Find the rollouts in a CODEX_HOME and group them by thread, because a rewound thread has several files.
+"""Find the rollouts (.jsonl files) in a CODEX_HOME, and group them by thread.
 
-``sessions`` has one folder per day, ``archived_sessions`` has no subfolders. Symbolic links are not
-followed.
+A thread that was rewound has several rollouts. They are in ``sessions``, in one folder per day, or
+directly in ``archived_sessions``. Symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from resume_hooks.parts.codex.transcripts.meta import RolloutName, parse_rollout
 from resume_hooks.transcripts.records import get_string, parse_record
 
 SESSIONS_FOLDER, ARCHIVED_FOLDER = "sessions", "archived_sessions"
-# The maximum folder depth below ``sessions``: year, month, day and one spare level.
+# The maximum depth of folders below ``sessions``. Codex uses three levels: year, month and day.
 MAX_FOLDER_DEPTH = 4
-# The number of bytes at the start of a file that normally contain its working directory. Old
-# clients may write long fields before it.
+# The number of bytes at the beginning of a file that are searched for the working directory first.
+# Old clients may write long fields before it.
 HEAD_BYTES = 8 * 1024
 
 _CWD_FIELD = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')
 
 
 class Rollout(NamedTuple):
-    """A non-empty file with the name of a rollout."""
+    """A file that has the name of a rollout and is not empty."""
 
     path: str
     name: RolloutName
@@ -36,9 +36,10 @@ class Rollout(NamedTuple):
 
 
 class Rollouts:
-    """A snapshot of the rollouts in a CODEX_HOME; ``threads`` maps each thread id to its newest file.
+    """The rollouts in a CODEX_HOME at the time of the scan.
 
-    ``compressed_count`` is the number of compressed files that this Python cannot read.
+    ``threads`` maps each thread id to the newest rollout of the thread. ``compressed_count`` is the
+    number of compressed rollouts that this Python cannot read.
     """
 
     def __init__(self, codex_home: str) -> None:
@@ -48,10 +49,10 @@ class Rollouts:
         for rollout in sorted(
             _find_rollouts(codex_home),
             key=lambda listed_rollout: os.path.basename(listed_rollout.path),
-        ):  # The compressed version of a file comes after the uncompressed one.
+        ):  # The compressed version of a file comes after the uncompressed version.
             name = rollout.name
             if name.is_compressed and name.rollout_id in self._files:
-                continue  # Codex has uncompressed this file and will remove it.
+                continue  # Codex has uncompressed this file and will remove the compressed version.
             if name.is_compressed and not can_decompress():
                 self.compressed_count += 1
                 continue
@@ -59,17 +60,20 @@ class Rollouts:
             self.threads[name.thread_id] = rollout
 
     def find_path(self, rollout_id: str) -> str | None:
-        """Return the path of the rollout with this id, which is the last id in the file's name."""
+        """Return the path of the rollout with this id, or None if it does not exist.
+
+        The rollout id is the last id in the name of the file.
+        """
         return self._files.get(rollout_id)
 
 
 def is_archived(path: str) -> bool:
-    """Check whether a rollout is in Codex's folder of archived sessions."""
+    """Check whether a rollout is in the folder of archived sessions."""
     return os.path.basename(os.path.dirname(path)) == ARCHIVED_FOLDER
 
 
 def read_thread_folder(path: str) -> str:
-    """Return the working directory in which a thread was started, or ``""`` if unknown."""
+    """Return the working directory in which a thread was started, or ``""`` if it is unknown."""
     try:
         with open(path, "rb") as stream:
             head = stream.read(HEAD_BYTES)
@@ -100,7 +104,7 @@ def _find_rollouts(codex_home: str) -> Iterator[Rollout]:
                     ):
                         yield rollout
         except OSError:
-            continue  # The folder does not exist, or was deleted after it was listed.
+            continue  # The folder does not exist, or it was deleted after it was listed.
 
 
 def _stat_rollout(entry: os.DirEntry[str], name: RolloutName) -> Rollout | None:

@@ -1,4 +1,7 @@
-"""The agent Codex: its threads appear as sessions, which are read through copies in our record format."""
+"""Let the engine handle the threads of Codex like sessions of Claude Code.
+
+The content of a thread is read from a copy in the format of Claude Code's transcripts.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +39,20 @@ from resume_hooks.transcripts.records import get_string, parse_record
 
 AGENT_NAME = "codex"
 SETTINGS_FILE = "config.toml"
-# a folder with one lock file per open thread, since Codex 0.150
+# The name of the folder in which Codex 0.150 and later have a lock file for each open thread.
 LOCKS_FOLDER = "thread-writer-locks"
-# The number of seconds after a write during which a thread counts as open, because older clients
-# have no lock files.
+# The number of seconds after a write during which a thread is treated as open. Older clients have
+# no lock files.
 OPEN_AFTER_WRITE_SECONDS = 60
-# The maximum number of seconds that writing a child should take. A slower child counts as open for
-# a while.
+# The maximum number of seconds between the creation of a child and its last write by this plugin. A
+# child with a later write is treated as open, because Codex may have written to it.
 MAX_CHILD_WRITE_SECONDS = 2
 
 
 class Codex:
-    """The threads of a CODEX_HOME; ``copies_folder`` is the folder for their copies.
+    """The threads in the folder ``codex_home``. Their copies are in ``copies_folder``.
 
-    Each call of ``store`` or ``list_files`` scans the CODEX_HOME again.
+    Each use of ``store`` and each call of ``list_files`` scans the folder again.
     """
 
     name = AGENT_NAME
@@ -62,7 +65,7 @@ class Codex:
 
     @cached_property
     def rollouts(self) -> Rollouts:
-        """The rollouts that the last scan found."""
+        """The rollouts in the CODEX_HOME at the last scan."""
         return Rollouts(self._home)
 
     @cached_property
@@ -80,7 +83,7 @@ class Codex:
         return Threads(self._scan_rollouts())
 
     def read_ends(self, path: str) -> RolloutEnds:
-        """Return the fields for listings, given the path of a rollout or of its copy."""
+        """Return the fields of a thread for lists. ``path`` is its rollout or its copy."""
         rollout = self.original_path(path)
         parsed_name = parse_rollout_name(rollout)
         return RolloutEnds(
@@ -90,15 +93,18 @@ class Codex:
         )
 
     def read_naming_lines(self, path: str) -> bytes:
-        """Return the user's name for the session and its default title."""
+        """Return the name that the user gave to a session, and its title, in lower case."""
         try:
             ends = self.read_ends(path)
         except SessionNotFound:
-            return b""  # deleted after it was listed
+            return b""  # The session was deleted after it was listed.
         return b"\n".join(orjson.dumps(title) for title in (ends.custom_title, ends.title)).lower()
 
     def open_session(self, path: str) -> SessionFile:
-        """Return the thread, given the path of a rollout or of its copy."""
+        """Return a thread as a session. ``path`` is its rollout or its copy.
+
+        Raise SessionNotFound if it cannot be read.
+        """
         try:
             rollout = os.path.abspath(self.original_path(path))
             meta = read_meta(rollout)
@@ -108,16 +114,17 @@ class Codex:
         return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size, AGENT_NAME)
 
     def to_common_format(self, session: SessionFile) -> SessionFile:
-        """Return the session with the path of its up-to-date copy in our record format."""
+        """Return the session with the path and size of its copy, after creating or updating the copy."""
         rollout = session.source or self.original_path(session.path)
         path = self._update_copy(rollout)
         return session._replace(path=path, size=os.stat(path).st_size, source=rollout)
 
     @contextlib.contextmanager
     def open_briefly(self, path: str) -> Iterator[str]:
-        """Yield the path of a copy, and remove a newly created copy afterwards.
+        """Yield the path of a thread's copy. If the copy is new, remove it at the end of the block.
 
-        Otherwise reading every thread once would double their size on disk.
+        A command that reads every thread once would otherwise double the space that the threads
+        need.
         """
         copy_existed = os.path.lexists(
             self._copies.copy_path(read_thread_folder(path), _parse_thread_id(path))
@@ -130,27 +137,34 @@ class Codex:
                 self._copies.remove_copy(copy_path)
 
     def original_path(self, path: str) -> str:
-        """Return the rollout of a copy. Any other path is returned unchanged."""
+        """Return the rollout from which a copy was made. Return any other path unchanged."""
         if self._copies.contains_path(path):
             return self._copies.read_original_path(path) or path
         return path
 
     def find_file(self, name: str) -> str | None:
-        """Return the rollout with this id."""
+        """Return the path of the rollout with the id ``name``, or None if it does not exist."""
         return self.rollouts.find_path(name) or self._scan_rollouts().find_path(name)
 
     def read_parent(self, path: str) -> Parent | None:
-        """Return the parent that one of our children names, or the thread that a fork names."""
+        """Return the parent of a thread, or None if the thread has no parent.
+
+        A child that this plugin wrote contains its parent in its own fields, and a fork that Codex
+        wrote in Codex's field.
+        """
         rollout = self.original_path(path)
         return provenance.parent_from_record(
             build_first_record(read_meta(rollout), read_first_lines(rollout)[0].record, AGENT_NAME)
         )
 
     def list_files(self) -> list[TranscriptFile]:
-        """Return the newest file of each readable thread, and remove excess copies of threads."""
+        """Return the newest file of each thread, and remove excess copies of threads.
+
+        Files whose path is not valid Unicode are omitted.
+        """
         self._copies.remove_excess_copies()
         newest_rollouts = self._scan_rollouts().threads.values()
-        return [  # A negative inode marks a file that must be read through a copy.
+        return [  # The negative inode tells the caller to read the file through a copy.
             TranscriptFile(
                 path,
                 _project_name(path),
@@ -165,7 +179,7 @@ class Codex:
         ]
 
     def listing_notes(self) -> list[str]:
-        """Return a note with the number of compressed rollouts that were skipped."""
+        """Return a note on the number of compressed rollouts that this Python cannot read, if there are any."""
         compressed_count = self.rollouts.compressed_count
         if not compressed_count:
             return []
@@ -178,8 +192,8 @@ class Codex:
         ]
 
     def plugin_install_command(self, plugin: str) -> str:
-        """Return the command that adds the plugin to Codex, or ``""`` if the user's settings enable it."""
-        import tomllib  # only needed to check the installation
+        """Return the command that adds this plugin to Codex, or ``""`` if Codex's settings already enable it."""
+        import tomllib  # Imported here because only the check of the installation needs it.
 
         plugins: object = None
         with (
@@ -196,19 +210,25 @@ class Codex:
         return f'codex plugin marketplace add "$PWD" && codex plugin add {plugin}@{plugin}'
 
     def describe_open_state(self, session: SessionFile) -> str:
-        """Explain why a thread counts as open: because of its lock or a recent write."""
+        """Return why a thread is treated as open, or ``""`` if it is not open.
+
+        A thread is treated as open if its lock file is locked, or if it was written recently.
+        """
         if _is_locked(os.path.join(self._home, LOCKS_FOLDER, f"{session.session_id}.lock")):
             return "Codex has the session open"
         try:
             age_seconds = time.time() - os.stat(session.original).st_mtime
         except OSError as error:
             return f"it is unknown whether Codex has the session open ({error.strerror})"
-        if age_seconds >= OPEN_AFTER_WRITE_SECONDS or self._is_untouched(session):
+        if age_seconds >= OPEN_AFTER_WRITE_SECONDS or self._is_unchanged_child(session):
             return ""
         return f"it was written {max(0, round(age_seconds))} seconds ago"
 
-    def _is_untouched(self, session: SessionFile) -> bool:
-        """Check by the time in its first line whether a child of ours is unchanged since we wrote it."""
+    def _is_unchanged_child(self, session: SessionFile) -> bool:
+        """Check whether a child has not changed since this plugin wrote it.
+
+        The check compares the modification time of the file with the timestamp in its first line.
+        """
         try:
             first_record = read_first_lines(session.original)[0].record
             modified_time = os.stat(session.original).st_mtime
@@ -224,7 +244,10 @@ class Codex:
         )
 
     def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """Return the commands that resume a thread. Codex requires the complete id of an unarchived thread."""
+        """Return the commands that resume a thread, in the client and in a shell.
+
+        An archived thread must be unarchived first. Codex requires the complete id of the thread.
+        """
         change_folder = f"cd {shlex.quote(folder)} && " if folder else ""
         rollout = self.rollouts.threads.get(session_id)
         if rollout and is_archived(rollout.path):
@@ -240,7 +263,7 @@ class Codex:
 
         Raise ResumeHooksError if the thread is archived, because Codex cannot open it.
         """
-        from resume_hooks.system import programs  # rarely needed
+        from resume_hooks.system import programs  # Imported here because it is rarely needed.
 
         rollout = self.rollouts.threads.get(session_id)
         if rollout and is_archived(rollout.path):
@@ -261,22 +284,22 @@ class Codex:
 
 
 class Threads(SessionStore):
-    """The threads of a CODEX_HOME as a session store.
+    """The threads of a CODEX_HOME, grouped by project.
 
-    A project folder has the same name as in Claude Code.
+    A project has the same name as its project folder in Claude Code.
     """
 
     def __init__(self, rollouts: Rollouts) -> None:
         self._threads = rollouts.threads
 
     def projects(self) -> list[str]:
-        """Return the projects in which threads were started."""
+        """Return the names of the projects in which threads were started."""
         return sorted(set(self._projects.values()) - {""})
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
-        """Return the threads of these projects, newest first."""
+        """Return the threads of the given projects, newest first. By default, return those of all projects."""
         project_names = None if projects is None else set(projects)
         sessions_by_id = {}
         for thread_id, rollout in self._threads.items():
@@ -289,7 +312,7 @@ class Threads(SessionStore):
         )
 
     def find(self, session_id: str) -> SessionFile | None:
-        """Return the thread with this id."""
+        """Return the thread with this id, or None if it does not exist."""
         if is_session_id(session_id):
             thread = self._threads.get(session_id)
         else:
@@ -341,18 +364,21 @@ def _is_locked(path: str) -> bool:
 
 
 NAME_LIST_FILE, NAME_DATABASE_FILE = "session_index.jsonl", "state_5.sqlite"
-MAX_LIST_BYTES = 64 * 1024 * 1024  # the maximum number of bytes to read from the list of names
+MAX_LIST_BYTES = 64 * 1024 * 1024  # Maximum number of bytes to read from the list of names.
 
 
 def read_thread_names(codex_home: str) -> dict[str, str]:
-    """Return the names of threads by thread id. If the list has several names for a thread, the last one counts."""
+    """Return the names that the user gave to threads, by thread id.
+
+    If the list contains several names for a thread, its last name is returned.
+    """
     names_by_id: dict[str, str] = {}
     path = os.path.join(codex_home, NAME_DATABASE_FILE)
     if os.path.isfile(path):
-        import sqlite3  # takes 10 ms to import, and is only needed if a database exists
+        import sqlite3  # Imported here because the import takes 10 ms and is only needed if a database exists.
         from urllib.parse import quote
 
-        # The database may be locked or have another schema.
+        # Ignore errors, because the database may be locked or have another schema.
         with (
             contextlib.suppress(sqlite3.Error),
             contextlib.closing(

@@ -1,7 +1,8 @@
-"""Codex's rollout files: their lines and items, the model's history, and the conversion to our records.
+"""Read Codex's rollouts (.jsonl files of threads), and convert them to Claude Code's record format.
 
-A rollout is an append-only JSONL file of ``{"timestamp", "type", "payload"}`` objects. A resumed
-thread does not send the whole file. It sends the history that ``history.History`` builds from
-``segments.read_thread_lines``. ``convert_lines`` converts that history, and the conversation before
-the last compaction, to our records. These modules do not search for files.
+A rollout is a JSONL file of ``{"timestamp", "type", "payload"}`` objects. Codex only appends lines
+to it. When Codex resumes a thread, it does not send the whole file to the model, but a history.
+``history.History`` builds this history from the lines that ``segments.read_thread_lines`` reads.
+``convert_lines`` converts the history, and the conversation before the last compaction, to records.
+The modules in this package do not search for files.
 """

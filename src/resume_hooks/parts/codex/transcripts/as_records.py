@@ -1,9 +1,10 @@
-"""Convert a thread to our records: its effective history and the earlier conversation.
+"""Convert a Codex thread to records of Claude Code's format.
 
-The newest compaction becomes a compaction in our format, and a rolled-back turn becomes an
-abandoned branch. Texts come from items, never from events, because events repeat them. Ids come
-from ``history``: they are the same in every run, and a fork has the ids of its parent. Encrypted
-content has no text. If a summary is encrypted, a record says so.
+The records contain the history that Codex would send to the model, and the earlier conversation. A
+compaction becomes a compaction in Claude Code's format, and turns that were rolled back become an
+abandoned branch. Texts come only from items, because events repeat them. The ids come from
+``history``, so they are the same in every run, and a fork has the ids of its parent. If a summary
+is encrypted, a record says so instead of its text.
 """
 
 from __future__ import annotations
@@ -34,19 +35,20 @@ from resume_hooks.transcripts.records import Record, get_mapping, get_string, po
 ENCRYPTED_SUMMARY_TEXT = (
     "[What was said before is a summary that only the model's provider can read.]"
 )
-TRANSCRIPT_TYPE = "agent-session"  # the type of a converted transcript's first line
-# The entrypoint of a run without a screen, named as in Claude Code.
+TRANSCRIPT_TYPE = "agent-session"  # The type of the first line in a converted transcript.
+# The entrypoint of a run without a screen. Claude Code uses the same name.
 HEADLESS_ENTRYPOINT = "sdk-exec"
-INTERRUPTED = "[Request interrupted by user]"  # the note of an interruption, as in Claude Code
-READ_ONLY_SANDBOX = "read-only"  # the mode of a sandbox that allows no changes
-UNKNOWN_MODEL = "unknown"  # the model's name if the rollout does not contain one
+# The text that records an interruption by the user. Claude Code uses the same text.
+INTERRUPTED = "[Request interrupted by user]"
+READ_ONLY_SANDBOX = "read-only"  # The mode of a sandbox that allows no changes.
+UNKNOWN_MODEL = "unknown"  # The model's name if the rollout does not contain a name.
 
 
 def build_first_record(meta: ThreadMeta, first_line: Record, agent: str) -> Record:
-    """Return the first record of a converted transcript, which names its agent and the thread's parent.
+    """Return the first record of a converted transcript. It contains the agent and the thread's parent.
 
-    ``first_line`` is the rollout's complete first line, because our own children name their parent
-    in it.
+    ``first_line`` is the complete first line of the rollout. If this plugin wrote the rollout, that
+    line contains the parent. ``meta`` contains the parent of a fork that Codex wrote.
     """
     parent_fields: Record = {}
     for key in ("continue_metadata", "trim_metadata"):
@@ -62,9 +64,9 @@ def build_first_record(meta: ThreadMeta, first_line: Record, agent: str) -> Reco
 
 
 def convert_lines(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]:
-    """Yield the records of a thread from the lines of all its segments.
+    """Yield the records of a thread. ``lines`` are the lines of all its files.
 
-    Only one response of the model is kept in memory at a time.
+    Only the records of one response are kept in memory at a time.
     """
     converter = RecordConverter(thread_id)
     for line in lines:
@@ -73,48 +75,56 @@ def convert_lines(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Reco
 
 
 class RecordConverter:
-    """Converts lines to records one by one. ``finish_response`` returns the records that still wait for a token count.
+    """Converts the lines of a thread to records one by one.
 
-    ``usage_comes_first`` is true if the client writes a token count before its response, as old
-    clients did. It is None until the first count.
+    The records of a response are returned when the line with their token count was read. At the
+    end, ``finish_response`` returns the records that still wait for it. ``usage_comes_first`` is
+    true if the client writes the token count before the response, as old clients did. It is None
+    until the first token count.
     """
 
-    def __init__(self, thread_id: str, *, early: bool | None = None) -> None:
-        self.usage_comes_first = early
-        self._usage: Record = {}  # a token count that was written before its response
+    def __init__(self, thread_id: str, *, usage_comes_first: bool | None = None) -> None:
+        self.usage_comes_first = usage_comes_first
+        self._usage: Record = {}  # A token count that was written before its response.
         self._has_answer = False
         self._thread_id = thread_id
         self._ids = ItemIds()
         self._parent: str | None = None
         self._turns: list[
             tuple[str | None, Record | None]
-        ] = []  # for each turn, the id of the record before it, and the turn's prompt
-        # the records of a response whose token count has not been read yet
+        ] = []  # For each turn, the id of the record before it and the turn's prompt.
+        # The records of a response whose token count has not been read yet.
         self._pending_records: list[Record] = []
         self._has_result = False
         self._use_counts: dict[
             str, int
-        ] = {}  # the number of tool uses in each unanswered call with more than one, by call id
+        ] = {}  # The number of tool uses in each unanswered call that has several, by call id.
         self._commands: dict[
             str, str
-        ] = {}  # the command of each tool use that waits for its output
-        self._tasks: dict[str, str] = {}  # the running commands, by their task ids
+        ] = {}  # The command of each tool use that waits for its output, by the id of the tool use.
+        self._tasks: dict[str, str] = {}  # The running commands, by their task ids.
         self._session_fields: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
         self._model = ""
         self._goal = GoalState()
         self._is_interrupted = False
-        self._prompt_fields: dict[str, str] = {}  # the mode in which a prompt was sent
-        self._sandbox_fields: dict[str, str] = {}  # the sandbox, if it allows no changes
+        self._prompt_fields: dict[
+            str, str
+        ] = {}  # The permission mode in which the prompts are sent.
+        # The field that describes the sandbox. It is empty if the sandbox allows changes.
+        self._sandbox_fields: dict[str, str] = {}
 
     def add_line(self, line: RolloutLine) -> list[Record]:
-        """Return the records that this line completes."""
+        """Return the records that are complete after this line."""
         completed_records = self._convert_line(line)
         if self._goal.add_line(line):
             return [*completed_records, self._build_goal_record(line)]
         return completed_records
 
     def _build_goal_record(self, line: RolloutLine) -> Record:
-        """Return a record of the current goal. It has no parent, because rollbacks do not change the goal."""
+        """Return a record of the current goal.
+
+        The record has no parent, because a rollback of turns does not change the goal.
+        """
         goal = self._goal.goal
         if goal:
             text = f"The session's goal, {goal.status}: {goal.objective}"
@@ -157,12 +167,15 @@ class RecordConverter:
         return []
 
     def finish_response(self) -> list[Record]:
-        """Return the records that waited for a token count."""
+        """Return the records that wait for a token count, which will not follow."""
         finished_records, self._pending_records, self._has_result = self._pending_records, [], False
         return finished_records
 
     def apply_meta(self, meta: ThreadMeta) -> None:
-        """Apply the metadata of a first line. Later metadata overrides earlier metadata, except for the folder."""
+        """Use the metadata of a first line for the following records.
+
+        Later metadata replaces earlier metadata, except for the working directory.
+        """
         fields = {
             "cwd": self._session_fields["cwd"] or meta.cwd,
             "gitBranch": meta.git_branch,
@@ -208,9 +221,10 @@ class RecordConverter:
             self._turns.append((self._parent, item if codex_items.is_prompt(item) else None))
 
     def _build_user_records(self, line: RolloutLine, uuid: str, item: Record) -> Iterator[Record]:
-        """Yield the records of a user message.
+        """Yield the records of a message with the user's role.
 
-        Text that an editor added before the request becomes a separate meta record.
+        If an editor added text before the user's request, the whole message becomes a meta record
+        before the record of the request.
         """
         blocks = build_message_blocks(item)
         if not blocks:
@@ -225,7 +239,7 @@ class RecordConverter:
             self._is_interrupted = True
             yield self._build_message_record(line, uuid, records.USER, INTERRUPTED)
         elif not codex_items.is_prompt(item):
-            flags = _flags_of_note(item)
+            flags = _harness_message_flags(item)
             yield self._build_message_record(line, uuid, records.USER, blocks, **flags)
         elif _has_editor_text(item):
             request = codex_items.request_text(item)
@@ -245,7 +259,7 @@ class RecordConverter:
             )
 
     def _build_answer_blocks(self, item: Record, kind: str) -> list[Record]:
-        """Return the content blocks of a model item, or an empty list for encrypted content."""
+        """Return the content blocks of an item from the model. The list is empty for encrypted content."""
         if kind == codex_items.REASONING_TYPE:
             thinking = codex_items.item_text(item)
             if thinking:
@@ -285,10 +299,10 @@ class RecordConverter:
         return blocks
 
     def _build_result_records(self, item: Record) -> list[Record]:
-        """Return a result block for each tool use of a call.
+        """Return a result block for each tool use of the call that ``item`` answers.
 
-        If a script printed one part per command, each block has its part. Otherwise only the first
-        block has the output.
+        If a script printed one output per command, each block contains the output of its command.
+        Otherwise the first block contains the whole output, and the other blocks are empty.
         """
         call_id, use_count = (
             codex_items.call_id(item),
@@ -313,7 +327,11 @@ class RecordConverter:
         return results
 
     def _convert_compaction(self, line: RolloutLine) -> Iterator[Record]:
-        """Yield the compaction boundary, the messages that the harness repeated, and the rest as a summary."""
+        """Yield the records of a compaction.
+
+        They are the boundary, the messages that the harness repeats after a compaction, and a
+        summary with all other items.
+        """
         compacted = apply_compaction(line.payload, [prompt for _, prompt in self._turns if prompt])
         uuid, summary_id = self._ids.derive_id("boundary"), self._ids.derive_id("summary")
         last_parent, self._parent, self._turns = self._parent, None, []
@@ -339,7 +357,7 @@ class RecordConverter:
             elif codex_items.item_type(item) == codex_items.MESSAGE_TYPE and (
                 blocks := build_message_blocks(item)
             ):
-                flags = _flags_of_note(item)
+                flags = _harness_message_flags(item)
                 yield self._build_message_record(line, uuid, records.USER, blocks, **flags)
         if summary_blocks:
             yield self._build_message_record(
@@ -376,7 +394,7 @@ class RecordConverter:
         return self.finish_response()
 
     def _convert_interruption(self, line: RolloutLine) -> Iterator[Record]:
-        """Yield a record of the user's interruption, unless a message to the model has reported it."""
+        """Yield a record of the user's interruption if no message to the model has reported it."""
         if not self._is_interrupted:
             uuid = self._ids.derive_id(f"interruption {line.timestamp}")
             yield self._build_message_record(line, uuid, records.USER, INTERRUPTED)
@@ -385,7 +403,11 @@ class RecordConverter:
     def _build_message_record(
         self, line: RolloutLine, uuid: str, kind: str, content: object, **flags: bool | str
     ) -> Record:
-        """Return a message record. A single text block becomes a string, like the user's messages in Claude Code."""
+        """Return the record of a message.
+
+        If a user message consists of a single text block, its content is the text, as in Claude
+        Code.
+        """
         if kind == records.ASSISTANT:
             if self._pending_records:
                 response_id = self._pending_records[0]["message"]["id"]
@@ -415,7 +437,11 @@ class RecordConverter:
     def _build_linked_record(
         self, line: RolloutLine, uuid: str, kind: str, content_fields: Record, extra_fields: Record
     ) -> Record:
-        """Return a record with its keys in the client's order, because some readers do not parse the whole line."""
+        """Return a record whose parent is the previous record.
+
+        The keys have the same order as in Claude Code, because some readers do not parse the whole
+        line.
+        """
         parent_id, self._parent = self._parent, uuid
         session_fields = {
             "userType": "external",
@@ -439,7 +465,7 @@ class RecordConverter:
 
 
 def _build_sandbox_fields(context: Record) -> dict[str, str]:
-    """Return the field that describes a turn's sandbox, or no field if the sandbox allows changes."""
+    """Return a field that describes a turn's sandbox, or no field if the sandbox allows changes."""
     policy = get_mapping(context, "sandbox_policy")
     mode = get_string(policy, "type") or get_string(policy, "mode")
     if mode != READ_ONLY_SANDBOX:
@@ -450,27 +476,28 @@ def _build_sandbox_fields(context: Record) -> dict[str, str]:
 
 
 def _was_rejected(item: Record) -> bool:
-    """Check whether an output says that the user refused the call."""
+    """Check whether an output says that the user rejected the call."""
     return codex_items.item_text(item).startswith(_REJECTIONS)
 
 
 def _has_editor_text(item: Record) -> bool:
-    """Check whether an item is a prompt before whose request an editor added text."""
+    """Check whether an item is a prompt with text that an editor added before the user's request."""
     is_prompt = codex_items.is_prompt(item)
     return is_prompt and codex_items.request_text(item) != codex_items.item_text(item)
 
 
-def _flags_of_note(item: Record) -> dict[str, bool | str]:
-    """Return the flags of a message from the harness."""
+def _harness_message_flags(item: Record) -> dict[str, bool | str]:
+    """Return the flags for the record of a message from the harness."""
     if name := codex_items.instructions_name(item):
         return {"isMeta": True, records.INSTRUCTIONS_FIELD: name}
     return {"isMeta": True}
 
 
 def _format_goal_command(goal_notice: Record) -> str:
-    """Return the goal as the ``/goal`` command of Claude Code.
+    """Return a note about the user's goal as the ``/goal`` command of Claude Code.
 
-    If the goal starts the model, the command begins with a ``command-message``.
+    If the user set a goal, the text begins with a ``command-message``, because the model then
+    starts to work.
     """
     objective, status = parse_goal_notice(goal_notice)
     command = (
@@ -488,12 +515,15 @@ def _format_use_id(call_id: str, index: int) -> str:
 
 
 def derive_second_id(uuid: str) -> str:
-    """Return the id for a second record of the same item."""
+    """Return the id of the second record that an item becomes."""
     return f"{uuid[:-1]}{(int(uuid[-1], 16) + 8) % 16:x}"
 
 
 def _convert_usage(token_counts: Record) -> Record:
-    """Return a response's token counts in Claude's format, or ``{}`` if it has none."""
+    """Return the token counts of a response in Claude Code's format.
+
+    Return ``{}`` if ``token_counts`` contains no input tokens.
+    """
     input_tokens, cached_tokens = (
         positive_count(token_counts.get("input_tokens")),
         positive_count(token_counts.get("cached_input_tokens")),
@@ -512,7 +542,7 @@ def _convert_usage(token_counts: Record) -> Record:
     }
 
 
-# the maximum number of encoded characters of a picture; larger pictures are replaced
+# Maximum number of encoded characters of a picture. A text replaces a larger picture.
 MAX_PICTURE_CHARACTERS = 8 * 1024 * 1024
 _PICTURE_TAG = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
@@ -521,46 +551,48 @@ _RUNNING_SESSION = re.compile(r"running with (session ID \d{1,9}|cell ID \d{1,9}
 _TRUNCATED_RESULT = re.compile(
     r'Warning: truncated[^{]{0,200}\{"chunk_id":[^{}]{0,200}?"exit_code":(\d{1,9})\b'
 )
-"""The beginning of a command's result that a script printed, if the client cut its middle out."""
+"""Matches the beginning of a command's result that a script printed, if the client shortened it."""
 
 _PRINTED_SESSION = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
 _PRINTED_EXIT_CODE = re.compile(
     r"(?:\A|\n)\[?exit(?:[_ ]?(?:code|status))?[=:] ?(-?\d{1,9})\]?\s*\Z", re.IGNORECASE
 )
-"""The last line of an output in which a script printed a running command's session or an exit code."""
+"""Matches the last line of an output if a script printed an exit code there."""
 
 _OUTPUT_HEAD = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process exited with code|Exit code|Original token count|"
     r"Total output lines|Script completed)\b[^\n]{0,80}\n){1,8}(?:Output:(?:\n|\Z))?"
 )
-"""The rows that the client writes before a finished command's output."""
+"""Matches the lines that the client writes before the output of a finished command."""
 
-_SCRIPT = "Script "  # the start of the output of a script
+_SCRIPT = "Script "  # The beginning of the output of a script.
 _ABORTED = re.compile(r"(?:\A|\n)aborted(?: by user[^\n]{0,80})?\s*\Z")
-"""The output of a call that the user interrupted."""
+"""Matches the output of a call that the user interrupted."""
 
-INTERRUPTED_STATUS = 130  # the exit status of a command that was ended by Ctrl-C
+INTERRUPTED_STATUS = 130  # The exit status of a command that was ended by Ctrl-C.
 _REJECTIONS = ("exec command rejected by user", "patch rejected by user")
-"""The start of the output of a call that the user refused."""
+"""The beginnings of the output of a call that the user rejected."""
 
-_SCRIPT_COMPLETION = "Script completed"  # the start of the output if a script ended
-_SCRIPT_FAILURE = "Script failed"  # the start of the output if a script ended with an error
+_SCRIPT_COMPLETION = "Script completed"  # The beginning of the output of a script that succeeded.
+_SCRIPT_FAILURE = "Script failed"  # The beginning of the output of a script that failed.
 _CALL_FAILURES = (
     "apply_patch verification failed",
     "failed in sandbox ",
     "exec_command failed",
     "write_stdin failed",
 )
-"""The prefixes of an output that reports a patch that did not apply, or a command that the sandbox denied."""
+"""The beginnings of outputs that report a failure: a patch did not apply, the sandbox denied a
+command, or a command could not run."""
 
-# The beginning of the output if a script printed a command's whole result.
+# The beginning of an output if a script printed the whole result of a command.
 _COMMAND_OUTPUT = '{"chunk_id":'
-# the number of characters at the start of an output that are searched for the exit code
+# Number of characters at the beginning and the end of an output that are searched for the exit
+# code.
 EXIT_CODE_SEARCH_CHARACTERS = 400
 
 
 def build_message_blocks(item: Record) -> list[Record]:
-    """Return the texts and pictures of a message without the tags around pictures."""
+    """Return the texts and pictures of a message as content blocks, without the tags around pictures."""
     part_blocks = [_build_block(part) for part in codex_items.content_parts(item)]
     blocks = []
     for block in part_blocks:
@@ -589,9 +621,10 @@ def _build_block(part: Record) -> Record | None:
 
 
 class ToolOutput(NamedTuple):
-    """The content of an output, and whether it reports a failure.
+    """The content of a tool's output, and whether the tool failed.
 
-    ``extra_fields`` contains the task id of a command that was still running, or a known exit code.
+    ``extra_fields`` contains the task id if the command is still running, or the exit code if it is
+    known.
     """
 
     content: str | list[Record]
@@ -600,7 +633,7 @@ class ToolOutput(NamedTuple):
 
 
 def read_use_outputs(item: Record, use_count: int) -> list[ToolOutput]:
-    """Return the output of each tool use in a call."""
+    """Return the output of each of the ``use_count`` tool uses that ``item`` answers."""
     head, *parts = codex_items.content_parts(item) or [{}]
     if use_count > 1 and len(parts) == use_count:
         return [read_output({**item, "output": [head, part]}) for part in parts]
@@ -609,16 +642,15 @@ def read_use_outputs(item: Record, use_count: int) -> list[ToolOutput]:
 
 
 def read_output(item: Record) -> ToolOutput:
-    """Return the output in an item.
+    """Return the output in an item, without the lines that the client writes before it.
 
-    The client's rows before the output are left out. As in Claude Code, a failed command's output
-    begins with its exit code.
+    As in Claude Code, the output of a failed command begins with its exit code.
     """
     blocks = [block for part in codex_items.content_parts(item) if (block := _build_block(part))]
     text = get_string(blocks[0], "text") if blocks else ""
     is_failure = get_mapping(item, "output").get("success") is False
     extra_fields: Record = {}
-    # old clients report a command's exit code in this format
+    # Old clients report the exit code of a command in this format.
     if text.startswith('{"output":') and (inner_output := records.parse_record(text.encode())):
         text = get_string(inner_output, "output")
         blocks[0] = {"type": records.TEXT, "text": text}
@@ -631,7 +663,7 @@ def read_output(item: Record) -> ToolOutput:
         extra_fields |= printed_fields
         blocks[1] = {**blocks[1], "text": printed_text}
     if not extra_fields and text.startswith(_SCRIPT_COMPLETION):
-        extra_fields[records.EXIT_STATUS_FIELD] = None  # the script did not print the exit code
+        extra_fields[records.EXIT_STATUS_FIELD] = None  # The script did not print the exit code.
     status = extra_fields.get(records.EXIT_STATUS_FIELD) or 0
     if text:
         blocks = _remove_output_head(blocks, status)
@@ -642,7 +674,10 @@ def read_output(item: Record) -> ToolOutput:
 
 
 def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
-    """Return an output without the client's rows before it. A nonzero status becomes its first line."""
+    """Return an output without the lines that the client writes before it.
+
+    If ``status`` is not 0, the first line of the output becomes ``Exit code`` and the status.
+    """
     text = get_string(blocks[0], "text")
     head = _OUTPUT_HEAD.match(text)
     if head is not None:
@@ -659,7 +694,10 @@ def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
 
 
 def _parse_output_fields(first_text: str, last_text: str) -> Record:
-    """Return the extra fields of an output, given the texts of its first and last parts."""
+    """Return the task id or exit code that an output contains, as fields of a result block.
+
+    ``first_text`` and ``last_text`` are the texts of the first and the last part of the output.
+    """
     if match := _EXIT_CODE.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
         return {records.EXIT_STATUS_FIELD: int(match[1])}
     if _ABORTED.search(first_text[-EXIT_CODE_SEARCH_CHARACTERS:]):
@@ -679,7 +717,11 @@ def _parse_output_fields(first_text: str, last_text: str) -> Record:
 
 
 def _unwrap_command_output(text: str) -> tuple[str, Record]:
-    """Return a command's output and its marks from the text that a script printed."""
+    """Return the output of a command, and its exit code or task id as fields of a result block.
+
+    If ``text`` is not a whole command result that a script printed, return it unchanged with no
+    fields.
+    """
     inner_output = records.parse_record(text.encode()) if text.startswith(_COMMAND_OUTPUT) else None
     if inner_output is None or not isinstance(inner_output.get("output"), str):
         return text, {}

@@ -1,8 +1,9 @@
-"""Read a thread's goal from its rollout. The user sets it with ``/goal``, and the model updates it.
+"""Read the goal of a Codex thread from its rollout (the .jsonl file).
 
-Codex itself reads the goal from its own database. We do not use the database: it may be locked, and
-it has no entry for a copied or archived rollout. In Codex 0.169 and 0.171 the rollout and the
-database agree.
+The user sets a goal with ``/goal``, and the model updates it. Codex itself reads the goal from its
+own database. This module does not use the database, which may be locked and has no entry for a
+copied or archived rollout. In Codex 0.169 and 0.171, the rollout and the database contain the same
+goal.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.lines import ITEM, RolloutLine
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
-# The event that follows when the user sets a goal or changes its status.
+# The type of the event that Codex writes after the user has set a goal or changed its status.
 GOAL_EVENT = "thread_goal_updated"
-# The tools with which the model sets or updates the goal. Their output contains the goal.
+# The tools with which the model changes the status of a goal or creates a goal. Their output
+# contains the goal.
 UPDATE_GOAL_TOOL, CREATE_GOAL_TOOL = "update_goal", "create_goal"
 COMPLETE_STATUS = "complete"
 
@@ -28,21 +30,25 @@ _GOAL_CLEARED_TEXT = "User cleared the goal."
 
 
 class Goal(NamedTuple):
-    """The user's goal for a thread, and Codex's name for its status: active, paused, blocked, complete..."""
+    """The user's goal for a thread.
+
+    ``status`` is Codex's name for its status: ``active``, ``paused``, ``blocked``, ``complete`` or
+    another name.
+    """
 
     objective: str
     status: str
 
 
 class GoalState:
-    """Tracks a thread's goal line by line; ``goal`` is None until the first line that sets one."""
+    """Follows the goal of a thread line by line. ``goal`` is None as long as no goal is set."""
 
     def __init__(self) -> None:
         self.goal: Goal | None = None
         self._calls: set[str] = set()
 
     def add_line(self, line: RolloutLine) -> bool:
-        """Process the next line, and return whether it changed the goal."""
+        """Process the next line. Return whether the line has changed the goal."""
         previous_goal = self.goal
         if line.event_type() == GOAL_EVENT:
             self._set_goal(get_mapping(line.payload, "goal"))
@@ -73,7 +79,7 @@ class GoalState:
 
 
 def parse_goal_notice(goal_notice: Record) -> tuple[str, str]:
-    """Return the goal and the status that a note sets; one of the two is ``""``.
+    """Return the goal and the status that a note of Codex contains. One of them is always ``""``.
 
     The status is ``clear``, ``paused`` or ``active``.
     """

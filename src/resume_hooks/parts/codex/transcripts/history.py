@@ -1,7 +1,8 @@
-"""Build the effective history that a resumed thread sends to its model: items, turns and size in tokens.
+"""Build the history that Codex sends to the model when it resumes a thread.
 
-The rules are Codex's own: the newest compaction replaces everything before it, later items follow,
-and rolled-back turns are removed. Lines are streamed, and replaced items are not kept in memory.
+The history follows Codex's own rules: the newest compaction replaces all items before it, and turns
+that were rolled back are removed. The lines are read one by one, and items that were replaced are
+not kept in memory.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from resume_hooks.transcripts.records import (
     positive_count,
 )
 
-CHARACTERS_PER_TOKEN = 2.84  # the median of 720 complete requests in public rollouts
-# an extra key next to ``type`` in lines that we wrote; its value is the item's original id
+CHARACTERS_PER_TOKEN = 2.84  # The median of 720 complete requests in public rollouts.
+# The key with the original id of an item in a line that this plugin wrote. It is next to ``type``,
+# outside the item.
 OWN_ID_KEY = "uuid"
 
 
 class Item(NamedTuple):
-    """An item of the history: its ``payload``, time, id and location.
+    """An item of the history, with its ``payload``, time, id and the line that contains it.
 
-    ``part_index`` is its index in a compaction's ``replacement_history``, or -1 if the item has its
-    own line. The id is the same in every run, and a fork has the ids of its parent.
+    ``part_index`` is the index of the item in the ``replacement_history`` of a compaction, or -1 if
+    the item has a line of its own. The id is the same in every run, and a fork has the ids of its
+    parent.
     """
 
     payload: Record
@@ -43,24 +46,25 @@ class Item(NamedTuple):
 
 
 class ItemIds:
-    """Assigns ids to items in line order. Each id depends on the previous id and on the item's content.
+    """Assigns ids to the items of a thread in the order of their lines.
 
-    The first id depends on the oldest ancestor thread. A fork names that thread in the first line
-    that it copied from its parent, so items that two threads share have the same id in both.
+    Each id depends on the previous id and on the content of the item. The first id depends on the
+    id of the oldest ancestor, which a fork copies from its parent. So an item in both a thread and
+    its fork has the same id.
     """
 
     def __init__(self) -> None:
         self._state = b""
-        self._begun = False
+        self._has_begun = False
 
     def read_meta_line(self, meta: RolloutLine) -> None:
-        """Process a ``session_meta`` line. Only the last one before the first item is used."""
-        if not self._begun:
+        """Process a ``session_meta`` line. The last of these lines before the first item determines the ids."""
+        if not self._has_begun:
             self._state = parse_meta(meta.payload).thread_id.encode()
 
     def next_id(self, payload: Record, line_id: object = None) -> str:
-        """Return the next item's id; ``line_id`` is the id that its line contains, if any."""
-        self._begun = True
+        """Return the id of the next item. If its line contains a valid id (``line_id``), return that id."""
+        self._has_begun = True
         self._state = hashlib.blake2b(
             self._state + codex_items.dump_json(payload), digest_size=16
         ).digest()
@@ -69,34 +73,40 @@ class ItemIds:
         return _format_uuid(self._state)
 
     def derive_id(self, kind: str) -> str:
-        """Return an id for a record that is not an item; ``kind`` names the kind of record."""
+        """Return an id for a record that is not made from an item, for example a compaction boundary.
+
+        ``kind`` is a name for the kind of record.
+        """
         return _format_uuid(hashlib.blake2b(self._state + kind.encode(), digest_size=16).digest())
 
 
 class History:
-    """The effective history, built line by line.
+    """The history that Codex sends to the model when it resumes a thread, built line by line.
 
-    ``items`` are the items that Codex would send, and ``tokens`` is the current context size.
-    ``has_client_count`` is true if the client has reported its token count since the last
-    compaction. ``window`` is the model's context window, or 0 if unknown. ``own_file`` is the
-    newest file. Only its token counts are used, because counts in other files precede a fork or a
-    rewind. If ``own_file`` is ``""``, all counts are used.
+    ``items`` are the items of the history, and ``window`` is the size of the model's context window
+    in tokens, or 0 if it is unknown. ``own_file`` is the newest file of the thread. Token counts in
+    other files are ignored, because they were written before the fork or rewind. If ``own_file`` is
+    ``""``, the token counts in all files are used.
     """
 
     def __init__(self, own_file: str = "") -> None:
         self.items: list[Item] = []
         self.window = 0
-        self._counted = 0
-        self._own = own_file
+        self._client_count = 0
+        self._own_file = own_file
         self._ids = ItemIds()
 
     def add_line(self, line: RolloutLine) -> None:
-        """Process the next line."""
+        """Process the next line of the thread."""
         if line.kind == ITEM:
             if codex_items.item_type(line.payload):
                 self._add_item(line.payload, line)
         elif line.kind == COMPACTED:
-            previous_items, self.items, self._counted = [item.payload for item in self.items], [], 0
+            previous_items, self.items, self._client_count = (
+                [item.payload for item in self.items],
+                [],
+                0,
+            )
             for index, payload in enumerate(apply_compaction(line.payload, previous_items)):
                 self._add_item(payload, line, index)
         elif line.kind == META:
@@ -106,13 +116,17 @@ class History:
 
     @property
     def has_client_count(self) -> bool:
-        """Whether the client reported the current context size."""
-        return self._counted > 0
+        """Whether the client has reported a token count since the last compaction."""
+        return self._client_count > 0
 
     @property
     def tokens(self) -> int:
-        """The current context size in tokens: the client's last count, or an estimate from the items' characters."""
-        return self._counted or round(
+        """The size of the history in tokens.
+
+        This is the client's last token count or, without a count since the last compaction, an
+        estimate from the number of characters.
+        """
+        return self._client_count or round(
             sum(codex_items.count_item_characters(item.payload) for item in self.items)
             / CHARACTERS_PER_TOKEN
         )
@@ -133,20 +147,20 @@ class History:
                     turn_starts.append(index)
             if turn_starts and rolled_back_turns:
                 del self.items[turn_starts[max(0, len(turn_starts) - rolled_back_turns)] :]
-        elif line.event_type() == "token_count" and self._own in ("", line.file):
+        elif line.event_type() == "token_count" and self._own_file in ("", line.file):
             token_info = get_mapping(line.payload, "info")
-            self._counted = (
+            self._client_count = (
                 positive_count(get_mapping(token_info, "last_token_usage").get("total_tokens"))
-                or self._counted
+                or self._client_count
             )
             self.window = positive_count(token_info.get("model_context_window")) or self.window
 
 
 def apply_compaction(compaction: Record, previous_items: Sequence[Record]) -> list[Record]:
-    """Return the items after a compaction.
+    """Return the items of the history after a compaction.
 
-    Old clients recorded only the summary, so the remaining items are reconstructed by those clients'
-    rules.
+    Old clients recorded only the summary. In this case the items are the earlier prompts and the
+    summary, as in those clients.
     """
     replacement_items = compaction.get("replacement_history")
     if isinstance(replacement_items, list):

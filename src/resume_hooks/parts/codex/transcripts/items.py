@@ -1,7 +1,8 @@
-"""The items in the model's history: messages, calls, outputs, reasoning, and the harness's messages.
+"""Read the items in the model's history: messages, calls, outputs and reasoning.
 
-An item is the payload of a ``response_item``, or an element of a compaction's
-``replacement_history``. A new type of call or output belongs in ``CALL_TYPES`` or ``OUTPUT_TYPES``.
+An item is the payload of a ``response_item`` line, or an element of a compaction's
+``replacement_history``. If Codex adds a new type of call or output, add the type to ``CALL_TYPES``
+or ``OUTPUT_TYPES``.
 """
 
 from __future__ import annotations
@@ -26,26 +27,29 @@ OUTPUT_TYPES = frozenset(
         "tool_search_output",
     }
 )
-"""The types of calls whose output is an item with the same ``call_id``, and the types of those outputs."""
+"""The types of calls that an output with the same ``call_id`` answers, and the types of these
+outputs."""
 
-# the types of calls without an output item
+# The types of calls that have no output.
 HOSTED_CALL_TYPES = frozenset({"web_search_call", "image_generation_call"})
 ENCRYPTED_TYPES = frozenset({"compaction", "context_compaction", "compaction_summary"})
-"""The types of summaries that only the provider can read."""
+"""The types of summaries that only the model's provider can read."""
 
 UNSENT_TYPE = "ghost_snapshot"
 
 SUMMARY_PREFIX = "Another language model started to solve this problem"
-"""The prefix of a local compaction's summary."""
+"""The beginning of the summary of a compaction if the summary is not encrypted."""
 
 REQUEST_HEADING = "## My request for Codex:"
-"""The heading that an editor adds before the user's own text."""
+"""The heading before the user's own text in a prompt from an editor."""
 
 FILES_HEADING = "# Files mentioned by the user:"
-"""The heading under which an editor lists the files that the user attached, each as a heading."""
+"""The heading of the list of files that the user attached in an editor. In the list, each file is a
+heading."""
 
 APPROVED_PLAN = "PLEASE IMPLEMENT THIS PLAN:"
-"""The start of the prompt that the client writes when the user approves a plan; the plan follows."""
+"""The beginning of the prompt that the client writes when the user approves a plan. The plan
+follows."""
 
 INTERRUPTED_TURN = "<turn_aborted>"
 
@@ -60,17 +64,22 @@ HARNESS_PREFIXES = (
     "<subagent_notification>",
     "<codex_internal_context",
 )
-"""The prefixes of messages with the user's role that come from the harness."""
+"""The beginnings of messages that have the user's role but come from the harness."""
 
 _INSTRUCTIONS = re.compile(r"# AGENTS\.md instructions for (\S[^\n]{0,400})\n")
 _OLD_INSTRUCTIONS = ("<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md")
 _GOAL_NOTICE_PREFIX = '<codex_internal_context source="user_goal">'
-_GOAL_KIND = "user.goal"  # the kind of Codex's note about the user's goal
-_USER_KIND_PREFIX = "user."  # the prefix of the kinds of messages from the user, since 0.15x
+_GOAL_KIND = "user.goal"  # The kind of Codex's note about the user's goal.
+_USER_KIND_PREFIX = (
+    "user."  # The beginning of all kinds of messages from the user, since Codex 0.15x.
+)
 
 
 class CallPair(NamedTuple):
-    """The indexes of a call and its output in the list of items; ``output`` is -1 if the call is unanswered."""
+    """The indexes of a call and its output in a list of items.
+
+    ``output`` is -1 if no output follows the call.
+    """
 
     call: int
     output: int
@@ -82,14 +91,14 @@ def item_type(item: Record) -> str:
 
 
 def content_parts(item: Record) -> list[Record]:
-    """Return the content parts of a message or output; a plain string becomes one text part."""
+    """Return the content parts of a message or output. If the content is a string, it is the only part."""
     if item_type(item) in OUTPUT_TYPES:
         content = item.get("output")
     else:
         content = item.get("content")
     if item_type(item) == "tool_search_output" and content is None:
         content = _format_text(item.get("tools"))
-    if isinstance(content, dict):  # {"content": ..., "success": ...} from old clients
+    if isinstance(content, dict):  # Old clients write {"content": ..., "success": ...}.
         content = content.get("content_items") or content.get("content")
     if isinstance(content, str):
         return [{"type": "input_text", "text": content}]
@@ -97,7 +106,11 @@ def content_parts(item: Record) -> list[Record]:
 
 
 def item_text(item: Record) -> str:
-    """Return the texts of a message or output, joined by newlines, or the summary of a reasoning item."""
+    """Return the text of an item.
+
+    The text parts of a message or output are joined by newlines. The text of a reasoning item is
+    its summary and content.
+    """
     if item_type(item) == REASONING_TYPE:
         rows = list_objects(item.get("summary")) + list_objects(item.get("content"))
         return "\n\n".join(filter(None, (get_string(row, "text") for row in rows)))
@@ -109,7 +122,10 @@ def item_text(item: Record) -> str:
 
 
 def is_harness_message(item: Record) -> bool:
-    """Check whether a message with the user's role comes from the harness, such as settings, rules or interruptions."""
+    """Check whether a message with the user's role comes from the harness.
+
+    Messages from the harness contain, for example, settings, instructions or interruptions.
+    """
     kinds = get_mapping(item, "internal_chat_message_metadata_passthrough").get(
         "content_item_kinds"
     )
@@ -127,7 +143,7 @@ def is_harness_message(item: Record) -> bool:
 
 
 def is_goal_notice(item: Record) -> bool:
-    """Check whether a message is Codex's note to the model that the user set or changed the goal."""
+    """Check whether an item is the message in which Codex tells the model about the user's goal."""
     is_user_message = item_type(item) == MESSAGE_TYPE and get_string(item, "role") == "user"
     return (
         is_user_message
@@ -137,14 +153,17 @@ def is_goal_notice(item: Record) -> bool:
 
 
 def is_interruption(item: Record) -> bool:
-    """Check whether a message is Codex's note to the model that the user interrupted the turn."""
-    is_users = item_type(item) == MESSAGE_TYPE and get_string(item, "role") == "user"
+    """Check whether an item is the message in which Codex tells the model that the user interrupted it."""
+    is_user_message = item_type(item) == MESSAGE_TYPE and get_string(item, "role") == "user"
     is_note = item_text(item).lstrip().startswith(INTERRUPTED_TURN)
-    return is_users and is_note and is_harness_message(item)
+    return is_user_message and is_note and is_harness_message(item)
 
 
 def instructions_name(item: Record) -> str:
-    """Return the name and folder of the project's instructions in a message, or ``""`` for any other message."""
+    """Return a name for the project instructions in a message, for example ``AGENTS.md of /home/me/app``.
+
+    Return ``""`` if the message contains no instructions.
+    """
     text = item_text(item).lstrip()
     if match := _INSTRUCTIONS.match(text):
         return f"AGENTS.md of {match[1]}"
@@ -154,7 +173,11 @@ def instructions_name(item: Record) -> str:
 
 
 def opens_turn(item: Record) -> bool:
-    """Check whether an item is a user message, which begins a turn by Codex's rules for rollbacks."""
+    """Check whether an item is a user message that begins a turn.
+
+    Codex counts these messages when it rolls back turns. A message from the harness does not begin
+    a turn.
+    """
     return (
         item_type(item) == MESSAGE_TYPE
         and get_string(item, "role") == "user"
@@ -175,9 +198,9 @@ def is_prompt(item: Record) -> bool:
 
 
 def request_text(item: Record) -> str:
-    """Return the user's request in a prompt, without the text that an editor added before it.
+    """Return the user's own text in a prompt, without the text that an editor added before it.
 
-    Attached files follow the request.
+    A list of the files that the user attached follows the text.
     """
     prompt = item_text(item)
     before, heading, after = prompt.rpartition(REQUEST_HEADING)
@@ -191,7 +214,10 @@ def request_text(item: Record) -> str:
 
 
 def approved_plan(item: Record) -> str:
-    """If this is the prompt that the client sends when the user approves a plan, return the plan; otherwise ``""``."""
+    """Return the plan in the prompt that the client sends after the user has approved a plan.
+
+    Return ``""`` for any other item.
+    """
     prompt = item_text(item)
     if prompt.startswith(APPROVED_PLAN):
         return prompt.removeprefix(APPROVED_PLAN).strip()
@@ -199,7 +225,7 @@ def approved_plan(item: Record) -> str:
 
 
 def _attached_files(leading_text: str) -> list[str]:
-    """Return the rows of the files that an editor listed before a request."""
+    """Return a line of text for each file that an editor listed before the user's own text."""
     rows = []
     for row in leading_text.partition(FILES_HEADING)[2].split("\n"):
         if row.startswith("# "):
@@ -217,7 +243,11 @@ def call_id(item: Record) -> str:
 
 
 def call_arguments(item: Record) -> Record:
-    """Return a call's arguments as an object; free text and other values become its ``input``."""
+    """Return the arguments of a call as a dictionary.
+
+    If the arguments are a text or another value, the dictionary contains them with the key
+    ``input``.
+    """
     if item_type(item) == "custom_tool_call":
         return {"input": get_string(item, "input")}
     if item_type(item) in {"local_shell_call", *HOSTED_CALL_TYPES}:
@@ -234,7 +264,10 @@ def call_arguments(item: Record) -> Record:
 
 
 def pair_calls(items: list[Record]) -> dict[str, CallPair]:
-    """Return the calls by id, each with the output that follows it. Outputs without a call are left out."""
+    """Return a dictionary that maps each call id to the indexes of the call and its output.
+
+    Outputs without a call are omitted.
+    """
     pairs: dict[str, CallPair] = {}
     for index, item in enumerate(items):
         call = call_id(item)
@@ -246,7 +279,10 @@ def pair_calls(items: list[Record]) -> dict[str, CallPair]:
 
 
 def find_orphan_indexes(items: list[Record]) -> set[int]:
-    """Return the indexes of outputs whose calls are missing. Outputs without a call id are not included."""
+    """Return the indexes of outputs whose call is missing.
+
+    Outputs without a call id are not included.
+    """
     answered_indexes = {pair.output for pair in pair_calls(items).values()}
     orphans = set()
     for index, item in enumerate(items):
@@ -261,13 +297,13 @@ def count_item_characters(item: Record) -> int:
 
 
 def dump_json(value: object) -> bytes:
-    """Return a value as JSON, with the same text for equal values.
+    """Return a value as JSON. Equal values become equal bytes.
 
     A value that is nested too deeply becomes ``"..."``.
     """
     try:
         return orjson.dumps(value)
-    # the value contains, for example, a number that orjson does not accept
+    # orjson rejects some values, for example very large numbers.
     except orjson.JSONEncodeError:
         try:
             return json.dumps(value, ensure_ascii=False, default=str).encode()

@@ -1,6 +1,7 @@
-"""Stream the lines of a rollout. Only one line is kept in memory, of at most ``MAX_LINE_BYTES`` bytes.
+"""Read the lines of a rollout (the .jsonl file of a Codex thread) one by one.
 
-After the first line, the reader is as tolerant as Codex: it skips blank, broken and unknown lines.
+Only one line is in memory at a time, with at most ``MAX_LINE_BYTES`` bytes. After the first line,
+blank, broken and unknown lines are skipped, as in Codex.
 """
 
 from __future__ import annotations
@@ -22,33 +23,35 @@ META, ITEM, COMPACTED, CONTEXT, EVENT = (
     "turn_context",
     "event_msg",
 )
-"""The types of lines with content. Lines of other types matter only to the client."""
+"""The types of lines from which a thread is read."""
 
-# the client's description of the environment for the model, either complete or only the changes
+# The type of lines in which the client describes the environment to the model, completely or only
+# the changes.
 WORLD_STATE = "world_state"
-# the event with the thread's settings, which newer clients use when they resume
+# The type of the event with the thread's settings. Newer clients use these settings when they
+# resume the thread.
 SETTINGS_EVENT = "thread_settings_applied"
 
-# the type of our own lines, in which Codex's envelope contains one of our records
+# The type of lines with a record of this plugin.
 DIGEST = "resume-hooks-digest"
-TITLE_KEY, OPENING_KEY = "title", "isCompactSummary"  # extra keys in our own lines
+TITLE_KEY, OPENING_KEY = "title", "isCompactSummary"  # Keys that this plugin adds to lines.
 
 ROLLOUT_SUFFIX, COMPRESSED_SUFFIX = ".jsonl", ".jsonl.zst"
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""The maximum number of bytes in a line; longer lines are skipped.
+"""Maximum number of bytes in a line. Longer lines are skipped.
 
-The longest line found so far has 638 KB, but the size of pictures is not limited.
+The longest line in the rollouts that were examined has 638 KB. A line with pictures may be longer.
 """
 
-READ_BUFFER_BYTES = 1024 * 1024  # the number of bytes per read
+READ_BUFFER_BYTES = 1024 * 1024  # Number of bytes to read in one step.
 MAX_ORDINAL = 1 << 53
 
 
 class RolloutLine(NamedTuple):
-    """A parsed line: ``record`` is an object with a type, a payload and a timestamp.
+    """A parsed line of a rollout.
 
-    ``line_number`` starts at 0. ``offset`` is the line's byte offset in the uncompressed content of
-    ``file``.
+    ``record`` is an object with a type, a payload and a timestamp. ``line_number`` counts from 0.
+    ``offset`` is the number of bytes before the line in the uncompressed content of ``file``.
     """
 
     record: Record
@@ -58,36 +61,39 @@ class RolloutLine(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The line's type: ``META``, ``ITEM``, ``COMPACTED``, ``CONTEXT``, ``EVENT`` or any other."""
+        """The type of the line, for example ``ITEM`` or ``EVENT``."""
         return get_string(self.record, "type")
 
     @property
     def payload(self) -> Record:
-        """The line's content."""
+        """The content of the line, without its type and timestamp."""
         return get_mapping(self.record, "payload")
 
     @property
     def timestamp(self) -> str:
-        """The time at which the line was written, as recorded in it."""
+        """The time at which the line was written, as recorded in the line."""
         return get_string(self.record, "timestamp")
 
     @property
     def ordinal(self) -> int | None:
-        """The line's number in its thread, which continues across forks and segments, or None in old files."""
+        """The number of the line in its thread, or None in old files.
+
+        The numbering continues in forks and in further files of the thread.
+        """
         value = self.record.get("ordinal")
         if isinstance(value, int) and value is not True and 0 <= value < MAX_ORDINAL:
             return value
         return None
 
     def event_type(self) -> str:
-        """Return the line's event type, or ``""`` if the line is not an event."""
+        """Return the type of the event in the line, or ``""`` if the line is not an event."""
         if self.kind == EVENT:
             return get_string(self.payload, "type")
         return ""
 
 
 def read_rollout_lines(path: str) -> Iterator[RolloutLine]:
-    """Yield the valid lines of a file.
+    """Yield the valid lines of a rollout.
 
     Raise SessionNotFound if the file cannot be read or uncompressed.
     """
@@ -97,9 +103,10 @@ def read_rollout_lines(path: str) -> Iterator[RolloutLine]:
 
 
 def read_raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the number, offset and bytes of every line. An overlong line is cut at ``MAX_LINE_BYTES`` bytes.
+    """Yield the number, the offset and the bytes of every line.
 
-    Raise SessionNotFound like ``read_rollout_lines``.
+    Of a line with more than ``MAX_LINE_BYTES`` bytes, only that number of bytes is yielded. Raise
+    SessionNotFound if the file cannot be read or uncompressed.
     """
     with open_rollout(path, READ_BUFFER_BYTES) as stream:
         offset = number = 0
@@ -108,7 +115,7 @@ def read_raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
                 line_bytes, chunk = len(raw), raw
                 while (
                     line_bytes >= MAX_LINE_BYTES and chunk and not chunk.endswith(b"\n")
-                ):  # skip the rest of an overlong line
+                ):  # Skip the rest of a line that is too long.
                     chunk = stream.readline(READ_BUFFER_BYTES)
                     line_bytes += len(chunk)
                 yield number, offset, raw
@@ -119,7 +126,7 @@ def read_raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
 
 
 def parse_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> RolloutLine | None:
-    """Return the parsed line, or None for a line that Codex skips."""
+    """Return a parsed line, or None for a line that Codex skips."""
     if len(raw) < MAX_LINE_BYTES or raw.endswith(b"\n"):
         record = parse_record(raw)
     else:
@@ -137,9 +144,10 @@ def parse_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> Rol
 
 @contextlib.contextmanager
 def open_rollout(path: str, buffer_bytes: int = -1) -> Iterator[BinaryIO]:
-    """Open a rollout for reading from its start, uncompressed if necessary; ``buffer_bytes`` is the buffer size.
+    """Open a rollout and uncompress it if necessary. Close it at the end of the block.
 
-    Raise SessionNotFound if the file cannot be opened.
+    ``buffer_bytes`` is the size of the read buffer. Raise SessionNotFound if the file cannot be
+    opened.
     """
     try:
         with open(path, "rb", buffering=buffer_bytes) as stream:
@@ -156,8 +164,8 @@ def open_rollout(path: str, buffer_bytes: int = -1) -> Iterator[BinaryIO]:
 
 @functools.cache
 def can_decompress() -> bool:
-    """Check whether the optional package ``zstandard`` is installed, so that compressed rollouts can be read."""
-    from importlib.util import find_spec  # rarely needed
+    """Check whether compressed rollouts can be read, which needs the optional package ``zstandard``."""
+    from importlib.util import find_spec  # Imported here because it is rarely needed.
 
     return find_spec("zstandard") is not None
 
@@ -174,7 +182,7 @@ def _open_decompressed(stream: BinaryIO, path: str) -> contextlib.AbstractContex
     import zstandard  # optional
 
     class RolloutReader(io.BufferedReader):
-        """Turns the errors that a damaged file causes into OSError."""
+        """A buffered reader that raises OSError if a compressed file is damaged."""
 
         def readline(self, max_bytes: int | None = -1, /) -> bytes:
             try:
@@ -186,11 +194,11 @@ def _open_decompressed(stream: BinaryIO, path: str) -> contextlib.AbstractContex
 
 
 def read_first_lines(path: str) -> list[RolloutLine]:
-    """Return a rollout's ``session_meta`` line, and the next line if it is valid.
+    """Return the ``session_meta`` line of a rollout, and the next line if it is valid.
 
-    Some programs insert a line before the ``session_meta``, which Codex up to 0.146 accepted. Raise
-    NotATranscript if neither of the first two lines is a ``session_meta``, and SessionNotFound like
-    ``open_rollout``.
+    Some programs insert a line before the ``session_meta`` line, and Codex up to 0.146 accepted
+    this. Raise NotATranscript if neither of the first two lines is a ``session_meta`` line, and
+    SessionNotFound if the file cannot be opened.
     """
     with open_rollout(path) as stream:
         raw_lines = [stream.readline(MAX_LINE_BYTES), stream.readline(MAX_LINE_BYTES)]

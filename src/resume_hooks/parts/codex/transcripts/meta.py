@@ -1,4 +1,4 @@
-"""Read a thread's metadata from the first line of its rollout and from its file name."""
+"""Read the metadata of a Codex thread from the first line and the file name of its rollout."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ _ROLLOUT_NAME = re.compile(
 )
 
 REQUIRED_FIELDS = ("id", "timestamp", "cwd", "originator", "cli_version")
-"""The required fields of a first line. Every Codex version refuses a file without all of them."""
+"""The required fields of a first line. No version of Codex accepts a file in which one is missing.
+"""
 
 
 class RolloutName(NamedTuple):
-    """The parsed file name of a rollout: ``thread_id`` is the first id in the name, ``rollout_id`` the last one."""
+    """The ids in the file name of a rollout.
+
+    The first id is the id of the thread, and the last id is the id of the rollout.
+    """
 
     thread_id: str
     rollout_id: str
@@ -36,9 +40,10 @@ class RolloutName(NamedTuple):
 
 
 class HistoryBase(NamedTuple):
-    """The position in another rollout at which a fork or a rewound segment continues.
+    """The end of the part of an older rollout that a fork or a rewound thread continues.
 
-    The position is an ordinal (None if unknown) and a byte offset; both are exclusive.
+    The part ends before the line with the ordinal ``end_ordinal`` (None if unknown), which begins
+    at the byte ``end_offset``.
     """
 
     rollout_id: str
@@ -47,11 +52,12 @@ class HistoryBase(NamedTuple):
 
 
 class ThreadMeta(NamedTuple):
-    """The metadata of a rollout.
+    """The metadata of a rollout. ``payload`` contains all fields of its first line.
 
-    ``forked_from_id`` is the id of the thread that it was forked from, and ``spawning_thread_id``
-    is the id of the thread that started this sub-agent; both are ``""`` by default. ``source``
-    names the front end: cli, exec, vscode, subagent... ``payload`` contains all fields.
+    ``forked_from_id`` is the id of the thread from which this thread was forked.
+    ``spawning_thread_id`` is the id of the thread that started this sub-agent. Both are ``""`` if
+    there is none. ``source`` is the name of the front end, for example ``cli``, ``exec`` or
+    ``vscode``.
     """
 
     thread_id: str
@@ -68,7 +74,7 @@ class ThreadMeta(NamedTuple):
 
 
 def parse_rollout_name(path: str) -> RolloutName | None:
-    """Parse a rollout's file name. Return None for a file that Codex would not list."""
+    """Return the ids in the file name of a rollout, or None if Codex would not list a file of this name."""
     match = _ROLLOUT_NAME.fullmatch(os.path.basename(path))
     if match is None:
         return None
@@ -77,19 +83,25 @@ def parse_rollout_name(path: str) -> RolloutName | None:
 
 
 def format_rollout_name(thread_id: str, start_time: str) -> str:
-    """Return the file name for a thread; ``start_time`` is local time such as ``2026-11-22T09-39-56``."""
+    """Return the file name of a thread's rollout.
+
+    ``start_time`` is a local time such as ``2026-11-22T09-39-56``.
+    """
     return f"rollout-{start_time}-{thread_id}{ROLLOUT_SUFFIX}"
 
 
 def read_meta(path: str) -> ThreadMeta:
-    """Return the metadata of a rollout. Raise NotATranscript or SessionNotFound like ``read_first_lines``."""
+    """Return the metadata of a rollout.
+
+    Raise NotATranscript if the file is not a rollout, and SessionNotFound if it cannot be opened.
+    """
     return parse_first_lines(read_first_lines(path), path)
 
 
 def parse_first_lines(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
     """Return the metadata in the first lines of a rollout.
 
-    Forks by old clients name their parent only in their second line.
+    The second line is needed because forks by old clients contain the parent's id only there.
     """
     lines = [line for line in lines if line.kind == META]
     meta = parse_meta(lines[0].payload if lines else {}, path)
@@ -100,7 +112,10 @@ def parse_first_lines(lines: Sequence[RolloutLine], path: str = "") -> ThreadMet
 
 
 def parse_meta(payload: Record, path: str = "") -> ThreadMeta:
-    """Return the metadata in a ``session_meta`` line. If the file name contains an id, that id is used instead."""
+    """Return the metadata in a ``session_meta`` line.
+
+    If the name of the file ``path`` contains a thread id, that id replaces the id in the line.
+    """
     name = parse_rollout_name(path)
     source = payload.get("source")
     if isinstance(source, dict):

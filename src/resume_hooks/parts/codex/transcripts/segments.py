@@ -1,7 +1,8 @@
-"""Find the files of a thread: its own file, and the earlier files that it continues after a fork or a rewind.
+"""Find the files of a Codex thread: its newest file, and the older files that it continues.
 
-The caller provides ``find_rollout``, which takes a rollout id (the last id in a file's name) and
-returns a path or None.
+A thread has several files after a fork or a rewind. The caller provides ``find_rollout``, a
+function that takes a rollout id (the last id in a file's name) and returns the path of the file or
+None.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from resume_hooks.parts.codex.transcripts.meta import (
     read_meta,
 )
 
-MAX_SEGMENTS = 1_000  # the maximum number of segments in a thread; only a forged thread has more
+MAX_SEGMENTS = 1_000  # Maximum number of files of a thread. Only a forged thread has more files.
 
 RolloutFinder = Callable[[str], str | None]
 
 
 class ThreadSegment(NamedTuple):
-    """A file of a thread, up to ``end``, or the whole file if ``end`` is None."""
+    """A file of a thread. Only the part up to ``end`` belongs to the thread.
+
+    If ``end`` is None, the whole file belongs to the thread.
+    """
 
     path: str
     meta: ThreadMeta
@@ -39,8 +43,8 @@ class ThreadSegment(NamedTuple):
 def find_segments(path: str, find_rollout: RolloutFinder) -> list[ThreadSegment]:
     """Return the files of the thread whose newest file is ``path``, oldest first.
 
-    Raise SessionNotFound if an earlier file is missing or too short, and NotATranscript if a file
-    is not a rollout or continues itself.
+    Raise SessionNotFound if an older file is missing or too short, and NotATranscript if a file is
+    not a rollout or continues itself.
     """
     segments, parsed_name = [ThreadSegment(path, read_meta(path), None)], parse_rollout_name(path)
     seen_ids = {parsed_name.rollout_id} if parsed_name else set()
@@ -67,7 +71,10 @@ def find_segments(path: str, find_rollout: RolloutFinder) -> list[ThreadSegment]
 def find_readable_segments(
     path: str, find_rollout: RolloutFinder
 ) -> tuple[list[ThreadSegment], str]:
-    """Return all files of a thread and ``""``, or the newest file and the reason why another is unusable."""
+    """Return the usable files of a thread, and the reason why other files are unusable.
+
+    The reason is ``""`` if all files are usable. Otherwise only the newest file is returned.
+    """
     try:
         return find_segments(path, find_rollout), ""
     except (SessionNotFound, NotATranscript) as error:
@@ -75,16 +82,17 @@ def find_readable_segments(
 
 
 def read_thread_lines(path: str, find_rollout: RolloutFinder) -> Iterator[RolloutLine]:
-    """Yield the lines of a thread from all its segments.
+    """Yield the lines of a thread from all its files, oldest line first.
 
-    Raise the same errors as ``find_segments``.
+    Raise SessionNotFound if a file is missing or too short, and NotATranscript if a file is not a
+    rollout.
     """
     for segment in find_segments(path, find_rollout):
         yield from read_segment_lines(segment)
 
 
 def read_segment_lines(segment: ThreadSegment) -> Iterator[RolloutLine]:
-    """Yield the lines of a segment that belong to the thread."""
+    """Yield the lines of a file that belong to the thread."""
     end = segment.end
     for line in read_rollout_lines(segment.path):
         if end is not None and _is_past_end(line, end):
@@ -100,7 +108,7 @@ def _is_past_end(line: RolloutLine, end: HistoryBase) -> bool:
 
 def _check_file_length(path: str, base: HistoryBase) -> None:
     if path.endswith(COMPRESSED_SUFFIX):
-        return  # A compressed file's length is only known after it is uncompressed.
+        return  # The length of a compressed file is only known after it was uncompressed.
     try:
         is_too_short = os.path.getsize(path) < base.end_offset
     except OSError as error:

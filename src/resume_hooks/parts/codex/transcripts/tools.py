@@ -1,9 +1,10 @@
-"""Convert Codex's tool calls to those of Claude Code: commands, file edits, plans, pictures.
+"""Convert the tool calls of Codex to those of Claude Code.
 
-A command becomes ``Bash``, a patch becomes one ``Edit``, ``MultiEdit`` or ``Write`` per file, and a
-plan becomes ``TodoWrite``. A poll of a running command names its task. Other tools keep their names. In code
-mode, a script whose commands, polls, patches and plans are literals becomes these calls. Any other
-script becomes ``exec`` with its ``code``.
+A command becomes ``Bash``, a plan becomes ``TodoWrite``, and a patch becomes ``Edit``,
+``MultiEdit`` or ``Write`` for each file. A request for the output of a running command contains the
+id of its task. In code mode, Codex runs a script that calls tools. If all inputs of these tools are
+literals, each call in the script is converted. Otherwise the script becomes ``exec`` with its
+``code``. Other tools keep their names.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from resume_hooks.transcripts.records import (
 )
 
 SHELL_TOOLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
-SCRIPT_TOOL = "exec"  # the tool that runs a script which calls other tools
+SCRIPT_TOOL = "exec"  # The tool that runs a script. The script can call other tools.
 PLAN_TOOL = "update_plan"
 PATCH_HEADER = "*** Begin Patch"
-MAX_PATCH_FILES = 200  # the maximum number of files per patch
+MAX_PATCH_FILES = 200  # Maximum number of files in a patch.
 
 _TOOL_CALL = re.compile(r"\btools\.(\w{1,80})")
 _COMMAND_CALL = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
@@ -52,14 +53,18 @@ _SHELL_PROGRAM = re.compile(r"(?:ba|z|da)?sh")
 
 
 class ToolUse(NamedTuple):
-    """A tool use: the tool's name and its input."""
+    """A use of a tool in Claude Code's form: the name of the tool and its input."""
 
     name: str
     arguments: Record
 
 
 def read_tool_uses(item: Record) -> list[ToolUse]:
-    """Return the tool uses in a call: one per file of a patch, one per command of a script, or exactly one."""
+    """Return the tool uses that a call of Codex becomes.
+
+    A patch becomes a tool use for each file, a script becomes one for each of its calls, and any
+    other call becomes one tool use.
+    """
     if item_type(item) in {"local_shell_call", "tool_search_call", *HOSTED_CALL_TYPES}:
         name = item_type(item).removesuffix("_call")
     else:
@@ -75,14 +80,14 @@ def read_tool_uses(item: Record) -> list[ToolUse]:
 
 
 def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
-    """Return the tool uses for a tool with this name in Codex."""
+    """Return the tool uses that a call of the Codex tool ``name`` becomes."""
     if name in SHELL_TOOLS:
         name, arguments = _convert_shell_use(arguments)
     if name == "apply_patch":
         patch = get_string(arguments, "input") or get_string(arguments, "patch")
         uses = []
         for use in _convert_patch_uses(patch):
-            uses.append(ToolUse(use.name, {**use.arguments, **_folder_of_call(arguments)}))
+            uses.append(ToolUse(use.name, {**use.arguments, **_call_folder(arguments)}))
         return uses or [ToolUse(name, arguments)]
     if name == PLAN_TOOL:
         rows = []
@@ -101,9 +106,11 @@ def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
 
 
 def _convert_script_uses(code: str) -> list[ToolUse]:
-    """Return the tool uses of a script, with a plan at the end, because a script seldom prints its answer.
+    """Return the tool uses that a script becomes.
 
-    If an input of a tool is not a literal, or the tool is another one, the script stays whole.
+    If the script calls other tools, or if an input of a tool is not a literal, return one tool use
+    with the whole script. Otherwise a plan is the last tool use, because a script prints its own
+    output first.
     """
     commands, polls, plan = _parse_commands(code), _parse_polls(code), _parse_plan(code)
     patches = [_parse_literal(text) for text in _PATCH_TEXT.findall(code)]
@@ -130,7 +137,7 @@ def _convert_script_uses(code: str) -> list[ToolUse]:
 
 
 def _parse_commands(code: str) -> list[Record]:
-    """Return the commands that a script runs, or [] if one is not a string literal."""
+    """Return the commands that a script runs. Return [] if a command is not a string literal."""
     commands: list[Record] = []
     for call in code.split("tools.exec_command")[1:]:
         command_match = _COMMAND_CALL.match(call)
@@ -146,7 +153,11 @@ def _parse_commands(code: str) -> list[Record]:
 
 
 def _parse_polls(code: str) -> list[Record]:
-    """Return the inputs of a script's polls: session and typed characters, or [] if a session is not a literal."""
+    """Return the inputs of the calls in which a script polls a running command.
+
+    An input contains the session of the command and the characters to type. Return [] if a session
+    is not a literal.
+    """
     polls: list[Record] = []
     for call in code.split(f"tools.{POLL_TOOL}")[1:]:
         match = _POLL_CALL.match(call)
@@ -160,10 +171,10 @@ def _parse_polls(code: str) -> list[Record]:
 
 
 def _parse_plan(code: str) -> list[Record]:
-    """Return the steps of the plan that a script writes, with their status."""
-    called = code.partition(f"tools.{PLAN_TOOL}")[2]
+    """Return the steps of the plan that a script sets, each with its status."""
+    plan_call = code.partition(f"tools.{PLAN_TOOL}")[2]
     steps = []
-    for step, status in _PLAN_STEP.findall(called):
+    for step, status in _PLAN_STEP.findall(plan_call):
         steps.append({"step": _parse_literal(step), "status": _parse_literal(status)})
     return steps
 
@@ -180,15 +191,15 @@ def _parse_literal(text: str) -> str:
 
 
 def _convert_shell_use(arguments: Record) -> ToolUse:
-    """Return a command as a shell line; Codex stores commands in several formats.
+    """Return a command as a ``Bash`` tool use. Codex stores commands in several formats.
 
-    A patch that was passed to a shell becomes ``apply_patch``.
+    If the command passes a patch to a shell, the tool use is ``apply_patch``.
     """
     command = arguments.get("cmd", arguments.get("command"))
     if isinstance(command, list):
         command_words = [word for word in command if isinstance(word, str)]
         if command_words[:1] == ["apply_patch"] and len(command_words) == 2:
-            return ToolUse("apply_patch", {"input": command_words[1], **_folder_of_call(arguments)})
+            return ToolUse("apply_patch", {"input": command_words[1], **_call_folder(arguments)})
         command = _find_shell_line(command_words) or shlex.join(command_words)
     elif isinstance(command, str) and _SHELL_CALL.match(command):
         command = _find_shell_line(_split_words(command)) or command
@@ -197,7 +208,7 @@ def _convert_shell_use(arguments: Record) -> ToolUse:
     before, header, patch = command.partition(PATCH_HEADER)
     applied = _APPLIES_PATCH.fullmatch(before)
     if header and applied is not None:
-        folder = _folder_of_call(arguments)
+        folder = _call_folder(arguments)
         if applied[1]:
             folder = {"workdir": posixpath.join(folder.get("workdir", ""), applied[1])}
         return ToolUse("apply_patch", {"input": f"{header}{patch}", **folder})
@@ -208,8 +219,8 @@ def _convert_shell_use(arguments: Record) -> ToolUse:
     return ToolUse("Bash", {"command": command, **options})
 
 
-def _folder_of_call(arguments: Record) -> dict[str, str]:
-    """Return the folder that a call names, as an input of its tool uses, or an empty dict."""
+def _call_folder(arguments: Record) -> dict[str, str]:
+    """Return the working directory of a call as an input for its tool uses, or {} if it has none."""
     folder = get_string(arguments, "workdir")
     if folder:
         return {"workdir": folder}
@@ -217,7 +228,10 @@ def _folder_of_call(arguments: Record) -> dict[str, str]:
 
 
 def _find_shell_line(command_words: list[str]) -> str:
-    """Return the line that a started shell runs, or ``""`` if the words do not only start a shell."""
+    """Return the command line that a shell runs, for example ``ls`` for ``bash -lc ls``.
+
+    Return ``""`` if ``command_words`` do not start a shell with a single command line.
+    """
     if len(command_words) > 2 and all(word.startswith("-") for word in command_words[1:-1]):
         program = command_words[0].replace("\\", "/").rpartition("/")[2].lower()
         option = command_words[-2].lower()
@@ -266,7 +280,10 @@ def _convert_patch_uses(patch: str) -> Iterator[ToolUse]:
 
 
 def _convert_hunks(lines: Sequence[str]) -> list[dict[str, str]]:
-    """Return the old and the new text of each part of a file that a patch changes, at least one."""
+    """Return the old and the new text of each part of a file that a patch changes.
+
+    The list contains at least one part.
+    """
     hunks: list[list[str]] = [[]]
     for line in lines:
         if line.startswith("@@"):
