@@ -113,7 +113,7 @@ class RolloutEnds(HeadTail):
         """The records in the tail of the file."""
         if self.small or not self.first_records:
             return self.first_records
-        self._usage_comes_first = bool(self._early)
+        self._usage_comes_first = bool(self._usage_comes_first)
         return self._convert_region(self.tail)
 
     @property
