@@ -1,12 +1,13 @@
-"""Everything that makes a child session: handoff, rollover, fork, trim, untrim, imports, and their plans.
+"""All verbs that make a child, with their plans: handoff, rollover, fork, trim, untrim, import.
 
-This package may import ``archive`` and the packages that ``archive`` imports. It must not search,
-and must not use the clipboard, a terminal or the network. It calls a model only through
+This package may import ``archive`` and the packages that ``archive`` imports. It must not search
+sessions, and must not use the clipboard, a terminal or the network. It calls a model only through
 ``model.port``.
 
-Each verb first decides (``plan`` returns a value), then writes that plan once. A dry run stops
-after the plan. One writer writes all children: it writes a file under a name that no client reads,
-checks the bytes on disk, links the file to its final name, and records its parent. A handoff
-contains, in this order: the digest, the metadata, a summary record with the lineage and the next
-step, and the card as the answer to that record.
+Each verb first makes a plan, which is a value, and then writes this plan once. A dry run ends after
+the plan. One writer writes all children: it writes a file under a name that clients ignore, checks
+the bytes on disk, links the file to its final name, and records its parent.
+
+A handoff contains, in this order: a record for the model with the lineage and the next step, the
+digest, the answer to that record, which is a card for the user, and the metadata.
 """

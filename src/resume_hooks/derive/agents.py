@@ -1,7 +1,7 @@
-"""The writers of children, for every pair of source agent and target agent, and the fresh child of any agent.
+"""The writers of children for each agent, and the plan of a fresh child for any agent.
 
-The row of an agent in ``sessions.agents.registry`` names its writer: ``claude_writer`` for Claude
-Code, or a module of the part for that agent.
+The table of agents, ``sessions.agents.registry``, names the writer of each agent: ``claude_writer``
+for Claude Code, or a module in the part for another agent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
-if TYPE_CHECKING:  # imported late, so that each verb loads only its own module
+if TYPE_CHECKING:  # These imports are only for types, so that each verb loads only the modules that it needs.
     from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ForkPlan, SpokenText
@@ -46,9 +46,10 @@ if TYPE_CHECKING:  # imported late, so that each verb loads only its own module
 
 
 class Writer(Protocol):
-    """Writes sessions that one agent can resume: children of its own and of other agents' sessions.
+    """A writer of sessions that one agent can resume.
 
-    The methods raise the same errors as the verbs that call them.
+    It makes children of this agent's sessions, and children of other agents' sessions. Its methods
+    raise the errors of the verbs that call them.
     """
 
     def draft_child(
@@ -60,17 +61,17 @@ class Writer(Protocol):
         *,
         about: str = "",
     ) -> Draft:
-        """Return a draft of a child in the agent's folders, for a session with these ``ends``."""
+        """Return the draft of a child of ``session``, in the folders of the writer's agent."""
 
     def make_opening_body(self, opening: FreshOpening) -> Body:
-        """Return the body of a child that starts with ``opening``."""
+        """Return the contents of a child that starts with ``opening``."""
 
     def make_conversation_body(
         self, draft: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
     ) -> Body:
-        """Return the body of a child that contains an introduction and a conversation as text.
+        """Return the contents of a child with an introduction and a conversation as text.
 
-        ``head`` contains our fields for the child's first line.
+        ``head`` is the child's first line in Claude Code's format. It names the parent.
         """
 
     def plan_fork(
@@ -80,13 +81,13 @@ class Writer(Protocol):
         home: str | None,
         output_dir: str | None,
     ) -> ForkPlan:
-        """Plan a copy of one of this agent's sessions.
+        """Plan a copy of one of this agent's sessions, as ``fork.plan_fork`` does.
 
-        Only the writer for Claude Code accepts ``home``.
+        Only the writer of Claude Code accepts a ``home``.
         """
 
     def scan_for_trim(self, session: SessionFile) -> TrimmableSession:
-        """Read one of this agent's sessions for a trim."""
+        """Scan one of this agent's sessions for a trim."""
 
     def plan_untrim(
         self,
@@ -96,19 +97,19 @@ class Writer(Protocol):
         strict: bool,
         output_dir: str | None,
     ) -> UntrimPlan:
-        """Plan an untrimmed child of one of this agent's sessions."""
+        """Plan a child of one of this agent's sessions with the original contents restored."""
 
 
 class ForeignWriter(Writer, Protocol):
     """A writer for an agent other than Claude Code.
 
-    It adds methods for the verbs that rewrite Claude Code's records directly.
+    It has additional methods for verbs that work on the records of Claude Code's sessions directly.
     """
 
     def plan_repair(self, session: SessionFile) -> ChildPlan:
         """Plan a child with every readable record of one of this agent's sessions.
 
-        The agent can resume it.
+        The agent can resume this child even if it cannot resume the damaged parent.
         """
 
     def plan_cleaned_copy(
@@ -118,10 +119,10 @@ class ForeignWriter(Writer, Protocol):
         kind: Kind,
         output_dir: str | None,
     ) -> ChildPlan:
-        """Plan a copy of one of this agent's sessions, with ``clean_line`` applied to each line."""
+        """Plan a copy of one of this agent's sessions. ``clean_line`` is applied to each line."""
 
     def plan_rewound_child(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
-        """Plan a child with the records up to the last of ``record_ids``, followed by the opening."""
+        """Plan a child with the records up to the last of ``record_ids``, followed by ``opening``."""
 
 
 def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
@@ -137,8 +138,9 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
 ) -> FreshPlan:
     """Plan a fresh child of ``parent`` for ``target_agent``, by default the parent's agent.
 
-    ``kind`` is rollover or handoff. ``child`` is an existing draft. Raises NothingToHandOff if the
-    session has no prompt, and UsageError for an unusable parent or step.
+    ``kind`` is ``rollover`` or ``handoff``. If ``child`` is given, it is used as the child's draft.
+    Raises NothingToHandOff if the session has no prompt, and UsageError for an unusable parent or
+    next step.
     """
     if kind != "handoff":
         require_complete(parent)
@@ -156,7 +158,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
 
 
 def scan_for_trim(session: SessionFile, where: Where) -> TrimmableSession:
-    """Read a session for a trim, as in ``trim.plan.scan_session``."""
+    """Scan a session of any agent for a trim. Raises the errors of ``trim.plan.scan_session``."""
     require_complete(session)
     return load_writer(session.agent, where).scan_for_trim(session)
 
@@ -175,7 +177,10 @@ def draft_child(
 
 
 def describe_parent_agent(draft: Draft, where: Where) -> str:
-    """Return a note that names the parent's agent, or ``""`` if the child has the same agent."""
+    """Return a note for the child's model about a parent that is a sub-agent or another agent's session.
+
+    For any other parent, return ``""``.
+    """
     subagent_note = ""
     if draft.subagent:
         subagent_note = (
@@ -194,18 +199,18 @@ def describe_parent_agent(draft: Draft, where: Where) -> str:
 
 
 def load_child_writer(parent: SessionFile, target_agent: str, where: Where) -> Writer:
-    """Load the writer for a child of ``target_agent``, by default the parent's agent.
+    """Return the writer for a child of ``target_agent``, by default the parent's agent.
 
-    A session whose own agent cannot resume sessions is continued in Claude Code.
+    If sessions of that agent cannot be resumed, return the writer of Claude Code.
     """
     name = target_agent or parent.agent
     return load_writer(name if row_of_agent(name).writer else CLAUDE_NAME, where)
 
 
 def load_writer(name: str, where: Where) -> Writer:
-    """Load an agent's writer.
+    """Return the writer of the agent ``name``.
 
-    Raises UsageError if it has no writer or no folder on this machine.
+    Raises UsageError if the agent has no writer, or no folder on this machine.
     """
     row = _require_writer_row(name, where)
     make_writer = questions.agent_writer.load(row.part, row.writer)
@@ -213,9 +218,9 @@ def load_writer(name: str, where: Where) -> Writer:
 
 
 def load_foreign_writer(name: str, where: Where) -> ForeignWriter:
-    """Load the writer of an agent other than Claude Code.
+    """Return the writer of an agent other than Claude Code.
 
-    Raises UsageError if it has no writer or no folder on this machine.
+    Raises UsageError if the agent has no writer, or no folder on this machine.
     """
     row = _require_writer_row(name, where)
     make_writer = questions.foreign_agent_writer.load(row.part, row.writer)
@@ -226,5 +231,5 @@ def _require_writer_row(name: str, where: Where) -> AgentRow:
     row = row_of_agent(name)
     if not row.writer:
         raise UsageError(f"resume-hooks can't write sessions of {name}", "Name another session.")
-    list_agents(where, row.name)  # this raises UsageError for an agent without a home
+    list_agents(where, row.name)  # This raises UsageError for an agent without a folder on this machine.
     return row

@@ -1,4 +1,4 @@
-"""The writer of Claude Code sessions, whose transcripts have our record format.
+"""The writer of Claude Code sessions.
 
 Each method imports only the modules that it needs.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeWriter:
-    """A writer for the project folders of a config home. ``agents.Writer`` documents the methods."""
+    """A writer for the project folders of one config folder, with the methods of ``agents.Writer``."""
 
     def __init__(self, home: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
         self._where = where
@@ -38,7 +38,7 @@ class ClaudeWriter:
         *,
         about: str = "",
     ) -> Draft:
-        """Return a draft of a child in the project folder of its parent's home."""
+        """Return the draft of a child in the project folder to which the parent belongs."""
         return make_draft(session, ends, kind, self._where, output_dir, about=about)
 
     def make_opening_body(self, opening: FreshOpening) -> Body:
@@ -60,13 +60,13 @@ class ClaudeWriter:
         home: str | None,
         output_dir: str | None,
     ) -> ForkPlan:
-        """Plan a copy of the live conversation, in another project if ``home`` is set."""
+        """Plan a copy of the live conversation. If ``home`` is given, the copy belongs to that folder."""
         from resume_hooks.derive import fork
 
         return fork.plan_fork(session, self._where, cut=cut, home=home, output_dir=output_dir)
 
     def scan_for_trim(self, session: SessionFile) -> TrimmableSession:
-        """Read the session for a trim."""
+        """Scan the session for a trim."""
         from resume_hooks.derive.trim import plan
 
         return plan.scan_session(session)

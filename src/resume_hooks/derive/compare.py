@@ -1,9 +1,12 @@
-"""Compare the strategies to continue a session: remaining context, next turn's cost, break-even, advice.
+"""Compare the strategies to continue a session, and recommend one.
 
-The sizes after a trim and a handoff come from their plans, so receipts show the same numbers. If a
-file takes too long to read, the size after a handoff is an upper bound. The sizes after a rollover
-and a compaction are estimates. All costs are estimates too: they count input tokens by the ratios
-of the public prices, which have stayed the same while prices changed.
+The comparison shows the remaining context, the cost of the next turn, and the number of turns after
+which a strategy pays off. The sizes after a trim and a handoff come from the plans of these verbs,
+so receipts show the same numbers. If a file would take too long to read, the size after a handoff
+is an upper bound. The sizes after a rollover and a compaction are estimates.
+
+All costs are estimates too. They are counted in input tokens, by the ratios of the public prices.
+These ratios have stayed the same when prices changed.
 """
 
 from __future__ import annotations
@@ -42,27 +45,32 @@ from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_wi
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
-# the cost of a token read from the cache, relative to an uncached input token
+# the price of a token that is read from the cache, relative to the price of an uncached input token
 CACHE_READ_RATE = 0.1
 CACHE_WRITE_RATES = {
     DEFAULT_CACHE_SECONDS: 1.25,
     LONG_CACHE_SECONDS: 2.0,
-}  # the cost of a token written to the cache, by the cache's lifetime in seconds
-OUTPUT_RATE = 5.0  # the cost of an output token
+}  # the price of a token that is written to the cache, by the lifetime of the cache in seconds
+OUTPUT_RATE = 5.0  # the price of an output token, relative to the price of an uncached input token
 
 
 class Rates(NamedTuple):
-    """The cost of a token read from the cache, and of one written to it, in input tokens."""
+    """The prices of a token that is read from the cache, and of a token that is written to it.
+
+    They are relative to the price of an uncached input token.
+    """
 
     read_rate: float
     write_rate: float
 
 
 class Strategy(NamedTuple):
-    """A strategy's context size (``tokens_after``), and the tokens of its first request: cached and uncached.
+    """A way to continue a session, with its size and the tokens of its first request.
 
-    If a compaction or a summary needs a separate request first, ``separate_tokens`` is the number
-    of that request's uncached tokens and ``separate_cost`` its whole cost in input tokens.
+    ``tokens_after`` is the size of the context. ``cached_tokens`` and ``uncached_tokens`` belong to
+    the first request. A compaction or a summary needs another request before that.
+    ``separate_tokens`` is the number of uncached tokens of this other request, and
+    ``separate_cost`` is its whole cost in input tokens.
     """
 
     name: str
@@ -74,9 +82,9 @@ class Strategy(NamedTuple):
 
 
 def rates_for_lifetime(lifetime: int) -> Rates:
-    """Return the rates for a cache that lives ``lifetime`` seconds.
+    """Return the prices for a cache with a lifetime of ``lifetime`` seconds.
 
-    0 means that there is no cache, so every token costs the same.
+    0 means that there is no cache, so all input tokens have the same price.
     """
     if lifetime in CACHE_WRITE_RATES:
         return Rates(CACHE_READ_RATE, CACHE_WRITE_RATES[lifetime])
@@ -84,7 +92,10 @@ def rates_for_lifetime(lifetime: int) -> Rates:
 
 
 def first_request_cost(strategy: Strategy, rates: Rates) -> float:
-    """Return the cost of a strategy up to its first request, without the answer."""
+    """Return the cost of a strategy's first request, and of any request before it.
+
+    The cost of the first request's answer is not included.
+    """
     return (
         strategy.separate_cost
         + strategy.cached_tokens * rates.read_rate
@@ -93,9 +104,9 @@ def first_request_cost(strategy: Strategy, rates: Rates) -> float:
 
 
 def turns_cost(strategy: Strategy, turns: int, traffic: RecentRequests, rates: Rates) -> float:
-    """Return the cost of ``turns`` turns, without their answers.
+    """Return the cost of ``turns`` turns after a strategy, without the cost of their answers.
 
-    Each request reads the previous context from a warm cache.
+    Each request after the first one reads the previous context from the cache.
     """
     more_requests = turns * traffic.requests_per_turn - 1
     growth_per_request = traffic.tokens_per_turn / traffic.requests_per_turn
@@ -113,9 +124,9 @@ def turns_cost(strategy: Strategy, turns: int, traffic: RecentRequests, rates: R
 def break_even_turns(
     strategy: Strategy, baseline: Strategy, traffic: RecentRequests, rates: Rates
 ) -> int | None:
-    """Return the number of turns after which a strategy costs less than continuing the session.
+    """Return the number of turns after which ``strategy`` costs less than ``baseline``.
 
-    Return None if it never costs less.
+    ``baseline`` is the strategy to go on. Return None if ``strategy`` never costs less.
     """
     extra_first_cost = first_request_cost(strategy, rates) - first_request_cost(baseline, rates)
     saved_per_request = (baseline.tokens_after - strategy.tokens_after) * rates.read_rate
@@ -130,46 +141,54 @@ def break_even_turns(
 
 MAX_SHELL_LIVE_BYTES = (
     24 * 1024 * 1024
-)  # the maximum live bytes for a user who waits in a shell: about a million tokens
-MIN_COUNTED_TURNS = 3  # a typical turn is estimated only if at least this many turns were counted
-MIN_PROMPTS_LEFT = 3  # if fewer prompts than this are left, the advice is to act
-NEARLY_FULL_PERCENT = 80  # if this percentage of the window is used, the advice is to act
-# a trimmed session that uses less than this percentage of the window has enough space
+# The live part of a session is read for a user of the shell if it has at most this number of bytes,
+# about a million tokens.
+)
+MIN_COUNTED_TURNS = 3  # The size of a typical turn is estimated only if at least this number of turns was counted.
+MIN_PROMPTS_LEFT = 3  # If the context has space for fewer prompts than this, a strategy is recommended.
+NEARLY_FULL_PERCENT = 80  # If this percentage of the context window is used, a strategy is recommended.
+# If a trimmed session uses more than this percentage of the window, a handoff is recommended
+# instead.
 MAX_ROOMY_PERCENT = 50
 COLD_CACHE_REASON = "the prompt cache expired"
-"""The reason for advice in a session that still has enough space: the next prompt sends everything uncached."""
+"""The reason for advice if the session still has enough space, but its cache has expired.
 
-TOKENS_AFTER_COMPACTION = 18_000
-"""The tokens of a compaction's summary and of the files that the client reads again after the compaction.
-
-The number is the median of ten compactions in the corpus (4,400 to 30,100).
+The next prompt of such a session sends all its tokens uncached.
 """
 
-# the tokens of a compaction's summary, the median of the same ten compactions
+TOKENS_AFTER_COMPACTION = 18_000
+"""The tokens that a compaction leaves: its summary, and the files that the client reads again.
+
+The number is the median of ten compactions in the corpus, which left 4,400 to 30,100 tokens.
+"""
+
+# the size in tokens of a compaction's summary, the median of the same ten compactions
 COMPACTION_SUMMARY_TOKENS = 3_600
-# the maximum number of tokens that a model's summary adds to a fresh session
+# A model's summary adds at most this number of tokens to a fresh session.
 ROLLOVER_SUMMARY_TOKENS = 2_000
 SUMMARY_INPUT_TOKENS = 180_000
-"""The maximum number of tokens that a model reads for that summary.
+"""The maximum number of tokens that a model reads for the summary of a rollover.
 
-They are priced as if the session's own model read them, although the default model is smaller. A
-test compares this constant and the previous one with the summary module, which is too slow to
-import here.
+Their cost is computed as if the session's own model read them, although the default model is
+smaller and cheaper. A test checks that this constant and the previous one fit the summary module.
+They are not imported from there, because the import would be too slow.
 """
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
 FRESH_STRATEGIES = frozenset({HANDOFF, ROLLOVER})
-"""The strategies that need at least one prompt in the session."""
+"""These strategies are possible only if the session has at least one prompt."""
 
 
 class Estimate(NamedTuple):
-    """A strategy's context tokens, and the uncached tokens of its next turn.
+    """The estimated size and costs of a strategy. All costs are in input tokens.
 
-    ``next_turn_cost`` is that turn's cost in input tokens, without the answers. ``turns_to_pay_off`` is the
-    number of turns after which the strategy pays off. It is None if the strategy never pays off,
-    and for continuing the session. ``warm_cost`` and ``cold_cost`` are the costs of the strategy's first
-    request, in input tokens, with a warm and with a cold cache. They include the cost of a model's
-    request before it.
+    ``tokens_after`` is the size of the context. ``uncached_tokens`` and ``next_turn_cost`` are for
+    the next turn, without the cost of its answers. ``turns_to_pay_off`` is the number of turns
+    after which the strategy costs less than going on. It is None if the strategy never costs less,
+    and for going on itself.
+
+    ``warm_cost`` and ``cold_cost`` are the costs of the strategy's first request if the API's cache
+    is warm or cold. They include the cost of a model's request before it.
     """
 
     name: str
@@ -182,9 +201,9 @@ class Estimate(NamedTuple):
 
 
 class SizeEstimate(NamedTuple):
-    """The estimate for a handoff of one size, or for a fork (the size ``all``).
+    """The estimate for a handoff of one size, or for a fork, which is the size ``all``.
 
-    ``warm_cost`` and ``cold_cost`` are the costs of its first request with a warm and with a cold cache.
+    ``warm_cost`` and ``cold_cost`` are the costs of the first request if the cache is warm or cold.
     """
 
     measured_size: HandoffSize
@@ -200,15 +219,16 @@ class Advice(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A session's context and an estimate for each strategy.
+    """A session's context, and an estimate for each strategy.
 
-    A trim has no estimate if nothing can be trimmed.
+    If no content can be trimmed, ``estimates`` does not contain a trim. ``handoff_sizes`` contains
+    the possible sizes of a handoff, the smallest first. It is empty if a handoff is impossible.
+    ``is_trim_estimated`` is false if the live part of the session is too large to estimate a trim.
+    ``is_handoff_planned`` is false if the size of the handoff is only an upper bound.
 
-    ``handoff_sizes`` lists the possible sizes of a handoff, the smallest first. It is empty if no handoff is
-    possible. ``is_trim_estimated`` is false if the live part is too large for an estimate. ``is_handoff_planned``
-    is false if the size of the handoff is an upper bound. ``age`` is in seconds, or None if no
-    request was counted. ``prompts_left`` is None if there are too few turns to estimate it.
-    ``advice`` is None if there is enough space and the next prompt costs little.
+    ``age`` is the number of seconds since the last counted request, or None if no request was
+    counted. ``prompts_left`` is None if there are too few turns for an estimate. ``advice`` is None
+    if the context has enough space and the next prompt costs little.
     """
 
     session_id: str
@@ -228,21 +248,22 @@ class Comparison(NamedTuple):
 
     @property
     def recommendation(self) -> str:
-        """The name of the recommended strategy."""
+        """The name of the recommended strategy, or ``go on`` if there is no advice."""
         if self.advice:
             return self.advice.strategy
         return GO_ON
 
     def tokens_after_strategy(self, name: str) -> int:
-        """Return the number of context tokens after a strategy, or 0 if the strategy has no estimate."""
+        """Return the size of the context after a strategy, or 0 if the strategy has no estimate."""
         return next((each.tokens_after for each in self.estimates if each.name == name), 0)
 
 
 class _Measurements(NamedTuple):
-    """The measured figures of a session: its context, its requests, the base of every session, an estimate of a trim.
+    """The numbers from which the strategies are estimated.
 
-    ``fresh_tokens`` is the context after a handoff, ``summary_input_tokens`` the number of tokens that a model
-    reads to summarize the session.
+    ``base`` is the size of a request that contains no conversation. ``fresh_tokens`` is the size of
+    the context after a handoff. ``summary_input_tokens`` is the number of tokens that a model reads
+    to summarize the session.
     """
 
     context: ContextSize
@@ -254,7 +275,10 @@ class _Measurements(NamedTuple):
 
 
 class _TrimEstimate(NamedTuple):
-    """The context that a resume sends for ``chain``, and the context after a trim, or None if a trim does not pay."""
+    """The context that a resume sends for ``chain``, and the context after a trim.
+
+    ``context_after`` is None if a trim is not worthwhile.
+    """
 
     context_before: ContextSize
     context_after: ContextSize | None
@@ -264,9 +288,10 @@ class _TrimEstimate(NamedTuple):
 def compare_strategies(
     session: SessionFile, where: Where, instant: str, *, max_live_bytes: int = MAX_QUICK_BYTES
 ) -> Comparison:
-    """Compare the strategies at an instant. Estimate a trim only up to ``max_live_bytes`` of the live part.
+    """Compare the strategies to continue a session at an instant.
 
-    Raises the same errors as ``scan_session``.
+    A trim is estimated only if the live part of the session has at most ``max_live_bytes`` bytes.
+    Raises the errors of ``scan_session``.
     """
     now_ms = clock.to_milliseconds(instant) or 0
     session = Session.from_file(session, where)
@@ -285,7 +310,7 @@ def compare_strategies(
     if has_handoff_plan:
         handoff_plan = _plan_default_handoff(session, where)
         fresh_tokens = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
-        # An uncounted context is the conversation alone.
+        # If the API counted no request, the context is estimated from the conversation alone.
         conversation_tokens = context.tokens - (base.tokens if context.measured else 0)
         dial_sizes = measure_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
     else:
@@ -294,7 +319,8 @@ def compare_strategies(
         fresh_tokens = fixed_tokens + default_tokens
         dial_sizes = bound_sizes(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
-    # The summary covers the whole conversation, including everything before a compaction.
+    # If the chain does not start with a compaction, its size is the size of the whole conversation,
+    # which the summary covers.
     is_uncompacted = trim_estimate is not None and not (
         trim_estimate.chain and trim_estimate.chain[0].is_boundary
     )
@@ -344,23 +370,29 @@ def compare_strategies(
 
 
 def recommend_strategy(path: str, where: Where) -> Advice:
-    """Return the best strategy for a session, regardless of the remaining space."""
+    """Return the strategy to use when the session is full."""
     trim_estimate = _estimate_quick_trim(path, where)
     return _choose_strategy(trim_estimate.context_after if trim_estimate else None)
 
 
 class FreedTokens(NamedTuple):
-    """The numbers of tokens that a trim with the default options would free: in a copy, and in the running client."""
+    """The number of tokens that a trim with default options would remove.
+
+    ``copy`` is for a trimmed copy, and ``in_place`` for a trim in the running client.
+    """
 
     copy: int
     in_place: int
 
 
 def count_freed_tokens(path: str, where: Where) -> FreedTokens:
-    """Return the tokens that a trim would free, or 0 if nothing can be trimmed or the live part is too large."""
+    """Return the number of tokens that a trim would remove.
+
+    The numbers are 0 if no content can be trimmed, or if the live part would take too long to read.
+    """
     if not is_live_part_within(path, MAX_QUICK_BYTES):
         return FreedTokens(0, 0)
-    # only a session that is quick to read needs these imports
+    # Imported here because only a session that is quick to read needs it.
     from resume_hooks.derive.trim import in_client, plan
 
     try:
@@ -381,12 +413,11 @@ def _estimate_quick_trim(path: str, where: Where) -> _TrimEstimate | None:
 
 
 def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int | None:
-    """Return the approximate number of typical turns before the client compacts.
+    """Return the approximate number of typical turns until the client compacts the session.
 
-    Return None if there are too few turns to estimate a typical one.
-
-    Counting restarts with the second turn after a compaction, because earlier turns say nothing
-    about later ones.
+    Return None if there are too few turns to estimate the size of a typical one. After a
+    compaction, only turns from the second one on are counted, because earlier turns have other
+    sizes.
     """
     if traffic.turns < MIN_COUNTED_TURNS or not context.measured:
         return None
@@ -405,10 +436,10 @@ def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int 
 def advice_for_context(
     context: ContextSize, trimmed_context: ContextSize | None, remaining_prompts: int | None = None
 ) -> Advice | None:
-    """Return the best strategy, or None while there is enough space.
+    """Return a strategy if the context is nearly full, or None while it has enough space.
 
-    ``trimmed_context`` is the context after a trim and ``remaining_prompts`` the number of prompts
-    left. Each is None if it is unknown.
+    ``trimmed_context`` is the context after a trim, and ``remaining_prompts`` the number of prompts
+    for which the context has space. Either is None if it is unknown.
     """
     if (
         context.max_percent < NEARLY_FULL_PERCENT
@@ -420,9 +451,10 @@ def advice_for_context(
 
 
 def _advice_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
-    """Return the strategy that makes the next prompt of a large session cheaper.
+    """Return a strategy that makes the next prompt of a large session cheaper, or None.
 
-    The first choice is a trim that halves the session, the second a handoff, the third any trim.
+    Only strategies that pay off with the next turn are considered. A trim is recommended if it
+    halves the session or if a handoff does not pay off. Otherwise a handoff is recommended.
     """
     if context.tokens < COLD_TOKENS:
         return None
@@ -455,7 +487,7 @@ def _format_size(context: ContextSize) -> str:
 
 
 def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
-    # imported late, because it is not needed if the live part is large
+    # Imported here because it is not needed if the live part is large.
     from resume_hooks.derive.trim import plan
 
     try:
@@ -473,7 +505,7 @@ def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
 
 
 def _estimate_lineage_tokens(session: Session) -> int:
-    """Return the approximate number of tokens of a child's lineage block."""
+    """Return the approximate size in tokens of the lineage block in a child of this session."""
     block = lineage_block.render_block(
         session.lineage,
         title=session.head_tail.title,
@@ -485,11 +517,11 @@ def _estimate_lineage_tokens(session: Session) -> int:
 
 
 def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | None:
-    """Plan a handoff of the default size without a next step.
+    """Plan a handoff of the default size, without a next step.
 
-    Return None if no handoff is possible.
+    Return None if a handoff is impossible.
     """
-    # imported late, because it is not needed if the session is long
+    # Imported here because it is not needed if the session is long.
     from resume_hooks.derive import agents
     from resume_hooks.derive.fresh_child import ChildContents
     from resume_hooks.reading.digest.build import build_digest
@@ -502,7 +534,10 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
 
 
 def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strategy]:
-    """Return every strategy. A warm cache contains the tokens that every session starts with."""
+    """Return all possible strategies, with going on as the first.
+
+    If ``warm`` is true, the cache contains at least the tokens with which every session starts.
+    """
     context, recent_requests, base, trim_estimate, fresh_tokens, summary_input_tokens = measurements
     rates = rates_for_lifetime(recent_requests.lifetime)
     if warm:
@@ -536,7 +571,8 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
             summary_input_tokens,
             ROLLOVER_SUMMARY_TOKENS,
         ),
-        # The request for the summary has just cached the tokens that every session starts with.
+        # The request for the summary has put the tokens with which every session starts into the
+        # cache.
         Strategy(
             COMPACT,
             compacted_tokens,
@@ -553,9 +589,9 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
 def _new_session_strategy(
     name: str, tokens_after: int, cached_tokens: int, input_tokens: int = 0, output_tokens: int = 0
 ) -> Strategy:
-    """Return the strategy of a new session with ``cached_tokens`` in the cache.
+    """Return the strategy of a new session whose first request reads ``cached_tokens`` from the cache.
 
-    If a model summarizes the session first, it reads ``input_tokens`` and answers with
+    If a model summarizes the parent first, it reads ``input_tokens`` and answers with
     ``output_tokens``.
     """
     return Strategy(
@@ -571,7 +607,10 @@ def _new_session_strategy(
 def _estimate_sizes(
     sizes: tuple[HandoffSize, ...], measurements: _Measurements
 ) -> tuple[SizeEstimate, ...]:
-    """Return the estimate for each size. The last one is a fork, which continues the whole session."""
+    """Return the estimate for each size, and at the end the estimate for a fork.
+
+    A fork contains the whole session.
+    """
     cached_tokens, rates = (
         measurements.base.shared,
         rates_for_lifetime(measurements.traffic.lifetime),

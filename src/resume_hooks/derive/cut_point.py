@@ -1,8 +1,10 @@
-"""Find where to cut a conversation: at the requested record, or at the nearest position that splits nothing.
+"""Find the record after which to cut a conversation.
 
-Invariant: a tool call stays with its result, and an answer of the model stays whole. A record
-requested by id is kept together with the results of its calls. A cut before an instant keeps no
-records from that instant or later.
+This is the requested record, or the nearest one at which the cut splits no call from its result.
+
+Invariant: a call stays with its result, and an answer of the model stays whole. If a record is
+requested by its id, the results of its calls are kept too. If the cut is before an instant, no
+record from that instant or later is kept.
 """
 
 from __future__ import annotations
@@ -37,9 +39,10 @@ EARLIEST_CUT_ADVICE = (
 class CutTarget(NamedTuple):
     """The last record to keep.
 
-    If ``keeps_results`` is true, the results of its calls are kept too; otherwise the cut moves back.
-    ``remark`` is a note for the user on how the record was chosen. ``ignores_preserved_records`` ignores the records
-    that a later compaction preserved.
+    If ``keeps_results`` is true, the results of its calls are kept too. Otherwise the cut moves
+    back until no call lacks its result. ``remark`` tells the user how the record was chosen. If
+    ``ignores_preserved_records`` is true, the conversation from before the compaction is cut.
+    Without it, the live conversation would be cut if the compaction preserved the record.
     """
 
     node: Node
@@ -49,26 +52,26 @@ class CutTarget(NamedTuple):
 
 
 class CutSelector(Protocol):
-    """A request to cut a conversation at some position."""
+    """A request to cut a conversation after some record."""
 
     @property
     def description(self) -> str:
-        """The requested position, for messages."""
+        """The requested record in words, for messages."""
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """Return the last record to keep, or None if it is before the part of the file that was read.
+        """Return the last record to keep.
 
-        Raises UsageError if no such record exists.
+        Return None if only the end of the file was read and the record may be before it. Raises
+        UsageError if there is no such record.
         """
 
 
 class Cut(NamedTuple):
-    """A cut conversation: ``nodes`` are kept, in order.
+    """A conversation that was cut. ``nodes`` are the records to keep, in order.
 
-    ``last`` is the last message among them, and ``turn`` is its turn.
-
-    Turns are counted as in ``outline``. ``turn`` is None if only the end of the file was read.
-    ``direction`` is -1 if the cut is before the requested position, 1 if it is after it, else 0.
+    ``last`` is the last message among them, and ``turn`` is the number of its turn, counted as in
+    ``outline``. ``turn`` is None if only the end of the file was read. ``direction`` is -1 if the
+    cut is before the requested record, 1 if it is after it, and otherwise 0.
     """
 
     requested_position: str
@@ -80,26 +83,26 @@ class Cut(NamedTuple):
 
 
 class CutAtRecord(NamedTuple):
-    """A cut after a record, like ``--resume-session-at``.
+    """A cut after one record, like the option ``--resume-session-at``.
 
-    The record is a line number counted from 0, a uuid, or an offset.
+    ``record`` is a line number counted from 0, a uuid, or an offset.
     """
 
     record: int | str | RecordOffset
 
     @property
     def description(self) -> str:
-        """The record, for messages."""
+        """The record in words, for messages."""
         return f"record {self.record.record_part if isinstance(self.record, RecordOffset) else self.record}"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """Return the record itself, or the last message before a line that is not a message."""
+        """Return the requested record. If its line is not a message, return the last message before it."""
         record = self.record
         if isinstance(record, int):
             return self._find_line(transcript, record, transcript.line_count, attrgetter("number"))
         if isinstance(record, str):
             return self._find_uuid(transcript, record)
-        if record.uuid:  # The uuid still identifies the record if its line number has changed.
+        if record.uuid:  # The uuid is still right if the record's line number has changed.
             return self._find_uuid(transcript, record.uuid)
         return self._find_line(transcript, record.offset, transcript.size, attrgetter("offset"))
 
@@ -121,8 +124,8 @@ class CutAtRecord(NamedTuple):
     ) -> CutTarget | None:
         """Return the last message up to a line.
 
-        ``end_position`` is the end of the file. Like the positions of nodes, the line is a number or an
-        offset.
+        ``line_position`` and ``end_position``, the end of the file, are line numbers or byte
+        offsets. ``position_of`` returns the same kind of position for a node.
         """
         if line_position >= end_position:
             valid_lines = f"lines 0 to {transcript.line_count - 1}"
@@ -147,17 +150,17 @@ class CutAtRecord(NamedTuple):
 
 
 class CutAtMessage(NamedTuple):
-    """A cut after an answer of the model, which is identified by its message id in the API."""
+    """A cut after an answer of the model. ``message_id`` is the answer's id in the API."""
 
     message_id: str
 
     @property
     def description(self) -> str:
-        """The answer, for messages."""
+        """The answer in words, for messages."""
         return f"message {collapse_line(plain_line(self.message_id), 80)}"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """Return the last record of the answer, from the live chain if possible."""
+        """Return the last record of the answer. Records of the live chain are preferred."""
         answer_nodes = []
         for node in transcript.chain:
             if node.message_id == self.message_id:
@@ -173,22 +176,22 @@ class CutAtMessage(NamedTuple):
 
 
 class CutBeforeInstant(NamedTuple):
-    """A cut before an instant."""
+    """A cut that keeps only records from before an instant."""
 
     instant: datetime
 
     @property
     def description(self) -> str:
-        """The instant, for messages."""
+        """The instant in words, for messages."""
         return f"before {clock.format_minute(clock.format_timestamp(self.instant))} UTC"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the live chain before the instant.
 
-        If the chain starts later, return the last such record of the file.
+        If the live chain starts later, return the last record of the whole file before the instant.
         """
         end_ms = round(self.instant.timestamp() * 1000)
-        # A record without a timestamp belongs with the record before it.
+        # A record without a time is treated as if it had the time of the record before it.
         nodes = linearize_chain(transcript.chain).nodes
         earlier_nodes = list(
             takewhile(lambda node: node.time_ms is None or node.time_ms < end_ms, nodes)
@@ -219,22 +222,23 @@ class CutBeforeInstant(NamedTuple):
 
 
 class CutAtTurn(NamedTuple):
-    """A cut after a turn, counted from 1 as in ``outline``, or from the end, where -1 is the last turn."""
+    """A cut after a turn.
+
+    Turns are counted from 1 as in ``outline``. A negative number counts from the end, so -1 is the
+    last turn.
+    """
 
     number: int
 
     @property
     def description(self) -> str:
-        """The turn, for messages."""
+        """The end of the turn in words, for messages."""
         return f"the end of turn {self.number}"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """Return the last record before the next prompt of the file.
-
-        Prefer records of the live chain.
-        """
+        """Return the last record of the turn. Records of the live chain are preferred."""
         if not transcript.whole:
-            # turns can't be counted, because the unread start of the file also contains some
+            # The turns cannot be counted if the start of the file was not read.
             return None
         prompts = []
         for node in transcript.nodes:
@@ -261,15 +265,15 @@ class CutAtTurn(NamedTuple):
 
 
 class CutBeforeCompaction:
-    """A cut just before the session's newest compaction."""
+    """A cut before the newest compaction of the session."""
 
     @property
     def description(self) -> str:
-        """The compaction, for messages."""
+        """The compaction in words, for messages."""
         return "before the last compaction"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """Return the last message before the compaction at the start of the live chain."""
+        """Return the last message before the compaction with which the live chain starts."""
         if not transcript.whole:
             return None
         boundary_line = next(
@@ -290,14 +294,18 @@ class CutBeforeCompaction:
 
 
 def parse_cut(text: str) -> CutSelector | Reference:
-    """Parse the value of ``--at``: a record or message of this session, or a reference that names its session."""
+    """Parse the value of ``--at``.
+
+    Return a selector for a record or message of this session, or a reference, which names its
+    session.
+    """
     if ":" in text:
         return parse_reference(text)
     return parse_record_cut(text)
 
 
 def parse_record_cut(text: str) -> CutSelector:
-    """Parse a line number, a uuid or a message id. Raises UsageError for anything else."""
+    """Parse a line number, a uuid or a message id. Raises UsageError for any other text."""
     stripped_text = text.strip()
     if stripped_text.startswith("msg_"):
         return CutAtMessage(stripped_text)
@@ -305,9 +313,10 @@ def parse_record_cut(text: str) -> CutSelector:
 
 
 def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | None:
-    """Cut a conversation. Return None if too little of the file was read.
+    """Cut a conversation after the record that ``selector`` finds.
 
-    Raises UsageError if the position does not exist, or if the cut would leave nothing.
+    Return None if the whole file must be read for that. Raises UsageError if the record does not
+    exist, or if the cut would keep no message.
     """
     target = selector.find(transcript)
     if target is None:
@@ -344,7 +353,7 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
 
 
 def _count_through(conversation: LinearChain, uuid: str) -> int:
-    """Return the number of records up to the record with an id, or 0 if there is no such record."""
+    """Return the number of records up to the one with this id, or 0 if no record has this id."""
     for number, node in enumerate(conversation.nodes, 1):
         if node.uuid == uuid:
             return number
@@ -352,7 +361,10 @@ def _count_through(conversation: LinearChain, uuid: str) -> int:
 
 
 def _find_turn_number(transcript: Transcript, last: Node) -> int | None:
-    """Return the number of the turn that contains a record, or None if only the end of the file was read."""
+    """Return the number of the turn to which a record belongs.
+
+    Return None if only the end of the file was read.
+    """
     if not transcript.whole:
         return None
     earlier_nodes = (node for node in transcript.nodes if node.number <= last.number)
@@ -360,7 +372,10 @@ def _find_turn_number(transcript: Transcript, last: Node) -> int | None:
 
 
 def _refuse_missing_record(transcript: Transcript, description: str) -> CutTarget | None:
-    """Raise UsageError for a missing record. Return None if only the end of the file was read, which may lack it."""
+    """Raise UsageError, because the described record is missing.
+
+    If only the end of the file was read, return None instead, because the record may be before it.
+    """
     if not transcript.whole:
         return None
     raise UsageError(
@@ -372,7 +387,11 @@ def _refuse_missing_record(transcript: Transcript, description: str) -> CutTarge
 def _find_conversation_with_target(
     transcript: Transcript, target: CutTarget
 ) -> tuple[LinearChain | None, str]:
-    """Return the conversation that contains the target record, with a remark if it is not the live conversation."""
+    """Return the conversation that contains the target record.
+
+    The second value is a remark, or ``""`` for the live conversation. The first value is None if
+    the whole file must be read.
+    """
     node = target.node
     if target.ignores_preserved_records:
         return linearize_chain(build_chain_to(transcript.nodes, node, transcript.size)), ""
@@ -396,9 +415,9 @@ def _find_last_talk_node(nodes: Iterable[Node]) -> Node | None:
 
 
 def _require_talk_node(nodes: Sequence[Node], description: str) -> Node:
-    """Return the last of ``nodes`` that belongs to a conversation.
+    """Return the last of ``nodes`` that belongs to the conversation.
 
-    Raises UsageError if no node does.
+    Raises UsageError if no node belongs to it.
     """
     node = next((node for node in reversed(nodes) if _is_talk(node)), None)
     if node is None:

@@ -1,10 +1,11 @@
-"""A fork: a child with its parent's live conversation, whole or cut, in the same folder or another one.
+"""Plan a fork: a child with its parent's live conversation or a part of it.
 
-A fork sends the same bytes as its parent, so the API's cache still applies, and no lineage precedes
-them. A fork in another folder starts with a lineage, because the new folder changes the system
-prompt anyway. A fork for another agent contains the conversation as text: the messages and short
-forms of the calls, but no thinking. Calls are written in the format in which an agent already shows
-its models another agent's calls.
+A fork in the same folder sends the same bytes as its parent, so it can use the API's cache. For
+this reason, no lineage precedes them. A fork in another folder starts with a lineage, because its
+system prompt differs and the cache cannot be used.
+
+A fork for another agent contains the conversation as text: messages and shortened calls, but no
+thinking. The calls have the format in which an agent shows another agent's calls to its models.
 """
 
 from __future__ import annotations
@@ -64,17 +65,17 @@ REHOME: Final = "rehome"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkPlan(ChildPlan):
-    """A fork.
+    """The plan of a fork.
 
-    If ``cut`` is None, the fork has the whole live conversation. If ``relocation`` is None, it is
-    in the parent's folder.
+    ``cut`` is None if the fork has the whole live conversation. ``relocation`` is None if the fork
+    is in the folder of its parent.
     """
 
     cut: Cut | None = None
     relocation: Relocation | None = None
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return checks that every record names its source and that the child is in the requested folder."""
+        """Return observers for two checks: every record names its source, and the folder is the right one."""
         if isinstance(self.body, ChainRewrite):
             nodes = self.body.linear.nodes
         else:
@@ -95,7 +96,10 @@ class ForkPlan(ChildPlan):
 
 
 class _FirstFolderWatcher:
-    """Checks that the first record with a folder names the folder that the session moved to."""
+    """An observer that checks the folder of the first record with a folder.
+
+    If the session moves, this must be the new folder.
+    """
 
     def __init__(self, move: Relocation | None) -> None:
         self._move = move
@@ -121,11 +125,11 @@ def plan_fork(
     home: str | None = None,
     output_dir: str | None = None,
 ) -> ForkPlan:
-    """Plan a copy of a session's live conversation.
+    """Plan a copy of a session's live conversation, up to ``cut`` if it is given.
 
-    The copy contains all of it, or the part before ``cut``. If ``home`` is an existing folder other
-    than the parent's, the child belongs to that folder's project. Raises NothingToFork for a
-    session without messages, and UsageError for an unknown cut or an unusable parent.
+    If ``home`` is given, it must be an existing folder. If it is not the parent's folder, the child
+    belongs to the project of ``home``. Raises NothingToFork for a session without messages, and
+    UsageError for an unknown cut or an unusable parent.
     """
     parent, cut_result = scan_and_cut(session, cut)
     if cut_result:
@@ -184,21 +188,26 @@ def plan_fork(
 
 
 class _SourceMarker:
-    """Adds the source to each record of the parent, and changes the record's folder if the session moves."""
+    """An edit of lines: it adds the source to each record of the parent.
+
+    If the session moves, it also changes the record's folder.
+    """
 
     def __init__(self, parent_id: str, relocation: Relocation | None) -> None:
         self._parent_id = parent_id
         self._relocation = relocation
 
     def __call__(self, body: bytes, node: Node) -> bytes:
-        """Return the marked line of ``node``.
+        """Return the changed line of ``node``.
 
-        ``forkedFrom`` has the form that the official SDK writes.
+        The source is in the field ``forkedFrom``, in the form that the official SDK writes.
         """
         if self._relocation is not None:
             body = self._relocation.move_line(
                 body, first=node.is_boundary
-            )  # without a boundary, our lineage is the first record
+            # If the chain does not start with a boundary, the first record is our lineage, which
+            # has the new folder already.
+            )
         return add_field(body, "forkedFrom", _make_source_mark(self._parent_id, node.uuid))
 
 
@@ -209,9 +218,10 @@ def _make_source_mark(parent_id: str, uuid: str) -> dict[str, str]:
 def scan_and_cut(
     session: SessionFile, selector: CutSelector | None
 ) -> tuple[ParentScan, Cut | None]:
-    """Scan a session as far as the cut requires, and cut it.
+    """Scan a session and cut it.
 
-    Raises UsageError for an unknown cut.
+    The whole file is read only if the cut requires it. Without a ``selector``, the second value is
+    None. Raises UsageError for an unknown cut.
     """
     parent = scan_parent(session)
     if selector is None:
@@ -226,7 +236,7 @@ def scan_and_cut(
 
 
 def _plan_relocation_to(parent: ParentScan, home: str | None, where: Where) -> Relocation | None:
-    """Return the move to ``home``, or None if the session is already there."""
+    """Return the move of the session to ``home``, or None if the session already belongs there."""
     if home is None:
         return None
     new_home = canonical_path(home)
@@ -262,12 +272,16 @@ def _list_snapshot_notes(move: Relocation) -> list[str]:
 MAX_CALL_CHARACTERS, MAX_RESULT_CHARACTERS = (
     600,
     1_500,
-    # the maximum number of characters of a call and of its result; a reference leads to the full text
+    # A call and its result are cut after these numbers of characters. A reference to the whole text
+    # follows.
 )
 
 
 class SpokenText(NamedTuple):
-    """The text of one speaker in a turn, its start time, and the id of its first record."""
+    """The text of the user or the assistant in one turn.
+
+    ``at`` is its time, and ``uuid`` is the id of its first record.
+    """
 
     role: str
     text: str
@@ -276,9 +290,10 @@ class SpokenText(NamedTuple):
 
 
 def conversation_as_text(transcript: Transcript, session_id: str) -> list[SpokenText]:
-    """Return a session's live conversation as text, with one entry for each speaker in a turn.
+    """Return a session's live conversation as text.
 
-    Records that the client itself added are left out.
+    The consecutive records of a speaker become one item. Records that the client added itself are
+    omitted.
     """
     messages: list[SpokenText] = []
     tool_names: dict[str, str] = {}
@@ -314,9 +329,9 @@ def conversation_as_text(transcript: Transcript, session_id: str) -> list[Spoken
 def make_conversation_lines(
     child: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
 ) -> FreshLines:
-    """Return the lines of a Claude Code child that contains a conversation as text.
+    """Return the lines of a Claude Code session that contains a conversation as text.
 
-    The screen does not show ``introduction``.
+    The model reads ``introduction`` first, and the screen does not show it.
     """
     setting, last_id = child.attributes, str(uuid.uuid4())
     bodies = [head, lineage_line(setting, None, last_id, introduction)]

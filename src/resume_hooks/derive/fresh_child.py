@@ -1,4 +1,7 @@
-"""The fresh child of a handoff or rollover: its lineage and, optionally, digest, summary and next step."""
+"""Plan the fresh child of a handoff or a rollover.
+
+It contains the lineage and, optionally, a digest, a summary and a next step.
+"""
 
 from __future__ import annotations
 
@@ -57,40 +60,45 @@ from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, get_kind, get_message, parse_record
 
-# the maximum number of characters in a next step; a longer text belongs in a file that the step
+# A next step has at most this number of characters. A longer text belongs into a file that the step
+# names.
 # names
 MAX_STEP_CHARACTERS = 20_000
 TITLE_LINE = 1
-"""The line number of a child's title. It is before the opening and in the first 64 KB, which session lists read."""
+"""The line number of a child's title.
+
+The title is before the opening, within the first 64 KB of the file, which clients read for their
+lists of sessions.
+"""
 
 OPENING_LINE = 2
-# the line number of a child's whole digest; the next line is the card that answers the opening
+# the line number of the record with a child's whole digest; the card is on the next line
 DIGEST_LINE = 3
 
-# a folder in the config home with one Markdown file per plan; a session's records contain the
-# plan's slug
+# The client keeps one Markdown file for each plan in this folder of its config folder. The records
+# of a session contain the name of its plan's file.
 PLANS_FOLDER = "plans"
 _PLAN_SLUG = re.compile(r"[a-z0-9-]{1,200}")
-# the maximum number of ancestors that are searched; a fresh child has no plan of its own until it
-# enters plan mode
+# At most this number of ancestors is searched for a plan. A fresh child has no plan of its own
+# until it enters plan mode.
 MAX_PLAN_ANCESTORS = 5
-_MAX_PLAN_HEAD_BYTES = 4096  # the number of bytes of a plan that are searched for its first line
+_MAX_PLAN_HEAD_BYTES = 4096  # The first line of a plan is searched in this number of bytes at its start.
 
 LISTS = (
     ("files", (CHANGED, READ)),
     ("commands", (COMMANDS, OTHER_COMMANDS)),
     ("failures", (ERRORS, FAILURES, REFUSALS)),
 )
-"""The names of the lists on a child's card, each with its sections of the opening."""
+"""The lists that a child's card mentions, each with the sections of the opening that contain it."""
 
 
 class ChildContents(NamedTuple):
     """The contents of a fresh child in addition to its lineage.
 
     ``summary`` comes from a model and has no blank lines. ``tokens`` is the size of the opening.
-    ``edited`` is the user's version of the digest in the opening; the record with the whole digest
-    is not edited. If ``new_task`` is true, the next step is not part of the parent's work, so the
-    child does not take over the plan and the task list.
+    ``edited`` is the digest as the user changed it for the opening. The record with the whole
+    digest is not changed. If ``new_task`` is true, the next step does not belong to the parent's
+    work, so the child does not take over the plan and the task list.
     """
 
     digest: Digest | None = None
@@ -105,9 +113,10 @@ EMPTY_OPENING = DigestOpening("")
 
 
 class FreshOpening(NamedTuple):
-    """The opening of a fresh child: ``text`` for its model, ``card`` for its screen, ``head`` as its first line.
+    """The opening of a fresh child, with everything else from which the child is planned.
 
-    ``digest_opening`` is the digest in ``text``. It is empty if the user edited the digest.
+    ``text`` is for the child's model, and ``card`` for the screen. ``head`` is the child's first
+    line. ``digest_opening`` is the digest in ``text``. It is empty if the user edited the digest.
     """
 
     child: Draft
@@ -122,9 +131,10 @@ class FreshOpening(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FreshLines(Body):
-    """The lines of a fresh child, without line endings.
+    """The lines of a fresh child.
 
-    ``opening`` is the first text for its model, or None if any text is valid.
+    ``bodies`` have no line endings. ``opening`` is the first text for the child's model, which is
+    checked after writing. If it is None, it is not checked.
     """
 
     title_line_number: ClassVar[int | None] = TITLE_LINE
@@ -136,7 +146,7 @@ class FreshLines(Body):
         return (body + b"\n" for body in self.bodies)
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Check the invariants of every session, and that the opening is complete."""
+        """Return the checks of every session, and the check that the opening is complete."""
         completeness = Check(
             "the lineage and the next step are complete", read_opening(path) == self.opening
         )
@@ -150,7 +160,8 @@ class FreshLines(Body):
 class FreshPlan(ChildPlan):
     """The plan of a fresh child.
 
-    ``opening`` is the first text for the child's model, and ``digest_opening`` the digest in that text.
+    ``opening`` is the first text for the child's model. ``digest_opening`` is the digest in that
+    text.
     """
 
     opening: str
@@ -159,7 +170,7 @@ class FreshPlan(ChildPlan):
 
     @property
     def keeps_tasks(self) -> bool:
-        """Whether the child takes over the parent's task list."""
+        """Whether the parent's task list is copied for the child."""
         return not self.contents.new_task and self.draft.is_same_work
 
 
@@ -172,7 +183,10 @@ def make_opening(
     where: Where,
     note: str = "",
 ) -> FreshOpening:
-    """Return the opening of a child of ``parent``: the lineage, a ``note``, the contents, the next step."""
+    """Return the opening of a child of ``parent``.
+
+    It consists of the lineage, the ``note``, the contents and the next step.
+    """
     contents = _redact_digest(contents, child)
     if contents.edited:
         digest_opening = EMPTY_OPENING
@@ -205,7 +219,7 @@ def make_opening(
 
 
 def opening_lines_of_child(opening: FreshOpening) -> FreshLines:
-    """Return the lines of a child with this opening."""
+    """Return the lines of a Claude Code child with this opening."""
     child, digest = opening.child, opening.contents.digest
     prompt_line, answer_line = opening_lines(child.attributes, opening.text, opening.card)
     lines = [opening.head, prompt_line]
@@ -217,7 +231,10 @@ def opening_lines_of_child(opening: FreshOpening) -> FreshLines:
 
 
 def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
-    """Return the plan of a child with this opening. ``body`` is in the format of the child's agent."""
+    """Return the plan of a child with this opening.
+
+    ``body`` contains the lines of the child in the format of its agent.
+    """
     child, contents = opening.child, opening.contents
     return FreshPlan(
         draft=child,
@@ -231,21 +248,25 @@ def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
 
 
 def _redact_digest(contents: ChildContents, child: Draft) -> ChildContents:
-    """Redact the digest, which a later child reads. Use the secrets found at the start and end of the parent."""
+    """Redact the digest with the secrets that were found at the start and end of the parent.
+
+    The digest is stored in the child, and a child of this child reads it.
+    """
     if contents.digest is None or child.secrets is None or not child.secrets.has_known_values:
         return contents
     return contents._replace(digest=entries.rewrite_digest(contents.digest, child.secrets.redact))
 
 
 def fit_digest(contents: ChildContents, child: Draft, parent: SessionFile) -> DigestOpening:
-    """Return the digest for a child's opening, fitted into the space that the summary leaves.
+    """Return the digest for a child's opening.
 
-    If there is no digest, the result is empty.
+    It is shortened to the space that the summary leaves. If there is no digest, the result is
+    empty.
     """
     if contents.digest is None:
         return EMPTY_OPENING
     available_characters = characters_for_tokens(contents.tokens) - len(contents.summary)
-    # A new task does not need the latest calls of the old task.
+    # For a new task, the latest calls of the parent are not useful.
     if contents.new_task:
         omitted_calls = None
     else:
@@ -261,12 +282,15 @@ def fit_digest(contents: ChildContents, child: Draft, parent: SessionFile) -> Di
 
 
 def digest_reference(session_id: str) -> str:
-    """Return the reference to the record with a child's whole digest, in the form that the opening shows."""
+    """Return the reference to the record with the whole digest of a child, as the opening shows it."""
     return f"{session_id[:SHORT_ID_CHARACTERS]}:{DIGEST_LINE}"
 
 
 def make_secrets_warning(block: str, contents: ChildContents) -> tuple[str, ...]:
-    """Return a warning with the number of redacted secrets in the child's contents."""
+    """Return a warning with the number of secrets that were removed from the child's contents.
+
+    If no secret was removed, the result is empty.
+    """
     texts = entries.digest_texts(contents.digest) if contents.digest else ()
     count = count_placeholders([*texts, contents.summary, block])
     if not count:
@@ -280,7 +304,7 @@ def make_secrets_warning(block: str, contents: ChildContents) -> tuple[str, ...]
 def validate_next_step(ends: HeadTail, next_step: str) -> str:
     """Return the next step in the form in which the child shows it.
 
-    Raises NothingToHandOff if the session has no prompt, UsageError if the step is too long.
+    Raises NothingToHandOff if the session has no prompt, and UsageError if the step is too long.
     """
     if ends.is_blank:
         raise NothingToHandOff("There is nothing to hand off: this session has no prompt yet")
@@ -295,7 +319,7 @@ def validate_next_step(ends: HeadTail, next_step: str) -> str:
 def _format_card(
     child: Draft, next_step: str, contents: ChildContents, digest_opening: DigestOpening
 ) -> str:
-    """Return the card of a fresh child: its source, its next step and its contents."""
+    """Return the card of a fresh child, which names its source, its next step and its contents."""
     parent, count = child.ancestors[-1], len(child.ancestors)
     lineage_position = f", session {count} of its lineage" if count > 1 else ""
     if child.kind == "handoff":
@@ -306,7 +330,8 @@ def _format_card(
         subagent = f"`{remove_block_markers(plain_line(child.subagent))}` of "
     else:
         subagent = ""
-    # The client shows Markdown. If a title was cut, a backtick in it would open a code span.
+    # The client shows the card as Markdown. A backtick in the title could start a code span that
+    # does not end.
     title = remove_block_markers(plain_line(parent.title)).replace("`", "'")
     lines = [f"**{verb}** {subagent}{title} (`{parent.session_id}`){lineage_position}."]
     if next_step:
@@ -322,7 +347,7 @@ def _format_card(
 
 
 def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -> list[str]:
-    """Return phrases that name the parts of the earlier conversation in a fresh child's opening."""
+    """Return phrases that say what the opening of a fresh child contains of the earlier conversation."""
     phrases = ["a summary by a model"] if contents.summary else []
     if contents.edited:
         return [*phrases, "the edited digest"]
@@ -341,7 +366,7 @@ def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -
 
 
 def _describe_lists(opening_text: str) -> str:
-    """Return a phrase that names the lists in an opening, or ``""``."""
+    """Return a phrase that says which lists an opening contains, or ``""`` if it contains none."""
     names = []
     for name, sections in LISTS:
         if any(has_section(opening_text, section) for section in sections):
@@ -355,7 +380,7 @@ def _describe_lists(opening_text: str) -> str:
 
 
 def read_opening(path: str) -> object:
-    """Return the opening of a fresh child: the content of its first user record.
+    """Return the opening of a fresh child, which is the content of its first user record.
 
     Raises OSError if the file is unreadable.
     """
@@ -374,16 +399,20 @@ def read_opening(path: str) -> object:
 def make_file_writer(
     plan: FreshPlan, where: Where, options: object = None
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
-    """Return the answer to ``questions.files_with_handoff``, or a function that writes nothing."""
+    """Return a function that writes the files that accompany a handoff.
+
+    The part that answers ``questions.files_with_handoff`` supplies the function. If there is no
+    such part, the function writes no files.
+    """
     for files_with_handoff in seam.find_answers(questions.files_with_handoff):
         return files_with_handoff(plan, where, options)
     return lambda _: AccompanyingFiles()
 
 
 def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
-    """Return the line for the plan of a session, or for the plan of its latest ancestor that has one.
+    """Return a line about the plan of a session or, if it has none, of its latest ancestor with a plan.
 
-    ``ancestors`` start with the oldest.
+    ``ancestors`` start with the oldest. If no plan exists, the result is ``""``.
     """
     if note := format_plan_note(ends, where):
         return note
@@ -398,7 +427,7 @@ def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) 
 
 
 def format_plan_note(ends: HeadTail, where: Where) -> str:
-    """Return a line with the file and the title of a session's plan, or ``""`` if the session has no plan."""
+    """Return a line with the file and title of a session's plan, or ``""`` if it has no plan."""
     if not _PLAN_SLUG.fullmatch(ends.slug):
         return ""
     path = os.path.join(where.config, PLANS_FOLDER, f"{ends.slug}.md")

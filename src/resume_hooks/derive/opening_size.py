@@ -1,4 +1,4 @@
-"""The size of a handoff: a number of tokens as the user types it, or ``all``, which is a fork."""
+"""The size of a handoff: a number of tokens such as ``12k``, or ``all`` for a fork."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from resume_hooks.paths import Where
 WHOLE_SESSION = "all"
 SIZE_SETTING = "handoff_size"
 MIN_THOUSANDS, MAX_THOUSANDS = 1, 48
-"""Sizes in thousands of tokens.
+"""The smallest and the largest size of a digest, in thousands of tokens.
 
-Clients send a first message of up to 200,000 characters whole (measured on 2.1.332).
+The largest size fits into a first message. Clients send a first message whole if it has up to
+200,000 characters (measured on 2.1.332).
 """
 
 EXAMPLES = f"A size is {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or {WHOLE_SESSION}."
 _SIZE = re.compile(rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{WHOLE_SESSION}\s*\Z", re.IGNORECASE)
-"""``all`` counts as a size only if no text follows it, because many sentences begin with that
-word."""
+"""A size at the start of a text.
+
+``all`` is a size only if no other text follows, because many sentences begin with this word.
+"""
 
 
 def split_size(text: str) -> tuple[str, str]:
-    """Split a text into the size at its start, or ``""``, and the rest.
+    """Split a text into the size at its start and the remaining text.
 
-    Raises UsageError if the size is out of bounds.
-
-    If a step itself begins with a size, another size must precede it: ``12k 4k of memory are too
-    little``.
+    If the text does not start with a size, the first value is ``""``. If the next step itself
+    starts with a size, another size must precede it: ``12k 4k of memory are too little``. Raises
+    UsageError if the size is too small or too large.
     """
     match = _SIZE.match(text)
     if match is None:
@@ -37,7 +39,7 @@ def split_size(text: str) -> tuple[str, str]:
 
 
 def parse_size(word: str) -> str:
-    """Return a typed size in lower case. Raises UsageError for anything else."""
+    """Return a typed size in lower case. Raises UsageError if ``word`` is not a valid size."""
     match = _SIZE.fullmatch(word.strip())
     if match is None:
         raise UsageError(f"'{word}' is not a size", EXAMPLES)
@@ -47,15 +49,15 @@ def parse_size(word: str) -> str:
 
 
 def format_size(tokens: int) -> str:
-    """Format a number of tokens as a size."""
+    """Return a number of tokens in the form of a size, for example ``12k`` for 12,000."""
     return f"{tokens // 1_000}k"
 
 
 def tokens_for_size(size: str, where: Where) -> int:
-    """Return the number of tokens of a size, or of the size in the settings if ``size`` is ``""``."""
+    """Return the number of tokens of a size. If ``size`` is ``""``, use the size in the settings."""
     return parse_tokens(size or str(settings.load_settings(where)[SIZE_SETTING].value))
 
 
 def parse_tokens(size: str) -> int:
-    """Return the number of tokens of a size in thousands, such as ``12k``."""
+    """Return the number of tokens of a size, for example 12,000 for ``12k``."""
     return 1_000 * int(size.removesuffix("k"))

@@ -1,9 +1,9 @@
-"""Find the originals of placeholders, and restore the contents.
+"""Find the originals of trimmed contents, and restore these contents.
 
-The path in a placeholder is untrusted. Only sessions in a project folder or in the trimmed
-session's folder are opened, and their backups, but never a symbolic link. The record must have the
-uuid that the placeholder names. If the original was itself trimmed, the search follows its
-placeholder. It stops at cycles.
+The path in a placeholder is not trusted. Only these files are opened: sessions in a project folder
+or in the folder of the trimmed session, and backups of these sessions. Symbolic links are not
+opened. The record must have the uuid that the placeholder names. If this record is itself trimmed,
+its placeholder is followed too, unless it leads to a record that was already visited.
 """
 
 from __future__ import annotations
@@ -35,31 +35,34 @@ from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, get_message, get_string
 from resume_hooks.transcripts.write_scan import mend_record
 
-# the maximum number of records on the way to an original; a longer chain can only be a forgery
+# Placeholders are followed through at most this number of records. Only a forgery could have more.
 MAX_CHAIN_RECORDS = 100
-# the fields that a trim may have changed
+# the fields of a record that a trim may change
 CONTENT_FIELDS = ("message", "toolUseResult", "attachment", "rendered")
-# the number of characters at the end of a text that are searched for a notice
+# A notice is searched in this number of characters at the end of a text.
 MAX_NOTICE_SEARCH_CHARACTERS = 5_000
 
 _NOTICE = re.compile(
     r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"
     r"(?: for full content(?: \(original was [\d,]+ chars\)\.)?)?\]?\Z"
 )
-"""The notice at the end of a text that another tool shortened. The line numbers in it start at 1."""
+"""The notice at the end of a text that another tool trimmed.
 
-# every notice contains at least one of these words
+It names the file and the line of the original. The line numbers start at 1.
+"""
+
+# Every notice contains at least one of these words, for which a search is faster.
 _NOTICE_WORDS = ("original", "truncated", "full content")
 _BACKUP = re.compile(
     r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak"
-)  # the name of a backup that the same tool makes
+)  # the name of a backup that the same tool makes before a trim
 
 
 class OriginalRecord(NamedTuple):
-    """The record that the user asked for, as its ``requested_line``, and its ``original``.
+    """The line that the user requested, and the original of its record.
 
-    A record that was not trimmed is its own original. If the source of a trim is gone, the original
-    is itself a trimmed record.
+    A record that was not trimmed is its own original. If the session of the original no longer
+    exists, ``original`` may be a trimmed record itself.
     """
 
     requested_line: RecordLine
@@ -67,9 +70,10 @@ class OriginalRecord(NamedTuple):
 
 
 def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
-    """Return the original of a referenced record. ``cwd`` is the current folder.
+    """Return a referenced record and its original. ``cwd`` is the current folder.
 
-    Raises UsageError for an unknown record, and SessionNotFound for a missing original.
+    Raises UsageError if the record does not exist, and SessionNotFound if its original no longer
+    exists.
     """
     originals = Originals(where)
     requested_line = _find_referenced_line(reference, originals, cwd, where)
@@ -86,9 +90,9 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
 def _find_referenced_line(
     reference: Reference, originals: Originals, cwd: str, where: Where
 ) -> RecordLine:
-    """Return the referenced record.
+    """Return the line of a referenced record.
 
-    If its session is gone, the backups of in-place trims are searched.
+    If the session no longer exists, the record is searched in the backups that trims in place made.
     """
     try:
         session = locate.resolve_locator(reference.session, cwd, where, foreign=True)
@@ -101,14 +105,14 @@ def _find_referenced_line(
         if len(backed_up) != 1:
             raise
         for path in originals.list_backups(backed_up[0]):
-            with contextlib.suppress(UsageError):  # a later backup may contain more lines
+            with contextlib.suppress(UsageError):  # A later backup may contain more lines.
                 return find_numbered_line(reference, RecordLines(path, backed_up[0]))
         raise
     return find_numbered_line(reference, RecordLines(session.path, session.session_id))
 
 
 class Originals:
-    """A finder of originals in one config folder. It indexes each file only once."""
+    """A finder of originals. It reads each file only once."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
@@ -118,13 +122,14 @@ class Originals:
         self._named: dict[str, RecordLines] = {}
 
     def find_original(self, record: Record, file: str) -> RecordLine | None:
-        """Return the original of a trimmed ``record`` in ``file``, or None if it no longer exists."""
+        """Return the original of the trimmed ``record`` in ``file``, or None if it no longer exists."""
         return self._follow_references(record, file, set())
 
     def original_of_line(self, session: str, number: int) -> RecordLine:
         """Return the original of the record in line ``number`` of a session.
 
-        Raises SessionNotFound if the record no longer exists.
+        If no original exists, return the record itself. Raises SessionNotFound if the record no
+        longer exists.
         """
         if session not in self._named:
             try:
@@ -139,7 +144,7 @@ class Originals:
         return self.find_original(record, requested_line.file) or requested_line
 
     def describe_place(self, record: Record) -> str:
-        """Return a sentence on how to restore the original, with the location that the trimmed record states."""
+        """Return a phrase that says where the original of a trimmed record was, and how to restore it."""
         origin = next(iter(find_origins(record)), None)
         if origin is None:
             return "the record names no original"
@@ -152,7 +157,7 @@ class Originals:
         return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{restore_hint}"
 
     def list_backups(self, session_id: str) -> list[str]:
-        """Return the backups of a session from in-place trims, in our state folder, oldest first."""
+        """Return the paths of the backups that trims in place made of a session, oldest first."""
         folder = os.path.abspath(backup_folder(session_id, self._where))
         if not is_session_id(session_id) or os.path.islink(folder):
             return []
@@ -162,12 +167,12 @@ class Originals:
                 for entry in entries:
                     if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
                         files.append(entry)
-                return sorted(entry.path for entry in files)  # the names start with the time
+                return sorted(entry.path for entry in files)  # The names start with the time of the backup.
         except OSError:
             return []
 
     def find_backed_up_ids(self, prefix: str) -> list[str]:
-        """Return the session ids that start with ``prefix`` and have backups."""
+        """Return the ids of the sessions with backups that start with ``prefix``."""
         try:
             names = os.listdir(backup_folder("", self._where))
         except OSError:
@@ -181,12 +186,12 @@ class Originals:
             if (line.file, line.number) in visited_lines or len(visited_lines) == MAX_CHAIN_RECORDS:
                 continue
             visited_lines.add((line.file, line.number))
-            # If the chain of trims ends here, this record is the best copy.
+            # If no placeholder leads further, this record is the best copy.
             return self._follow_references(named_record, line.file, visited_lines) or line
         return None
 
     def _candidate_records(self, record: Record, file: str) -> Iterator[tuple[RecordLine, Record]]:
-        """Yield the records that may be the original of a trimmed record, the likeliest first."""
+        """Yield the lines and records that may be the original of a trimmed record, the likeliest first."""
         folder = os.path.dirname(os.path.abspath(file))
         for origin in find_origins(record):
             key = origin.session_id, origin.file, folder
@@ -212,12 +217,12 @@ class Originals:
                 return entries.find_uuid(origin.uuid, origin.record)
             return None
         except SessionNotFound:
-            return None  # the file was deleted since it was listed
+            return None  # The file was deleted since it was listed.
 
     def _candidate_files(self, origin: Origin, trimmed_folder: str) -> Iterator[tuple[str, str]]:
-        """Yield each file that may contain an original, with the id of the file's session.
+        """Yield the path of each file that may contain an original, with the id of its session.
 
-        All these files are safe to open.
+        Only files that may be opened are yielded.
         """
         backup = _BACKUP.fullmatch(os.path.basename(origin.file))
         folder = os.path.basename(os.path.dirname(origin.file))
@@ -244,13 +249,14 @@ class Originals:
         yield from ((path, session_id) for path in backups)
 
     def _is_safe_to_open(self, path: str, trimmed_folder: str) -> bool:
-        """Check whether a file whose name is not a session id is in a folder of sessions and is not a symbolic link.
+        """Check whether a file may be opened although its name is not a session id.
 
-        The transcript of a session that was trimmed by path may have any name, and another tool
-        writes its backups next to a session.
+        It must be in a folder of sessions, and it must not be a symbolic link. Two such files can
+        contain originals: a transcript that was trimmed by its path, and a backup that another tool
+        wrote next to a session.
         """
         if path != os.path.abspath(path):
-            return False  # ``..`` could lead out of the folder
+            return False  # A path with ``..`` could lead out of the folder.
         folder, name = os.path.split(path)
         in_project = os.path.dirname(folder) == self._where.projects and not os.path.islink(folder)
         has_valid_name = _BACKUP.fullmatch(name) or (
@@ -265,18 +271,18 @@ class Originals:
 
 
 class RestoreRecord:
-    """The edit that restores a record's contents.
+    """An edit that restores the contents of a record.
 
-    The original is read only when the record is written.
+    It reads the original only when the record is written.
     """
 
     def __init__(self, original: RecordLine) -> None:
         self._original = original
 
     def __call__(self, record: Record) -> Record | None:
-        """Return the record with its contents restored.
+        """Return the record with its original contents.
 
-        Raises SessionNotFound if the original has disappeared since the search.
+        Raises SessionNotFound if the original no longer exists.
         """
         original = self._original.parse_record()
         if original is None:
@@ -289,10 +295,9 @@ class RestoreRecord:
 def restore_record(record: Record, original: Record) -> Record | None:
     """Return a trimmed ``record`` with the contents of its ``original``.
 
-    All other fields are those of ``record``, including the token counts.
-
-    Blocks that no API accepts are left out, as they were in the trim: removed calls and results,
-    blank texts, unsigned thinking. Return None if no blocks remain.
+    All other fields remain those of ``record``, including the token counts. Blocks that the trim
+    removed because no API accepts them are not restored: calls without results, results without
+    calls, blank texts and thinking without a signature. Return None if no block remains.
     """
     restored = {}
     for key, value in record.items():
@@ -300,7 +305,7 @@ def restore_record(record: Record, original: Record) -> Record | None:
             restored[key] = value
     restored |= {
         key: value for key, value in original.items() if key in TRIM_FIELDS
-    }  # the original may itself contain trimmed parts
+    }  # The original may itself be a trimmed record, with fields that name its own original.
     for key in CONTENT_FIELDS:
         if key in original:
             restored[key] = original[key]
@@ -325,12 +330,16 @@ def restore_record(record: Record, original: Record) -> Record | None:
 
 
 def is_marked(record: Record) -> bool:
-    """Check whether a record is marked as trimmed."""
+    """Check whether a record has our field for trimmed records."""
     return record.get("truncated") is True
 
 
 def find_origins(record: Record) -> list[Origin]:
-    """Return the origins that a record names: in our mark, or in another tool's notices at the ends of its texts."""
+    """Return the originals that a record names.
+
+    They are named in the fields of our trim, or in another tool's notices at the ends of the
+    record's texts.
+    """
     if is_marked(record):
         origin = read_origin(record)
         if origin:
@@ -360,7 +369,7 @@ def _list_record_texts(record: Record) -> Iterator[str]:
 
 
 def list_call_result_pairs(record: Record) -> set[tuple[str, str]]:
-    """Return the calls and results in a record, by kind and id."""
+    """Return a pair of kind and id for each call and result in a record."""
     return {pair for block in records.list_blocks(record) if (pair := _get_call_result_pair(block))}
 
 

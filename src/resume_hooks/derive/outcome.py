@@ -1,7 +1,7 @@
-"""The outcome of a verb, for each caller of the verb: a prompt's hook, the module, the shell, the API.
+"""The outcomes of verbs, for all callers: a prompt's hook, the plugin's module, shell and API.
 
-A verb decides and writes. The outcome contains everything that the caller needs to show it. This
-module prints nothing.
+A verb decides and writes. Its outcome contains everything that the caller needs to show the result.
+This module prints no output.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from resume_hooks.derive.child.receipt import AccompanyingFiles
 from resume_hooks.system.copy_result import CopyResult
 
-if TYPE_CHECKING:  # a search does not import these modules
+if TYPE_CHECKING:  # Imported only for types, because a search does not need these modules.
     from resume_hooks.derive.child.receipt import Receipt
     from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.derive.summary import SummaryOutcome
@@ -24,9 +24,11 @@ Plan_co = TypeVar("Plan_co", bound="ChildPlan | None", covariant=True)
 class OpenedSession(NamedTuple, Generic[Plan_co]):
     """A session to continue: a new session, or an earlier one if ``receipt.written`` is false.
 
-    ``plan`` is the plan, or None if an earlier session was found without one. ``action`` names the
-    action in a few words. ``facts`` describe the contents, one line each. If the user saw nothing else, ``remark``
-    is the first line to show in the session. ``next_step`` belongs in the session's input box.
+    ``plan`` is None if the earlier session was found without making a plan. ``action`` names the
+    action in a few words. ``facts`` are lines about the contents. ``remark`` is the first line to
+    show in the new session if the user saw no other text. ``next_step`` is the text for the
+    session's input box.
+
     ``files`` are the files that were written in addition to the session. ``summary`` is the outcome
     of the request for a summary.
     """
@@ -42,10 +44,10 @@ class OpenedSession(NamedTuple, Generic[Plan_co]):
 
 
 class NothingWritten(NamedTuple, Generic[Plan_co]):
-    """An outcome without a written session, because of a dry run or because the plan would not pay.
+    """The outcome of a dry run, or of a plan that was not worthwhile. No session was written.
 
-    ``receipt`` does not name a session. ``files`` are the files that a real run would write. If
-    there was nothing to do from the start, ``reason`` is the reason.
+    ``receipt`` does not name a session. ``files`` are the files that a real run would write. If the
+    verb had nothing to do at all, ``reason`` is the reason.
     """
 
     receipt: Receipt
@@ -55,10 +57,11 @@ class NothingWritten(NamedTuple, Generic[Plan_co]):
 
 
 class Question(NamedTuple):
-    """A question to the user. If the answer is yes, the child is written, or the session is repaired.
+    """A question to the user. If the user answers yes, the child is written or the session is repaired.
 
-    ``short`` has a few lines for a client with its own question form. ``card`` explains how to type
-    the answer. ``in_place`` means that the session itself can be trimmed instead.
+    ``short`` is a text of a few lines, for a client that shows a form for the answer. ``card``
+    explains how to type the answer. If ``in_place`` is true, the session itself can be trimmed
+    instead of a copy.
     """
 
     short: str
@@ -67,9 +70,10 @@ class Question(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A text for the user. It may depend on whether ``to_copy`` was copied to the clipboard.
+    """A text for the user.
 
-    ``further_lines`` has the lines that a key press shows instead of the text's last line.
+    ``text`` is called with the result of copying ``to_copy`` to the clipboard. If the user presses
+    a key, ``further_lines`` replace the last line of the text.
     """
 
     text: Callable[[CopyResult], str]
@@ -80,7 +84,7 @@ class Report(NamedTuple):
 class PendingAnswer(NamedTuple):
     """An answer that takes longer than a prompt may wait.
 
-    ``waiting_text`` is shown until the answer is ready. ``prompt`` is a request for the session's
+    ``waiting_text`` is shown until the answer is there. ``prompt`` is a request to the session's
     own model, or ``""``.
     """
 
@@ -93,17 +97,18 @@ Outcome = AnyOpenedSession | NothingWritten["ChildPlan | None"] | Question | Rep
 
 
 def report_on_text(text: str) -> Report:
-    """Return a report that does not depend on the clipboard.
+    """Return a report with a text that does not depend on the clipboard.
 
-    ``""`` means that there is nothing to report.
+    If ``text`` is ``""``, the report is empty.
     """
     return Report(lambda _: text)
 
 
 def format_first_line(receipt: Receipt) -> str:
-    """Return the first line for a new session that the client opened by itself.
+    """Return the first line to show in a new session that the client opened by itself.
 
-    The line is needed because the new session looks like the old session.
+    Without the line, the user would not notice the change, because the new session looks like the
+    old one.
     """
     resume_command = f"/resume {receipt.parent_session_id}"
     sizes = f"about {receipt.tokens_after:,} tokens"

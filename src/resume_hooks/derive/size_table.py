@@ -1,7 +1,7 @@
-"""The contents of a handoff at each size, computed from one digest.
+"""Compute what a handoff of each size would contain, from one digest.
 
-The figures are measured on that digest. If a session takes too long to read, each size has only an
-upper bound.
+If a session takes too long to read, it has no digest, and the result contains only an upper bound
+for each size.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
 USUAL_SIZES = (1_000, 4_000, 12_000, 24_000)
-"""The sizes in tokens that are always shown, in addition to the default size."""
+"""The sizes in tokens that the table always shows, in addition to the default size."""
 
-UNLIMITED_CHARACTERS = 10**9  # a number of characters larger than any session
-MAX_CALL_CHARACTERS = 4_000  # a number of characters larger than any call with its result
-# the number of characters that a digest may omit and still count as whole: one or two list rows
+UNLIMITED_CHARACTERS = 10**9  # a number of characters that is larger than any session
+MAX_CALL_CHARACTERS = 4_000  # a number of characters that is larger than any call with its result
+# If a digest omits at most this number of characters, which are one or two rows of a list, it is
+# shown as whole.
 NEGLIGIBLE_CHARACTERS = 400
-# up to this number of tokens an opening contains the lists, the last answer and few other messages
+# An opening of at most this size contains the lists, the last answer and only a few other messages.
 MAX_LIST_TOKENS = 1_000
 
 
 class HandoffSize(NamedTuple):
-    """A ``size`` such as ``12k``, and the context tokens ``tokens_after`` a handoff of that size.
+    """A size of a handoff, and what a handoff of this size would contain.
 
-    ``whole_tokens`` is the size in tokens of an opening without a limit, and ``cut_tokens`` the number of tokens
-    that are left out of it, or None if that was not measured. ``has_calls`` means that nothing is
-    left out and that the latest calls fit. ``is_lists`` means that the opening contains little
-    except the lists and the last answer.
+    ``size`` is typed text such as ``12k``. ``tokens_after`` is the size of the new session's
+    context. ``whole_tokens`` is the size of an opening without a limit. ``cut_tokens`` is the
+    number of tokens that are omitted from it, or None if this number was not measured.
+
+    ``has_calls`` is true if the opening omits no text and also contains the latest calls.
+    ``is_lists`` is true if it contains little except the lists and the last answer.
     """
 
     size: str
@@ -44,11 +47,11 @@ class HandoffSize(NamedTuple):
 
 
 def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSize, ...]:
-    """Return every size, measured on the plan of a handoff of the default size.
+    """Return all sizes, computed from the plan of a handoff of the default size.
 
-    ``conversation_tokens`` is the number of tokens of the session's conversation.
+    ``conversation_tokens`` is the size of the session's conversation.
     """
-    # A long session has no digest, so these modules are not needed for it.
+    # Imported here because a long session has no digest and needs none of these modules.
     from resume_hooks.reading.digest.entries import Digest
     from resume_hooks.reading.digest.opening import (
         MIN_CALLS_CHARACTERS,
@@ -65,7 +68,8 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
     unlimited_length = len(format_opening(digest, UNLIMITED_CHARACTERS).text)
     digest_length = len(plan.digest_opening.text)
     fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
-    # If the calls do not fill their space, the opening has all of them, and a larger size would add
+    # If the calls do not fill the space for them, the opening contains all calls. A larger size
+    # would not add any.
     # none.
     conversation_length = round(conversation_tokens * CHARACTERS_PER_TOKEN)
     if digest_length + MAX_CALL_CHARACTERS < opening_lengths[
@@ -84,7 +88,8 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
             tokens_after = default_after
         else:
             tokens_after = round(fixed_tokens + (length + call_characters) / CHARACTERS_PER_TOKEN)
-        # The calls are counted at the default size only. A larger size contains at least those
+        # Calls are counted only at the default size. A larger size contains at least these calls,
+        # and a smaller size at most these.
         # calls.
         if tokens > default_tokens:
             tokens_after = max(tokens_after, default_after)
@@ -108,8 +113,8 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
 
 
 def _characters_for_calls(tokens: int, length: int) -> int:
-    """Return the number of characters available for calls in an opening with ``length`` other characters."""
-    # imported late, for the same reason as in ``measure_sizes``
+    """Return the number of characters for calls in an opening with ``length`` other characters."""
+    # Imported here for the same reason as in ``measure_sizes``.
     from resume_hooks.reading.digest.opening import CALLS_FRACTION, characters_for_tokens
 
     available_characters = characters_for_tokens(tokens)
@@ -117,9 +122,10 @@ def _characters_for_calls(tokens: int, length: int) -> int:
 
 
 def bound_sizes(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ...]:
-    """Return every size with its upper bound.
+    """Return all sizes with upper bounds for the context after a handoff.
 
-    ``fixed_tokens`` is the number of tokens without a digest, ``default_tokens`` the default size.
+    ``fixed_tokens`` is the size of the context without a digest. ``default_tokens`` is the default
+    size of a digest.
     """
     return tuple(
         HandoffSize(format_size(tokens), fixed_tokens + tokens)
@@ -128,5 +134,5 @@ def bound_sizes(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ..
 
 
 def _list_sizes(default_tokens: int) -> Iterator[int]:
-    """Yield the sizes in tokens, in ascending order."""
+    """Yield the sizes of a digest in tokens, the smallest first."""
     yield from sorted({*USUAL_SIZES, default_tokens})

@@ -1,14 +1,15 @@
-"""A model's summary of a session, which is added to a fresh child with a lineage and a digest.
+"""Ask a model for a summary of a session, and add it to a child with a lineage and a digest.
 
-The model reads the session as text in a few parts, each of which fits its context, and one more
-call joins the answers. The summary covers the whole history, and the latest part in most detail: if
-there is too much text, the older parts are shortened first.
+The session is converted to text and split into a few parts, each of which fits the model's context.
+The model summarizes each part, and one more call joins the summaries. If there is too much text,
+older parts are shortened more than the latest part.
 
-Invariants: after any failure the child has the digest, with or without the summary. A child that
-the user has opened since it was written is not changed. The model's text is untrusted, because the
-transcript may have dictated it. Each statement is on one line after a label or a dash that this
-module writes, without control characters and block markers. It refers only to records that the
-model read.
+Invariants: if the summary fails, the child still has the digest. A child that the user has opened
+since it was written is not changed.
+
+The model's text is not trusted, because the transcript may have dictated it. Each of its statements
+becomes one line, after a label or a dash that this module writes. Control characters and block
+markers are removed. References to records that the model has not read are removed.
 """
 
 from __future__ import annotations
@@ -66,15 +67,16 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.invariants import Check, require_all_checks
 from resume_hooks.transcripts.records import get_mapping
 
-# the maximum UTF-8 bytes of a part: 60,000 to 120,000 tokens, which fit a model's context together
-# with the answer
+# A part has at most this number of bytes in UTF-8. These are 60,000 to 120,000 tokens, which fit a
+# model's context together with the answer.
 MAX_PART_BYTES = 240_000
-# the maximum number of parts; each part needs one call, and one more call joins the answers
+# A session is split into at most this number of parts. Each part needs one call, and joining the
+# answers needs one more.
 MAX_PARTS = 3
-# a text up to this many times the size of a part stays one part, because a second call costs more
-# than the shortened outputs are worth
+# A text up to this many times the size of a part is not split. The contents that are shortened
+# instead are worth less than the cost of another call.
 MAX_ONE_PART_RATIO = 1.25
-# the maximum number of characters in a message, and of a tool's output
+# Messages and tool outputs are cut after these numbers of characters.
 MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS = 6_000, 1_500
 
 MATERIAL_HEADING = (
@@ -84,14 +86,20 @@ MATERIAL_HEADING = (
 
 
 class SummaryPart(NamedTuple):
-    """A part of a session: its ``text``, and the ``numbers`` of the records in that text."""
+    """A part of a session as text.
+
+    ``numbers`` are the line numbers of the records in the text.
+    """
 
     text: str
     numbers: frozenset[int]
 
 
 class SummaryMaterial(NamedTuple):
-    """A session as text for a model: the total number of ``records``, and the ``parts``, oldest first."""
+    """A session as text for a model.
+
+    ``records`` is the number of records in the text. ``parts`` are in order, the oldest first.
+    """
 
     session_id: str
     records: int
@@ -99,7 +107,7 @@ class SummaryMaterial(NamedTuple):
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The numbers of the records in all parts."""
+        """The line numbers of the records in all parts."""
         return frozenset().union(*(part.numbers for part in self.parts))
 
     @property
@@ -109,12 +117,15 @@ class SummaryMaterial(NamedTuple):
 
     @property
     def calls(self) -> int:
-        """The number of calls to a model: one for each part, and one more to join several answers."""
+        """The number of calls to a model: one for each part, and one to join the answers of several parts."""
         return len(self.parts) + (len(self.parts) > 1)
 
 
 def make_digest_material(session_id: str) -> SummaryMaterial:
-    """Return material that contains only the digest, for a model that already has the session in its context."""
+    """Return material without records, for a model that already has the session in its context.
+
+    The model then gets only the digest.
+    """
     return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
 
 
@@ -125,9 +136,10 @@ class _ShownRecord(NamedTuple):
 
 
 def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial:
-    """Return a session in parts, without the records that the client itself added.
+    """Return the session as text for a model, split into parts.
 
-    Raises SessionNotFound if the session is unreadable.
+    Records that the client added itself are omitted. Raises SessionNotFound if the session is
+    unreadable.
     """
     reader, names = TurnReader(session), names_of_transcript(session, where)
     shown_records = list(_read_shown_records(reader, names))
@@ -135,7 +147,7 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
     size = sum(len(record.piece.body.encode("utf-8", "replace")) for record in shown_records)
     max_characters = (
         MAX_PART_BYTES * characters // size if size else MAX_PART_BYTES
-    )  # a character of several bytes takes about one token
+    )  # The size of a part is limited in bytes, because a character of several bytes needs about one token.
     return SummaryMaterial(
         session.session_id,
         len(shown_records),
@@ -147,7 +159,7 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
 
 
 def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[_ShownRecord]:
-    """Yield the records individually, so only one long output is in memory at a time."""
+    """Yield the records as shortened text. Only one whole output is in memory at a time."""
     for row in reader.rows:
         for passage in reader.passages_of_rows([row], names):
             if not passage.is_client_addition:
@@ -167,7 +179,7 @@ def _split_records(
 ) -> list[Sequence[_ShownRecord]]:
     """Split the records into parts. The last part contains as many of the latest records as fit.
 
-    The older records form parts of equal length.
+    The older records are split into parts of about equal length.
     """
     if sum(record.piece.length for record in records) <= MAX_ONE_PART_RATIO * max_characters:
         if records:
@@ -205,10 +217,10 @@ def _make_part(records: Sequence[_ShownRecord], max_characters: int) -> SummaryP
     )
 
 
-MAX_LINE_CHARACTERS = 400  # the maximum number of characters in a line from a model
-MAX_POINTS = 12  # the maximum number of points in a section
-MAX_POINT_REFERENCES = 4  # the maximum number of references for a point
-# the maximum number of characters in a summary in a child: about 2,000 tokens
+MAX_LINE_CHARACTERS = 400  # A line from a model is cut after this number of characters.
+MAX_POINTS = 12  # A section of a summary has at most this number of points.
+MAX_POINT_REFERENCES = 4  # A point has at most this number of references.
+# The summary in a child has at most this number of characters, which are about 2,000 tokens.
 MAX_SUMMARY_CHARACTERS = 8_000
 
 SUMMARY_TASK = """\
@@ -237,14 +249,14 @@ _SECTION_LABELS = {
     "next": "what remains, the next task first", "constraints": "what the user demanded or ruled out",
     "decisions": "decided", "open": "open", "failed": "tried in vain", "facts": "how things are here", "done": "done",
 }  # fmt: skip
-"""The sections and their labels, the most useful first.
+"""The sections of a summary and their labels, the most useful first.
 
-If there is not enough space, the last sections are dropped.
+If there is not enough space, the last sections are omitted.
 """
 
 
 class Point(BaseModel):
-    """A useful fact, on one line."""
+    """A statement of a summary that is useful for the next assistant, on one line."""
 
     text: str = Field(
         description="one concrete sentence, with the names, paths and values that it needs"
@@ -255,10 +267,10 @@ class Point(BaseModel):
 
 
 class Summary(BaseModel):
-    """The facts that an assistant needs to continue the work without reading the session.
+    """The form of a model's summary, with all that an assistant needs to continue the work.
 
-    The schema has no bounds on purpose: if an answer exceeds a bound, clients repeat the request
-    and pay for the whole input again.
+    The schema does not limit the length of lists and texts. If an answer exceeded a limit, clients
+    would repeat the request, and the user would pay for the whole input again.
     """
 
     goal: str = Field(description="what the user wants in the end, in one or two sentences")
@@ -287,7 +299,7 @@ class Summary(BaseModel):
 
 
 def format_summary(rows: str, model: str, session_id: str, wish: str = "") -> str:
-    """Return the rows of a summary as the text for a child, or ``""`` if there are no rows.
+    """Return the text of a summary for a child, or ``""`` if ``rows`` is empty.
 
     ``wish`` is the user's request for the summary.
     """
@@ -314,7 +326,7 @@ def format_notes(
 
 
 def format_rows(summary: Summary, session_id: str, shown_records: frozenset[int]) -> Iterator[str]:
-    """Yield a summary's rows, with references only to the records in ``shown_records``.
+    """Yield the rows of a summary. Only references to ``shown_records`` are kept.
 
     An empty summary has no rows.
     """
@@ -346,7 +358,10 @@ def _format_point(point: Point, session_id: str, shown_records: frozenset[int]) 
 
 
 def _parse_record_number(record: int | str, session_id: str) -> int:
-    """Return the number of a record written as ``56``, ``:56`` or ``1a2b3c4d:56``, or -1 for anything else."""
+    """Return the line number in a reference, or -1 if ``record`` is not a reference.
+
+    The forms of references are ``56``, ``:56`` and ``1a2b3c4d:56``.
+    """
     session, _, digits = str(record).strip().rpartition(":")
     is_valid = digits.isascii() and digits.isdigit() and len(digits) <= MAX_LINE_DIGITS
     if is_valid and session_id.startswith(session):
@@ -361,7 +376,7 @@ def _clean_line(text: str, max_characters: int) -> str:
 
 
 def _select_fitting_rows(rows: Sequence[str], max_characters: int) -> Iterator[str]:
-    """Yield as many rows as fit, but no heading without a row after it."""
+    """Yield as many rows as fit. A heading is not yielded as the last row."""
     kept_rows: list[str] = []
     for row in rows:
         max_characters -= len(row) + 1
@@ -376,7 +391,7 @@ def _select_fitting_rows(rows: Sequence[str], max_characters: int) -> Iterator[s
 def ask_for_summary(
     model: ModelCalls, material: SummaryMaterial, digest: str, wish: str
 ) -> Summary:
-    """Return the summary of a whole session. Raises HeadlessFailed if a call fails."""
+    """Return a model's summary of a whole session. Raises HeadlessFailed if a call fails."""
     if not material.parts:
         raise HeadlessFailed("the session has nothing to summarise")
     answers: list[Summary] = []
@@ -388,14 +403,14 @@ def ask_for_summary(
 
 
 def format_digest_for_prompt(digest: Digest) -> str:
-    """Return a digest as input for a model, with the messages that an opening of the default size contains."""
+    """Return the text of a digest for a model, as long as an opening of the default size."""
     return format_opening(digest, characters_for_tokens(DEFAULT_TOKENS)).text
 
 
 def make_conversation_prompt(digest: str, wish: str) -> str:
-    """Return the prompt for a model that has the whole session in its context.
+    """Return the prompt for a model that has the whole session in its context already.
 
-    The model answers with a ``Summary``.
+    The prompt requests an answer in the form of ``Summary``.
     """
     return forked.make_forked_prompt(_format_task(CONVERSATION_INTRODUCTION, wish), digest, Summary)
 
@@ -435,9 +450,10 @@ MAX_WISH_CHARACTERS = 4_000  # the maximum number of characters in the user's re
 
 @dataclass(frozen=True, slots=True)
 class SummaryRollover:
-    """A planned child with a digest, and the user's ``wish`` for its summary.
+    """The plan of a rollover: a child with a digest, to which a summary is added later.
 
-    ``existing_child`` is the child of an earlier attempt.
+    ``wish`` is the user's request for the summary. ``existing_child`` is the child of an earlier
+    attempt, or None.
     """
 
     parent: SessionFile
@@ -448,7 +464,10 @@ class SummaryRollover:
 
 
 class SummaryOutcome(NamedTuple):
-    """The result of a rollover: the ``checked`` summary that was added, or the reason for the ``failure``."""
+    """The outcome of a request for a summary.
+
+    ``checked`` is the summary that was added, or None. If it is None, ``failure`` is the reason.
+    """
 
     receipt: Receipt
     spent: CallCosts
@@ -464,9 +483,9 @@ def plan_rollover(
     output_dir: str | None = None,
     existing_child: Receipt | None = None,
 ) -> SummaryRollover:
-    """Plan the child with the digest. Nothing is written, and no model is called.
+    """Plan a child with a digest. No files are written, and no model is called.
 
-    Raises the same errors as ``agents.plan_fresh``.
+    Raises the errors of ``agents.plan_fresh``.
     """
     if len(wish) > MAX_WISH_CHARACTERS:
         raise UsageError(
@@ -486,13 +505,16 @@ def _make_contents(digest: Digest, where: Where, text: str = "") -> ChildContent
 
 
 def find_unfinished_rollover(parent: Session, where: Where) -> Receipt | None:
-    """Return the newest child of ``parent`` if it is an unused rollover whose summary failed, else None."""
+    """Return the newest child of ``parent`` if it is a rollover without a summary, else None.
+
+    If the child was already used, return None too.
+    """
     child = find_existing_child(parent, "rollover", where)
     if child is None or read_digest(readable_session(child.file, where).path) is None:
         return None
     ends = agent_of_path(child.file, where).read_ends(child.file)
     if ends.has_own_turns:
-        return None  # ``own_turns`` of a fresh child is reliable even if the clock was wrong
+        return None  # This property of a fresh child is right even if the clock was wrong.
     first_record = ends.first_records[0]
     if get_mapping(first_record, "continue_metadata").get("summary_included"):
         return None
@@ -500,9 +522,9 @@ def find_unfinished_rollover(parent: Session, where: Where) -> Receipt | None:
 
 
 def write_rollover(rollover: SummaryRollover, where: Where) -> Receipt:
-    """Write the child with the digest, unless that child already exists.
+    """Write the child with the digest, unless it already exists, and return its receipt.
 
-    WriteFailed and CheckFailed leave no files behind.
+    If WriteFailed or CheckFailed is raised, no files of the child remain.
     """
     return rollover.existing_child or writing.write_child(rollover.plan, where)
 
@@ -514,13 +536,13 @@ def add_summary(
     where: Where,
     material: SummaryMaterial | None = None,
 ) -> SummaryOutcome:
-    """Call a model, and add its summary to the child that was ``receipt_before``.
+    """Ask a model for a summary, and add the summary to the child of ``receipt_before``.
 
-    The model reads the digest and the material ``material``, by default the whole session. Errors are
-    returned in the outcome. After an error the child has only the digest.
+    The model reads the digest and ``material``, which is the whole session by default. If an error
+    occurs, the outcome contains it, and the child keeps only the digest.
     """
     try:
-        # These are the child's bytes before the user continues it.
+        # A child that still has these bytes was not continued.
         old_bytes = b"".join(writing.list_child_lines(rollover.plan, receipt_before.title))
         if rollover.existing_child is not None:
             with open(receipt_before.file, "rb") as stream:
@@ -543,7 +565,7 @@ def add_summary(
 
 
 def describe_failure(failure: str) -> str:
-    """Return the message for a failed summary."""
+    """Return the message that tells the user that the summary failed."""
     return f"No summary: {failure}. The new session has only the digest."
 
 
@@ -566,8 +588,11 @@ def _ask_for_checked_summary(
 
 
 def _list_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a summary may quote and their references: request, digest, the lineage's records."""
-    # A client's own summary also comes from a model, so it is not evidence.
+    """Yield the texts that a summary may quote, each after its reference.
+
+    They are the user's request with the digest, and the records of the parent and its ancestors.
+    """
+    # A summary by the client is not evidence, because it also comes from a model.
     quotable_messages = tuple(
         message for message in rollover.digest.talk if message.kind is not MessageKind.SUMMARY
     )
@@ -583,7 +608,7 @@ def _list_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tu
             remaining_bytes >= 0
             and (path := parent.lineage_finder.find_transcript(ancestor)) is not None
         ):
-            with suppress(SessionNotFound):  # the session was deleted in the meantime
+            with suppress(SessionNotFound):  # The session was deleted in the meantime.
                 yield from read_texts(path, ancestor.session_id[:SHORT_ID_CHARACTERS])
     yield from read_texts(parent.file, "")
 
@@ -596,9 +621,9 @@ def _list_record_numbers_in_digest(digest: Digest, session_id: str) -> frozenset
 
 
 def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) -> Receipt:
-    """Replace the child whose content was ``old_bytes``.
+    """Replace the lines of a child, unless the child no longer consists of ``old_bytes``.
 
-    After SessionOpen, WriteFailed and CheckFailed the child is unchanged.
+    If SessionOpen, WriteFailed or CheckFailed is raised, the child is unchanged.
     """
     path, session_id = plan.draft.path, plan.draft.session_id
     passed_checks: list[Check] = []

@@ -1,9 +1,11 @@
-"""An untrim: find the trimmed records of a session, and plan a child with their original contents.
+"""Find the trimmed records of a session, and plan a child with their original contents.
 
-A record that a client rebuilt during a trim in place has no mark, only placeholders. It may combine
-several original records, so each block is restored separately. Placeholders are untrusted: a
-reference counts only if it leads to the same call, the result of that call, or an answer of the
-model.
+If a running client trimmed in place, it rebuilt its records. Such a record contains only
+placeholders, without the fields that name an original. It may combine several original records, so
+each of its blocks is restored separately.
+
+Placeholders are not trusted: a reference is used only if it leads to the same call, to the result
+of that call, or to an answer of the model.
 """
 
 from __future__ import annotations
@@ -65,16 +67,20 @@ from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
 
 _REFERENCE_AT_END = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
-)  # the end of our placeholders
+)  # the end of a placeholder that we wrote
 _TRIM_MARKS = (
     b'"truncated"',
     b"See line ",
     b"; original: ",
-)  # every trimmed record contains at least one of these strings
+)  # Every trimmed record contains at least one of these strings.
 
 
 def find_references(record: Record) -> dict[int, tuple[str, int]]:
-    """Return the references of blocks that consist only of a placeholder, by the block's index."""
+    """Return the references in a record's placeholders, by the index of their block.
+
+    A reference is a pair of session id and line number. Only blocks that consist of a placeholder
+    have one.
+    """
     content = get_message(record).get("content")
     references = {}
     for index, block in enumerate(content if isinstance(content, list) else ()):
@@ -87,7 +93,8 @@ def find_references(record: Record) -> dict[int, tuple[str, int]]:
 def _list_block_texts(block: Record) -> Iterator[str]:
     kind = get_string(block, "type")
     if kind == records.RESULT:
-        # A client joins the parts of a result into one text. A line in it may stand for a picture.
+        # A client joins the parts of a result into one text. A line of this text may be the
+        # placeholder of a picture.
         yield from filter(is_placeholder, records.result_text(block).split("\n"))
     elif kind == records.CALL:
         for value in records.get_mapping(block, "input").values():
@@ -98,9 +105,9 @@ def _list_block_texts(block: Record) -> Iterator[str]:
 
 
 def find_block_originals(record: Record, originals: Originals) -> dict[int, RecordLine]:
-    """Return the original record of each trimmed block, by the block's index.
+    """Return the line with the original of each trimmed block, by the block's index.
 
-    Raises SessionNotFound if an original is gone or differs.
+    Raises SessionNotFound if an original no longer exists or does not fit.
     """
     originals_by_block = {}
     for index, reference in find_references(record).items():
@@ -115,7 +122,7 @@ def find_block_originals(record: Record, originals: Originals) -> dict[int, Reco
 
 
 class RestoreBlocks:
-    """An edit that restores a record's blocks, after ``first_edit``."""
+    """An edit that restores the blocks of a record. If ``first_edit`` is given, it is applied before."""
 
     def __init__(
         self, originals_by_block: Mapping[int, RecordLine], first_edit: Edit | None = None
@@ -124,9 +131,9 @@ class RestoreBlocks:
         self._first = first_edit
 
     def __call__(self, record: Record) -> Record | None:
-        """Return the record with its blocks restored.
+        """Return the record with its original blocks.
 
-        Raises SessionNotFound if an original has disappeared since it was found.
+        Raises SessionNotFound if an original no longer exists.
         """
         edited = self._first(record) if self._first else record
         if edited is None:
@@ -164,12 +171,14 @@ def _find_original_block(block: Record, original: Record) -> Record | None:
 
 @dataclass(frozen=True, slots=True)
 class TrimmedSession:
-    """A scanned session; ``trimmed_nodes`` are the trimmed records of its live chain.
+    """A scanned session with trimmed records in its live chain.
 
-    If the running client trimmed in place, the chain is the one without these trims. ``undone_trim_count`` is
-    the number of these trims, ``restored_characters`` the number of characters that return, and ``whole_tokens``
-    the resulting context (0 if no trim is undone). ``earlier_record_count`` is the number of trimmed records
-    before the compaction.
+    If the running client trimmed the session in place, ``transcript`` has the chain as it would be
+    without these trims. ``undone_trim_count`` is the number of these trims, ``restored_characters``
+    is the number of characters that return, and ``whole_tokens`` is the size of the resulting
+    context, or 0 if there were no such trims.
+
+    ``earlier_record_count`` is the number of trimmed records before the last compaction.
     """
 
     session: SessionFile
@@ -186,7 +195,7 @@ class TrimmedSession:
 
     @property
     def make_nothing_error(self) -> NothingToTrim:
-        """The error for a session in which no content can be restored."""
+        """The error to raise if the session has no content that can be restored."""
         if not self.earlier_record_count:
             return NothingToTrim("Nothing in this session is trimmed")
         fork = (
@@ -199,7 +208,7 @@ class TrimmedSession:
 
 
 def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
-    """Scan a session for trimmed records."""
+    """Scan a session, and find the trimmed records of its live chain."""
     pieces, survey, collector = PieceCollector(), WriteObserver(), _TrimmedRecordCollector()
     transcript = scan_transcript(session.file, observers=(pieces, survey, collector))
     loaded_session, live_chain = Session.from_file(session, Where()), transcript.chain
@@ -220,7 +229,8 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
             trimmed,
             earlier_record_count=trimmed_earlier,
         )
-    # Later counts of the client are measured on the trimmed context.
+    # Token counts after the trim are counted on the trimmed context, so the context is measured
+    # without them.
     context_before, scale = loaded_session.measure_chain(chain_before, pieces)
     added_characters = sum(node.character_count for node in later_nodes)
     characters_without_trims = sum(node.character_count for node in chain_before) + added_characters
@@ -240,7 +250,7 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
 
 
 def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
-    """Return the chain before the running client's trims, the records after them, and the number of these trims."""
+    """Return the chain before the trims of a running client, the records after it, and the trims' number."""
     chain: list[Node] = transcript.chain
     later_nodes: list[Node] = []
     trim_count = 0
@@ -265,7 +275,7 @@ def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
 
 
 class _TrimmedRecordCollector:
-    """An observer of ``transcript.scan_transcript`` that collects the numbers of trimmed records."""
+    """An observer of a scan that collects the line numbers of trimmed records."""
 
     def __init__(self) -> None:
         self.numbers: set[int] = set()
@@ -279,18 +289,24 @@ class _TrimmedRecordCollector:
 
 KIND: Final = "untrim"
 
-MAX_LISTED_RECORDS = 10  # the maximum number of records that a message lists individually
+MAX_LISTED_RECORDS = 10  # A message lists at most this number of single records.
 
 
 class MissingOriginal(NamedTuple):
-    """A trimmed record that cannot be restored (its line number in the session), and the reason."""
+    """A trimmed record that cannot be restored, with the reason.
+
+    ``record`` is its line number in the session.
+    """
 
     record: int
     reason: str
 
 
 class Restoration(NamedTuple):
-    """A record, the ``edit`` that restores its contents, its ``original``, and the size of the restored contents."""
+    """A trimmed record, and the edit that restores its contents.
+
+    ``characters`` and ``tokens`` are the size by which the record grows.
+    """
 
     node: Node
     original: RecordLine
@@ -302,11 +318,12 @@ class Restoration(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntrimPlan(ChildPlan):
-    """An untrim: the restored records, the missing originals, and the number of trimmed records.
+    """The plan of an untrim.
 
-    ``context_after`` is the context that the client would send for the child, ``characters`` the number of
-    characters that return to that context. ``undone_trim_count`` is the number of the running client's trims
-    that are undone. ``digests`` has the expected digest of each restored record, by uuid.
+    ``context_after`` is the context that the client would send for the child. ``characters`` is the
+    number of characters that return to the context. ``trimmed_count`` is the number of trimmed
+    records. ``undone_trim_count`` is the number of trims by the running client that are undone.
+    ``digests`` maps the uuid of each restored record to the digest of its original contents.
     """
 
     restored_records: Sequence[object]
@@ -319,7 +336,7 @@ class UntrimPlan(ChildPlan):
 
     @property
     def facts(self) -> list[str]:
-        """The restored contents, described in words."""
+        """The restored contents in words, one line each."""
         facts = []
         if self.undone_trim_count:
             facts.append("the conversation from before the trim in place is back")
@@ -331,11 +348,11 @@ class UntrimPlan(ChildPlan):
 
     @property
     def is_pointless(self) -> bool:
-        """Whether nothing can be restored."""
+        """Whether no content can be restored."""
         return not (self.restored_records or self.undone_trim_count)
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return a check that the restored contents equal the originals."""
+        """Return an observer that checks that the restored contents equal the originals."""
         return [_ContentsWatcher(self.digests)]
 
 
@@ -347,10 +364,11 @@ def plan_untrim(
     strict: bool = False,
     output_dir: str | None = None,
 ) -> UntrimPlan:
-    """Plan a child in which the trimmed records ``numbers`` are restored. If ``numbers`` is None, restore all of them.
+    """Plan a child in which trimmed records are restored.
 
-    Raises UsageError if a record in ``numbers`` is not trimmed. Raises SessionNotFound if no
-    original exists or, with ``strict``, if an original is missing.
+    These are the records in the lines ``numbers``, or all trimmed records if it is None. Raises
+    UsageError if one of these records is not trimmed. Raises SessionNotFound if no original exists,
+    or if ``strict`` is true and one original is missing.
     """
     requested_nodes = select_trimmed_nodes(trimmed_session, numbers)
     restorations, missing = _find_restorations(trimmed_session, requested_nodes, Originals(where))
@@ -380,7 +398,7 @@ def plan_untrim(
         is_complete
         and (legend := find_opening(f"\n{LEGEND}", transcript.chain, transcript)) is not None
     ):
-        # if the child has no placeholders, it needs no explanation of them
+        # If the child has no placeholders, the explanation of placeholders is removed.
         edits.setdefault(legend.number, _remove_legend)
     size = ChildSize(
         context_after.tokens,
@@ -441,9 +459,9 @@ class _ContentsWatcher:
 def select_trimmed_nodes(
     trimmed_session: TrimmedSession, numbers: Collection[int] | None
 ) -> tuple[Node, ...]:
-    """Return the trimmed records with these numbers. If ``numbers`` is None, return all trimmed records.
+    """Return the trimmed records in the lines ``numbers``, or all trimmed records if it is None.
 
-    Raises UsageError if a record in ``numbers`` is not trimmed.
+    Raises UsageError if one of these records is not trimmed.
     """
     trimmed_numbers = {node.number for node in trimmed_session.trimmed_nodes}
     unknown_numbers = sorted(set(numbers or ()) - trimmed_numbers)
@@ -469,7 +487,7 @@ def select_trimmed_nodes(
 def _find_restorations(
     trimmed_session: TrimmedSession, requested_nodes: Sequence[Node], originals: Originals
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
-    """Return a restoration for each requested record, and the records whose originals are missing."""
+    """Return the edits for all requested records with an original, and the records without one."""
     media_tokens = Counter[int]()
     for piece in trimmed_session.pieces.pieces:
         media_tokens[piece.number] += piece.tokens if piece.kind == MEDIA_PIECE else 0
@@ -503,9 +521,9 @@ def _find_restorations(
 
 
 def _find_edit(record: Record, file: str, originals: Originals) -> tuple[RecordLine, Edit]:
-    """Return the original of a record, and the edit that restores the record.
+    """Return the line of a record's original, and the edit that restores the record.
 
-    Raises SessionNotFound if the original is gone.
+    Raises SessionNotFound if the original no longer exists.
     """
     if not (is_marked(record) or find_origins(record)):
         block_originals = find_block_originals(record, originals)
@@ -518,7 +536,7 @@ def _find_edit(record: Record, file: str, originals: Originals) -> tuple[RecordL
     if restored_record is not None and find_references(restored_record):
         with contextlib.suppress(
             SessionNotFound
-        ):  # the original of one record may be gone, so go on with the others
+        ):  # The originals of the blocks may no longer exist, but the original of the record does.
             return original, RestoreBlocks(find_block_originals(restored_record, originals), edit)
     return original, edit
 
@@ -557,7 +575,10 @@ def _compute_contents_digest(record: Record) -> bytes:
 def _estimate_sizes(
     trimmed_session: TrimmedSession, restorations: Sequence[Restoration], *, is_complete: bool
 ) -> tuple[ContextSize, ContextSize]:
-    """Return the context before and after. ``is_complete`` means that all trimmed records are restored."""
+    """Return the context before and after the untrim.
+
+    ``is_complete`` is true if all trimmed records are restored.
+    """
     restored_tokens = max(0, round(sum(row.tokens for row in restorations)))
     context = trimmed_session.context
     if trimmed_session.undone_trim_count:
@@ -576,9 +597,10 @@ def _estimate_sizes(
 
 
 def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -> float:
-    """Return the child's characters per token, from the savings of the undone trim.
+    """Return the number of characters per token to record in the child.
 
-    If the same pieces are trimmed again, this ratio gives the same savings.
+    It is computed from the savings of the trim that is undone. With this number, another trim of
+    the same pieces is expected to save as many tokens.
     """
     recorded_size = tokens.read_stated_size(trimmed_session.session.file)
     if (
@@ -595,9 +617,9 @@ def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: Conte
 
 
 def _was_counted_before_trim(trimmed_session: TrimmedSession) -> bool:
-    """Check whether the last answer was counted before the trim in place.
+    """Check whether the last token count is from before the trim in place.
 
-    If so, its count covers the whole context.
+    If it is, it counts the untrimmed context.
     """
     instants = (
         clock.to_milliseconds(backup_time(origin.file))
@@ -617,7 +639,7 @@ def _remove_legend(record: Record) -> Record:
 
 
 def describe_loss(missing: Sequence[MissingOriginal], count: int) -> str:
-    """Return a sentence on the records that cannot be restored."""
+    """Return a phrase that says how many records cannot be restored, and why the first one cannot."""
     first = missing[0]
     return (
         f"{len(missing):,} of {count:,} records can't be restored; record {first.record}: "
@@ -626,7 +648,7 @@ def describe_loss(missing: Sequence[MissingOriginal], count: int) -> str:
 
 
 def list_losses(missing: Sequence[MissingOriginal]) -> list[str]:
-    """Return a warning for each record that stays trimmed."""
+    """Return a warning for each record that stays trimmed. Only the first few are listed individually."""
     sentences = []
     for row in missing[:MAX_LISTED_RECORDS]:
         sentences.append(f"Record {row.record} stays trimmed: {row.reason}.")

@@ -1,1 +1,4 @@
-"""The verbs that create a child or trim a session in place, one file each. All callers use the same functions."""
+"""The verbs that create a child or trim a session in place, one verb in each module.
+
+Hooks, the plugin's module, the shell and the API all use these functions.
+"""

@@ -1,4 +1,4 @@
-"""The caller of a verb that creates a child, and the conditions that the caller sets."""
+"""The caller of a verb that creates a child, and what the caller requires of the child."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 
 
 def accept_draft(draft: Draft) -> None:
-    """Accept every child."""
+    """Accept every child, as the default of ``Caller.check_draft``."""
 
 
 class Caller(NamedTuple):
-    """A caller that requests a child.
+    """A caller of a verb, with its requirements.
 
-    ``output_dir`` is a folder for the child in place of its project's folder. If ``dry_run`` is
-    true, nothing is written. If ``reuses_child`` is true, the caller gets an existing unused child of the
-    same request, and waits while another process creates a child of the same parent.
-    ``time_limit`` applies to reading a session and planning a child, never to writing.
-    ``check_draft`` raises a ResumeHooksError for a child that the caller cannot use.
+    The child is written to the folder ``output_dir`` or, if it is None, to its project's folder. If
+    ``dry_run`` is true, no files are written. If ``reuses_child`` is true, the caller gets an
+    existing unused child of an equal request. It then also waits while another process creates a
+    child of the same parent.
+
+    ``time_limit`` returns a context manager that limits the time for reading a session and planning
+    a child, but not the time for writing. ``check_draft`` raises a ResumeHooksError if the caller
+    cannot use the child.
     """
 
     where: Where
@@ -38,6 +41,10 @@ class Caller(NamedTuple):
     check_draft: Callable[[Draft], None] = accept_draft
 
     def write(self, plan: ChildPlan) -> Receipt:
-        """Write a child. For a dry run or an idle plan, only return its receipt."""
+        """Write a child and return its receipt.
+
+        For a dry run or a pointless plan, no files are written, and the receipt does not name a
+        child.
+        """
         self.check_draft(plan.draft)
         return write_if_worthwhile(plan, self.where, dry_run=self.dry_run)

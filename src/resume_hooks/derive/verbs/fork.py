@@ -1,4 +1,7 @@
-"""``fork``: a copy of a session's live conversation, whole or cut, here, in another folder or for another agent."""
+"""``fork``: copy a session's live conversation, or a part of it, to a child.
+
+The child can belong to another folder or to another agent.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,11 @@ if TYPE_CHECKING:
 
 
 class ForkSpec(NamedTuple):
-    """The options of a fork: where to ``cut`` the conversation, the new ``home`` folder, the target agent.
+    """The options of a fork.
 
-    The default is a fork of the whole conversation, in the session's own folder, for its own agent.
+    ``cut`` selects where the copied part of the conversation ends, and ``home`` is the child's
+    folder. By default, the whole conversation is copied, to the session's own folder and for its
+    own agent.
     """
 
     cut: CutSelector | None = None
@@ -41,7 +46,7 @@ WHOLE = ForkSpec()
 def fork(
     session: Session, spec: ForkSpec, caller: Caller
 ) -> OpenedSession[ForkPlan] | NothingWritten[ForkPlan]:
-    """Write a fork. Raises the errors of ``plan_fork`` and of writing a child."""
+    """Write a fork and return its outcome. Raises the errors of ``plan_fork`` and ``write_child``."""
     with caller.time_limit():
         plan = plan_fork(session, caller.where, spec, output_dir=caller.output_dir)
     receipt = caller.write(plan)
@@ -54,15 +59,16 @@ def fork(
 def plan_fork(
     session: SessionFile, where: Where, spec: ForkSpec = WHOLE, *, output_dir: str | None = None
 ) -> ForkPlan:
-    """Plan a fork with the writer of its agent. A fork for another agent contains the conversation as text.
+    """Plan a fork with the writer of the target agent.
 
-    Raises UsageError for contradictory options, NothingToFork, and the errors of the writer.
+    A fork for another agent contains the conversation as text. Raises UsageError for options that
+    exclude each other, NothingToFork for a session without messages, and the errors of the writer.
     """
-    # only a fork needs this import
+    # Imported here because only a fork needs it.
     from resume_hooks.derive.fork import ForkPlan, conversation_as_text
 
     require_complete(session)
-    session = Session.from_file(session, where)  # read once for the draft and for the sizes
+    session = Session.from_file(session, where)  # The session is loaded once, for the draft and for the sizes.
     source_agent, target_agent = session.agent, spec.target_agent or session.agent
     if spec.home is not None and not source_agent == target_agent == CLAUDE_NAME:
         raise UsageError(

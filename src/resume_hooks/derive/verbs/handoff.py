@@ -1,4 +1,7 @@
-"""``handoff``: a new session that opens with a digest of this one and a next step, or with the whole conversation."""
+"""``handoff``: create a session that opens with a digest of this session and a next step.
+
+For the size ``all``, the new session is a fork with the whole conversation.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,10 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import format_count, plain_text
 
 COUNTED_SECTIONS = ((CHANGED, "file"), (COMMANDS, "command"))
-"""The sections of a digest whose entries the receipt counts, with the noun for each section."""
+"""The digest's sections whose entries the receipt counts, each with the noun for one entry."""
 
-MAX_EDITED_CHARACTERS = 200_000  # the maximum number of characters: about 50,000 tokens
+# An edited digest has at most this number of characters, which is about 50,000 tokens.
+MAX_EDITED_CHARACTERS = 200_000
 
 EDITOR_NOTE = """\
 # The digest of the work so far. The new session reads it after its lineage and before your next step.
@@ -50,11 +54,13 @@ WriteFiles = Callable[[Receipt | None], AccompanyingFiles]
 class HandoffSpec(NamedTuple):
     """The options of a handoff.
 
-    ``next_step`` is the new session's first task. ``is_new_task`` means that the task does not
-    belong to this session's work. ``size`` is a validated size, or ``""`` for the default. ``target_agent``
-    names another agent. ``edit`` lets the user change the digest and yields the user's text.
-    ``has_files`` means that the files that the settings and ``part_options`` request are written
-    too.
+    ``next_step`` is the new session's first task. If ``is_new_task`` is true, this task does not
+    belong to the work of the parent. ``size`` is a valid size, or ``""`` for the default size.
+    ``target_agent`` is the name of another agent, or ``""`` for the parent's agent.
+
+    ``edit`` is called with the digest, lets the user change it, and yields the changed text. If
+    ``has_files`` is true, the handoff also writes the files that the settings and ``part_options``
+    request.
     """
 
     next_step: str = ""
@@ -69,7 +75,7 @@ class HandoffSpec(NamedTuple):
 def handoff(
     parent: Session, spec: HandoffSpec, caller: Caller
 ) -> AnyOpenedSession | NothingWritten[ChildPlan]:
-    """Hand a session off.
+    """Create a child of ``parent`` with a digest and a next step, and return the outcome.
 
     Raises NothingToHandOff for a session without prompts, UsageError and WriteFailed.
     """
@@ -87,7 +93,7 @@ def handoff(
                     )
             plan = plan_handoff(parent, spec, caller)
             caller.check_draft(plan.draft)
-            # If a file is not writable, this fails before the user edits anything.
+            # This fails if a file is not writable, so it runs before the user edits the digest.
             write_files = _make_file_writer(plan, spec, caller)
         if spec.edit is not None:
             return _edit_and_write(parent, plan, spec, spec.edit, caller)
@@ -95,7 +101,10 @@ def handoff(
 
 
 def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> Receipt | None:
-    """Return the receipt of a child of the same request, or None. Neither the child nor its parent was continued."""
+    """Return the receipt of an unused child of an equal request, or None.
+
+    The child is unused if neither the child nor its parent was continued since.
+    """
     if spec.is_new_task:
         step = task_step(spec.next_step)
     else:
@@ -105,7 +114,7 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
 
 
 def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPlan:
-    """Plan a handoff. Nothing is written."""
+    """Plan a handoff. No files are written."""
     digest = build_digest(parent, caller.where)
     if spec.is_new_task:
         digest = select_knowledge(digest)
@@ -125,7 +134,10 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
 def _edit_and_write(
     parent: Session, first_plan: FreshPlan, spec: HandoffSpec, edit: Edit, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
-    """Write a handoff whose digest the user edited. Raises ResumeHooksError if the user cancels the edit."""
+    """Write a handoff whose digest the user edits first.
+
+    Raises ResumeHooksError if the user cancels the edit.
+    """
     with edit(text_for_editor(first_plan.digest_opening.text)) as text:
         edited = digest_from_editor(text)
         if edited:
@@ -136,16 +148,16 @@ def _edit_and_write(
 
 
 def text_for_editor(opening: str) -> str:
-    """Return the text for the editor."""
+    """Return the text that the editor shows: a note on how to edit it, and the digest."""
     return f"{EDITOR_NOTE}\n{opening}\n"
 
 
 def digest_from_editor(text: str) -> str:
-    """Return the digest from a saved text, or ``""`` if the user cancelled.
+    """Return the digest from a text that the user edited, or ``""`` if the user cancelled.
 
-    Raises UsageError if the text is too long. Control characters, lineage block markers and blank
-    lines are removed. A line that looks like the heading of the next step is indented, because a
-    reader of the child expects that heading after the first blank line.
+    Raises UsageError if the text is too long. The note at the top, control characters, lineage
+    block markers and blank lines are removed. A line that equals the heading of the next step is
+    indented, because a reader of the child takes the first unindented one as the heading.
     """
     rows = [row.rstrip() for row in plain_text(text).split("\n")]
     first_index = next(
@@ -170,7 +182,8 @@ def digest_from_editor(text: str) -> str:
 def _plan_again_and_write(
     parent: Session, first_plan: FreshPlan, edited: str, spec: HandoffSpec, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
-    # Plan again: during the edit other children may have been written, and the parent may have
+    # The handoff is planned again, because during the edit other children may have been written,
+    # and the parent may have grown.
     # grown.
     parent = parent.read_again()
     child = agents.draft_child(
@@ -216,7 +229,7 @@ def _write(
 
 
 def _list_opening_facts(digest: Opening) -> list[str]:
-    """Return lines that count the contents of the new session: messages, list entries, and omitted messages."""
+    """Return lines for the receipt that count what the new session contains and what it omits."""
     counts = [(digest.message_count, "message")]
     for section, noun in COUNTED_SECTIONS:
         counts.append((count_shown_entries(digest.text, section), noun))

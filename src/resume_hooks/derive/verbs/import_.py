@@ -1,7 +1,8 @@
-"""``import``: sessions of a folder from a foreign transcript, or from a bundle of sessions.
+"""``import``: create sessions in a folder from a transcript, or from a bundle of sessions.
 
-A bundle's sessions are written oldest first, so each session finds its parent, and links use the
-parents' new ids. If a session cannot be written, the sessions written before it are removed.
+The sessions of a bundle are written oldest first, so each session can be linked to its parent's new
+id. If a session cannot be written, the sessions of the bundle that were already written are
+removed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,12 @@ ImportOutcome = OpenedSession[ImportPlan] | NothingWritten[ImportPlan]
 
 
 class ImportSpec(NamedTuple):
-    """The options of an import: the folder ``home`` (a real path), ``whole`` sessions, ``force`` to repeat it."""
+    """The options of an import.
+
+    ``home`` is the folder for the sessions, a path without symbolic links. If ``whole`` is true,
+    the sessions are imported with all their records. If ``force`` is true, an earlier import is
+    ignored.
+    """
 
     home: str
     whole: bool = False
@@ -42,9 +48,10 @@ class ImportSpec(NamedTuple):
 
 
 class ImportedSession(NamedTuple):
-    """A session imported from a bundle, with the number of its other ``file_count``.
+    """A session that was imported from a bundle.
 
-    ``existing`` means that the session was imported before. ``hidden_record_count`` is the number of records
+    If ``existing`` is true, the session had already been imported earlier. ``file_count`` is the
+    number of files that were imported with it. ``hidden_record_count`` is the number of records
     that the model reads but the screen does not show.
     """
 
@@ -56,12 +63,12 @@ class ImportedSession(NamedTuple):
 
     @property
     def session_id(self) -> str:
-        """The imported session's id, or ``""`` if no session was written."""
+        """The id of the imported session. In a dry run it is ``""``, unless the session existed already."""
         return self.receipt.session_id or self.receipt.parent_session_id
 
 
 def import_transcript(source: ImportSource, spec: ImportSpec, caller: Caller) -> ImportOutcome:
-    """Import a transcript, or open its earlier import.
+    """Import a transcript as a session, or return the session of an earlier import.
 
     Raises UsageError, NotATranscript, WriteFailed and CheckFailed.
     """
@@ -83,11 +90,10 @@ def import_transcript(source: ImportSource, spec: ImportSpec, caller: Caller) ->
 def import_sessions(
     bundled_sessions: list[BundledSession], name: str, spec: ImportSpec, caller: Caller
 ) -> list[ImportedSession]:
-    """Write the sessions of the bundle ``name``, in its order.
+    """Import the sessions of the bundle ``name``, in the bundle's order.
 
-    Raises ImportFailed, NotATranscript, WriteFailed and CheckFailed.
-
-    An ancestor without messages has no conversation to import and is skipped.
+    An ancestor without messages has no conversation, and is skipped. Raises ImportFailed,
+    NotATranscript, WriteFailed and CheckFailed.
     """
     imported_sessions: list[ImportedSession] = []
     new_ids: dict[str, str] = {}
@@ -157,7 +163,7 @@ def _delete_imports_after_failure(imported_sessions: list[ImportedSession]) -> I
 def _link_to_parents(
     imported_sessions: list[ImportedSession], new_ids: Mapping[str, str], where: Where
 ) -> None:
-    """Record the parents of the new sessions in the link log, as far as it can be written."""
+    """Record the parents of the imported sessions in the log of links, if the log is writable."""
     for session in imported_sessions:
         parent_id = new_ids.get(session.head.parent_session_id, "")
         if parent_id and not session.existing:
@@ -167,9 +173,10 @@ def _link_to_parents(
 
 
 def _link_kind(stated_kind: str) -> str:
-    """Return the kind of link that the bundle states.
+    """Return the kind of link that a bundle states for a session.
 
-    The bundle is not trusted for kinds that our verbs rely on.
+    Return ``import`` for the kinds ``back`` and ``mark``. Our verbs rely on these kinds, and a
+    bundle could state them wrongly.
     """
     if stated_kind and stated_kind not in {"back", "mark"}:
         return stated_kind

@@ -1,4 +1,4 @@
-"""``rollover``: a new session with the lineage of this one, a digest, and a model's summary."""
+"""``rollover``: create a session with the parent's lineage, a digest and a model's summary."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def rollover(
     ask_for_summary: AskForSummary,
     find_unfinished: Callable[[], Receipt | None] = lambda: None,
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan] | PendingAnswer:
-    """Write a child with a digest, then add a model's summary to it.
+    """Write a child with a digest, and then add a model's summary to it.
 
-    ``wish`` is the user's request for the summary. ``ask_for_summary`` gets the child with the
-    digest. The function asks a model, or returns the reason why the user must wait.
-    ``find_unfinished`` returns the child of an earlier attempt, which is completed.
+    ``wish`` is the user's request for the summary. ``ask_for_summary`` is called with the plan and
+    the receipt of the child. It asks a model, or returns a PendingAnswer if the user must wait.
+    ``find_unfinished`` returns the child of an earlier attempt, to which the summary is then added.
     """
-    # imported late, because it takes 100 ms and a quick rollover does not need it
+    # Imported here because the import takes 100 ms, and a quick rollover does not need it.
     from resume_hooks.derive import summary
 
     with caller.time_limit():
@@ -62,9 +62,9 @@ def rollover(
 def rollover_quick(
     parent: Session, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
-    """Write a child that contains only the lineage.
+    """Write a child that contains only the lineage, without asking a model.
 
-    No model is asked. Raises NothingToHandOff like a handoff.
+    Raises NothingToHandOff for a session without prompts.
     """
     with caller.time_limit():
         plan = agents.plan_fresh(parent, caller.where, output_dir=caller.output_dir)

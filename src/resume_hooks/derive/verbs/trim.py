@@ -1,4 +1,7 @@
-"""``trim``: a copy of a session with placeholders for bulky contents, if the caller agrees to the plan."""
+"""``trim``: create a child with placeholders for long contents.
+
+The plan can be shown first, so that the user confirms it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ TrimOutcome = OpenedSession[TrimPlan] | NothingWritten[TrimPlan]
 
 
 def trim(session: Session, options: Options, caller: Caller) -> TrimOutcome:
-    """Write a trim. Raises UsageError for contradictory options or an unusable parent."""
+    """Write a trimmed child and return the outcome. Raises the errors of ``plan_trim``."""
     with caller.time_limit():
         plan = plan_trim(session, caller.where, options, output_dir=caller.output_dir)
     caller.check_draft(plan.draft)
@@ -29,7 +32,10 @@ def trim(session: Session, options: Options, caller: Caller) -> TrimOutcome:
 def plan_trim(
     session: SessionFile, where: Where, options: Options, *, output_dir: str | None = None
 ) -> TrimPlan:
-    """Plan a trim by rules. Raises UsageError for contradictory options or an unusable parent."""
+    """Plan a trim in which rules choose the contents.
+
+    Raises UsageError for invalid options or an unusable parent.
+    """
     scanned = agents.scan_for_trim(session, where)
     decision = decide_trim(scanned, options, where)
     draft = agents.draft_child(session, "trim", where, output_dir)
@@ -42,11 +48,11 @@ def write_trim(
     confirm: Callable[[TrimPlan], bool] | None = None,
     write_plan: Callable[[TrimPlan, Where], Receipt] = write_child,
 ) -> TrimOutcome:
-    """Write the trim with ``write_plan`` if it pays and the caller ``confirm`` to it.
+    """Write a trimmed child with ``write_plan``, if the plan is worthwhile and ``confirm`` returns true.
 
-    If ``confirm`` is None, no confirmation is needed. This is the only place where a trim is
-    confirmed: by the options of a command, by an answer in a terminal, or by a yes to the question
-    that a prompt left open.
+    If ``confirm`` is None, no confirmation is needed. All ways to confirm a trim end in this
+    function: an option of a command, an answer in a terminal, and a yes to the question that
+    followed a prompt.
     """
     is_to_be_written = plan.is_worthwhile and not caller.dry_run
     if not is_to_be_written or (confirm is not None and not confirm(plan)):

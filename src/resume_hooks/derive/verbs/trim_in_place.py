@@ -1,8 +1,8 @@
-"""``trim --in-place``: replace only the chosen contents in the session's own file, and keep the originals in a backup.
+"""``trim --in-place``: trim a session's own file, and keep the originals in a backup.
 
-Every line keeps its number. Lines that are not trimmed keep their bytes, including dead branches,
-metadata and unreadable lines. The plan is made from the backup, which no program writes to, so
-exactly the planned contents are replaced.
+Every line keeps its number. Lines that are not trimmed keep their bytes, even if they belong to
+abandoned branches, contain metadata or are unreadable. The plan is made from the backup. No other
+program writes to the backup, so exactly the planned contents are replaced.
 """
 
 from __future__ import annotations
@@ -64,12 +64,13 @@ OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 def trim_in_place(
     session: SessionFile, options: Options, caller: Caller, *, force: bool = False
 ) -> TrimOutcome:
-    """Trim a session's own file. Lines that other programs append during the trim are kept.
+    """Trim a session's own file, and keep the lines that other programs append meanwhile.
 
-    The receipt names the session itself, and the ``backup`` with the originals. Raises UsageError,
-    OnlyArchived and WriteFailed if the trim is impossible. Raises SessionOpen if another process is
-    trimming the session, or if the session is open and ``force`` is false; a dry run only notes
-    this. After WriteFailed and CheckFailed the file is unchanged.
+    The receipt names the session itself, and ``backup`` is the file with the originals. Raises
+    UsageError, OnlyArchived and WriteFailed if the session cannot be trimmed. Raises SessionOpen if
+    another process is trimming the session, or if the session is open and ``force`` is false. A dry
+    run does not raise SessionOpen, but adds a warning. After WriteFailed and CheckFailed, the file
+    is unchanged.
     """
     where = caller.where
     _require_own_file(session, where)
@@ -123,7 +124,7 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
                 "a trimmed child."
             ),
         )
-    with contextlib.suppress(OSError):  # a deleted file is reported later, when it is read
+    with contextlib.suppress(OSError):  # If the file was deleted, the error is raised later, when the file is read.
         if not os.stat(session.path).st_mode & stat.S_IWUSR:
             raise WriteFailed(
                 f"{session.path} is read-only, so it is not rewritten",
@@ -199,7 +200,7 @@ def _list_notes(plan: TrimPlan) -> list[str]:
 
 
 def _make_receipt(plan: TrimPlan, notes: Sequence[str]) -> Receipt:
-    """Return the receipt of a plan that is not written yet."""
+    """Return the receipt of a trim in place, as if the plan had not been written yet."""
     receipt, parent = make_planned_receipt(plan), plan.draft.parent
     if not plan.is_worthwhile:
         return receipt._replace(warnings=tuple(notes))

@@ -1,4 +1,4 @@
-"""``untrim``: a copy of a trimmed session with its original contents."""
+"""``untrim``: create a child of a trimmed session, with the original contents restored."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from resume_hooks.sessions.session import Session
 
 
 class UntrimSpec(NamedTuple):
-    """The options of an untrim: all trimmed records, or the records with these ``numbers``.
+    """The options of an untrim.
 
-    If ``strict`` is true and an original is missing, nothing is written.
+    If ``everything`` is true, all trimmed records are restored, otherwise the records in the lines
+    ``numbers``. If ``strict`` is true and an original is missing, no child is written.
     """
 
     everything: bool = True
@@ -31,10 +32,10 @@ EVERYTHING = UntrimSpec()
 def untrim(
     session: Session, spec: UntrimSpec, caller: Caller
 ) -> OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan]:
-    """Write an untrim.
+    """Write a child with the original contents, and return the outcome.
 
-    If no record is trimmed, the outcome has the reason. Raises UsageError if ``spec`` contains no
-    records.
+    If the session has no trimmed contents, the outcome has the reason. Raises UsageError if
+    ``spec`` selects no records.
     """
     with caller.time_limit():
         trimmed_session = scan_trimmed_session(session)
@@ -72,6 +73,9 @@ def plan_untrim(
     strict: bool = False,
     output_dir: str | None = None,
 ) -> UntrimPlan:
-    """Plan an untrimmed child, as in ``derive.untrim.plan_untrim``, with the writer of the session's agent."""
+    """Plan an untrimmed child with the writer of the session's agent.
+
+    The arguments and errors are those of ``derive.untrim.plan_untrim``.
+    """
     writer = agents.load_child_writer(trimmed_session.session, "", where)
     return writer.plan_untrim(trimmed_session, numbers, strict=strict, output_dir=output_dir)
