@@ -129,7 +129,7 @@ def rollover(
         raise UsageError(
             "The size all makes a copy, which can't have a next step", "Call fork for it."
         )
-    spec = HandoffSpec(next_step, asked_size, has_files=False)
+    spec = HandoffSpec(next_step, asked_size, writes_files=False)
     return handoff(session, spec, caller).receipt
 
 

@@ -215,11 +215,11 @@ def test_an_error_names_the_restore_of_a_deleted_original(
 ) -> None:
     """The message about a placeholder's original includes the restore command."""
     record = user("shortened", uuid="x") | Origin(SESSION, str(old_parent), "r0", 0).trim_fields(0)
-    assert "restore" not in Originals(config_home.where).describe_place(record)
+    assert "restore" not in Originals(config_home.where).describe_original_location(record)
     document("delete", SESSION, "--yes")
     assert (
         Originals(config_home.where)
-        .describe_place(record)
+        .describe_original_location(record)
         .endswith(f"resume-hooks restore {SESSION}")
     )
 

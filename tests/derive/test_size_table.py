@@ -63,14 +63,17 @@ def test_the_contents_of_each_size(config_home: ConfigHome) -> None:
     """Small sizes cut the talk and state how much. A larger one has all of it and the latest calls."""
     _, dial = session_with_sizes(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
-    assert dial["1k"].measured_size.is_lists
-    cut = [each.measured_size.cut_tokens for each in dial.values()]
+    assert dial["1k"].measured_size.has_mainly_lists
+    cut = [each.measured_size.omitted_tokens for each in dial.values()]
     assert all(isinstance(count, int) for count in cut)
     assert cut == sorted(cut, key=lambda count: -(count or 0))
-    assert (dial["4k"].measured_size.cut_tokens or 0) + 4_000 == pytest.approx(
+    assert (dial["4k"].measured_size.omitted_tokens or 0) + 4_000 == pytest.approx(
         dial["4k"].measured_size.whole_tokens, abs=200
     )
-    assert (dial["24k"].measured_size.cut_tokens, dial["24k"].measured_size.has_calls) == (0, True)
+    assert (dial["24k"].measured_size.omitted_tokens, dial["24k"].measured_size.has_calls) == (
+        0,
+        True,
+    )
     assert not dial["4k"].measured_size.has_calls
     assert all(each.warm_cost <= each.cold_cost for each in dial.values())
 
@@ -106,7 +109,13 @@ def test_the_table_includes_the_size_of_the_setting(
 def test_sizes_of_an_unread_session_are_maximums(config_home: ConfigHome) -> None:
     """No size says how much it omits."""
     _, dial = session_with_sizes(config_home, 5, max_live_bytes=1_000)
-    assert [each.measured_size.cut_tokens for each in dial.values()] == [None, None, None, None, 0]
+    assert [each.measured_size.omitted_tokens for each in dial.values()] == [
+        None,
+        None,
+        None,
+        None,
+        0,
+    ]
     assert dial["4k"].measured_size.tokens_after - dial["1k"].measured_size.tokens_after == 3_000
 
 

@@ -47,7 +47,7 @@ FIGURES = (
     Estimate(COMPACT, 1_048_000, 1_031_200, 300_000, None, 980, 1_350_000),
 )
 DIAL = (
-    SizeEstimate(HandoffSize("1k", 31_000, 23_000, 24_000, is_lists=True), 18_000, 38_000),
+    SizeEstimate(HandoffSize("1k", 31_000, 23_000, 24_000, has_mainly_lists=True), 18_000, 38_000),
     SizeEstimate(HandoffSize("12k", 42_000, 11_000, 24_000), 32_000, 53_000),
     SizeEstimate(HandoffSize("24k", 54_000, 0, 24_000), 46_000, 67_000),
     SizeEstimate(HandoffSize("48k", 78_000, 0, 24_000, has_calls=True), 76_000, 97_000),

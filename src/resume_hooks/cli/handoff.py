@@ -25,7 +25,7 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.fresh_child import FreshPlan, digest_reference
+from resume_hooks.derive.fresh_child import FreshPlan, format_digest_reference
 from resume_hooks.derive.opening_size import WHOLE_SESSION, parse_size
 from resume_hooks.derive.verbs.handoff import HandoffSpec, plan_handoff
 from resume_hooks.derive.verbs.handoff import handoff as make_handoff
@@ -140,7 +140,7 @@ def _refuse_inconsistent_options(options: HandoffOptions) -> None:
 def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
     digest = fresh_plan.contents.digest or Digest()
     full_text = format_whole_digest(digest)
-    reference = digest_reference(fresh_plan.draft.session_id)
+    reference = format_digest_reference(fresh_plan.draft.session_id)
     reference_to_child = f"; all of it: {fresh_plan.draft.command('read')} {reference}"
     # Also remove the child's own row from the lineage, because ``--print`` does not create the
     # child.

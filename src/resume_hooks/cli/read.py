@@ -16,7 +16,7 @@ from resume_hooks.cli.read_text import commands_text, errors_gap, passages_text,
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.reading import DEFAULT_PAGE_RECORDS, ReadOptions
 from resume_hooks.clock import format_minute
-from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up_original
+from resume_hooks.derive.originals import OriginalRecord, is_marked_as_trimmed, look_up_original
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import (
@@ -391,7 +391,7 @@ def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
     data = _record_data(looked_up, rendering, page, record) | {
         "next_skip": None if is_last_page else end
     }
-    notice = [LOST_ORIGINAL_NOTICE] if is_marked(record) else []
+    notice = [LOST_ORIGINAL_NOTICE] if is_marked_as_trimmed(record) else []
     if len(page) < text_length:
         omitted_text = (
             f"{text_length - len(page):,} of {format_count(text_length, 'character')} left out"

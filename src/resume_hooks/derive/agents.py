@@ -37,7 +37,9 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
-if TYPE_CHECKING:  # These imports are only for types, so that each verb loads only the modules that it needs.
+if (
+    TYPE_CHECKING
+):  # These imports are only for types, so that each verb loads only the modules that it needs.
     from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ForkPlan, SpokenText
@@ -150,7 +152,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     if child is None:
         child = writer.draft_child(parent, ends, kind, output_dir, about=step)
     notes = [describe_parent_agent(child, where)]
-    if parent.agent == CLAUDE_NAME and not child.subagent and not contents.new_task:
+    if parent.agent == CLAUDE_NAME and not child.subagent and not contents.is_new_task:
         notes.append(find_plan_note(ends, child.ancestors, where))
     note = "\n".join(filter(None, notes))
     opening = make_opening(parent, ends, child, step, contents, where, note)
@@ -231,5 +233,7 @@ def _require_writer_row(name: str, where: Where) -> AgentRow:
     row = row_of_agent(name)
     if not row.writer:
         raise UsageError(f"resume-hooks can't write sessions of {name}", "Name another session.")
-    list_agents(where, row.name)  # This raises UsageError for an agent without a folder on this machine.
+    list_agents(
+        where, row.name
+    )  # This raises UsageError for an agent without a folder on this machine.
     return row

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.derive.child.draft import Draft, make_draft
 from resume_hooks.derive.child.write_child import Body
-from resume_hooks.derive.fresh_child import FreshOpening, opening_lines_of_child
+from resume_hooks.derive.fresh_child import FreshOpening, make_opening_lines
 from resume_hooks.paths import Where
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session_files import SessionFile
@@ -43,7 +43,7 @@ class ClaudeWriter:
 
     def make_opening_body(self, opening: FreshOpening) -> Body:
         """Return the lines of a child that starts with an opening."""
-        return opening_lines_of_child(opening)
+        return make_opening_lines(opening)
 
     def make_conversation_body(
         self, draft: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]

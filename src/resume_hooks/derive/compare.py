@@ -141,15 +141,21 @@ def break_even_turns(
 
 MAX_SHELL_LIVE_BYTES = (
     24 * 1024 * 1024
-# The live part of a session is read for a user of the shell if it has at most this number of bytes,
-# about a million tokens.
+    # The live part of a session is read for a user of the shell if it has at most this number of bytes,
+    # about a million tokens.
 )
-MIN_COUNTED_TURNS = 3  # The size of a typical turn is estimated only if at least this number of turns was counted.
-MIN_PROMPTS_LEFT = 3  # If the context has space for fewer prompts than this, a strategy is recommended.
-NEARLY_FULL_PERCENT = 80  # If this percentage of the context window is used, a strategy is recommended.
+MIN_COUNTED_TURNS = (
+    3  # The size of a typical turn is estimated only if at least this number of turns was counted.
+)
+MIN_PROMPTS_LEFT = (
+    3  # If the context has space for fewer prompts than this, a strategy is recommended.
+)
+NEARLY_FULL_PERCENT = (
+    80  # If this percentage of the context window is used, a strategy is recommended.
+)
 # If a trimmed session uses more than this percentage of the window, a handoff is recommended
 # instead.
-MAX_ROOMY_PERCENT = 50
+MAX_TRIMMED_PERCENT = 50
 COLD_CACHE_REASON = "the prompt cache expired"
 """The reason for advice if the session still has enough space, but its cache has expired.
 
@@ -475,7 +481,7 @@ def _advice_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) 
 
 
 def _choose_strategy(trimmed_context: ContextSize | None) -> Advice:
-    if trimmed_context is not None and trimmed_context.max_percent <= MAX_ROOMY_PERCENT:
+    if trimmed_context is not None and trimmed_context.max_percent <= MAX_TRIMMED_PERCENT:
         return Advice(TRIM, f"mostly tool output: {_format_size(trimmed_context)} left")
     return Advice(HANDOFF, "it leaves the most room")
 

@@ -113,7 +113,7 @@ class CutAtRecord(NamedTuple):
                 matching_nodes.append(node)
         if not matching_nodes:
             return _refuse_missing_record(transcript, f"No {self.description}")
-        return CutTarget(_require_talk_node(matching_nodes, self.description))
+        return CutTarget(_require_conversation_node(matching_nodes, self.description))
 
     def _find_line(
         self,
@@ -137,8 +137,8 @@ class CutAtRecord(NamedTuple):
             if position_of(node) <= line_position:
                 earlier_nodes.append(node)
         if earlier_nodes and position_of(earlier_nodes[-1]) == line_position:
-            return CutTarget(_require_talk_node(earlier_nodes[-1:], self.description))
-        last_node = _find_last_talk_node(earlier_nodes)
+            return CutTarget(_require_conversation_node(earlier_nodes[-1:], self.description))
+        last_node = _find_last_conversation_node(earlier_nodes)
         if last_node is None:
             return _refuse_missing_record(
                 transcript, f"There is no message up to {self.description}"
@@ -171,7 +171,7 @@ class CutAtMessage(NamedTuple):
                 if node.message_id == self.message_id:
                     answer_nodes.append(node)
         if answer_nodes and self.message_id:
-            return CutTarget(_require_talk_node(answer_nodes, self.description))
+            return CutTarget(_require_conversation_node(answer_nodes, self.description))
         return _refuse_missing_record(transcript, f"No {self.description}")
 
 
@@ -200,7 +200,7 @@ class CutBeforeInstant(NamedTuple):
         if last_node is None and not transcript.whole:
             return None
         if last_node is None:
-            last_node = _find_last_talk_node(
+            last_node = _find_last_conversation_node(
                 node
                 for node in transcript.nodes
                 if node.time_ms is not None and node.time_ms < end_ms
@@ -261,7 +261,7 @@ class CutAtTurn(NamedTuple):
         turn_nodes = live_nodes or [
             node for node in transcript.nodes if start_line <= node.number < end_ms
         ]
-        return CutTarget(_require_talk_node(turn_nodes, self.description))
+        return CutTarget(_require_conversation_node(turn_nodes, self.description))
 
 
 class CutBeforeCompaction:
@@ -279,7 +279,7 @@ class CutBeforeCompaction:
         boundary_line = next(
             (node.number for node in reversed(transcript.chain) if node.is_boundary), 0
         )
-        last_node = _find_last_talk_node(
+        last_node = _find_last_conversation_node(
             node for node in transcript.nodes if node.number < boundary_line
         )
         if last_node is None:
@@ -324,7 +324,7 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
     conversation, branch_remark = _find_conversation_with_target(transcript, target)
     if conversation is None:
         return None
-    target_count = _count_through(conversation, target.node.uuid)
+    target_count = _count_records_up_to(conversation, target.node.uuid)
     kept_count = smallest_valid_count(conversation, target_count) if target.keeps_results else 0
     if not kept_count:
         kept_count = largest_valid_count(conversation, target_count)
@@ -352,7 +352,7 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
     return Cut(selector.description, kept_nodes, last_message, turn, direction, remarks)
 
 
-def _count_through(conversation: LinearChain, uuid: str) -> int:
+def _count_records_up_to(conversation: LinearChain, uuid: str) -> int:
     """Return the number of records up to the one with this id, or 0 if no record has this id."""
     for number, node in enumerate(conversation.nodes, 1):
         if node.uuid == uuid:
@@ -408,18 +408,20 @@ def _find_conversation_with_target(
     return linearize_chain(chain), "The cut is on an abandoned branch: the fork has that branch."
 
 
-def _find_last_talk_node(nodes: Iterable[Node]) -> Node | None:
+def _find_last_conversation_node(nodes: Iterable[Node]) -> Node | None:
     return max(
-        (node for node in nodes if _is_talk(node)), key=lambda node: node.number, default=None
+        (node for node in nodes if _is_conversation_node(node)),
+        key=lambda node: node.number,
+        default=None,
     )
 
 
-def _require_talk_node(nodes: Sequence[Node], description: str) -> Node:
+def _require_conversation_node(nodes: Sequence[Node], description: str) -> Node:
     """Return the last of ``nodes`` that belongs to the conversation.
 
     Raises UsageError if no node belongs to it.
     """
-    node = next((node for node in reversed(nodes) if _is_talk(node)), None)
+    node = next((node for node in reversed(nodes) if _is_conversation_node(node)), None)
     if node is None:
         if nodes and nodes[-1].sidechain:
             problem = "is a sub-agent's"
@@ -432,5 +434,5 @@ def _require_talk_node(nodes: Sequence[Node], description: str) -> Node:
     return node
 
 
-def _is_talk(node: Node) -> bool:
+def _is_conversation_node(node: Node) -> bool:
     return not node.sidechain and not node.broken and node.kind != PROGRESS

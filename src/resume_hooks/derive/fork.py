@@ -82,7 +82,7 @@ class ForkPlan(ChildPlan):
             nodes = ()
         parent_id, uuids = self.draft.parent.session_id, {node.uuid for node in nodes}
 
-        def is_marked(_: Line, record: Record, node: Node | None) -> bool:
+        def names_source(_: Line, record: Record, node: Node | None) -> bool:
             return (
                 node is None
                 or node.uuid not in uuids
@@ -90,7 +90,7 @@ class ForkPlan(ChildPlan):
             )
 
         return [
-            RecordWatcher("every record names its source", is_marked),
+            RecordWatcher("every record names its source", names_source),
             _FirstFolderWatcher(self.relocation),
         ]
 
@@ -204,9 +204,10 @@ class _SourceMarker:
         """
         if self._relocation is not None:
             body = self._relocation.move_line(
-                body, first=node.is_boundary
-            # If the chain does not start with a boundary, the first record is our lineage, which
-            # has the new folder already.
+                body,
+                first=node.is_boundary,
+                # If the chain does not start with a boundary, the first record is our lineage, which
+                # has the new folder already.
             )
         return add_field(body, "forkedFrom", _make_source_mark(self._parent_id, node.uuid))
 
@@ -289,7 +290,7 @@ class SpokenText(NamedTuple):
     uuid: str
 
 
-def conversation_as_text(transcript: Transcript, session_id: str) -> list[SpokenText]:
+def convert_conversation_to_text(transcript: Transcript, session_id: str) -> list[SpokenText]:
     """Return a session's live conversation as text.
 
     The consecutive records of a speaker become one item. Records that the client added itself are

@@ -82,9 +82,11 @@ _PLAN_SLUG = re.compile(r"[a-z0-9-]{1,200}")
 # At most this number of ancestors is searched for a plan. A fresh child has no plan of its own
 # until it enters plan mode.
 MAX_PLAN_ANCESTORS = 5
-_MAX_PLAN_HEAD_BYTES = 4096  # The first line of a plan is searched in this number of bytes at its start.
+_MAX_PLAN_HEAD_BYTES = (
+    4096  # The first line of a plan is searched in this number of bytes at its start.
+)
 
-LISTS = (
+CARD_LISTS = (
     ("files", (CHANGED, READ)),
     ("commands", (COMMANDS, OTHER_COMMANDS)),
     ("failures", (ERRORS, FAILURES, REFUSALS)),
@@ -97,14 +99,14 @@ class ChildContents(NamedTuple):
 
     ``summary`` comes from a model and has no blank lines. ``tokens`` is the size of the opening.
     ``edited`` is the digest as the user changed it for the opening. The record with the whole
-    digest is not changed. If ``new_task`` is true, the next step does not belong to the parent's
+    digest is not changed. If ``is_new_task`` is true, the next step does not belong to the parent's
     work, so the child does not take over the plan and the task list.
     """
 
     digest: Digest | None = None
     summary: str = ""
     edited: str = ""
-    new_task: bool = False
+    is_new_task: bool = False
     tokens: int = DEFAULT_TOKENS
 
 
@@ -171,7 +173,7 @@ class FreshPlan(ChildPlan):
     @property
     def keeps_tasks(self) -> bool:
         """Whether the parent's task list is copied for the child."""
-        return not self.contents.new_task and self.draft.is_same_work
+        return not self.contents.is_new_task and self.draft.is_same_work
 
 
 def make_opening(
@@ -193,7 +195,7 @@ def make_opening(
     else:
         digest_opening = fit_digest(contents, child, parent)
     summary = "\n".join(filter(None, (note, contents.summary)))
-    if contents.new_task:
+    if contents.is_new_task:
         step = task_step(next_step)
     else:
         step = next_step
@@ -218,7 +220,7 @@ def make_opening(
     return FreshOpening(child, head, text, card, ends, sizes, contents, digest_opening)
 
 
-def opening_lines_of_child(opening: FreshOpening) -> FreshLines:
+def make_opening_lines(opening: FreshOpening) -> FreshLines:
     """Return the lines of a Claude Code child with this opening."""
     child, digest = opening.child, opening.contents.digest
     prompt_line, answer_line = opening_lines(child.attributes, opening.text, opening.card)
@@ -267,7 +269,7 @@ def fit_digest(contents: ChildContents, child: Draft, parent: SessionFile) -> Di
         return EMPTY_OPENING
     available_characters = characters_for_tokens(contents.tokens) - len(contents.summary)
     # For a new task, the latest calls of the parent are not useful.
-    if contents.new_task:
+    if contents.is_new_task:
         omitted_calls = None
     else:
         omitted_calls = partial(collect_latest_calls, parent, contents.digest)
@@ -281,7 +283,7 @@ def fit_digest(contents: ChildContents, child: Draft, parent: SessionFile) -> Di
     )
 
 
-def digest_reference(session_id: str) -> str:
+def format_digest_reference(session_id: str) -> str:
     """Return the reference to the record with the whole digest of a child, as the opening shows it."""
     return f"{session_id[:SHORT_ID_CHARACTERS]}:{DIGEST_LINE}"
 
@@ -336,7 +338,7 @@ def _format_card(
     lines = [f"**{verb}** {subagent}{title} (`{parent.session_id}`){lineage_position}."]
     if next_step:
         lines.append(
-            f"**{'New task' if contents.new_task else 'Next step'}:** "
+            f"**{'New task' if contents.is_new_task else 'Next step'}:** "
             f"{collapse_line(plain_text(next_step), 300)}"
         )
     loaded_contents = ", ".join(_describe_contents(contents, digest_opening)) or "nothing"
@@ -352,7 +354,7 @@ def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -
     if contents.edited:
         return [*phrases, "the edited digest"]
     lists = _describe_lists(digest_opening.text)
-    if contents.new_task:
+    if contents.is_new_task:
         return [f"{lists or 'nothing'}, not the talk"]
     if contents.digest:
         if digest_opening.omitted_count:
@@ -368,7 +370,7 @@ def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -
 def _describe_lists(opening_text: str) -> str:
     """Return a phrase that says which lists an opening contains, or ``""`` if it contains none."""
     names = []
-    for name, sections in LISTS:
+    for name, sections in CARD_LISTS:
         if any(has_section(opening_text, section) for section in sections):
             names.append(name)
     if not names:

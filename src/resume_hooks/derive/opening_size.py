@@ -17,7 +17,9 @@ The largest size fits into a first message. Clients send a first message whole i
 200,000 characters (measured on 2.1.332).
 """
 
-EXAMPLES = f"A size is {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or {WHOLE_SESSION}."
+SIZE_EXAMPLES = (
+    f"A size is {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or {WHOLE_SESSION}."
+)
 _SIZE = re.compile(rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{WHOLE_SESSION}\s*\Z", re.IGNORECASE)
 """A size at the start of a text.
 
@@ -42,9 +44,9 @@ def parse_size(word: str) -> str:
     """Return a typed size in lower case. Raises UsageError if ``word`` is not a valid size."""
     match = _SIZE.fullmatch(word.strip())
     if match is None:
-        raise UsageError(f"'{word}' is not a size", EXAMPLES)
+        raise UsageError(f"'{word}' is not a size", SIZE_EXAMPLES)
     if match["thousands"] and not MIN_THOUSANDS <= int(match["thousands"]) <= MAX_THOUSANDS:
-        raise UsageError(f"{word} is not a size that a handoff can have", EXAMPLES)
+        raise UsageError(f"{word} is not a size that a handoff can have", SIZE_EXAMPLES)
     return match[0].lower()
 
 

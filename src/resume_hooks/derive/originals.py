@@ -42,7 +42,7 @@ CONTENT_FIELDS = ("message", "toolUseResult", "attachment", "rendered")
 # A notice is searched in this number of characters at the end of a text.
 MAX_NOTICE_SEARCH_CHARACTERS = 5_000
 
-_NOTICE = re.compile(
+_NOTICE_PATTERN = re.compile(
     r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"
     r"(?: for full content(?: \(original was [\d,]+ chars\)\.)?)?\]?\Z"
 )
@@ -53,7 +53,7 @@ It names the file and the line of the original. The line numbers start at 1.
 
 # Every notice contains at least one of these words, for which a search is faster.
 _NOTICE_WORDS = ("original", "truncated", "full content")
-_BACKUP = re.compile(
+_BACKUP_NAME_PATTERN = re.compile(
     r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak"
 )  # the name of a backup that the same tool makes before a trim
 
@@ -79,9 +79,9 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
     requested_line = _find_referenced_line(reference, originals, cwd, where)
     record = requested_line.parse_record()
     original = originals.find_original(record, requested_line.file) if record else None
-    if original is None and record and is_marked(record):
+    if original is None and record and is_marked_as_trimmed(record):
         raise SessionNotFound(
-            f"The original of {requested_line.reference} is gone: {originals.describe_place(record)}",
+            f"The original of {requested_line.reference} is gone: {originals.describe_original_location(record)}",
             f"Only the trimmed record is left: line {requested_line.number} of {requested_line.file}.",
         )
     return OriginalRecord(requested_line, original or requested_line)
@@ -125,7 +125,7 @@ class Originals:
         """Return the original of the trimmed ``record`` in ``file``, or None if it no longer exists."""
         return self._follow_references(record, file, set())
 
-    def original_of_line(self, session: str, number: int) -> RecordLine:
+    def find_original_of_line(self, session: str, number: int) -> RecordLine:
         """Return the original of the record in line ``number`` of a session.
 
         If no original exists, return the record itself. Raises SessionNotFound if the record no
@@ -143,7 +143,7 @@ class Originals:
             raise SessionNotFound(f"record {number:,} of session {session} no longer exists")
         return self.find_original(record, requested_line.file) or requested_line
 
-    def describe_place(self, record: Record) -> str:
+    def describe_original_location(self, record: Record) -> str:
         """Return a phrase that says where the original of a trimmed record was, and how to restore it."""
         origin = next(iter(find_origins(record)), None)
         if origin is None:
@@ -167,7 +167,9 @@ class Originals:
                 for entry in entries:
                     if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
                         files.append(entry)
-                return sorted(entry.path for entry in files)  # The names start with the time of the backup.
+                return sorted(
+                    entry.path for entry in files
+                )  # The names start with the time of the backup.
         except OSError:
             return []
 
@@ -182,7 +184,7 @@ class Originals:
     def _follow_references(
         self, record: Record, file: str, visited_lines: set[tuple[str, int]]
     ) -> RecordLine | None:
-        for line, named_record in self._candidate_records(record, file):
+        for line, named_record in self._iterate_candidate_records(record, file):
             if (line.file, line.number) in visited_lines or len(visited_lines) == MAX_CHAIN_RECORDS:
                 continue
             visited_lines.add((line.file, line.number))
@@ -190,13 +192,17 @@ class Originals:
             return self._follow_references(named_record, line.file, visited_lines) or line
         return None
 
-    def _candidate_records(self, record: Record, file: str) -> Iterator[tuple[RecordLine, Record]]:
+    def _iterate_candidate_records(
+        self, record: Record, file: str
+    ) -> Iterator[tuple[RecordLine, Record]]:
         """Yield the lines and records that may be the original of a trimmed record, the likeliest first."""
         folder = os.path.dirname(os.path.abspath(file))
         for origin in find_origins(record):
             key = origin.session_id, origin.file, folder
             if key not in self._candidates:
-                self._candidates[key] = list(dict.fromkeys(self._candidate_files(origin, folder)))
+                self._candidates[key] = list(
+                    dict.fromkeys(self._iterate_candidate_files(origin, folder))
+                )
             for path, session_id in self._candidates[key]:
                 entry = self._find_record(path, session_id, origin)
                 original = entry.parse_record() if entry else None
@@ -219,12 +225,14 @@ class Originals:
         except SessionNotFound:
             return None  # The file was deleted since it was listed.
 
-    def _candidate_files(self, origin: Origin, trimmed_folder: str) -> Iterator[tuple[str, str]]:
+    def _iterate_candidate_files(
+        self, origin: Origin, trimmed_folder: str
+    ) -> Iterator[tuple[str, str]]:
         """Yield the path of each file that may contain an original, with the id of its session.
 
         Only files that may be opened are yielded.
         """
-        backup = _BACKUP.fullmatch(os.path.basename(origin.file))
+        backup = _BACKUP_NAME_PATTERN.fullmatch(os.path.basename(origin.file))
         folder = os.path.basename(os.path.dirname(origin.file))
         names = (
             origin.session_id,
@@ -259,7 +267,7 @@ class Originals:
             return False  # A path with ``..`` could lead out of the folder.
         folder, name = os.path.split(path)
         in_project = os.path.dirname(folder) == self._where.projects and not os.path.islink(folder)
-        has_valid_name = _BACKUP.fullmatch(name) or (
+        has_valid_name = _BACKUP_NAME_PATTERN.fullmatch(name) or (
             name.endswith(".jsonl") and session_id_from_path(name) is None
         )
         return (
@@ -329,7 +337,7 @@ def restore_record(record: Record, original: Record) -> Record | None:
     return mend_record({**restored, "message": restored_message})
 
 
-def is_marked(record: Record) -> bool:
+def is_marked_as_trimmed(record: Record) -> bool:
     """Check whether a record has our field for trimmed records."""
     return record.get("truncated") is True
 
@@ -340,14 +348,14 @@ def find_origins(record: Record) -> list[Origin]:
     They are named in the fields of our trim, or in another tool's notices at the ends of the
     record's texts.
     """
-    if is_marked(record):
+    if is_marked_as_trimmed(record):
         origin = read_origin(record)
         if origin:
             return [origin]
         return []
     text_ends = (text[-MAX_NOTICE_SEARCH_CHARACTERS:] for text in _list_record_texts(record))
     notices = (
-        _NOTICE.search(end)
+        _NOTICE_PATTERN.search(end)
         for end in text_ends
         if "See line " in end and any(word in end for word in _NOTICE_WORDS)
     )

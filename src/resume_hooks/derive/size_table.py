@@ -31,19 +31,19 @@ class HandoffSize(NamedTuple):
     """A size of a handoff, and what a handoff of this size would contain.
 
     ``size`` is typed text such as ``12k``. ``tokens_after`` is the size of the new session's
-    context. ``whole_tokens`` is the size of an opening without a limit. ``cut_tokens`` is the
+    context. ``whole_tokens`` is the size of an opening without a limit. ``omitted_tokens`` is the
     number of tokens that are omitted from it, or None if this number was not measured.
 
     ``has_calls`` is true if the opening omits no text and also contains the latest calls.
-    ``is_lists`` is true if it contains little except the lists and the last answer.
+    ``has_mainly_lists`` is true if it contains little except the lists and the last answer.
     """
 
     size: str
     tokens_after: int
-    cut_tokens: int | None = None
+    omitted_tokens: int | None = None
     whole_tokens: int = 0
     has_calls: bool = False
-    is_lists: bool = False
+    has_mainly_lists: bool = False
 
 
 def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSize, ...]:
@@ -96,17 +96,17 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
         elif tokens < default_tokens:
             tokens_after = min(tokens_after, default_after)
         missing_length = unlimited_length - length
-        cut_tokens = (
+        omitted_tokens = (
             missing_length // TOKEN_CHARACTERS if missing_length > NEGLIGIBLE_CHARACTERS else 0
         )
         sizes.append(
             HandoffSize(
                 size=format_size(tokens),
                 tokens_after=tokens_after,
-                cut_tokens=cut_tokens,
+                omitted_tokens=omitted_tokens,
                 whole_tokens=unlimited_length // TOKEN_CHARACTERS,
-                has_calls=not cut_tokens and call_characters > 0,
-                is_lists=cut_tokens > 0 and tokens <= MAX_LIST_TOKENS,
+                has_calls=not omitted_tokens and call_characters > 0,
+                has_mainly_lists=omitted_tokens > 0 and tokens <= MAX_LIST_TOKENS,
             )
         )
     return tuple(sizes)

@@ -29,7 +29,7 @@ from resume_hooks.derive.originals import (
     Originals,
     RestoreRecord,
     find_origins,
-    is_marked,
+    is_marked_as_trimmed,
     list_call_result_pairs,
 )
 from resume_hooks.derive.trim.plan import LEGEND
@@ -111,7 +111,7 @@ def find_block_originals(record: Record, originals: Originals) -> dict[int, Reco
     """
     originals_by_block = {}
     for index, reference in find_references(record).items():
-        originals_by_block[index] = originals.original_of_line(*reference)
+        originals_by_block[index] = originals.find_original_of_line(*reference)
     for index, line in originals_by_block.items():
         if (
             _find_original_block(get_message(record)["content"][index], line.parse_record() or {})
@@ -194,7 +194,7 @@ class TrimmedSession:
     earlier_record_count: int = 0
 
     @property
-    def make_nothing_error(self) -> NothingToTrim:
+    def nothing_trimmed_error(self) -> NothingToTrim:
         """The error to raise if the session has no content that can be restored."""
         if not self.earlier_record_count:
             return NothingToTrim("Nothing in this session is trimmed")
@@ -283,7 +283,7 @@ class _TrimmedRecordCollector:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is None or not any(word in line.raw for word in _TRIM_MARKS):
             return
-        if is_marked(record) or find_origins(record) or find_references(record):
+        if is_marked_as_trimmed(record) or find_origins(record) or find_references(record):
             self.numbers.add(node.number)
 
 
@@ -525,12 +525,14 @@ def _find_edit(record: Record, file: str, originals: Originals) -> tuple[RecordL
 
     Raises SessionNotFound if the original no longer exists.
     """
-    if not (is_marked(record) or find_origins(record)):
+    if not (is_marked_as_trimmed(record) or find_origins(record)):
         block_originals = find_block_originals(record, originals)
         return next(iter(block_originals.values())), RestoreBlocks(block_originals)
     original = originals.find_original(record, file)
     if original is None:
-        raise SessionNotFound(f"its original is gone: {originals.describe_place(record)}")
+        raise SessionNotFound(
+            f"its original is gone: {originals.describe_original_location(record)}"
+        )
     edit = RestoreRecord(original)
     restored_record = edit(record)
     if restored_record is not None and find_references(restored_record):

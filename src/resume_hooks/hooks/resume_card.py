@@ -327,12 +327,12 @@ def _describe_size_content(size: HandoffSize) -> str:
     """Describe the content of a handoff of a given size in words that fit the table."""
     if size.size == WHOLE_SESSION:
         return "everything, a copy"
-    if size.cut_tokens is None:
+    if size.omitted_tokens is None:
         return "as much as fits"
-    if size.is_lists:
+    if size.has_mainly_lists:
         return "lists, last answer"
-    if size.cut_tokens:
-        loaded_text = _format_short_number(size.whole_tokens - size.cut_tokens)
+    if size.omitted_tokens:
+        loaded_text = _format_short_number(size.whole_tokens - size.omitted_tokens)
         return f"{loaded_text} of {_format_short_number(size.whole_tokens)} tokens"
     if size.has_calls:
         return "talk, latest calls"

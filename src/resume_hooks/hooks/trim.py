@@ -142,7 +142,9 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
     in_place = _decide_in_place(trim_plan, request)
     if store_error:
         return report_on_text(card)
-    return Question(short_question(trim_plan, in_place), card, in_place=in_place is not None)
+    return Question(
+        short_question(trim_plan, in_place), card, offers_trim_in_place=in_place is not None
+    )
 
 
 def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:

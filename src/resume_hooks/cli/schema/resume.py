@@ -81,7 +81,7 @@ class SizeRow(StrictModel):
         "tokens of an opening without a limit; 0 if not measured",
     )
     cut: int | None = size_field(
-        lambda estimate: estimate.measured_size.cut_tokens,
+        lambda estimate: estimate.measured_size.omitted_tokens,
         "the number of these tokens that are cut; null if not measured",
     )
     has_calls: bool = size_field(

@@ -65,10 +65,12 @@ def plan_fork(
     exclude each other, NothingToFork for a session without messages, and the errors of the writer.
     """
     # Imported here because only a fork needs it.
-    from resume_hooks.derive.fork import ForkPlan, conversation_as_text
+    from resume_hooks.derive.fork import ForkPlan, convert_conversation_to_text
 
     require_complete(session)
-    session = Session.from_file(session, where)  # The session is loaded once, for the draft and for the sizes.
+    session = Session.from_file(
+        session, where
+    )  # The session is loaded once, for the draft and for the sizes.
     source_agent, target_agent = session.agent, spec.target_agent or session.agent
     if spec.home is not None and not source_agent == target_agent == CLAUDE_NAME:
         raise UsageError(
@@ -83,7 +85,7 @@ def plan_fork(
             "A fork can't have both a cut and another agent",
             "Fork it with the cut, then the fork with --to.",
         )
-    messages = conversation_as_text(scan_transcript(session.file), session.session_id)
+    messages = convert_conversation_to_text(scan_transcript(session.file), session.session_id)
     if not messages:
         raise NothingToFork("There is nothing to fork: this session has no conversation")
     draft = agents.draft_child(session, "fork", where, output_dir, target_agent=spec.target_agent)

@@ -17,7 +17,7 @@ from resume_hooks.derive.child.write_child import ChildPlan, write_if_worthwhile
 from resume_hooks.derive.fresh_child import (
     ChildContents,
     FreshPlan,
-    digest_reference,
+    format_digest_reference,
     make_file_writer,
 )
 from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
@@ -59,7 +59,7 @@ class HandoffSpec(NamedTuple):
     ``target_agent`` is the name of another agent, or ``""`` for the parent's agent.
 
     ``edit`` is called with the digest, lets the user change it, and yields the changed text. If
-    ``has_files`` is true, the handoff also writes the files that the settings and ``part_options``
+    ``writes_files`` is true, the handoff also writes the files that the settings and ``part_options``
     request.
     """
 
@@ -68,7 +68,7 @@ class HandoffSpec(NamedTuple):
     is_new_task: bool = False
     target_agent: str = ""
     edit: Edit | None = None
-    has_files: bool = True
+    writes_files: bool = True
     part_options: object = None
 
 
@@ -119,7 +119,7 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
     if spec.is_new_task:
         digest = select_knowledge(digest)
     tokens = tokens_for_size(spec.size, caller.where)
-    contents = ChildContents(digest, new_task=spec.is_new_task, tokens=tokens)
+    contents = ChildContents(digest, is_new_task=spec.is_new_task, tokens=tokens)
     return agents.plan_fresh(
         parent,
         caller.where,
@@ -138,8 +138,8 @@ def _edit_and_write(
 
     Raises ResumeHooksError if the user cancels the edit.
     """
-    with edit(text_for_editor(first_plan.digest_opening.text)) as text:
-        edited = digest_from_editor(text)
+    with edit(format_text_for_editor(first_plan.digest_opening.text)) as text:
+        edited = parse_edited_digest(text)
         if edited:
             return _plan_again_and_write(parent, first_plan, edited, spec, caller)
     raise ResumeHooksError(
@@ -147,12 +147,12 @@ def _edit_and_write(
     )
 
 
-def text_for_editor(opening: str) -> str:
+def format_text_for_editor(opening: str) -> str:
     """Return the text that the editor shows: a note on how to edit it, and the digest."""
     return f"{EDITOR_NOTE}\n{opening}\n"
 
 
-def digest_from_editor(text: str) -> str:
+def parse_edited_digest(text: str) -> str:
     """Return the digest from a text that the user edited, or ``""`` if the user cancelled.
 
     Raises UsageError if the text is too long. The note at the top, control characters, lineage
@@ -190,7 +190,7 @@ def _plan_again_and_write(
         parent, "handoff", caller.where, caller.output_dir, target_agent=spec.target_agent
     )
     old_id, new_id = first_plan.draft.session_id, child.session_id
-    edited = edited.replace(digest_reference(old_id), digest_reference(new_id))
+    edited = edited.replace(format_digest_reference(old_id), format_digest_reference(new_id))
     plan = agents.plan_fresh(
         parent,
         caller.where,
@@ -206,7 +206,7 @@ def _plan_again_and_write(
 
 
 def _make_file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> WriteFiles:
-    if spec.has_files:
+    if spec.writes_files:
         return make_file_writer(plan, caller.where, spec.part_options)
     return lambda _: AccompanyingFiles()
 

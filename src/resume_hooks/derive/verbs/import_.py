@@ -167,12 +167,12 @@ def _link_to_parents(
     for session in imported_sessions:
         parent_id = new_ids.get(session.head.parent_session_id, "")
         if parent_id and not session.existing:
-            kind = _link_kind(session.head.kind)
+            kind = _choose_link_kind(session.head.kind)
             with contextlib.suppress(OSError):
                 record_link(Link(session.session_id, parent_id, kind, clock.now()), where)
 
 
-def _link_kind(stated_kind: str) -> str:
+def _choose_link_kind(stated_kind: str) -> str:
     """Return the kind of link that a bundle states for a session.
 
     Return ``import`` for the kinds ``back`` and ``mark``. Our verbs rely on these kinds, and a

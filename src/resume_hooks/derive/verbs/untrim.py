@@ -56,7 +56,9 @@ def untrim(
     receipt = caller.write(plan)
     if not receipt.written:
         return NothingWritten(
-            receipt, plan, reason=trimmed_session.make_nothing_error if plan.is_pointless else None
+            receipt,
+            plan,
+            reason=trimmed_session.nothing_trimmed_error if plan.is_pointless else None,
         )
     facts = [*plan.facts]
     if plan.context_after.compacts_at_once:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from resume_hooks.derive.originals import is_marked
+from resume_hooks.derive.originals import is_marked_as_trimmed
 from resume_hooks.maintenance.fsck.damaged_bytes import LONE_SURROGATE
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind, DefectReport
 from resume_hooks.transcripts import records
@@ -83,7 +83,7 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
         yield BLANK_ANSWER.defect_in_node(node, "The answer contains only empty text")
     elif node.kind == records.USER:
         yield EMPTY_MESSAGE.defect_in_node(node, "The user message is empty")
-    elif not is_marked(record):
+    elif not is_marked_as_trimmed(record):
         yield EMPTY_ANSWER.defect_in_node(node, "The answer is empty")
 
 

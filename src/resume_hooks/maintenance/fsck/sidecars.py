@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from resume_hooks.derive.originals import Originals, is_marked
+from resume_hooks.derive.originals import Originals, is_marked_as_trimmed
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import records
@@ -99,7 +99,7 @@ class TrimmedRecords:
 
     def add_record(self, record: Record, number: int) -> None:
         """Record a trimmed record that names its original."""
-        origin = read_origin(record) if is_marked(record) else None
+        origin = read_origin(record) if is_marked_as_trimmed(record) else None
         if origin is not None:
             identifying_fields = {key: record[key] for key in _IDENTIFYING_FIELDS if key in record}
             self.by_origin.setdefault((origin.session_id, origin.file), []).append(
@@ -119,7 +119,8 @@ def defects_of_originals(
             continue
         for number, record_fields in numbered_records:
             if not _has_original(originals, record_fields, path):
-                message = f"The original of the trimmed content is gone: {originals.describe_place(record_fields)}"
+                location = originals.describe_original_location(record_fields)
+                message = f"The original of the trimmed content is gone: {location}"
                 yield Defect(MISSING_ORIGINAL, message, number, get_string(record_fields, "uuid"))
 
 
@@ -129,4 +130,4 @@ def _has_original(originals: Originals, record_fields: Record, path: str) -> boo
     A record that was itself trimmed and whose own original is missing does not count.
     """
     original = originals.find_original(record_fields, path)
-    return original is not None and not is_marked(original.parse_record() or {})
+    return original is not None and not is_marked_as_trimmed(original.parse_record() or {})

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from resume_hooks import settings
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
-from resume_hooks.derive.fresh_child import FreshPlan, digest_reference
+from resume_hooks.derive.fresh_child import FreshPlan, format_digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.document_folders import DOCUMENT_SUFFIX, FOLDER_SETTING
 from resume_hooks.paths import Where, project_folders
@@ -219,7 +219,7 @@ def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
         f"In Claude Code:\n\n{_fence_plain(receipt.in_client)}",
         f"In a shell:\n\n{_fence_plain(receipt.shell)}",
     ]
-    digest_text = digest_reference(child.session_id)
+    digest_text = format_digest_reference(child.session_id)
     read_hint = (
         f"To read a reference: `resume-hooks read <reference>`; the digest itself: `{digest_text}`."
     )

@@ -27,7 +27,7 @@ from resume_hooks.derive.child.rewrite_chain import (
 )
 from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import CutAtRecord
-from resume_hooks.derive.fresh_child import FreshOpening, opening_lines_of_child, plan_fresh_opening
+from resume_hooks.derive.fresh_child import FreshOpening, make_opening_lines, plan_fresh_opening
 from resume_hooks.derive.opening_size import tokens_for_size
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NoMark, UsageError
@@ -273,11 +273,11 @@ def plan_back(
             build_digest(session, where, first_line=mark.record + 1),
             f"{child.command('read')} --after 20",
         )
-        digest_reference = f"{session.session_id}:{omitted_records.first_line}"
+        format_digest_reference = f"{session.session_id}:{omitted_records.first_line}"
         fork_digest = format_opening(
             digest,
             characters_for_tokens(tokens_for_size("", where)),
-            record_ref=digest_reference,
+            record_ref=format_digest_reference,
             read_command=read_command,
         ).text
         mark_node = parent.transcript.by_uuid.get(mark.uuid)
@@ -302,7 +302,7 @@ def plan_back(
             fresh_opening, [node.uuid for node in kept_nodes]
         )
     elif loss_reason:
-        child_plan = plan_fresh_opening(fresh_opening, opening_lines_of_child(fresh_opening))
+        child_plan = plan_fresh_opening(fresh_opening, make_opening_lines(fresh_opening))
     else:
         transcript_part = parent.transcript.with_chain(kept_nodes)
         body = plan_chain_rewrite(
