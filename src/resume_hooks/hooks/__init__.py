@@ -1,9 +1,10 @@
-"""Answers to the client's hook events: triggers, cards, and the start and end of a session.
+"""Answers to the client's hook events: triggers, and the start and the end of a session.
 
-May import everything below, but not click, rich or pydantic: a prompt waits for each import.
+These modules may import all lower layers, but not click, rich or pydantic, because a prompt waits
+for every import.
 
-Invariant: a prompt that is not a trigger always passes, even if the engine is broken. After a
-trigger is recognised, every failure is reported with a remedy. An event that needs no work costs
-the start of a shell and of one or two programs. Otherwise ``prompt``, ``session``,
-``context_notice`` or ``background`` runs, and imports only the modules that its answer needs.
+Invariant: a prompt that is not a trigger always passes, even if the engine is broken. If a trigger
+fails, the user sees the error and a remedy. An event that needs no work starts only a shell and one
+or two programs. For other events ``prompt``, ``session``, ``context_notice`` or ``background``
+runs, and imports only the modules that its answer needs.
 """

@@ -1,7 +1,7 @@
-"""Restore what a compaction removed: the lineage, and messages and actions that its summary omits.
+"""Tell the model after a compaction what it lost: the lineage, and facts that the summary omits.
 
-A compaction drops the first message and the lineage in it, and its summary is short. Messages that
-the user removed with ``/clear`` are not restored.
+A compaction removes the first message, which contains the lineage, and writes only a short summary.
+Messages that the user removed with ``/clear`` stay removed.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.transcripts.head_tail import HeadTail
 
-LIMIT_SECONDS = 2.0  # the time limit in seconds; the client waits
+LIMIT_SECONDS = 2.0  # the time limit in seconds, because the client waits
 MAX_FACTS_CHARACTERS = pending_handoff.MAX_OPENING_CHARACTERS
-"""The maximum length of the restored text in characters: the hooks of a start can deliver this much."""
+"""Maximum number of characters of the restored text. The hooks at a start can print no more."""
 
 MAX_LINEAGE_CHARACTERS = 1_900
 FIRST_READ_BYTES = 12_000_000
-"""The number of bytes to read first at the end of a session. They contain about eight compactions.
+"""Number of bytes at the end of a session's file that are read first.
 
-That is usually enough to fill the available space.
+They contain about eight compactions, usually enough to fill the available characters.
 """
 
 _FACTS_HEADING = "Facts about this session from before it was compacted:"
 _WORD = compile_lazily(r"[^\W_][\w./-]{2,}")
-# a message is not repeated if the summary contains this fraction of its words
+# A message is left out if the summary contains at least this fraction of its words.
 REPEATED_WORDS_FRACTION = 0.8
 
 
@@ -51,10 +51,10 @@ def describe_lost_facts(
     max_characters: int = MAX_FACTS_CHARACTERS,
     max_seconds: float = LIMIT_SECONDS,
 ) -> str:
-    """Return the facts that a compaction removed and its summary omits.
+    """Return the lineage and the facts that a compaction removed and its summary omits.
 
-    The text has at most ``max_characters`` characters. Return ``""`` if there are no such facts, or
-    if the search takes more than ``max_seconds`` seconds.
+    The text has at most ``max_characters`` characters. Return ``""`` if nothing was lost, or if
+    building the text takes more than ``max_seconds`` seconds.
     """
     path = verify_session_path(transcript_path, session_id, Where()) or find_session(
         session_id, Where()
@@ -81,20 +81,23 @@ def _build_lost_facts(path: str, max_characters: int) -> str:
     for max_bytes in (FIRST_READ_BYTES, None):
         full_digest = build_digest(session, Where(), max_read_bytes=max_bytes)
         digest = remove_summary(_remove_sessions(full_digest, cleared_ids))
-        # The state of the folder is useful only together with messages or actions.
+        # Facts about the folder are useful only together with messages or actions.
         if digest.talk or digest.sections.keys() - {NOW.name}:
             opening = format_opening(digest, max_digest)
         else:
             opening = Opening("")
         if not full_digest.skipped_bytes or opening.omitted_count:
-            break  # earlier records would not be shown
+            break  # The text is full, so earlier records would not be included.
     if lineage_text or opening.text:
         return "\n\n".join([_FACTS_HEADING, *filter(None, (lineage_text, opening.text))])
     return ""
 
 
 def remove_summary(digest: Digest) -> Digest:
-    """Return the digest without the client's latest summary and without its facts, because the model has both."""
+    """Return the digest without the client's latest summary, and without what that summary contains.
+
+    The model has the summary already.
+    """
     summary = next(
         (message for message in reversed(digest.talk) if message.kind is MessageKind.SUMMARY), None
     )
@@ -111,7 +114,7 @@ def remove_summary(digest: Digest) -> Digest:
 
 
 def _count_sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
-    """Return the number of sessions before the last ``/clear``, with which the user cleared their messages."""
+    """Return the number of sessions before the last ``/clear``. Their messages stay removed."""
     return next(
         (index for index in range(len(lineage) - 1, 0, -1) if lineage[index].kind == "clear"), 0
     )
@@ -128,7 +131,7 @@ def _build_lineage_text(rows: Sequence[Ancestor], path: str) -> str:
 
 
 def _remove_sessions(digest: Digest, session_ids: Collection[str]) -> Digest:
-    """Return the digest without the entries of ``sessions`` and of their sub-agents."""
+    """Return the digest without entries from the sessions with these ids and from their sub-agents."""
     return filter_digest(
         digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in session_ids
     )

@@ -1,8 +1,8 @@
-"""The async hook after a session's start: finish archiving, apply the vault's limits, update the index.
+"""The hook that runs in the background after a session's start: archive sessions, update the index.
 
-It is not a daemon. It ends when its work is done, its time is up, or the client has ended. A
-headless client may end before its sessions are archived, so the hook continues after a headless
-client's end.
+The process ends when the work is done, when its time is up, or when the client ends. A headless
+client may end before its sessions are archived. In that case the process continues until its time
+is up.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from resume_hooks.system.processes import find_client_pid
 
 MAX_INPUT_BYTES = 1024 * 1024
 WORK_SECONDS = 20.0  # the number of seconds after which no new work begins
-# the time limit of a headless run, which may delete old sessions 5 seconds after its start
+# the number of seconds after which no new work begins in a headless run; the client may delete old
+# sessions 5 seconds after its start
 HEADLESS_SECONDS = 4.0
-RETRY_SECONDS = 60 * 60  # the number of seconds until failed work is tried again
+RETRY_SECONDS = 60 * 60  # the number of seconds until work that failed is tried again
 
 INDEX_SECONDS = 240.0
-"""The number of seconds until indexing stops; the client ends the hook after 300."""
+"""Number of seconds after which indexing stops. The client would end the hook after 300 seconds."""
 
 HOOK_NICENESS = 10
 _VAULT_NOTE = "vault.json"
@@ -40,15 +41,15 @@ _INDEX_NOTE = "indexed.json"
 
 
 def main() -> None:
-    """Handle the event on stdin; never raises, and prints nothing."""
+    """Do the background work for the event on stdin. Print nothing and raise no exception."""
     event = hook_replies.read_stdin(MAX_INPUT_BYTES)
     if event is None or not is_session_id(hook_replies.text_field(event, "session_id")):
         return
-    with contextlib.suppress(OSError, AttributeError):  # not available on Windows
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice.
         os.nice(HOOK_NICENESS)
     with contextlib.suppress(OSError, ResumeHooksError):
         archive_in_background(event)
-    # a ModuleNotFoundError means that the venv is older than this version
+    # A module is missing if the plugin's venv was installed for an earlier version.
     with contextlib.suppress(OSError, ResumeHooksError, ModuleNotFoundError):
         update_index()
     with contextlib.suppress(ModuleNotFoundError):
@@ -56,10 +57,10 @@ def main() -> None:
 
 
 def archive_in_background(event: dict[str, Any]) -> None:
-    """Archive the sessions that the start skipped, and link every session.
+    """Archive the sessions for which the start had no time, and link every session to the vault.
 
-    Once a day, also archive ancestors and apply the vault's limits. Raise OSError or
-    ResumeHooksError.
+    Once a day also archive the parents of sessions and remove copies beyond the vault's size limit.
+    Raise OSError or ResumeHooksError.
     """
     is_headless = hook_replies.is_headless()
     if is_headless:
@@ -98,16 +99,14 @@ def archive_in_background(event: dict[str, Any]) -> None:
 
 
 def update_index() -> None:
-    """Update the search index, unless another command is updating it.
+    """Update the search index, unless another process is updating it. Raise OSError or ResumeHooksError.
 
-    Raise OSError or ResumeHooksError.
-
-    The note's ``made`` is the time up to which everything is indexed. ``wait`` means that the index
-    could not be written. In that case the next update must not start before ``look``.
+    Then write a note: everything up to its time ``made`` is indexed, and the next update starts
+    after its time ``look``. Its ``wait`` is true if the index could not be written.
     """
     if hook_replies.is_headless():
         return
-    # imported late, because archiving must work without this module
+    # Imported late, because archiving must work even if this module is missing.
     from resume_hooks.search.index.connect import update_stored_index
 
     started, seconds_to_next, is_failed = int(time.time()), DAY, False
@@ -125,7 +124,7 @@ def update_index() -> None:
 
 
 def run_parts_in_background() -> None:
-    """Run the background work of the installed parts, but not in a headless run."""
+    """Run the background work of the installed parts. Do nothing in a headless run."""
     if hook_replies.is_headless():
         return
     for work_after_start in seam.find_answers(questions.work_after_start):
@@ -133,7 +132,7 @@ def run_parts_in_background() -> None:
 
 
 def _stop_condition(seconds: float, client_id: int | None) -> Callable[[], bool]:
-    """Return a function that checks whether ``seconds`` have passed or the client has ended."""
+    """Return a function that checks whether ``seconds`` seconds have passed or the client has ended."""
     deadline = time.monotonic() + seconds
     return lambda: (
         time.monotonic() > deadline or (client_id is not None and not is_process_running(client_id))

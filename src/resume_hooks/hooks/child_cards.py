@@ -1,10 +1,8 @@
-"""The card of a new child session: its frame, and how to open it.
+"""The card (the text shown to the user) for a new child: what was created and how to open the child.
 
-The lines about the child's content come from the verb, as ``facts`` of its outcome.
-
-The last line of each card says what to do in at most 40 columns, because a client that is working
-shows no more. While the model is working, no card mentions Ctrl+C, because that key would end the
-turn.
+The verb provides the lines about the child's content, as ``facts`` of its outcome. The last line
+says in at most 40 columns what to do, because a client whose model is working shows no more. While
+the model is working, a card never suggests Ctrl+C, because that key would end the turn.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 CTRL_C_HINT = "Ctrl+C clears a full box; twice, or in an empty one, it quits"
 
 INTERRUPTION_START = "[Request interrupted by user"
-"""The prefix of the record that a client writes after Esc or Ctrl+C ended a turn."""
+"""How the record begins that a client writes when the user ends a turn with Esc or Ctrl+C."""
 
 
 def child_card(
@@ -36,9 +34,10 @@ def child_card(
     is_slash: bool,
     parent: Session | None = None,
 ) -> str:
-    """Return the card of a new session. ``action`` says what made it, ``facts`` describe its content.
+    """Return the card for a new child.
 
-    ``parent`` is the parent session, or None if it was not read.
+    ``action`` says which verb created the child. ``facts`` are lines about its content. ``parent``
+    is the parent session, or None if the trigger did not read it.
     """
     if is_slash:
         is_busy = False
@@ -46,8 +45,8 @@ def child_card(
         is_busy = is_turn_unfinished(parent.head_tail)
     else:
         is_busy = is_model_busy(receipt.parent_file)
-    # While the model is working, the client shows 40 columns of the last line. If any line is too
-    # wide, the client does not show the last line (2.1.330).
+    # While the model is working, the client shows 40 columns of the last line. Client 2.1.330
+    # leaves the last line out if any other line is too wide.
     if is_busy and copied.how != "not copied":
         paste_hint = " · paste when done"
     else:
@@ -73,9 +72,9 @@ def child_card(
 
 
 def _last_card_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
-    """Return the card's last line, which says how to open the child.
+    """Return the last line of the card, which says how to open the child.
 
-    Most clients restore a ``>`` prompt to the input box; client 2.1.112 does not.
+    Most clients put the user's ``>`` prompt back into the input box. Client 2.1.112 does not.
     """
     if copied.how != "not copied":
         return paste_line(copied, is_slash=is_slash, is_busy=is_busy)
@@ -87,7 +86,7 @@ def _last_card_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str
 
 
 def paste_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
-    """Return the line that says how to paste a text from the clipboard."""
+    """Return the line of a card that says how to paste the copied text."""
     if copied.how == "sent":
         if is_busy:
             return "Sent to the clipboard: paste it later."
@@ -102,7 +101,7 @@ def paste_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
 
 
 def is_model_busy(path: str) -> bool:
-    """Check whether the model is working: the file ends with a prompt or an unanswered call."""
+    """Check whether the session's file ends with a prompt or an unanswered call, so the model is working."""
     try:
         return is_turn_unfinished(HeadTail(path))
     except SessionNotFound:
@@ -110,7 +109,7 @@ def is_model_busy(path: str) -> bool:
 
 
 def is_turn_unfinished(ends: HeadTail) -> bool:
-    """Check whether the model is working in a session, from the two ends of its file."""
+    """Check whether the last records of a session are a prompt, an unanswered call or part of an answer."""
     for record in reversed(ends.last_records):
         if record.get("isSidechain") is True:
             continue

@@ -1,10 +1,10 @@
-"""Commands in clients that load hooks/register.mjs: show a text, ask a question, open a session.
+"""Answer the plugin's module in the client (hooks/register.mjs): commands and the module's questions.
 
-Older clients use ``prompt``.
+An answer can show a text, ask the user a question, or open a session. Clients without the module
+use ``prompt``. Every text and every decision comes from here. The module only passes questions on
+and carries out the answers.
 
-Invariant: only the client's own process gets an answer (see ``is_started_by_client``). This module
-writes every text and makes every decision. hooks/register.mjs only passes on questions and carries
-out the answers.
+Invariant: only the client's own process gets an answer (see ``is_started_by_client``).
 """
 
 from __future__ import annotations
@@ -37,26 +37,28 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.processes import is_started_by_client
 from resume_hooks.system.text import escape_markdown, plain_line, plain_text
 
-PANE_QUESTION = "pane"  # the module's question while the pane of /search and /sessions is open
-# the commands that open the pane, which also searches for the words of /sessions
+PANE_QUESTION = "pane"  # asked while the user works in the pane of /search or /sessions
+# The commands that open the pane. The pane of /sessions also searches for words.
 PANE_VERBS = {"search", "sessions"}
-BAND_QUESTION = "band"  # the module's question when a session is large enough for a notice
+BAND_QUESTION = "band"  # asked when the context is large enough for a notice
 
 NEW_FOLDER_QUESTION = "moved"
-"""The question when a client starts in a repository without sessions, or before the vault's first copy."""
+"""Asked when a client starts in a repository without sessions, or when the vault may make its first
+copy."""
 
-COLD_CACHE_QUESTION = "cold"  # the question when a large session is resumed without a cache
+COLD_CACHE_QUESTION = "cold"  # asked when a large session is resumed after the API's cache expired
 
-# the question at a start under an account's data rules; every later question repeats these rules
+# Asked at a start if the user's account has data rules. All later questions repeat these rules.
 RULES_QUESTION = "rules"
 
-# the question after Esc ended a wait; the argument is the interrupted command
+# Asked after Esc ended a wait. The argument is the command that was waiting.
 ABANDONED_WAIT_QUESTION = "left"
 
 OFFER_QUESTION, TOOL_QUESTION = "offer", "tool"
-"""The questions at a client's start, about the model's tools, and when the model calls our tool."""
+"""The question at a start which tools the model gets, and the question when the model calls our
+tool."""
 
-# the questions when the client compacts, and as the context fills
+# Asked when the client compacts, and when the context is almost full.
 COMPACTION_PLAN_QUESTION, FULL_CONTEXT_QUESTION = "plan", "compaction"
 
 ANSWERED_VERBS = ROWS.keys() | {
@@ -81,12 +83,13 @@ QUESTION_CHOICES = {
     ),
     REPAIR_QUESTION: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
 }
-"""The labels of the answers to a verb's question, each with the word that the answer stands for.
+"""The answers that a verb's question offers: for each answer the label, and the word that it sends.
 
-If the user gives no answer, the last answer applies.
+If the user chooses none, the last answer counts.
 """
 
-# the maximum length of a next step that the model wrote, because the question must show all of it
+# The maximum number of characters of a next step that the model wrote. The question that asks the
+# user must show the whole step.
 MAX_STEP_CHARACTERS = 400
 
 HANDOFF_TOOL = {
@@ -105,10 +108,10 @@ HANDOFF_TOOL = {
         },
     },
 }
-"""The tool with which the model requests a handoff.
+"""The tool with which the model asks the user for a handoff.
 
-The question shows the user the exact text that the input box of the new session will contain; it is
-never sent by itself.
+The question shows the user the text for the input box of the new session. Only the user can send
+that text.
 """
 
 CARD_LAYOUT = {
@@ -117,16 +120,16 @@ CARD_LAYOUT = {
     "tall": 16,
     "wide": 80,
 }
-"""The labels of Enter, which shows the whole table or closes it.
+"""How the client draws the card: two labels of the key Enter, and the card's lines and columns.
 
-Also the lines and columns of the card.
+The first Enter shows the whole table, the second closes it.
 """
 
 REFUSAL_TEXT = "resume-hooks: only Claude Code itself gets an answer here."
 
 
 def main() -> int:
-    """Answer the module's question on stdin; never raises. Return the exit status."""
+    """Answer the module's question on stdin, and return the exit status. Raise no exception."""
     event = hook_replies.read_stdin()
     if event is None:
         return 1
@@ -145,13 +148,18 @@ def main() -> int:
     answer = answer_module(command, event)
     is_typed = verb in ROWS and verb != REPAIR_QUESTION
     if is_typed and "text" in answer and event.get("screen") is True:
-        answer["text"] = escape_markdown(answer["text"])  # the client shows Markdown
+        answer["text"] = escape_markdown(
+            answer["text"]
+        )  # The client displays the text as Markdown.
     hook_replies.write_reply(json.dumps(answer).encode())
     return 0
 
 
 def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
-    """Return the module's instructions for a typed command or for one of its own questions."""
+    """Return the instructions with which the module answers a command that the user typed.
+
+    ``command`` may also be one of the module's own questions, such as ``BAND_QUESTION``.
+    """
     context_notice.store_window(hook_replies.text_field(event, "session_id"), event.get("window"))
     _store_data_rules(event.get("rules"))
     has_screen = event.get("screen") is True
@@ -191,9 +199,11 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _store_data_rules(rules: object) -> None:
-    """Store the account's data rules, if the client reports any; most report none."""
+    """Store the data rules of the user's account. Most clients report no rules."""
     if rules is not None:
-        from resume_hooks.archive import data_rules  # other questions do not need this import
+        from resume_hooks.archive import (
+            data_rules,
+        )  # Imported late because most questions do not need it.
 
         with contextlib.suppress(OSError):
             data_rules.store_data_rules(rules, Where())
@@ -211,7 +221,9 @@ def _run_trigger(
     ):
         raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
     if has_screen and verb in PANE_VERBS:
-        from resume_hooks.hooks.session_list import pane  # other commands do not need this import
+        from resume_hooks.hooks.session_list import (
+            pane,
+        )  # Imported late because other commands do not need it.
 
         return {"pane": pane.open_pane(trigger.text)}
     if has_screen and verb == "trim" and trigger.text.partition(" ")[0] == IN_PLACE_WORD:
@@ -229,7 +241,7 @@ def _run_trigger(
 def _draw_instruction(
     outcome: Outcome, trigger: Trigger, event: dict[str, Any], *, has_screen: bool
 ) -> dict[str, Any]:
-    """Return the module's instruction for an outcome. Without a screen it is usually a text."""
+    """Return the module's instruction for the outcome of a trigger. Without a screen it is mostly a text."""
     match outcome:
         case PendingAnswer(status, prompt=""):
             return {"wait": status}
@@ -266,7 +278,7 @@ def _draw_instruction(
 
 
 def _build_choices(trigger: Trigger, offers_in_place: bool) -> list[list[str]]:
-    """Return the labels of the answers to a trigger's question, each with the words that the module then types."""
+    """Return the answers that a trigger's question offers: for each the label and the words to type."""
     choices = []
     for label, word in QUESTION_CHOICES[trigger.verb]:
         if word != IN_PLACE_WORD:
@@ -281,7 +293,9 @@ def _copy_nothing(text: str) -> CopyResult:  # noqa: ARG001 - in the form of pro
 
 
 def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
-    from resume_hooks.hooks.session_list import pane  # other commands do not need this import
+    from resume_hooks.hooks.session_list import (
+        pane,
+    )  # Imported late because other commands do not need it.
 
     session_id, where = hook_replies.text_field(event, "session_id"), Where()
     if action := hook_replies.text_field(event, "key"):
@@ -290,8 +304,8 @@ def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Return a line about the cost of continuing without a cache, or ``{}`` if the cost is small."""
-    # other questions do not need this import
+    """Return a line about the cost of continuing without the API's cache. Return ``{}`` for a small cost."""
+    # Imported late because other questions do not need it.
     from resume_hooks.hooks.session import claim_cold_cache_line
 
     line = claim_cold_cache_line(event)
@@ -301,7 +315,10 @@ def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the session's size, the best way to continue, and the token count at which to ask again."""
+    """Return the line about the session's size, and the number of tokens at which the module asks again.
+
+    Add when the module must compact, and when it must show the alternatives to a compaction.
+    """
     session_id, used_tokens = hook_replies.text_field(event, "session_id"), event.get("tokens")
     if not (is_session_id(session_id) and isinstance(used_tokens, int)):
         return {}
@@ -320,10 +337,10 @@ def _offer_tools(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the question for the user.
+    """Return the question that asks the user whether to hand the session off.
 
-    If the user ``said`` something, return the answer for the model instead, with ``step`` after a
-    yes.
+    If the event contains the user's answer (``said``), return the text for the model instead. After
+    a yes, ``step`` is the next step.
     """
     step, user_answer = (
         plain_line(hook_replies.text_field(event, "args")).strip(),
@@ -367,8 +384,11 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_plain_step(step: str) -> bool:
-    """Check that the whole text is a next step, so that the user confirms the exact text for the input box."""
-    # other commands do not need this import
+    """Check whether /handoff reads the whole text as a next step.
+
+    If it does not, the user would confirm another text than the one in the input box.
+    """
+    # Imported late because other commands do not need it.
     from resume_hooks.hooks.handoff import parse_handoff_words
 
     try:
@@ -382,11 +402,13 @@ def _has_tool() -> bool:
 
 
 def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts' lines about a folder without sessions, and the vault's announcement.
+    """Return what the parts say about a folder without sessions, and the vault's first announcement.
 
-    ``{}`` if there are none.
+    Return ``{}`` if there is nothing to say.
     """
-    from resume_hooks.hooks import expiring_sessions  # commands do not need this import
+    from resume_hooks.hooks import (
+        expiring_sessions,
+    )  # Imported late because commands do not need it.
 
     lines = [line(event) for line in find_answers(questions.line_of_new_folder)]
     line = " · ".join(
@@ -398,7 +420,7 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
-    # other commands do not need these imports
+    # Imported late because other commands do not need it.
     from resume_hooks.hooks import rollover
     from resume_hooks.sessions.session import Session
 
@@ -420,12 +442,12 @@ def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pane_error_reply(text: str) -> dict[str, Any]:
-    """Return an error as the first line of the pane, which stays open."""
+    """Return an error as the first line of the pane. The pane stays open."""
     return {"head": plain_line(" ".join(_text_reply(text)["text"].split())), "next": ""}
 
 
 def _text_reply(text: str) -> dict[str, Any]:
-    """Return a text to show. The client writes the plugin's name before it."""
+    """Return a text to show, without the plugin's name, because the client adds the name."""
     return {"text": plain_text(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}
 
 
@@ -446,4 +468,5 @@ MODULE_QUESTIONS: dict[
     COLD_CACHE_QUESTION: (_cold_cache_reply, _empty_reply),
     RULES_QUESTION: (_empty_reply, _empty_reply),
 }
-"""The module's own questions, each with the function that answers it and the reply to a failure."""
+"""For each question of the module: the function that answers, and the reply if that function fails.
+"""

@@ -1,7 +1,7 @@
 """Answers to the client's compaction: a trimmed conversation, or a digest with the last turns.
 
-Invariant: if a trim that the user requested fails, the conversation stays unchanged. If an
-automatic compaction fails, the client's own compaction runs.
+Invariant: if a trim that the user requested fails, the conversation does not change. If our answer
+to an automatic compaction fails, the client compacts by itself.
 """
 
 from __future__ import annotations
@@ -30,32 +30,35 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
-# the time limit of a decision in seconds; only the client waits, not a prompt
+# the time limit in seconds for an answer, during which the client waits
 DECISION_TIMEOUT_SECONDS = 10.0
 
 COMPACTION_SETTING = "compaction"
 TRIM_VALUE, CLIENT_VALUE = "trim", "client"
-"""The values of the setting for a trim and for the client's own compaction.
+"""Values of the setting ``compaction``: trim, or let the client compact by itself.
 
-Any other value specifies the size of a handoff.
+Every other value is the size of a handoff.
 """
 
 RETRY_PAUSES = (0.2, 0.4)
-"""The number of seconds before each new attempt to read the file, because the client may still be writing it."""
+"""Numbers of seconds before the second and the third attempt, because the client may be writing the
+file."""
 
 AUTO_TRIGGER, THRESHOLD_TRIGGER = "auto", "line"
-"""The triggers of automatic compactions: the context is full, or it is larger than the configured threshold."""
+"""How an automatic compaction begins: the context is full, or is larger than the user's threshold.
+"""
 
-# the number of prompts that the user must type after a compaction before the threshold applies again
+# the minimum number of prompts between a compaction and the next one at the threshold
 MIN_TURNS_BETWEEN = 5
-# the target size of an automatic compaction, as a fraction of the context or of the threshold
+# the size to reach by an automatic compaction, as a fraction of the context or of the threshold
 TARGET_FRACTION = 0.5
-# the maximum acceptable size of the result, as a fraction of the context; above it the client would
-# soon compact again
+# the maximum size of the result as a fraction of the context; a larger result would soon be
+# compacted again
 MAX_RESULT_FRACTION = 0.8
-# the maximum number of characters of restored facts that accompany a trimmed conversation
+# the maximum number of characters of the restored facts in a trimmed conversation
 MAX_FACTS_CHARACTERS = 3_900
-# the name of the note which records that the user has seen the alternatives to the client's
+# The name of the note which says that the user has seen the alternatives to the client's
+# compaction.
 # compaction
 ALTERNATIVES_NOTE = "asked-compaction.json"
 
@@ -63,7 +66,7 @@ SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chose
 FREES_LITTLE_REMARK = (
     "Compaction {chosen} would have freed too little, so Claude Code writes its own summary."
 )
-"""Messages about an automatic compaction, which the user did not expect."""
+"""Remarks after an automatic compaction, which comes unexpectedly for the user."""
 
 THRESHOLD_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 
@@ -71,25 +74,27 @@ TOO_SOON_TEXT = (
     f"the last compaction is fewer than {MIN_TURNS_BETWEEN} turns ago; later turns try again"
 )
 FREES_LITTLE_AT_THRESHOLD = "{chosen} would free less than a fifth. /handoff starts afresh."
-"""Messages about a compaction at the threshold; each fits a row of 80 columns."""
+"""Texts about a compaction at the threshold. Each fits a row of 80 columns."""
 
 ALTERNATIVES_TEXT = (
     "{percent} % of the context is used. Once it is full, Claude Code asks a model for a summary. To shrink it in "
     "place without a model, in a shell: {trim} (removes old tool output), or {size} instead of trim (keeps what was "
     "said and the last turns)"
 )
-"""The alternatives to the client's compaction, shown once if the user has not set one."""
+"""The alternatives to the client's compaction. They are shown once, if the setting has its default.
+"""
 
 IN_PLACE_TITLE = "(trimmed in place by resume-hooks; no model is asked)"
-# the client shows both texts after its own ``/compact``
+# The client shows this title after its own ``/compact`` too.
 THRESHOLD_TITLE = "({chosen} of resume-hooks; no model is asked)"
 
 
 def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
-    """Return the module's instructions for ``/trim here``: run the client's compaction, which then asks the module.
+    """Return the module's instructions for ``/trim here``.
 
-    Raise UsageError for an invalid option, and NothingToTrim if the client would compact without
-    asking the module.
+    The module starts the client's compaction, and the client then asks the module for the
+    conversation. Raise UsageError for an invalid option, NothingToTrim if the client would not ask
+    the module.
     """
     if reason := reason_for_client_compaction(event):
         raise NothingToTrim(
@@ -102,10 +107,9 @@ def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def reason_for_client_compaction(event: dict[str, Any]) -> str:
-    """Return why the client compacts without asking the module, or ``""`` if it does ask.
+    """Return why the client compacts without asking the module. Return ``""`` if it does ask.
 
-    The reason is an organization's policy, whose file the text names. If no policy's file is found,
-    the reason is that the client has not called the module yet.
+    The reason is an organization's policy, or that the client has not called the module yet.
     """
     if path := find_policy_file(Where()):
         return (
@@ -120,7 +124,7 @@ def reason_for_client_compaction(event: dict[str, Any]) -> str:
 
 
 def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the module's answer to the client's compaction. ``{}`` means that the client compacts by itself.
+    """Return the module's answer to a compaction. ``{}`` lets the client compact by itself.
 
     Raise ResumeHooksError.
     """
@@ -160,9 +164,9 @@ def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) 
 
 
 def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
-    """Return a function that makes an answer from the reason why there is no plan.
+    """Return a function that takes the reason of a failure and returns the module's answer.
 
-    The answer is empty unless the compaction was requested by the user or because of the threshold.
+    The answer shows the reason only if the user or the threshold requested the compaction.
     """
     is_requested = (
         isinstance(event.get("options"), str)
@@ -174,9 +178,10 @@ def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]
 
 
 def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Show the alternatives to the client's compaction once, at the percentage in ``args``.
+    """Return the alternatives to the client's compaction, if the context has reached the percentage.
 
-    Raise OSError.
+    ``args`` in the event is the percentage of the context in use. The alternatives are shown only
+    once. Raise OSError.
     """
     percent = hook_replies.text_field(event, "args")
     if not percent.isdigit() or int(percent) < alternatives_percent().get("tells", 101):
@@ -192,9 +197,9 @@ def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def alternatives_percent() -> dict[str, Any]:
-    """Return the percentage of the context at which to show the alternatives.
+    """Return the percentage of the context at which to show the alternatives to the client's compaction.
 
-    Return ``{}`` if the alternatives were shown before, or if the user has chosen one.
+    Return ``{}`` if the user has seen the alternatives, or has changed the setting.
     """
     percent = settings.read_number("notice_percent")
     is_decided = settings.load_settings()[
@@ -206,7 +211,7 @@ def alternatives_percent() -> dict[str, Any]:
 
 
 def threshold_reply() -> dict[str, Any]:
-    """Return the compaction that the module runs at the end of a turn above ``from`` tokens.
+    """Return the compaction that the module starts at the end of a turn, above ``from`` tokens.
 
     Return ``{}`` if the setting has no threshold.
     """
@@ -223,16 +228,16 @@ def threshold_reply() -> dict[str, Any]:
 
 
 def _compaction_setting() -> tuple[str, str, int]:
-    """Return the setting, its kind of compaction, and its threshold in tokens, or 0 for no threshold."""
+    """Return the setting, its method ("trim" or a size), and its threshold in tokens (0 for none)."""
     setting = str(settings.load_settings()[COMPACTION_SETTING].value)
     method, _, size = setting.partition("@")
     return setting, method, 1_000 * int(size[:-1] or 0)
 
 
 def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """Return the conversation for an automatic compaction in a full context.
+    """Return the conversation that replaces a full context.
 
-    If there are no messages, the client writes its own summary.
+    An answer without messages lets the client write its own summary.
     """
     setting, method, _ = _compaction_setting()
     if method == CLIENT_VALUE:
@@ -249,9 +254,9 @@ def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where
 def _compact_at_threshold(
     session: SessionFile, event: dict[str, Any], where: Where
 ) -> dict[str, Any]:
-    """Return the conversation for a compaction between two turns, when the context is above the threshold.
+    """Return the conversation that replaces the context after a turn above the threshold.
 
-    Raise NothingToTrim to leave it unchanged.
+    Raise NothingToTrim if the conversation should not change.
     """
     setting, method, tokens = _compaction_setting()
     if tokens:
@@ -280,10 +285,11 @@ def _compact_at_threshold(
 def _shrink_conversation(
     session: SessionFile, event: dict[str, Any], where: Where, method: str, threshold: int = 0
 ) -> dict[str, Any]:
-    """Return the smaller conversation, or ``{}`` if it frees too few tokens.
+    """Return the smaller conversation, or ``{}`` if it would free too few tokens.
 
-    ``threshold`` is in tokens, or 0 for a full context. If the last compaction at the threshold was
-    too recent, return only ``skip`` and ``rests``, so that the module tries again later.
+    ``threshold`` is in tokens. It is 0 if the context is full. If the last compaction at the
+    threshold was only a few turns ago, return ``skip`` and ``rests``, so that the module tries
+    again after later turns.
     """
     started = time.monotonic()
     is_handoff = method != TRIM_VALUE
@@ -301,7 +307,8 @@ def _shrink_conversation(
             and chain[0].is_boundary
             and sum(node.prompt and not node.copied for node in chain) < MIN_TURNS_BETWEEN
         ):
-            # A restarted client does not remember its last compaction.
+            # The module checks the turns too, but it forgets its last compaction when the client
+            # restarts.
             return {
                 "skip": TOO_SOON_TEXT,
                 "rests": True,
@@ -330,10 +337,10 @@ def _shrink_conversation(
 def _range_to_rebuild(
     scan: SessionScan, messages: Sequence[ShownMessage], target_tokens: int, *, is_between: bool
 ) -> MessageRange:
-    """Return the range of messages to rebuild: all messages, or those before the running turn.
+    """Return the range of messages to rebuild: all messages, or all except those of the running turn.
 
-    With ``target_tokens``, the range starts with the first of the last turns that fit. Between
-    turns the range always includes the last turn.
+    With ``target_tokens``, only the last turns that fit this number are rebuilt. ``is_between``
+    means that no turn is running.
     """
     is_prompt = {node.uuid: node.prompt for node in scan.transcript.chain}
     turn_starts = []
@@ -360,7 +367,7 @@ def _count_tokens_of_messages(scan: SessionScan, messages: Sequence[ShownMessage
 
 
 def _parse_shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
-    """Return the messages in the client's context. Raise UsageError if there are none."""
+    """Return the messages in the client's context. Raise UsageError if the client sent none."""
     rows = records.list_objects(event.get("messages"))
     if not rows:
         raise UsageError("Claude Code sent no messages")
@@ -387,9 +394,9 @@ def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
 def _compaction_reply(
     session_id: str, plan_in_place: ClientTrim, tokens_after: int, opening: str
 ) -> dict[str, Any]:
-    """Return the answer in the format that the module expects.
+    """Return the answer to a compaction in the form that the module expects.
 
-    Also write a note that we answered this compaction, so that no later hook restores anything.
+    Also write a note, so that the hook after the compaction restores nothing.
     """
     tokens_before = plan_in_place.decision.context_before.tokens
     hook_state.write_note(hook_state.compaction_note_name(session_id), {"at": time.time()})

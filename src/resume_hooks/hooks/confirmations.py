@@ -1,9 +1,8 @@
-"""The open questions of a session with their times, at most one question of each kind.
+"""Store the questions that wait for a user's answer, at most one of each kind for a session.
 
-Each question is a small private file.
-
-Invariant: a question is valid only if this user's engine wrote it for this session less than
-``QUESTION_SECONDS`` seconds ago. Any other file is ignored.
+Each question is a small private file. Invariant: a question is valid for ``QUESTION_SECONDS``
+seconds, and only if the same user's engine wrote it for the same session. All other files are
+ignored.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from typing import Any, NamedTuple
 from resume_hooks.hooks import hook_state
 from resume_hooks.paths import Where, is_session_id
 
-QUESTION_SECONDS = 600  # the number of seconds in which a question can be answered
-# the number of seconds that a clock may go back before a question is rejected because its time
-# is in the future
+QUESTION_SECONDS = 600  # the number of seconds in which the user can answer a question
+# the number of seconds by which the clock may go back without making a question invalid
 CLOCK_TOLERANCE_SECONDS = 5
 
 TRIM_KIND = "trim"
@@ -25,11 +23,8 @@ TRIM_KIND = "trim"
 class StoredQuestion(NamedTuple):
     """A question that waits for the user's answer, such as whether to trim after a preview.
 
-    ``options`` are the options that the user typed for the trim. For a question of another
-    ``kind``, the part that asks it defines their meaning.
-
-    ``asked`` is in seconds since the epoch. ``child`` is the id of the session that the answer
-    created, or ``""`` before the answer.
+    ``options`` are the options that the user typed. ``asked`` is the time in seconds since 1970.
+    ``child`` is the id of the session that the answer created. It is empty before the answer.
     """
 
     session_id: str
@@ -40,7 +35,7 @@ class StoredQuestion(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether the user can still answer yes."""
+        """Whether the user can still answer the question with yes."""
         return (
             not self.child
             and -CLOCK_TOLERANCE_SECONDS <= time.time() - self.asked <= QUESTION_SECONDS
@@ -48,9 +43,9 @@ class StoredQuestion(NamedTuple):
 
 
 def store_question(question: StoredQuestion) -> None:
-    """Store a question that replaces the session's last question, and delete expired questions.
+    """Store a question in place of the session's last question. Also delete expired questions.
 
-    Raise OSError if the question cannot be written.
+    Raise OSError if the question can't be written.
     """
     hook_state.delete_old_notes(f"{question.kind}-")
     hook_state.write_note(
@@ -59,7 +54,7 @@ def store_question(question: StoredQuestion) -> None:
 
 
 def describe_storage_error(error: OSError) -> str:
-    """Return why a question cannot be answered: it could not be stored. Include a remedy."""
+    """Return a sentence that says why a question could not be stored, with a remedy."""
     return (
         f"The question could not be stored in {Where().state} ({error.strerror or error}), so it "
         "can't be answered. Check free space and the permissions of the folder, then repeat it."
@@ -67,18 +62,19 @@ def describe_storage_error(error: OSError) -> str:
 
 
 def find_question(session_id: str, kind: str = TRIM_KIND) -> StoredQuestion | None:
-    """Return a session's last question, open or not, or None if there is no trusted question."""
+    """Return a session's last question, even if it was answered or has expired.
+
+    Return None if there is no question that this user's engine wrote.
+    """
     return _parse_question_note(
         hook_state.read_note(_question_note_name(session_id, kind)), session_id, kind
     )
 
 
 def wait_for_question(session_id: str, kind: str = TRIM_KIND) -> StoredQuestion | None:
-    """Return a session's last question.
+    """Return a session's last question. If another prompt is answering the question, wait for its child.
 
-    If another prompt is acting on the question, wait until the question has its child.
-
-    Return None if that takes longer than ``hook_state.WAIT_SECONDS``.
+    Return None if the wait takes longer than ``hook_state.WAIT_SECONDS``.
     """
     hook_state.wait_for_note(
         _question_note_name(session_id, kind), lambda: find_question(session_id, kind) is not None
@@ -87,16 +83,16 @@ def wait_for_question(session_id: str, kind: str = TRIM_KIND) -> StoredQuestion 
 
 
 def consume_question(session_id: str, kind: str = TRIM_KIND) -> bool:
-    """Delete a session's question. Return False if it no longer exists, because another caller deleted it."""
+    """Delete a session's question. Return False if another process deleted it first."""
     return hook_state.consume_note(_question_note_name(session_id, kind))
 
 
 def claim_question(question: StoredQuestion) -> bool:
-    """Claim a question in order to act on it.
+    """Claim a question before acting on the user's answer. Return True only to the first caller.
 
-    Of several callers only one succeeds; the others can see the claim.
-
-    Return False if the session's question was answered or replaced.
+    Return False if another process claimed the question first, or if the session has another
+    question now. The file of the question is deleted, and ``is_question_claimed`` is true until
+    ``release_question``.
     """
     name = _question_note_name(question.session_id, question.kind)
     if not hook_state.claim_note(name):
@@ -110,12 +106,12 @@ def claim_question(question: StoredQuestion) -> bool:
 
 
 def release_question(session_id: str, kind: str = TRIM_KIND) -> None:
-    """Release a claim after the caller stored the question again, with its child."""
+    """Release the claim on a question. Call this when the question is stored again with its child."""
     hook_state.release_note(_question_note_name(session_id, kind))
 
 
 def is_question_claimed(session_id: str, kind: str = TRIM_KIND) -> bool:
-    """Check whether another prompt is acting on a session's question."""
+    """Check whether another prompt is acting on the answer to a session's question."""
     return hook_state.is_note_claimed(_question_note_name(session_id, kind))
 
 

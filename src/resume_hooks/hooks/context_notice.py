@@ -1,12 +1,11 @@
-"""The notice that a session's context exceeds ``notice_percent``, with the best way to continue.
+"""The notice that a session's context is large, with the best way to continue.
 
-The Stop hook shows the notice as one line once. If the client loads the module, a band above the
-input box shows the notice until the context is smaller.
-
-The notice appears once for each session. It appears again if the session's window turns out to be
-larger than assumed. A note stores the window of the last notice, the window that the module
-reported, and the token count at which ``hooks/notice`` asks again. Sub-agents have another event,
-which this hook does not handle.
+The setting ``notice_percent`` says how large. The Stop hook shows the notice once in a session, as
+one line. If the client has loaded the plugin's module, a band above the input box shows it as long
+as the context is that large. The Stop hook shows the notice again if the session's window is larger
+than was assumed. A file for each session stores the window, the window at the last notice, and the
+number of tokens at which ``hooks/notice`` asks again. Sub-agents have another event, which this
+hook does not receive.
 """
 
 from __future__ import annotations
@@ -32,17 +31,14 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive_count
 from resume_hooks.transcripts.tokens import ContextSize
 
-# a number of tokens that exceeds any context; the shell cannot compare longer numbers
+# A number of tokens that no context reaches. It is short enough for a comparison in the shell.
 UNREACHABLE_TOKENS = 10**9
 # the number of seconds until a note expires; clients delete sessions after thirty days
 NOTE_SECONDS = 100 * 86_400
 
 
 def main() -> None:
-    """Answer the event on stdin with one line, or write nothing.
-
-    If this fails, write nothing, because the user asked for nothing.
-    """
+    """Print the notice for the event on stdin if it is due. Print nothing if an error occurs."""
     event = hook_replies.read_stdin()
     if event is None:
         return
@@ -57,9 +53,9 @@ def main() -> None:
 
 
 def store_window(session_id: str, window: object) -> None:
-    """Store the window that the client reported, which must be a positive number.
+    """Store the size of the window that the client reported. Ignore it unless it is a positive number.
 
-    For a new window no notice has been shown.
+    A new size also forgets earlier notices, so a notice may be shown again.
     """
     name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
     if (
@@ -72,15 +68,15 @@ def store_window(session_id: str, window: object) -> None:
 
 
 def claim_notice(session_id: str, path: str) -> str:
-    """Return the notice of a session, or ``""`` if none is due.
+    """Return the notice of a session, or ``""`` if no notice is due. Record that it was shown.
 
-    If the session's note cannot be written, raise OSError instead of returning a notice.
+    Raise OSError if this can't be recorded, so that no notice is shown twice.
     """
     name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
     note = hook_state.read_note(name)
     noticed_window = positive_count(note.get("told"))
     hook_state.delete_old_notes(WINDOW_NOTE_PREFIX, NOTE_SECONDS)
-    # The note is written first, so that later turns never wait for a session that is slow to read.
+    # Written before the session is read: if reading is slow or fails, later turns do not repeat it.
     hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
     percent, session = (
         settings.read_number("notice_percent"),
@@ -103,7 +99,7 @@ def claim_notice(session_id: str, path: str) -> str:
     elif context.window < tokens.LARGE_WINDOW_TOKENS and not (
         client_window or window_limit(session.head_tail, client_window, Where())
     ):
-        # The window may turn out to be larger than assumed.
+        # The window may be larger than assumed. Ask again when a context would fill that window.
         next_check = _tokens_at_percent(
             _count_usable_tokens(tokens.LARGE_WINDOW_TOKENS, 0), percent
         )
@@ -114,12 +110,11 @@ def claim_notice(session_id: str, path: str) -> str:
 
 
 def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str, Any]:
-    """Return the band to show above ``from`` tokens, or the token count at which to ask again.
+    """Return the text of the band, and the number of tokens (``from``) above which to show it.
 
-    The band uses the client's own figures.
-
-    The Stop hook then shows no notice for this session. Raise OSError if the note cannot be
-    written.
+    If the context is smaller, return the number of tokens at which the module asks again
+    (``look``). The numbers in the band come from the client. Afterwards the Stop hook shows no
+    notice for this session. Raise OSError if the session's note can't be written.
     """
     percent, window = settings.read_number("notice_percent"), session_window(session_id, Where())
     if not percent or window < 1:
@@ -137,8 +132,7 @@ def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str,
             "window": usable_tokens,
             "band": text,
         }
-    # The note is written last, because an engine that ends before its answer must not silence the
-    # Stop hook.
+    # The note silences the Stop hook, so it is written only when the answer is complete.
     name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
     hook_state.write_note(
         name,
@@ -149,7 +143,7 @@ def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str,
 
 
 def _describe_savings(path: str | None) -> str:
-    # this import is needed only once in a session
+    # Imported late because it is needed only once in a session.
     from resume_hooks.derive.compare import count_freed_tokens
     from resume_hooks.derive.trim import in_client
     from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
@@ -169,8 +163,8 @@ def _describe_savings(path: str | None) -> str:
 
 
 def _describe_notice(path: str, context: ContextSize) -> str:
-    """Return the notice. Its advice requires reading the live chain, which is affordable only once."""
-    # most turns need neither of these imports
+    """Return the notice with the best way to continue. This reads the whole conversation."""
+    # Imported late because most turns need no notice.
     from resume_hooks.derive.compare import recommend_strategy
     from resume_hooks.hooks.resume_card import STRATEGY_NAMES
 
@@ -180,7 +174,7 @@ def _describe_notice(path: str, context: ContextSize) -> str:
 
 
 def _count_usable_tokens(window: int, max_tokens: int) -> int:
-    """Return the tokens that the client counts as 100 % of a window.
+    """Return the number of tokens that the client counts as 100 % of a window.
 
     ``max_tokens`` limits the window (0: no limit).
     """

@@ -1,4 +1,4 @@
-"""Ends the process of a hook without freeing its objects one by one, because the client waits for the process."""
+"""End a hook's process quickly, without freeing its objects one by one. The client waits for its end."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NoReturn
 
 
 def end_process(status: int = 0) -> NoReturn:
-    """End this process with an exit status. This saves up to 20 ms that the interpreter needs to free its objects."""
+    """End this process with an exit status. This saves up to 20 ms for freeing objects."""
     atexit._run_exitfuncs()  # noqa: SLF001 - what else runs at the end of a process
     for stream in (sys.stdout, sys.stderr):
-        # the stream is closed, or never existed
+        # The stream may be closed or missing.
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
     os._exit(status)

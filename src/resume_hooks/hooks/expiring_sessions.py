@@ -1,8 +1,8 @@
-"""Archive the sessions that the client will soon delete. The user is informed first.
+"""Archive the sessions that the client will soon delete. The user is told before the first copy.
 
-The shell starts this module only if a project's note, ``due-<project folder>.json``, is due. The
-``later`` note covers the sessions for which the start had no time. The background hook or the next
-start archives them.
+The shell starts this module only at the time in the project's note, ``due-<project folder>.json``.
+The note ``later-...`` is about the sessions for which a start had no time. The background hook or
+the next start archives them.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from resume_hooks.system.claude_settings import read_retention_days
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-# the time limit in seconds for archiving at a start, without the session that is then in
-# progress; the client waits
+# The time limit in seconds for archiving at a start, because the client waits. A session whose
+# archiving has begun is finished.
 START_SECONDS = 0.03
 
 DUE_PREFIX, LATER_PREFIX = "due", "later"
-"""The prefixes of the two notes: for the sessions due at a start, and for all sessions that the client may delete."""
+"""How the names of the two notes begin: one for the sessions that a start must archive, one for the
+rest."""
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
 def archive_at_start(event: dict[str, Any]) -> str:
-    """Archive expiring sessions within the limit.
+    """Archive the sessions that expire soon, and return the line to show. Stop at the time limit.
 
-    Return the line to show, or ``""`` if there is nothing to show or the run is headless.
-
-    Raise OSError if the state folder cannot be written.
+    Return ``""`` if there is nothing to show or the run is headless. Raise OSError if the state
+    folder can't be written.
     """
     progress = archive_expiring_sessions(event, _Deadline(START_SECONDS), is_at_start=True)
     if progress is None or hook_replies.is_headless():
@@ -65,11 +65,9 @@ def archive_at_start(event: dict[str, Any]) -> str:
 def archive_expiring_sessions(
     event: dict[str, Any], is_over: Callable[[], bool], *, is_at_start: bool
 ) -> ArchiveBatch | None:
-    """Archive expiring sessions until the time is up, and write the notes.
+    """Archive sessions that expire soon until ``is_over`` returns True, and write the project's notes.
 
-    Return None if another start is doing the work.
-
-    Raise OSError if the state folder cannot be written.
+    Return None if another process is archiving. Raise OSError if the state folder can't be written.
     """
     project = os.path.basename(os.path.dirname(hook_replies.text_field(event, "transcript_path")))
     if not project or not _NAME_CHARACTERS.issuperset(project):
@@ -94,14 +92,14 @@ def archive_expiring_sessions(
 
 
 def client_start_folder(event: dict[str, Any]) -> str:
-    """Return the folder in which the client was started, whose settings apply."""
+    """Return the folder in which the client was started. Its settings apply to the client."""
     return (
         os.environ.get("CLAUDE_PROJECT_DIR") or hook_replies.text_field(event, "cwd") or os.getcwd()
     )
 
 
 class _Deadline:
-    """A time limit that starts at its first call, which is made when there is a session to archive."""
+    """A time limit in seconds. It begins with the first call, so time without work does not count."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -120,7 +118,10 @@ VAULT_ANNOUNCEMENT = (
 
 
 def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
-    """Return the vault's announcement once, before the first copy; ``""`` if the user has decided. Raise OSError."""
+    """Return the announcement of the vault's first copies. Return ``""`` if none is needed.
+
+    The user sees the announcement once, and never after setting ``vault``. Raise OSError.
+    """
     if not permission.is_notice_due(where):
         return ""
     folder = client_start_folder(event)

@@ -1,10 +1,9 @@
-"""Answers to triggers if the engine does not work.
+"""Answers to triggers if the engine does not work. This module must run on Python 3.9.
 
-Standard library, Python 3.9.
-
-``>resume`` and ``>session`` still copy the id. ``>handoff`` reports the state of the installation.
-If a venv does not load (because the system's Python changed, or packages were removed), its copy of
-the lock file is deleted. The installer rebuilds a venv that has no such file.
+It uses only the standard library. ``>resume`` and ``>session`` still copy the id. ``>handoff``
+reports the state of the installation. If the packages in the plugin's venv can't be loaded (Python
+was updated, or packages were removed), the venv's copy of the lock file is deleted. The installer
+then rebuilds the venv.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _RETRY_TEXT = "Try again in half a minute."
 
 
 def main() -> None:
-    """Answer the event on stdin, or write nothing if the prompt passes. Never raises."""
+    """Answer the trigger in the event on stdin. Write nothing for any other prompt. Raise no exception."""
     event = hook_replies.read_stdin()
     if event:
         trigger = recognise_trigger(hook_replies.text_field(event, "prompt"))
@@ -59,7 +58,7 @@ def main() -> None:
 
 
 def answer_module() -> int:
-    """Answer the module with a text. Return the exit status."""
+    """Answer the plugin's module with a text, and return the exit status."""
     event = hook_replies.read_stdin()
     if event is None:
         return 1
@@ -67,7 +66,7 @@ def answer_module() -> int:
         hook_replies.text_field(event, "command"), hook_replies.text_field(event, "args").strip()
     )
     is_typed = trigger.verb in ROWS and trigger.verb != REPAIR_QUESTION
-    # The user is already in the session, so its id would be useless.
+    # The module runs in the session itself, so its user does not need the id.
     if trigger.verb == "resume":
         text = _describe_state_and_remedy()
     else:
@@ -106,7 +105,7 @@ def answer_without_engine(trigger: Trigger, session_id: str) -> str:
 
 
 def describe_engine_state() -> str:
-    """Return a sentence about the engine's installation, from the installer's state file."""
+    """Return a sentence about the installation of the engine, from the installer's state file."""
     state = _read_installer_state()
     if state.get("state") == "installing":
         return f"The engine is being installed{_elapsed_text(state.get('started'))}."
@@ -140,7 +139,7 @@ def _describe_state_and_remedy() -> str:
 
 
 def _describe_install() -> str:
-    """Return where the log of a failed installation is, and the command that installs the engine."""
+    """Return the path of the installer's log, and the command that installs the engine."""
     log_path = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
     if os.path.isfile(log_path):
         log_line = f"Log: {log_path}\n"
@@ -150,7 +149,7 @@ def _describe_install() -> str:
 
 
 def install_command() -> str:
-    """Return the shell command that installs the engine in the foreground."""
+    """Return the shell command that installs the engine and waits for the end of the installation."""
     engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT") or _PLUGIN_ROOT, "hooks", "engine")
     return f"sh {shlex.quote(engine)} --install"
 
@@ -163,14 +162,14 @@ def _read_installer_state() -> Dict[str, Any]:
 
 
 def _elapsed_text(start_time: object) -> str:
-    """Return ``, for 12 s so far``, computed from the epoch time at which the installer began."""
+    """Return the time since the installer began, for example ``, for 12 s so far``."""
     if not isinstance(start_time, (int, float)) or not 0 < start_time < time.time():
         return ""
     return f", for {round(time.time() - start_time)} s so far"
 
 
 def mark_venv_broken() -> None:
-    """Mark the plugin's own venv as broken after an import of the engine has failed."""
+    """Mark the plugin's venv as broken, so that the installer rebuilds it. Ignore any other venv."""
     venv = _find_plugin_venv()
     if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""The answer to a request that the API refused: the session's defect, and a repaired copy if a repair helps.
+"""The answer to an error of the API: the session's defect, and a repaired child if a repair helps.
 
-Invariant: an error that is not about the format of the conversation gets an empty answer, before
-any file is read.
+Invariant: an error that is not about the form of the conversation gets an empty answer, and no file
+is read for it.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from resume_hooks.maintenance.fsck.repair import RepairPlan
 from resume_hooks.system.text import collapse_line
 
 READING_SECONDS = 5.0
-"""The time limit for reading in seconds. The module waits for 15 seconds, and writing takes as long
-as reading."""
+"""Time limit in seconds for reading. The module waits 15 seconds, and writing takes as long as
+reading."""
 
 REFUSED_STATUS = "400"
-"""The HTTP status in every error that the module reports.
+"""The HTTP status of every error that the module reports.
 
-Any other text is the answer to a question, or was typed instead of an answer.
+A text without it is the user's answer, or something else that the user typed.
 """
 
 FRESH_SESSION_HINT = "opens a fresh session without the refused messages."
-MAX_FINDING_CHARACTERS = 100  # the maximum number of characters in a finding's text
+MAX_FINDING_CHARACTERS = 100  # the maximum number of characters of one finding
 
 
 def answer_request(request: Request) -> Outcome:
-    """Ask about a refused request, or act on the user's answer.
+    """Ask whether to repair a session that the API refused, or act on the user's answer.
 
-    Raise ResumeHooksError only if the answer was yes.
+    Raise ResumeHooksError only if the user answered yes.
     """
     handoff_name = request.trigger.name("handoff")
     handoff_hint = f"{handoff_name} {FRESH_SESSION_HINT}"
@@ -77,7 +77,7 @@ def _plan_repair_of_request(request: Request) -> RepairPlan:
 
 
 def _repair_question(repair_plan: RepairPlan, defects: list[Defect]) -> str:
-    """Return the defect and the contents of the repaired copy, in at most three lines."""
+    """Return the question in at most three lines: the defect, the size of the repaired child, the losses."""
     first_defect = defects[0]
     defect_text = f"{first_defect.message[:1].lower()}{first_defect.message[1:]} (record {first_defect.record})"
     if repair_plan.losses:

@@ -1,7 +1,7 @@
-"""``>handoff``: create a fresh child of a given size, or show the child that the same words created before.
+"""``>handoff``: create a fresh child, or show the child that the same words created before.
 
-This module adds the card's lines about the next step and ``/clear``. The verb provides the other
-lines.
+This module adds the lines about the next step and ``/clear`` to the card. The verb provides the
+other lines.
 """
 
 from __future__ import annotations
@@ -32,17 +32,21 @@ from resume_hooks.system.processes import find_client_pid, read_process_start_ti
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
 CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest, too"
-"""The line for a child that the next ``/clear`` can open."""
+"""The line of the card if the client's next ``/clear`` opens the child."""
 
-# the user types it before a new task that has nothing to do with the old one
+# the option before a new task that has nothing to do with the old task
 NEW_TASK_OPTION = "--new-task"
-# the minimum length in characters; a shorter digest is less useful than the beginning of the long
+# the minimum number of characters of a shortened digest; the beginning of the full digest is better
+# than a shorter one
 # digest
 MIN_DIGEST_CHARACTERS = 600
 
 
 def parse_handoff_words(text: str) -> HandoffSpec:
-    """Parse the words after the trigger. Raise UsageError for an invalid size."""
+    """Parse the words after the trigger: a size, and a next step or a new task.
+
+    Raise UsageError for an invalid size.
+    """
     size, next_step = split_size(text)
     first_word, *remaining_words = next_step.split(None, 1) or [""]
     if first_word.lower() == NEW_TASK_OPTION:
@@ -51,7 +55,7 @@ def parse_handoff_words(text: str) -> HandoffSpec:
 
 
 def answer_request(request: Request) -> Outcome:
-    """Hand the session off. Raise ResumeHooksError."""
+    """Hand the session off. Raise ResumeHooksError if this is not possible."""
     parent = request.session
     spec = parse_handoff_words(request.text)
     if spec.is_new_task and not spec.next_step:
@@ -73,13 +77,13 @@ def answer_request(request: Request) -> Outcome:
 
 
 def add_step_lines(outcome: AnyOpenedSession) -> AnyOpenedSession:
-    """Return a handoff's outcome with a line about its next step, before the other facts."""
+    """Return a handoff's outcome with a line about its next step. The line comes before other facts."""
     lines = _describe_step(outcome.next_step, outcome.receipt.title)
     return outcome._replace(facts=(*lines, *outcome.facts))
 
 
 def _describe_step(next_step: str, title: str) -> list[str]:
-    """Return a line about the next step, or no line if the child's title contains the whole step."""
+    """Return a line about the next step. Return no line if the child's title contains the whole step."""
     step_text = " ".join(next_step.split())
     if step_text and step_text in title:
         return []
@@ -89,10 +93,10 @@ def _describe_step(next_step: str, title: str) -> list[str]:
 
 
 def offer_clear(receipt: Receipt) -> bool:
-    """Let the client's next ``/clear`` open with the current contents of the receipt's child.
+    """Make the client's next ``/clear`` start with the opening of a child. Return whether it will.
 
-    Return False outside a client, or if the state folder cannot be written. Call this function
-    again after a child was rewritten.
+    It can't outside a client, in a headless client, or if the state folder can't be written. If the
+    child is rewritten later, call this function again.
     """
     pid = find_client_pid()
     if pid is None:
@@ -114,11 +118,13 @@ def offer_clear(receipt: Receipt) -> bool:
         )
     except OSError:
         return False
-    return not hook_replies.is_headless()  # ``-p`` ends before the user can clear
+    return (
+        not hook_replies.is_headless()
+    )  # A headless client (``-p``) ends before its user can type /clear.
 
 
 def _shorten_opening(receipt: Receipt, middle_text: str, max_characters: int) -> str:
-    """Return the child's text between its lineage and its next step, with a smaller digest."""
+    """Return the part of the child's opening between lineage and next step, with a shorter digest."""
     digest, (summary, digest_head, _) = (
         read_digest(receipt.file),
         middle_text.partition(DIGEST_BEGINNING),

@@ -1,7 +1,7 @@
-"""The clients that call our hooks, their events, and our replies: a blocked prompt, or a session's start.
+"""Read the client's hook events, and write replies: a blocked prompt, or text at a start.
 
-Invariant: a reply fits the client's limit and cannot control the terminal. Standard library, Python
-3.9.
+Invariant: a reply fits the client's limits, and its text can't control the terminal. This module
+uses only the standard library.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Event = dict[str, Any]
 
 
 class Host(NamedTuple):
-    """A client, and the JSON that blocks a prompt in it.
+    """A client that calls our hooks, and the form of the reply that blocks a prompt in this client.
 
-    ``extra_fields`` contains the JSON's fields other than the reason. ``rewrite_text`` rewrites our
-    text for the client's users. ``empties_input`` means that the input box is empty after a prompt
-    is blocked.
+    ``extra_fields`` are the fields of the reply other than the reason. ``rewrite_text`` adapts our
+    texts to the client. ``empties_input`` says whether the client empties the input box when a
+    prompt is blocked.
     """
 
     name: str
@@ -45,32 +45,34 @@ def host_of_event(event: Event) -> Host:
     """Return the client that sent an event."""
     for part, fields, host in HOSTS.values():
         if all(event.get(field) for field in fields):
-            from resume_hooks import seam  # events of Claude Code do not need this import
+            from resume_hooks import (
+                seam,
+            )  # Imported late because events of Claude Code do not need it.
 
             if seam.is_installed(part):
                 return cast("Host", seam.load_value(part, host))
     return CLAUDE
 
 
-# the maximum size of hook input in bytes; a trigger is never that long
+# the maximum number of bytes of an event; a prompt that is a trigger is much shorter
 MAX_INPUT_BYTES = 32 * 1024 * 1024
-# the maximum length of a reason in UTF-16 units; the client cuts its strings at 10,000
+# the maximum number of UTF-16 units of a reason; the client cuts texts at 10,000
 MAX_REASON_UTF16_UNITS = 9_500
-# a last line of up to this many UTF-16 units survives a cut; a longer one is cut like the rest
+# the maximum number of UTF-16 units of a last line that is kept when a reason is shortened
 MAX_LAST_LINE_UNITS = 200
 
-# the maximum length in UTF-16 units of a hook's text for the model; above 10,000 the client shows
-# only a preview
+# the maximum number of UTF-16 units of a hook's text for the model; of a text above 10,000 the
+# client shows only the beginning
 MAX_START_UNITS = 9_950
 
 CUT_NOTICE = "\n  ... (cut; press Up for your prompt)"
 
 
 def read_stdin(max_bytes: int = MAX_INPUT_BYTES) -> dict[str, Any] | None:
-    """Return the hook's input. Return None if it is too long, not a JSON object, or if hooks must not act.
+    """Return the event on stdin. Return None if it is too long or not a JSON object.
 
-    Hooks must not act in a headless client that we started, or if no variable names the user's
-    home.
+    Also return None if hooks must not act: in a headless client that we started, or if no variable
+    names the user's home folder.
     """
     raw, environ = sys.stdin.buffer.read(max_bytes + 1), os.environ
     has_home = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or os.name == "nt"
@@ -80,21 +82,18 @@ def read_stdin(max_bytes: int = MAX_INPUT_BYTES) -> dict[str, Any] | None:
 
 
 def write_reply(reply: bytes) -> None:
-    """Write a reply for the client."""
+    """Write a reply to stdout, where the client reads it."""
     sys.stdout.buffer.write(reply)
     sys.stdout.buffer.flush()
 
 
 def is_headless() -> bool:
-    """Check whether the client runs without a screen (``-p``)."""
+    """Check whether the client runs without a screen (``claude -p``)."""
     return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
 
 
 def parse_event(raw: bytes) -> dict[str, Any] | None:
-    """Return the hook's input, or None if it is not a JSON object.
-
-    Invalid UTF-8 is replaced and never raises.
-    """
+    """Return an event, or None if it is not a JSON object. Replace bytes that are not valid UTF-8."""
     try:
         event = json.loads(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -105,7 +104,7 @@ def parse_event(raw: bytes) -> dict[str, Any] | None:
 
 
 def text_field(event: dict[str, Any], name: str) -> str:
-    """Return a string field of the event, or ``""``."""
+    """Return a field of the event if it is a string, else ``""``."""
     value = event.get(name)
     if isinstance(value, str):
         return value
@@ -113,9 +112,10 @@ def text_field(event: dict[str, Any], name: str) -> str:
 
 
 def find_transcript(event: dict[str, Any], session_id: str, where: Where) -> str | None:
-    """Return the event's transcript if it belongs to the session, else the newest file with the session's id.
+    """Return the path of the session's transcript, or None if there is no file.
 
-    Return None if there is none.
+    Use the path in the event if its file belongs to the session, else the newest file with the
+    session's id.
     """
     return verify_session_path(
         text_field(event, "transcript_path"), session_id, where
@@ -123,7 +123,7 @@ def find_transcript(event: dict[str, Any], session_id: str, where: Where) -> str
 
 
 def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
-    """Return a reply that blocks the prompt and shows ``reason`` only to the user."""
+    """Return a reply that blocks the prompt. Only the user sees ``reason``, not the model."""
     return json.dumps(
         {
             "decision": "block",
@@ -134,9 +134,10 @@ def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
 
 
 def start_reply(context: str, message: str) -> bytes:
-    """Return the reply to a session's start: ``context`` for the model, and one line of ``message`` for the user.
+    """Return a reply to a session's start.
 
-    Either may be empty. Return ``b""`` if both are empty.
+    The model reads ``context``, the user one line of ``message``. Either may be empty. If both are
+    empty, return ``b""``.
     """
     context_text, line = plain_text(context), plain_line(message)
     output: dict[str, Any] = {"systemMessage": line} if line else {}
@@ -146,17 +147,17 @@ def start_reply(context: str, message: str) -> bytes:
             "hookEventName": "SessionStart",
             "additionalContext": shown_context,
         }
-    # The JSON is not escaped, because the client copies this text to the head of the session's
-    # file, which listings read.
+    # The client copies this text to the beginning of the session's file, where listings read it, so
+    # it has no ``\u`` escapes.
     if output:
         return json.dumps(output, ensure_ascii=False).encode()
     return b""
 
 
 def _shorten_reason(reason: str) -> str:
-    """Return ``reason``, shortened to the limit.
+    """Return ``reason``, shortened to the client's limit.
 
-    Only the middle is removed, because the last line is the useful one.
+    The last line is kept, because it says what to do.
     """
     if utf16_length(reason) <= MAX_REASON_UTF16_UNITS:
         return reason

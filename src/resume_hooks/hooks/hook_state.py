@@ -1,7 +1,8 @@
-"""Small private notes with which a hook informs a later hook: JSON objects in the state folder's ``pending``.
+"""Notes with which one hook informs a later hook: small JSON files in the state folder's ``pending``.
 
-Invariant: a note is written completely or not at all, and is valid only if no other user can have
-written it. Any other file is ignored. Standard library, Python 3.9.
+Invariant: a note is written completely or not at all. A note that another user could have written
+is ignored, like every other file. This module uses only the standard library and must run on Python
+3.9.
 """
 
 from __future__ import annotations
@@ -17,34 +18,36 @@ from resume_hooks.paths import Where, is_private_folder, open_regular
 from resume_hooks.storage import removal, state_file
 
 NOTE_VERSION = 1
-NOTE_SECONDS = 86_400  # the number of seconds after which unused notes are deleted
-CLAIM_SECONDS = 30  # the number of seconds after which a claim expires, because its hook was killed
+NOTE_SECONDS = 86_400  # the number of seconds after which notes that no hook used are deleted
+CLAIM_SECONDS = (
+    30  # the number of seconds after which a claim expires, because its hook was probably killed
+)
 # the number of seconds that a prompt waits for another prompt that does the same work
 WAIT_SECONDS = 1.0
 
 POLL_SECONDS = 0.02
-# the maximum size of a note; a pending handoff contains an opening, whose characters may take 12
-# bytes each
+# The maximum number of bytes of a note. A pending handoff contains an opening, and a character of
+# it may take 12 bytes.
 MAX_NOTE_BYTES = 512 * 1024
 _CLAIM_SUFFIX = ".begun"
-# the last second of the calendar; JSON allows numbers that a float cannot represent
+# The last second of the year 9999. A number in JSON may be too large for a float.
 _LAST_SECOND = 253_402_300_799
 
 
 def note_path(name: str) -> str:
-    """Return the path of a note."""
+    """Return the path of the note with this name."""
     return os.path.join(Where().state, "pending", name)
 
 
 def write_note(name: str, value: Dict[str, Any]) -> None:
-    """Write a note, replacing an older note with the same name. Raise OSError on failure."""
+    """Write a note, and replace an older note with the same name. Raise OSError if it can't be written."""
     state_file.replace_state_file(
         note_path(name), json.dumps({"version": NOTE_VERSION, **value}).encode(), Where()
     )
 
 
 def read_note(name: str) -> Dict[str, Any]:
-    """Return the contents of a note, or ``{}`` if there is no trusted and valid note."""
+    """Return the contents of a note. Return ``{}`` if it is missing, invalid, or maybe another user's."""
     try:
         with open_regular(_safe_note_path(name), follow=False) as stream:
             if _is_writable_only_by_us(os.fstat(stream.fileno())):
@@ -59,7 +62,7 @@ def read_note(name: str) -> Dict[str, Any]:
 
 
 def consume_note(name: str) -> bool:
-    """Delete a note. Return False if it no longer exists, because another caller deleted it."""
+    """Delete a note. Return False if another process deleted it first."""
     try:
         removal.remove_file(_safe_note_path(name), Where().state)
     except OSError:
@@ -68,12 +71,18 @@ def consume_note(name: str) -> bool:
 
 
 def compaction_note_name(session_id: str) -> str:
-    """Return the name of the note which records that we answered a session's compaction, so that nothing was lost."""
+    """Return the name of the note which says that the module, not the client, compacted a session.
+
+    After such a compaction, no facts need to be restored.
+    """
     return f"compacted-{session_id}.json"
 
 
 def consume_fresh_note(name: str, seconds: float) -> bool:
-    """Delete a note that has a time in ``written_at``. Return whether the time was at most ``seconds`` ago."""
+    """Delete a note, and return whether it was written at most ``seconds`` seconds ago.
+
+    The note's field ``at`` is the time at which it was written.
+    """
     written_at = read_note(name).get("at", 0)
     return (
         consume_note(name)
@@ -83,14 +92,14 @@ def consume_fresh_note(name: str, seconds: float) -> bool:
 
 
 def claim_note(name: str) -> bool:
-    """Claim the work of a note. Of several callers only one succeeds.
+    """Claim a note before doing its work. Return True only to the first caller.
 
-    The other callers can see the claim until it ends.
+    Until the claim is released or expires, ``is_note_claimed`` is true for every process.
     """
     try:
         claim = _safe_note_path(name + _CLAIM_SUFFIX)
         if os.path.lexists(claim) and not is_note_claimed(name):
-            release_note(name)  # the claim of a hook that was killed
+            release_note(name)  # The hook that made the claim was killed.
         os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
         return False
@@ -98,13 +107,13 @@ def claim_note(name: str) -> bool:
 
 
 def release_note(name: str) -> None:
-    """Release the claim on a note."""
+    """Release the claim on a note. Do nothing if there is no claim."""
     with contextlib.suppress(OSError):
         removal.remove_file(_safe_note_path(name + _CLAIM_SUFFIX), Where().state)
 
 
 def is_note_claimed(name: str) -> bool:
-    """Check whether a note is claimed."""
+    """Check whether a process has claimed a note and the claim has not expired."""
     try:
         return (
             abs(time.time() - os.lstat(_safe_note_path(name + _CLAIM_SUFFIX)).st_mtime)
@@ -115,14 +124,17 @@ def is_note_claimed(name: str) -> bool:
 
 
 def wait_for_note(name: str, is_settled: Callable[[], bool] = lambda: False) -> None:
-    """Wait for up to ``WAIT_SECONDS`` seconds until the claim on a note ends or ``is_settled`` returns true."""
+    """Wait until the claim on a note ends or ``is_settled`` returns True.
+
+    Wait at most ``WAIT_SECONDS`` seconds.
+    """
     deadline = time.monotonic() + WAIT_SECONDS
     while is_note_claimed(name) and not is_settled() and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
 
 
 def note_names(prefix: str) -> List[str]:
-    """Return the names of all notes with a prefix, sorted."""
+    """Return the sorted names of all notes whose name begins with ``prefix``."""
     try:
         return sorted(name for name in os.listdir(_safe_note_path("")) if name.startswith(prefix))
     except OSError:
@@ -130,8 +142,8 @@ def note_names(prefix: str) -> List[str]:
 
 
 def delete_old_notes(prefix: str, lifetime: float = NOTE_SECONDS) -> None:
-    """Delete the notes with a prefix that are older than ``lifetime`` seconds."""
-    # another process may delete the notes first
+    """Delete the notes that begin with ``prefix`` and are older than ``lifetime`` seconds."""
+    # Another process may delete a note first.
     with contextlib.suppress(OSError), os.scandir(_safe_note_path("")) as entries:
         for entry in entries:
             is_old = (
@@ -143,12 +155,12 @@ def delete_old_notes(prefix: str, lifetime: float = NOTE_SECONDS) -> None:
 
 
 def is_valid_timestamp(value: object) -> bool:
-    """Check whether a note's value can be seconds since the epoch."""
+    """Check whether a value from a note is a number of seconds since 1970."""
     return isinstance(value, (int, float)) and 0 < value < _LAST_SECOND
 
 
 def _safe_note_path(name: str) -> str:
-    """Return the path of a note. Raise OSError if its folder is not private, such as a link."""
+    """Return the path of a note. Raise OSError if the folder of the notes is a link or not private."""
     path = note_path(name)
     if not is_private_folder(os.path.dirname(path), Where()):
         raise OSError(errno.ELOOP, f"{os.path.dirname(path)} is not a resume-hooks folder", path)
@@ -156,6 +168,6 @@ def _safe_note_path(name: str) -> str:
 
 
 def _is_writable_only_by_us(status: os.stat_result) -> bool:
-    """Check that no other user can have written a file."""
+    """Check that only this user can have written a file."""
     owner = os.geteuid() if hasattr(os, "geteuid") else status.st_uid
     return status.st_uid == owner and not status.st_mode & 0o022

@@ -1,4 +1,4 @@
-"""``>lineage``: the session's ancestors, oldest first, each with the command that resumes it."""
+"""``>lineage``: show the session's ancestors, oldest first, with their ids."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.invocation import shell_command
 
-MAX_SHOWN_SESSIONS = 4  # the number of sessions that fit a card of ten rows
+MAX_SHOWN_SESSIONS = 4  # the maximum number of sessions on the card, which has ten rows
 
 
 def answer_request(request: Request) -> Report:
-    """Show the ancestors. Raise SessionNotFound if the session has no transcript."""
+    """Show the session's ancestors. Raise SessionNotFound if the session has no transcript."""
     session = request.session
     with time_limit(request.command):
         return report_on_text(lineage_card(LineageFinder(request.where).find_lineage(session.path)))
 
 
 def lineage_card(rows: list[Ancestor]) -> str:
-    """List the ancestors in two rows each. The last entry is the session itself.
+    """Return the card with two rows for each session of the lineage.
 
-    A long lineage is shortened to its first and last sessions.
-
-    No full stop follows the numbers, because the client shows Markdown and would renumber the list.
+    The last session in ``rows`` is the one in which the user typed. Of a long lineage the card
+    shows only the first session and the last ones. The numbers have no period, because the client
+    displays Markdown and would renumber such a list.
     """
     count = len(rows)
     numbered_rows = list(enumerate(rows, 1))
@@ -58,7 +58,7 @@ def lineage_card(rows: list[Ancestor]) -> str:
 
 
 def _lines_of_ancestor(number: int, row: Ancestor, *, is_last: bool) -> tuple[str, str]:
-    """Return the two rows of an ancestor; the last one is the session itself."""
+    """Return the two rows of one session in the lineage. ``is_last`` marks the session itself."""
     facts = []
     if row.status == MISSING_STATUS:
         name = "(file gone)"

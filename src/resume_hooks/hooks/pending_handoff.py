@@ -1,8 +1,8 @@
-"""The pending handoff: a client's last handoff, for the client's next ``/clear`` or the folder's next user.
+"""The pending handoff: a child that the client's next ``/clear`` opens, or that a start announces.
 
-Invariant: a client process has at most one pending handoff. The handoff is used once, and only if
-its child was not opened. A note is trusted only if it matches the client, the folder and the
-child's file. Standard library, Python 3.9.
+Invariant: a client process has at most one pending handoff. It is used once, and only if nobody has
+opened the child. A note is valid only if it fits the client's process, the folder and the child's
+file. This module uses only the standard library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -25,18 +25,16 @@ from resume_hooks.paths import (
 )
 from resume_hooks.system.processes import read_process_start_time
 
-# the maximum length of a pending opening; ``start_parts`` delivers this many characters after our
-# own words
+# the maximum number of characters of the stored opening; ``start_parts`` delivers no more
 MAX_OPENING_CHARACTERS = 38_000
-# the number of seconds in which a handoff is announced to the next user of its folder
+# the number of seconds during which starts in the same folder announce a handoff
 ANNOUNCED_SECONDS = 3_600
-# the number of seconds that a clock may go back before a handoff is rejected because its time
-# is in the future
+# the number of seconds by which the clock may go back without making a handoff invalid
 CLOCK_TOLERANCE_SECONDS = 5
 
 _TEXT_FIELDS = ("started", "parent_id", "child_id", "child_file", "opening")
 _NUMBER_FIELDS = ("pid", "child_size")
-TAIL_BYTES = 262_144  # the number of bytes at the end of a session to search for its last answers
+TAIL_BYTES = 262_144  # the number of bytes at the end of a session's file that are searched for its last answers
 
 _PREFIX = "handoff-"
 _ANNOUNCED_SUFFIX = ".told"
@@ -44,12 +42,11 @@ _NEW_SUFFIX = ".json"
 
 
 class PendingHandoff(NamedTuple):
-    """A child that waits for a ``/clear``, with its parent, its opening and the client process that created it.
+    """A child that waits for the ``/clear`` of the client process that created it.
 
-    ``pid`` and ``started`` are the process id and its start time. ``child_size`` is the size of the
-    new file in bytes. If the file is larger, somebody has opened the child. ``at`` is in seconds
-    since the epoch. ``opening`` has at most ``MAX_OPENING_CHARACTERS`` characters. ``kind`` is
-    handoff or rollover.
+    ``pid`` and ``started`` identify the process: its id and its start time. ``child_size`` is the
+    size of the child's file in bytes; a larger file means that somebody has opened the child.
+    ``at`` is the time of the handoff in seconds since 1970. ``kind`` is handoff or rollover.
     """
 
     pid: int
@@ -64,7 +61,7 @@ class PendingHandoff(NamedTuple):
 
     @property
     def is_pending(self) -> bool:
-        """Whether the handoff has not expired and nobody has opened the child."""
+        """Whether nobody has opened the child, and the handoff has not expired."""
         try:
             is_untouched = (
                 is_session_file(self.child_file)
@@ -78,20 +75,20 @@ class PendingHandoff(NamedTuple):
         )
 
     def was_made_by(self, pid: int) -> bool:
-        """Check whether this process created the handoff.
+        """Check whether the process with this id created the handoff.
 
-        The same process id with another start time is another process.
+        A process with the same id and another start time is another process.
         """
         now = read_process_start_time(pid)
         return self.pid == pid and (not now or not self.started or now == self.started)
 
     def is_in_folder(self, folder: str) -> bool:
-        """Check whether the handoff's child is in a project folder."""
+        """Check whether the child's file is in a project folder."""
         return canonical_path(os.path.dirname(self.child_file)) == canonical_path(folder)
 
 
 def store_handoff(handoff: PendingHandoff) -> None:
-    """Store a handoff, replacing the client's last handoff. Raise OSError on failure."""
+    """Store a handoff in place of the client's last handoff. Raise OSError if it can't be written."""
     hook_state.delete_old_notes(_PREFIX)
     name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_NEW_SUFFIX}"
     hook_state.write_note(name, handoff._asdict())
@@ -103,11 +100,11 @@ def store_handoff(handoff: PendingHandoff) -> None:
 def consume_cleared_handoff(
     pid: int, folder: str, cleared_id: Optional[str]
 ) -> Optional[PendingHandoff]:
-    """Consume and return the handoff of the session that this client cleared. ``cleared_id`` is its id, if known.
+    """Return the pending handoff of the session that the client has just cleared, and delete its note.
 
-    Return None if there is no such handoff.
-
-    A handoff of another session is kept, because the client may return to that session.
+    ``cleared_id`` is the id of the cleared session, or None if it is unknown. Return None if there
+    is no pending handoff of that session. A handoff of another session is kept, because the client
+    may return to that session.
     """
     for name in hook_state.note_names(f"{_PREFIX}{pid}-"):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
@@ -122,7 +119,7 @@ def consume_cleared_handoff(
 
 
 def is_outdated(handoff: PendingHandoff) -> bool:
-    """Check whether the end of the session's file contains an answer of the model after the handoff."""
+    """Check whether the model has answered in the parent session since the handoff."""
     path = os.path.join(os.path.dirname(handoff.child_file), f"{handoff.parent_id}.jsonl")
     try:
         with open_regular(path, follow=False) as stream:
@@ -137,7 +134,7 @@ def is_outdated(handoff: PendingHandoff) -> bool:
 
 
 def _time_of_answer(row: bytes) -> str:
-    """Return the time of an assistant record, or ``""`` for any other record."""
+    """Return the time of an answer of the model, or ``""`` for a line with any other record."""
     with contextlib.suppress(ValueError, RecursionError):
         record = json.loads(row)
         if (
@@ -150,7 +147,7 @@ def _time_of_answer(row: bytes) -> str:
 
 
 def consume_handoffs_of_parent(parent_id: str) -> None:
-    """Consume the handoffs of a session that was continued in another way."""
+    """Delete the handoffs of a session. Call this if the session was continued in another way."""
     for name in hook_state.note_names(_PREFIX):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is not None and handoff.parent_id == parent_id:
@@ -158,16 +155,17 @@ def consume_handoffs_of_parent(parent_id: str) -> None:
 
 
 def consume_handoff_to_child(child_id: str) -> None:
-    """Consume the handoff to a child that somebody opened."""
+    """Delete the handoff to a child. Call this if somebody opened the child."""
     for name in hook_state.note_names(_PREFIX):
         if _stem_of_note(name).endswith(f"-{child_id}"):
             _consume_handoff_note(name)
 
 
 def find_handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
-    """Return a folder's newest handoff that must be announced to its next user. It stays pending.
+    """Return the newest handoff in a folder that no start has announced yet. The handoff stays pending.
 
-    The notes of other handoffs are renamed as announced, so that later starts skip them.
+    Mark the returned handoff, and every handoff that is not to be announced, as announced, so that
+    later starts skip them.
     """
     candidates = []
     for name in hook_state.note_names(_PREFIX):
@@ -186,7 +184,7 @@ def find_handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
 
 
 def _mark_announced(name: str) -> bool:
-    """Mark a note as announced. If several clients start at the same time, only one succeeds."""
+    """Mark a note as announced. If several clients try at the same time, only one gets True."""
     with contextlib.suppress(OSError):
         os.rename(
             hook_state.note_path(name),
@@ -197,7 +195,7 @@ def _mark_announced(name: str) -> bool:
 
 
 def _consume_handoff_note(name: str) -> bool:
-    """Consume a note. Of several callers only one succeeds, even while another client renames the note."""
+    """Delete a note, even if another client is just renaming it. Return True only to the first caller."""
     return any(
         hook_state.consume_note(_stem_of_note(name) + ending)
         for ending in (_NEW_SUFFIX, _ANNOUNCED_SUFFIX)
@@ -209,7 +207,7 @@ def _stem_of_note(name: str) -> str:
 
 
 def _parse_handoff_note(note: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
-    """Parse a note as a handoff. Return None if the note is invalid or does not match its name."""
+    """Return the handoff in a note. Return None if the note is invalid or does not fit its name."""
     has_texts = all(isinstance(note.get(field), str) for field in _TEXT_FIELDS)
     if note.get("kind", "handoff") not in ("handoff", "rollover"):
         return None

@@ -1,6 +1,7 @@
-"""The cards of triggers that need no transcript.
+"""The cards (texts shown to the user) of triggers that read no transcript.
 
-Standard library, Python 3.9, because the fallback also shows these cards.
+``fallback`` uses them too, so this module uses only the standard library and must run on Python
+3.9.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from resume_hooks.hooks.triggers import BARE_SIGN, ROWS, TYPED_SIGN, Trigger
 from resume_hooks.system.copy_result import CopyResult
 
 CARD_COLUMNS = 80  # the width of a card in columns
-MAX_TITLE_COLUMNS = 68  # the maximum width of a title in a card in columns
+MAX_TITLE_COLUMNS = 68  # the maximum width of a title on a card in columns
 
 
 HELP_TEXT = """\
@@ -19,11 +20,11 @@ In a shell: {command}{plain}"""
 
 
 def help_card(command: str, trigger: Trigger) -> str:
-    """``>help``: every trigger in ten rows, with the current names if the module runs.
+    """Return the card of ``>help``, which lists every trigger in ten rows.
 
-    ``command`` is the shell command for the help.
-
-    A hook cannot check for the module, so ``>help`` uses the names that every client knows.
+    ``command`` is the shell command that prints the help. In the module the card has the names
+    without a prefix. In a hook it has the names that every client knows, because a hook can't tell
+    whether the module is loaded.
     """
     if trigger.sign != TYPED_SIGN:
         space_hint = ""
@@ -47,24 +48,23 @@ def help_card(command: str, trigger: Trigger) -> str:
 
 NOTHING_CHANGED_TEXT = "Nothing was changed."
 
-MAX_SCREEN_CHARACTERS = 1_500  # characters of a text that fit on a small screen
+MAX_SCREEN_CHARACTERS = 1_500  # the number of characters of a text that fit on a small screen
 
-# below this percentage of the window, no way to shrink the session is suggested
+# the percentage of the window below which no way to shrink the session is suggested
 MIN_PERCENT_TO_SHRINK = 20
 
 
 def usage_card(trigger: Trigger) -> str:
-    """Return the usage of a trigger that takes any words."""
+    """Return the usage of a trigger. It takes any words, so the word "help" would be an ordinary word."""
     row = ROWS[trigger.verb]
     usage = f"{trigger.name(trigger.verb)} {row.argument}".rstrip()
     return f"resume-hooks · {usage}\n  {row.about}\n\n{NOTHING_CHANGED_TEXT}"
 
 
 def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
-    """Return a card: the reason why nothing was done, the non-empty paragraphs, and the line to type.
+    """Return a card with the reason why nothing was done, further paragraphs, and the line to type.
 
-    A card that is longer than a screen, because it returns a long text of the user's, names the
-    reason again at its end.
+    Empty paragraphs are left out. A card longer than a screen repeats the reason at its end.
     """
     reason = f"{reason.removesuffix('.')}."
     is_long = sum(map(len, paragraphs)) > MAX_SCREEN_CHARACTERS
@@ -79,11 +79,10 @@ def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
 
 
 def pasted_card(text: str, *, is_busy: bool = False) -> str:
-    """Return the card for a command that was pasted after a trigger.
+    """Return the card for a command that was pasted behind other text in the input box.
 
-    ``text`` is the user's text between the trigger and the command. The card shows it, so that it
-    is not lost. ``is_busy`` means that the model is working. In this case Ctrl+C would end its
-    turn.
+    ``text`` is the user's text before the command. The card shows it, so that it is not lost.
+    ``is_busy`` means that the model is working, so Ctrl+C would end the turn.
     """
     typed_text = f"\n\n  Your text: {text}" if text else ""
     if is_busy:
@@ -99,7 +98,10 @@ def pasted_card(text: str, *, is_busy: bool = False) -> str:
 
 
 def session_card(session_id: str, copied: CopyResult, trigger: Trigger) -> str:
-    """``>session``, and ``>resume`` without a transcript: the id, and whether it was copied."""
+    """Return the card with the session's id, and with the way to paste it.
+
+    ``>session`` shows this card, and so does ``>resume`` in a session without a transcript.
+    """
     last_lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
     last_line = last_lines.get(copied.how, "Not copied: the id is above.")
     heading = f"resume-hooks · {copied.sentence('session id')}"
@@ -107,7 +109,10 @@ def session_card(session_id: str, copied: CopyResult, trigger: Trigger) -> str:
 
 
 def describe_handoff_offer(trigger: Trigger) -> str:
-    """Offer the user's words as a handoff's next step, so that no text is lost; ``""`` without words."""
+    """Return lines that offer the user's words as the next step of a handoff, or ``""`` without words.
+
+    The lines show the words, so that the user's text is not lost.
+    """
     command = f"{trigger.name('handoff')} {trigger.text}"
     if trigger.text:
         return f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {command}"

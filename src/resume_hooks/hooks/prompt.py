@@ -1,8 +1,8 @@
-"""UserPromptSubmit: decide whether a prompt is a trigger, and answer it if it is.
+"""The hook UserPromptSubmit: decide whether a prompt is a trigger, and answer a trigger.
 
-Invariant: a prompt that is not a trigger always passes. After a trigger is recognised, a failure is
-reported with a remedy. Modules are imported inside functions, so that a trigger loads only the
-modules that it needs. For example, ``>session`` never loads a transcript.
+Invariant: a prompt that is not a trigger always passes. If a trigger fails, the user sees the error
+and a remedy. Modules are imported in functions, so that each trigger loads only the modules that it
+needs. For example, ``>session`` does not load the modules that read transcripts.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 USAGE_WORDS = {"help", "--help", "-h"}
-"""Words that ask for the usage of a trigger if no other word follows. A trim answers them itself."""
+"""Words that ask for the usage of a trigger if nothing follows them. A trim handles them itself."""
 
 
 def main() -> None:
-    """Answer the event on stdin, or write nothing if the prompt passes. Never raises."""
+    """Answer the trigger in the event on stdin. Write nothing for any other prompt. Raise no exception."""
     event = hook_replies.read_stdin()
     if event:
         trigger = recognise_trigger(hook_replies.text_field(event, "prompt"))
@@ -58,7 +58,10 @@ def main() -> None:
 
 
 def card_of_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
-    """Return the text to show for a trigger, even after an error. Return ``""`` if the trigger is switched off."""
+    """Return the text to show for a trigger, or the error's text if the trigger fails.
+
+    Return ``""`` if the user switched the trigger off.
+    """
     return run_with_error_reply(lambda: answer_trigger(trigger, event), str, trigger, event)
 
 
@@ -68,9 +71,9 @@ def run_with_error_reply(
     trigger: Trigger,
     event: dict[str, Any],
 ) -> T:
-    """Return the result of a trigger's work.
+    """Return the result of ``run``.
 
-    After an error, call ``reply_to_error`` with the text to show and return its result.
+    If ``run`` fails, return the result of ``reply_to_error``, which takes the error's text.
     """
     try:
         return run()
@@ -79,13 +82,14 @@ def run_with_error_reply(
 
 
 def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
-    """Return the text that reports an error, with a remedy."""
+    """Return the text that tells the user about an error, with a remedy."""
     error = disk_failure(error) or error
     if isinstance(error, ResumeHooksError):
         from resume_hooks.system.invocation import format_remedy
 
         remedy = error.remedy
-        # after ``/clear``, the remedy is to open the session that was cleared
+        # After ``/clear`` there is nothing to hand off yet. The remedy names the session before
+        # ``/clear``.
         if isinstance(error, NothingToHandOff):
             from resume_hooks.sessions.link_log import read_links
 
@@ -101,7 +105,8 @@ def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) 
             trigger.replace_names(format_remedy(remedy)),
             _describe_typed_text(trigger.text),
         )
-    if isinstance(error, ModuleNotFoundError):  # the venv is older than this version, or damaged
+    # The plugin's venv is damaged, or was installed for an earlier version.
+    if isinstance(error, ModuleNotFoundError):
         from resume_hooks.hooks import fallback
 
         fallback.mark_venv_broken()
@@ -110,13 +115,16 @@ def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) 
 
 
 def is_trigger_off(verb: str) -> bool:
-    """Check whether the user switched a trigger off."""
+    """Check whether the user switched a trigger off with the setting ``triggers_off``."""
     disabled_triggers = settings.load_settings()["triggers_off"].value
     return isinstance(disabled_triggers, tuple) and verb in map(trigger_named, disabled_triggers)
 
 
 def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
-    """Return the text to show for a trigger, or ``""`` if it is switched off. Raise ResumeHooksError."""
+    """Return the text to show for a trigger, or ``""`` if the user switched the trigger off.
+
+    Raise ResumeHooksError if the trigger fails.
+    """
     if is_trigger_off(trigger.verb):
         return ""
     session_id = hook_replies.text_field(event, "session_id")
@@ -134,7 +142,7 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
 
 
 def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Outcome:
-    """Return the outcome of a trigger whose module reads a transcript. Raise ResumeHooksError."""
+    """Run a trigger that reads a transcript, and return its outcome. Raise ResumeHooksError if it fails."""
     from resume_hooks.derive.outcome import report_on_text
     from resume_hooks.hooks.request import Request
     from resume_hooks.sessions.agents.registry import find_other_agents_session
@@ -166,9 +174,9 @@ def _require_session_id(session_id: str) -> None:
 
 
 def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_slash: bool) -> str:
-    """Return the card of an outcome. ``copy_text`` copies the text to paste. ``is_slash`` is as in ``Trigger``.
+    """Return the card for an outcome. ``copy_text`` copies text to the clipboard.
 
-    If there is no outcome, raise the ResumeHooksError that gives the reason.
+    If the verb has written nothing, raise the ResumeHooksError that says why.
     """
     from resume_hooks.derive.outcome import (
         NothingWritten,
@@ -180,7 +188,7 @@ def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_sl
 
     match outcome:
         case OpenedSession(receipt=receipt, plan=plan, action=action, facts=facts):
-            # only a new child needs this import
+            # Imported late because only a new child needs it.
             from resume_hooks.hooks.child_cards import child_card
 
             parent = None if plan is None else plan.draft.loaded_parent
@@ -199,7 +207,7 @@ def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_sl
 
 
 def copy_by_setting(text: str) -> CopyResult:
-    """Copy a text to the clipboard by the method that the user chose."""
+    """Copy a text to the clipboard, with the method from the setting ``clipboard``."""
     from resume_hooks.system.clipboard import copy_text
 
     if not text:
@@ -208,23 +216,23 @@ def copy_by_setting(text: str) -> CopyResult:
 
 
 def _is_busy(event: dict[str, Any], session_id: str) -> bool:
-    """Check whether the model is working. If so, the answer suggests nothing that would end its turn."""
+    """Check whether the model is working. A card then suggests nothing that would end the turn."""
     if is_session_id(session_id):
         path = hook_replies.find_transcript(event, session_id, Where())
     else:
         path = None
     if path is None:
         return False
-    # only a paste after leftover text needs this import
+    # Imported late because only a paste behind other text needs it.
     from resume_hooks.hooks.child_cards import is_model_busy
 
     return is_model_busy(path)
 
 
 def _describe_bug(error: Exception, trigger: Trigger) -> str:
-    from resume_hooks.system import bug_log  # only a bug needs this import
+    from resume_hooks.system import bug_log  # Imported late because only a bug needs it.
     from resume_hooks.system.invocation import shell_command
-    from resume_hooks.version import __version__  # only a bug needs this import
+    from resume_hooks.version import __version__  # Imported late because only a bug needs it.
 
     bug_log.log_bug(f">{trigger.verb}", __version__, error)
     if trigger.text:
@@ -241,7 +249,7 @@ def _describe_bug(error: Exception, trigger: Trigger) -> str:
 
 
 def _describe_typed_text(text: str) -> str:
-    """Return a line with the user's words, which a slash command removes from the input box."""
+    """Return a line with the user's words, which the client removed from the input box."""
     if text:
         return f"Your text: {text}"
     return ""

@@ -1,7 +1,7 @@
-"""``>recall``: the work of this session and its ancestors, to read, and to paste if the model lost it.
+"""``>recall``: show the work of this session and its ancestors, to paste if the model has lost it.
 
-It uses no model turn. ``/resume-hooks:recover-context`` without further words gives the same
-answer. With further words, the skill of that name runs, and the model itself searches.
+It needs no turn of the model. ``/resume-hooks:recover-context`` without words gives the same
+answer. With words, the skill of that name runs, and the model itself searches.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from resume_hooks.reading.digest.opening import characters_for_tokens, format_op
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
-MAX_SHOWN_TOKENS = 2_000  # the maximum size of the shown text: one or two screens
+MAX_SHOWN_TOKENS = 2_000  # the maximum number of tokens of the shown text, one or two screens
 _PASTE_HEADING = "Facts from this work's transcripts, to continue from (quotes, not instructions):"
 _SHELL_COMMAND = "resume-hooks handoff --print"
 _COPY_RESULTS = {
@@ -30,7 +30,7 @@ _COPY_RESULTS = {
 
 
 def answer_request(request: Request) -> Report:
-    """Show the digest that a handoff would contain, and offer it for pasting.
+    """Show the digest that a handoff would contain, and copy it for pasting.
 
     Raise NothingToRecover if the digest is empty.
     """

@@ -1,4 +1,4 @@
-"""The input of a trigger that reads a transcript."""
+"""The request that a trigger answers: what the user typed, and in which session."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.sessions.session import Session
 
-ALL_WORD = "--all"  # the first word of a search in every project
-# matches a word outside quotes that looks like an option
+ALL_WORD = "--all"  # the first word of a search in all projects
+# matches a quoted text, or a word outside quotes that looks like an option (group 1)
 _OPTION_PATTERN = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')
 
 MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
@@ -38,22 +38,22 @@ MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
     "lineage": (SessionNotFound, "There are no ancestors to show"),
     "fsck": (SessionNotFound, "There is nothing to repair"),
 }
-"""The error that each trigger raises in a session without a prompt."""
+"""For each trigger, the error and the message in a session that has no transcript yet."""
 
 
 def missing_transcript_error(error: type[ResumeHooksError], words: str) -> ResumeHooksError:
-    """Return the error of a trigger if there is no transcript. The message begins with ``words``."""
+    """Return the error for a session without a transcript. ``words`` begin the message."""
     return error(f"{words}: this session has no transcript yet", "Send a prompt first.")
 
 
 @dataclass(frozen=True)
 class Request:
-    """A trigger and its session.
+    """A trigger that the user typed, and its session.
 
-    ``path`` is the session's transcript, or None if it does not exist yet. ``in_subagent`` means
-    that the user typed the trigger in a sub-agent, while ``path`` is the main transcript.
-    ``own_model_report`` is the module's report on the session's own model. ``can_wait`` means that
-    the module can first show that it is waiting.
+    ``path`` is the session's transcript, or None if the file does not exist yet. ``in_subagent``
+    means that the user typed in a sub-agent; ``path`` is the main transcript even then.
+    ``own_model_report`` is the module's report about the summary that the session's own model
+    wrote. ``can_wait`` means that the module can show a waiting line before the answer.
     """
 
     trigger: Trigger
@@ -66,46 +66,53 @@ class Request:
 
     @property
     def text(self) -> str:
-        """The text after the trigger."""
+        """The text after the trigger's name."""
         return self.trigger.text
 
     @property
     def is_slash(self) -> bool:
-        """Whether the user typed the slash form, which empties the input box."""
+        """Whether the user typed the form with a slash, which empties the input box."""
         return self.trigger.is_slash
 
     @property
     def typed_name(self) -> str:
-        """The trigger as the user typed it."""
+        """The trigger's name as the user typed it."""
         return self.trigger.name(self.trigger.verb)
 
     @cached_property
     def session(self) -> Session:
-        """The session. Without a transcript, raise the verb's own ResumeHooksError."""
+        """The session. Raise the trigger's ResumeHooksError if there is no transcript."""
         if self.path is None:
             raise missing_transcript_error(*MISSING_TRANSCRIPT_ERRORS[self.trigger.verb])
-        from resume_hooks.sessions.session import Session  # a list reads no session
+        from resume_hooks.sessions.session import (
+            Session,
+        )  # Imported late because a list does not read the session.
 
         return Session.open_path(self.path, self.where)
 
     @property
     def command(self) -> str:
-        """The shell command that does the same work."""
+        """The shell command that does the same as the trigger."""
         return shell_command(f"{self.trigger.verb} {self.session_id}")
 
     def caller(self, command: str = "") -> Caller:
-        """Return the terms for creating a child.
+        """Return a Caller for creating a child, with the time limit of a hook.
 
-        After the time limit, the error suggests ``command``, which has no limit.
+        The error after the time limit suggests ``command`` in a shell, which has no limit.
         """
-        from resume_hooks.derive.verbs.caller import Caller  # a search creates no child
+        from resume_hooks.derive.verbs.caller import (
+            Caller,
+        )  # Imported late because a search creates no child.
 
         limit_time = partial(time_limit, command or self.command)
         return Caller(self.where, reuses_child=True, time_limit=limit_time)
 
 
 def parse_search_words(text: str) -> tuple[bool, str]:
-    """Return whether to search every project, and the words. Raise UsageError for an unknown option."""
+    """Return whether to search all projects, and the words to search for.
+
+    Raise UsageError for an unknown option.
+    """
     first_word, *other_words = text.split(maxsplit=1) or [""]
     in_all_projects = first_word.lower() == ALL_WORD
     search_words = " ".join(other_words) if in_all_projects else text
@@ -120,7 +127,7 @@ def parse_search_words(text: str) -> tuple[bool, str]:
 
 
 def refuse_option(text: str, remedy: str) -> None:
-    """Raise UsageError if the words begin with an option."""
+    """Raise UsageError if the text begins with an option."""
     if match := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", text):
         raise UsageError(f"{match[0]} is not an option here", remedy)
 

@@ -1,9 +1,7 @@
-"""``>resume``: the session's size and the best way to continue, in one line.
+"""``>resume``: show the session's size and the best way to continue in one line.
 
-``--table`` adds the table of all ways to continue.
-
-The shell's ``resume`` also shows both. The table has 48 columns, the width of the client's pane.
-Its numbers are estimates, as its heading says.
+The option ``--table`` adds a table with estimates of all ways. The verb ``resume`` prints the same
+texts in a shell. The table has 48 columns, the width of the client's pane.
 """
 
 from __future__ import annotations
@@ -45,21 +43,18 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextSize, read_stated_size
 
-TABLE_OPTION = "--table"  # typed to see the table of all ways to continue
-# the number of turns after which savings are no longer shown; no session is that long
+TABLE_OPTION = "--table"  # the option that shows the table of all ways to continue
+# the number of turns up to which savings are shown; longer sessions are unlikely
 MAX_COUNTED_PROMPTS = 200
 TABLE_COLUMNS = 48
-MAX_LINE_COLUMNS = 68  # the width in columns of a line after its indent
-MAX_BRANCH_COLUMNS = 40  # the width in columns of a branch's name
-# the names of the recommended ways as used in a sentence
+MAX_LINE_COLUMNS = 68  # the maximum width in columns of a line after its indent
+MAX_BRANCH_COLUMNS = 40  # the maximum width in columns of a branch's name
+# The names of the recommended ways in a sentence.
 STRATEGY_NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 
 
 def answer_request(request: Request) -> Report:
-    """Copy the session's id, and compare the ways to continue.
-
-    If there is no transcript, only copy the id.
-    """
+    """Show the best way to continue, and copy the session's id. Without a transcript, only copy the id."""
     session_id, trigger = request.session_id, request.trigger
     option, *other_words = trigger.text.split(None, 1) or [""]
     with_table = option == TABLE_OPTION
@@ -91,7 +86,7 @@ def answer_request(request: Request) -> Report:
 
 
 def _has_turns(request: Request) -> bool:
-    """Check whether the session has turns, or is one of our children, which begin with a digest."""
+    """Check whether the session has turns. A child of ours counts too, because it begins with a digest."""
     if request.path is None:
         return False
     session = request.session
@@ -101,7 +96,7 @@ def _has_turns(request: Request) -> bool:
 def resume_card(
     comparison: Comparison, copied: CopyResult, trigger: Trigger, *, with_table: bool = False
 ) -> str:
-    """Return the card: the recommendation and the session, with the table if ``with_table``."""
+    """Return the card: the best way to continue, facts about the session, and on request the table."""
     context_part = f"context {format_context(comparison.context)} · "
     lines = [
         describe_comparison(comparison, trigger.name),
@@ -126,7 +121,10 @@ def resume_card(
 
 
 def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -> str:
-    """Return the session's size, its sizes after a handoff and a trim, and the best way; ``command`` names a verb."""
+    """Return a sentence with the session's size, its size after a handoff or a trim, and the best way.
+
+    ``command`` returns the name of a verb to show, for example "/trim".
+    """
     context, advice, remaining_prompts = (
         comparison.context,
         comparison.advice,
@@ -172,7 +170,10 @@ def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -
 
 
 def _join_recommendation(result_texts: list[str], recommendation: str, *, is_command: bool) -> str:
-    """Join the sizes and the recommendation into a sentence. A command at the beginning keeps its lower-case letter."""
+    """Join the sizes and the recommendation to a sentence.
+
+    A recommendation at the beginning gets a capital letter, unless it begins with a command.
+    """
     if result_texts:
         return f"{', '.join(result_texts)}; {recommendation}"
     if is_command:
@@ -189,7 +190,10 @@ def _describe_prompt_count(prompts: int) -> str:
 def _advise_to_continue(
     comparison: Comparison, prompts_text: str, command: Callable[[str], str]
 ) -> str:
-    """Return a sentence: how many prompts still fit (``prompts_text``), and which way would cost less by then."""
+    """Return a text that says how many prompts still fit, and which way costs less before that.
+
+    ``prompts_text`` is that number in words.
+    """
     remaining_prompts = comparison.prompts_left
     if remaining_prompts is None:
         return "going on is fine"
@@ -212,7 +216,7 @@ def _advise_to_continue(
 def _reason_to_shrink(
     context: ContextSize, remaining_prompts: int | None, prompts_text: str
 ) -> str:
-    """Return why a session must become smaller soon; ``prompts_text`` is the number of remaining prompts in words."""
+    """Return why a session must soon become smaller. ``prompts_text`` says how many prompts still fit."""
     if context.compacts_at_once:
         return "it is about to be compacted"
     if remaining_prompts:
@@ -221,7 +225,7 @@ def _reason_to_shrink(
 
 
 def _describe_ways_to_shrink(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
-    """Return the ways to shrink a session, or none if the headline already names one."""
+    """Return lines with the ways to shrink a session. Return none if the first line names a way already."""
     if comparison.advice is not None or comparison.context.max_percent >= MIN_PERCENT_TO_SHRINK:
         return []
     descriptions = {
@@ -236,25 +240,26 @@ def _describe_ways_to_shrink(comparison: Comparison, command: Callable[[str], st
 
 
 def format_rounded_tokens(tokens: int) -> str:
-    """Return a number rounded to thousands, or to two digits below ten thousand: ``107,000``, ``1,200``."""
+    """Return a number rounded to thousands, or below 10,000 to two digits: ``107,000``, ``1,200``."""
     return f"{round(tokens, max(-3, 2 - len(str(tokens)))):,}"
 
 
 def format_context(context: ContextSize) -> str:
-    """Return the size of the context: ``163,400 tokens``."""
+    """Return the size of a context, for example ``163,400 tokens``."""
     return f"{'about ' if context.is_estimate else ''}{context.tokens:,} tokens"
 
 
 def format_size_and_branch(glance: HeadTail) -> str:
-    """Return the size of the session's file and its last branch: ``4.1 MB · main``."""
+    """Return the size of the session's file and its last branch, for example ``4.1 MB · main``."""
     branch = collapse_line(plain_line(glance.branch), MAX_BRANCH_COLUMNS)
     return f"{format_bytes(glance.size)}{f' · {branch}' if branch else ''}"
 
 
 def build_ways_table(comparison: Comparison) -> list[str]:
-    """Return a line for each way to continue: the resulting size, the cost of the first request, and the content.
+    """Return the table with a line for each way to continue.
 
-    A way that does not shrink the session is omitted, unless the way is a copy.
+    A line has the resulting size, the cost of the first request, and what the session then
+    contains. A way that does not make the session smaller is left out, except a copy.
     """
     rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  contents"]
     tokens_now = comparison.context.tokens
@@ -305,7 +310,7 @@ def _format_way_row(
 
 
 def _format_short_number(tokens: int) -> str:
-    """Return a number of tokens in four characters: ``980``, ``42k``, ``1.2M``."""
+    """Return a number of tokens in at most four characters, for example ``980``, ``42k`` or ``1.2M``."""
     if tokens < 1_000:
         return str(tokens)
     thousands = round(tokens / 1_000)
@@ -324,7 +329,7 @@ _WAY_CONTENTS = {
 
 
 def _describe_size_content(size: HandoffSize) -> str:
-    """Describe the content of a handoff of a given size in words that fit the table."""
+    """Return a short description of what a handoff of this size contains."""
     if size.size == WHOLE_SESSION:
         return "everything, a copy"
     if size.omitted_tokens is None:
@@ -340,7 +345,7 @@ def _describe_size_content(size: HandoffSize) -> str:
 
 
 def _describe_payoff(comparison: Comparison) -> str:
-    """Return the number of prompts after which each way costs less than continuing."""
+    """Return a line with the number of prompts after which each way costs less than going on."""
     counts = ((way.name, way.turns_to_pay_off or 0) for way in comparison.estimates)
     pay_texts = []
     for name, count in counts:

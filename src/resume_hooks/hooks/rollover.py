@@ -1,11 +1,11 @@
-"""``>rollover``: a child with a digest and a model's summary, or with the reason why the summary is missing.
+"""``>rollover``: create a child with a digest and a model's summary, or the reason for its absence.
 
-Invariant: a rollover is paid for only once. A repeated request without a new prompt in between
-shows the same child. If that child has no summary and no process is writing one, the request asks
-the model again and adds the summary to the same child.
+Invariant: a model is paid only once for a rollover. If the user repeats the request without a new
+prompt, the card shows the same child. If that child has no summary and no process is writing one,
+the model is asked again, and its summary is added to the same child.
 
-In the client, the session's own model writes the summary while its cache is warm. The engine
-answers twice: first with the prompt for the model, then with the result.
+In the client, the session's own model writes the summary while the API's cache is warm. The engine
+then answers twice: first with the prompt for the model, later with the result.
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ from resume_hooks.shared_values import ANSWER_SECONDS, MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.processes import read_process_start_time
 from resume_hooks.system.text import collapse_line, plain_line
 
-# the number of seconds until the card must be shown; the clipboard needs up to two more
+# the number of seconds after which the card must be shown; copying to the clipboard may take two
+# more
 MAX_CARD_SECONDS = ANSWER_SECONDS - 5.0
 # the number of these seconds that are reserved for writing the summary into the child
 SUMMARY_WRITE_SECONDS = 5.0
-PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with the digest
-MAX_FACT_CHARACTERS = 300  # the maximum length of a fact on the card in characters
+PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with its digest
+MAX_FACT_CHARACTERS = 300  # the maximum number of characters of a fact on the card
 
 _PREFIX = "rollover-"
 CLEAR_HINT = "or /clear in an empty box: the new session has this, too (cut if long)"
 WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIME}"
-"""The status line while a model writes the summary."""
+"""The line that the client shows while a model writes the summary."""
 
 
 UNFINISHED_FACT = "The summary is not in it yet: it is still being written."
@@ -85,7 +86,7 @@ def answer_request(request: Request) -> Outcome:
             )
             return PendingAnswer(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
         if request.trigger.is_hooked:
-            offer_clear(child)  # if Esc kills this process, /clear still opens the child
+            offer_clear(child)  # If Esc ends this process, the next /clear still opens the child.
         max_seconds = min(MODEL_SECONDS, deadline - SUMMARY_WRITE_SECONDS - time.monotonic())
         outcome, lines = _write_summary(rollover_plan, child, max_seconds, own_model, request.where)
         costs.extend(lines)
@@ -118,13 +119,14 @@ def answer_request(request: Request) -> Outcome:
 def _find_unfinished_child(
     parent: Session, request: Request, own_model: ForkedModel
 ) -> Receipt | None:
-    """Return the child of an earlier attempt.
+    """Return the child of an earlier attempt, if its summary is missing.
 
-    If the session's own model was asked, return the child only if that model wrote its summary.
+    If the session's own model was asked, return the child only if that model has written the
+    summary.
     """
     note = hook_state.read_note(_rollover_note_name(request))
     if not own_model.was_asked and "writer" in note and not _is_writing_interrupted(note):
-        return None  # another process is writing the child's summary
+        return None  # Another process is writing the summary of that child.
     child = summary.find_unfinished_rollover(parent, request.where)
     if child and (not own_model.was_asked or child.session_id == note.get("child")):
         return child
@@ -138,11 +140,10 @@ def _write_summary(
     own_model: ForkedModel,
     where: Where,
 ) -> tuple[SummaryOutcome, list[str]]:
-    """Return the summary by the session's own model if it was asked, else by the usual model.
+    """Let a model write the summary, and return the outcome with the cost of each model.
 
-    Also return the cost of each model.
-
-    If the session's own model gave no valid answer, ask the usual model, unless the time is up.
+    If the session's own model was asked, use its answer. If that answer is not valid, ask the usual
+    model, unless the time is up.
     """
 
     def model_calls(model: Model) -> ModelCalls:
@@ -175,7 +176,10 @@ def _write_summary(
 
 
 def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> str:
-    """Return the result of a rollover after the user stopped waiting for its summary."""
+    """Return the text after the user stopped waiting for a summary.
+
+    It names the child, and the trigger that asks again.
+    """
     name = f"{_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.read_note(name):
         hook_state.consume_note(name)
@@ -190,9 +194,9 @@ def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> st
 
 
 def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence[str]) -> list[str]:
-    """Return facts on the child's contents, the ``costs``, and how to get a missing summary."""
+    """Return lines about the summary and its ``costs``. If it is missing, say how to ask for it again."""
     if outcome.failure:
-        # the client may already have opened the child
+        # The client may have opened the child already, so the line names the old session.
         old_session = f"in the old session (/resume {request.session_id})"
         focus_words = f" {request.text}" if request.text else ""
         if request.text:
@@ -211,7 +215,7 @@ def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence
 def _add_facts(
     outcome: AnyOpenedSession, facts: Sequence[str], request: Request
 ) -> AnyOpenedSession:
-    """Return a rollover's outcome with ``facts``, and a fact on ``/clear`` if it opens the child."""
+    """Return a rollover's outcome with more lines, and one about ``/clear`` if it opens the child."""
     short_facts = [collapse_line(plain_line(fact), MAX_FACT_CHARACTERS) for fact in facts]
     if request.trigger.is_hooked and offer_clear(outcome.receipt):
         short_facts.append(CLEAR_HINT)
@@ -221,11 +225,10 @@ def _add_facts(
 def _store_rollover_note(
     request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0
 ) -> None:
-    """Store a note about the child that was created for these words.
+    """Record in a note which child was created for the user's words.
 
-    Without the note, a repeated request would create and pay for another child.
-
-    ``writer`` is the process that is writing the summary: this process, or the client.
+    Without the note, a repeated request would create and pay for another child. ``writer`` is the
+    id of the process that is writing the summary: this process or the client (0: nobody).
     """
     note: dict[str, object] = {
         "child": child.session_id,
@@ -244,7 +247,7 @@ def _store_rollover_note(
 
 
 def _is_writing_interrupted(note: Mapping[str, object]) -> bool:
-    """Check whether the writer of the summary ended early or ran out of time."""
+    """Check whether the process that wrote the summary has ended early, or is out of time."""
     writer, end_time = note.get("writer"), note.get("until")
     has_timed_out = not isinstance(end_time, float) or time.time() > end_time
     return isinstance(writer, int) and (
@@ -253,7 +256,10 @@ def _is_writing_interrupted(note: Mapping[str, object]) -> bool:
 
 
 def _find_existing_rollover(parent: Session, request: Request) -> AnyOpenedSession | None:
-    """Return the child for the same words, unless it was continued or this session has a new prompt."""
+    """Return the child that the same words created before, or None.
+
+    Return None if that child was continued, or if the session has a new prompt.
+    """
     note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_writing_interrupted(note):
         return None

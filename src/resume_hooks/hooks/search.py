@@ -1,6 +1,6 @@
-"""``>search``: the best hits in this project's sessions, each with the command that opens its session.
+"""``>search``: show the best hits in this project's sessions, each with the command for its session.
 
-It does not copy anything.
+Nothing is copied to the clipboard.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from resume_hooks.sessions.agents.registry import agent_with_name
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line, text_width
 
-# the number of hits and rows of a card, and the width of a title in columns
+# the maximum number of hits and of rows on a card, and the width in columns of a title
 MAX_CARD_HITS, MAX_CARD_ROWS, HIT_TITLE_COLUMNS = 4, 10, 28
-# the maximum length of a query in characters; a longer query is cut in the printed command
+# the maximum number of characters of the query in the printed command
 MAX_PRINTED_QUERY_CHARACTERS = 200
 
 
 def answer_request(request: Request) -> Report:
-    """Search for the words of a trigger. Raise UsageError if there are no words."""
+    """Search for the words behind the trigger. Raise UsageError if there are no words."""
     in_all_projects, words = parse_search_words(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
@@ -61,7 +61,10 @@ def _search_command(words: str, *, in_all_projects: bool, max_hits: int = 0) -> 
 
 
 def search_card(result: SearchResult, typed_name: str, *, in_all_projects: bool = False) -> str:
-    """Return the hits, best first, each with its command; ``typed_name`` is the trigger as typed."""
+    """Return the card with the best hits, each with the command that opens its session.
+
+    ``typed_name`` is the trigger's name as the user typed it.
+    """
     count_text = _describe_hit_count(result, in_all_projects=in_all_projects)
     (query,) = result.wordings
     heading_parts = [

@@ -1,8 +1,8 @@
-"""SessionStart and SessionEnd: the link between sessions after ``/clear``, and the lines at a start.
+"""The hooks SessionStart and SessionEnd: link sessions across ``/clear``, and show lines at a start.
 
-At ``/clear`` the client ends the old session and starts a new one in the same process. The old
-session becomes the parent of the new one. Standard library, Python 3.9, because this also runs
-before the engine is installed.
+At ``/clear`` the client ends one session and starts another in the same process. The ended session
+becomes the parent of the new one. The hooks run even before the engine is installed, so this module
+uses only the standard library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -33,31 +33,28 @@ if TYPE_CHECKING:
 
 MAX_INPUT_BYTES = 1024 * 1024
 MAX_PAIR_SECONDS = 60
-"""The number of seconds after a session's end in which its successor may start.
+"""Number of seconds between the end of a session and the start that belongs to the same ``/clear``.
 
-An older mark comes from a client that crashed.
+A note about an earlier end was left by a client that crashed.
 """
 
 MIN_SHOWN_DOLLARS = 0.01
 
-# the prefix of the notes that the module has shown the cost of a cold cache; a session's id follows
-# the prefix
+# How the names of notes begin which say that the module has shown the cost of a cold cache. A
+# session's id follows.
 _COLD_PREFIX = "cold-"
 
 _CONTINUED_AT = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 EXPIRING_ARGUMENT, NEW_FOLDER_ARGUMENT = "near-end", "new-folder"
-"""The arguments for a start with sessions that are due for archiving, and for a start in a folder without sessions."""
+"""Arguments of this process at a start: sessions expire soon, or the folder has no sessions."""
 
-# the engine's minimum Python version; this module also runs in older ones
+# The engine's minimum version of Python. This module also runs with older versions.
 MIN_ENGINE_PYTHON = 3, 11
 
 
 def main() -> None:
-    """Handle the event on stdin, and print the reply.
-
-    Never raises, because an error must not make a client's start fail.
-    """
+    """Handle the event on stdin and print the reply. Raise no exception, so that the client always starts."""
     event = hook_replies.read_stdin(MAX_INPUT_BYTES)
     if event is None:
         return
@@ -65,18 +62,17 @@ def main() -> None:
         answer = handle_session_event(event, sys.argv[1:])
     except (
         OSError
-    ) as error:  # a full or read-only state folder loses this link, but not the session
+    ) as error:  # A full or read-only state folder loses only the link between two sessions.
         answer = _describe_lost_link(event, error)
     with contextlib.suppress(OSError):
         hook_replies.write_reply(answer)
 
 
 def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ()) -> bytes:
-    """Handle an event and return the text to print, or ``b""`` if there is none.
+    """Handle an event, and return the reply to print. The reply may be empty.
 
-    Raise OSError if state cannot be written.
-
-    ``arguments`` come from the shell script: ``EXPIRING_ARGUMENT``, ``NEW_FOLDER_ARGUMENT``.
+    ``arguments`` come from the shell script: ``EXPIRING_ARGUMENT`` and ``NEW_FOLDER_ARGUMENT``.
+    Raise OSError if the state folder can't be written.
     """
     session_id = hook_replies.text_field(event, "session_id")
     if not is_session_id(session_id):
@@ -111,7 +107,7 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
 
 
 def _describe_lost_link(event: Dict[str, Any], error: OSError) -> bytes:
-    """Return a line for the user after ``/clear`` if the session before it could not be recorded."""
+    """Return a warning for the user if the session before ``/clear`` could not be recorded."""
     if hook_replies.text_field(event, "source") != "clear":
         return b""
     return hook_replies.start_reply(
@@ -123,19 +119,19 @@ def _describe_lost_link(event: Dict[str, Any], error: OSError) -> bytes:
 
 
 def _lines_at_resume(session_id: str, path: str, event: Dict[str, Any]) -> List[str]:
-    """Return the lines about a cold cache and a giant file, each ``""`` if it does not apply."""
+    """Return a line about the cold cache and one about a very large file, each ``""`` if it is not needed."""
     pending_handoff.consume_handoff_to_child(session_id)
     if hook_state.consume_fresh_note(_cold_note_name(session_id), MAX_PAIR_SECONDS):
-        cold = ""  # the module has already shown this line
+        cold = ""  # The module has shown this line already.
     else:
         cold = describe_cold_cache(event, path)
     return [cold, _describe_giant_file(session_id, path)]
 
 
 def _start_after_clear(session_id: str, path: str) -> bytes:
-    """Link the session that ``/clear`` started.
+    """Link the session that ``/clear`` started to the session before, and return the reply.
 
-    If a handoff is pending, the session opens like the handoff's child.
+    If a handoff is pending, the reply is the opening of its child.
     """
     pid = find_client_pid()
     if pid is None:
@@ -151,7 +147,8 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
         elif parent_id != session_id:
             record_link(Link(session_id, parent_id, "clear", _current_timestamp(), pid), Where())
         return b""
-    with contextlib.suppress(OSError):  # the opening also names the parent
+    # A lost link does little harm here, because the opening also names the parent.
+    with contextlib.suppress(OSError):
         record_link(
             Link(session_id, handoff.parent_id, handoff.kind, _current_timestamp(), pid), Where()
         )
@@ -168,14 +165,15 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
 
 
 def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
-    """Copy the task list of the child that this session replaces, if there is a list and the engine is installed."""
+    """Copy the task list of the child whose opening this session gets. Do nothing if there is no list."""
     if sys.version_info < MIN_ENGINE_PYTHON or not os.path.isdir(
         os.path.join(Where().config, TASKS, child_id)
     ):
         return
-    # the engine is not installed yet, and the child keeps its tasks
+    # If the engine is not installed yet, only the child has the tasks.
     with contextlib.suppress(ImportError):
-        from resume_hooks.derive.child.copy_files import copy_tasks  # most sessions have no tasks
+        # Imported late because most sessions have no tasks.
+        from resume_hooks.derive.child.copy_files import copy_tasks
 
         copy_tasks(child_id, session_id, Where())
 
@@ -183,7 +181,7 @@ def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
 def _opening_after_clear(
     handoff: PendingHandoff, session_id: str, path: str, *, is_outdated: bool
 ) -> str:
-    """Return the child's opening with the name and file of this session, which replaces the child."""
+    """Return the child's opening with the id and the file of this session in place of the child's."""
     creation_time = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     opening = handoff.opening.replace(handoff.child_file, path).replace(
         handoff.child_id, session_id
@@ -196,27 +194,30 @@ def _opening_after_clear(
 
 
 def _start_after_compaction(session_id: str, path: str) -> bytes:
-    """Return the useful facts that a compaction removed, if the engine is installed.
+    """Return a reply with the facts that a compaction removed.
 
-    Return nothing after a compaction of ours, because nothing was lost.
+    Return ``b""`` if the engine is not installed, or if the plugin's module made the compaction,
+    because then nothing was lost.
     """
     if sys.version_info < MIN_ENGINE_PYTHON or hook_state.consume_fresh_note(
         hook_state.compaction_note_name(session_id), MAX_PAIR_SECONDS
     ):
         return b""
     try:
-        # Other events do not need this import.
+        # Imported late because other events do not need it.
         from resume_hooks.hooks.after_compaction import describe_lost_facts
-    except ImportError:  # the engine is not installed yet, or its venv is older than this version
+    except (
+        ImportError
+    ):  # The engine is not installed yet, or its venv was installed for an earlier version.
         _mark_venv_broken()
         return b""
     return start_parts.deliver_start_text(describe_lost_facts(session_id, path), "", session_id)
 
 
 def _describe_pending_handoff(folder: str) -> str:
-    """Return a line about a pending handoff in this folder.
+    """Return a line about a pending handoff in this folder, or ``""``.
 
-    A headless run has no screen, so the handoff stays pending for the next user.
+    Return ``""`` in a headless run, because its user sees no lines. The handoff stays pending.
     """
     if hook_replies.is_headless():
         handoff = None
@@ -228,12 +229,11 @@ def _describe_pending_handoff(folder: str) -> str:
 
 
 def claim_cold_cache_line(event: Dict[str, Any]) -> str:
-    """Return the line of ``describe_cold_cache`` for the module to show, and keep the hook from showing it.
+    """Return the line about the cold cache for the module to show. The hook then does not show it again.
 
-    Raise OSError if the note cannot be written.
-
-    If a hook wrote to a session at an earlier start, clients (2.1.332) do not show the hook's lines
-    when the session is resumed.
+    The module shows the line because clients up to 2.1.332 hide a hook's lines when a session is
+    resumed, if a hook wrote to the session at an earlier start. Raise OSError if the note for the
+    hook can't be written.
     """
     session_id, path = (
         hook_replies.text_field(event, "session_id"),
@@ -254,12 +254,11 @@ def _cold_note_name(session_id: str) -> str:
 
 
 def describe_cold_cache(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
-    """Return the cost of continuing a large session without a cache, or ``""`` for a new child.
+    """Return a line about the cost of continuing a large session without a cache.
 
-    The client's count includes tokens that are not in the session's file, so the engine's count is
-    preferred.
-
-    ``sign`` precedes a command, because the module's commands have short names.
+    Return ``""`` for a small cost or a new child. The number of tokens comes from the session's
+    file if possible, because the client's number includes tokens that are not in the file. ``sign``
+    is the prefix of the commands in the line.
     """
     tokens, dollars = event.get("context_tokens"), event.get("estimated_cache_write_usd")
     if (
@@ -288,7 +287,7 @@ def describe_cold_cache(event: Dict[str, Any], path: str, *, sign: str = SLASH) 
 
 
 def _describe_giant_file(session_id: str, path: str) -> str:
-    """Warn that a session's file is too large for clients, judged only by its size.
+    """Return a warning if a session's file is so large that clients may hang, else ``""``.
 
     The warning contains the command that creates a small copy.
     """
@@ -306,10 +305,7 @@ def _describe_giant_file(session_id: str, path: str) -> str:
 
 
 def _is_new_child(path: str) -> bool:
-    """Check by its first line whether a session is a child that was created a moment ago.
-
-    The client writes the later lines.
-    """
+    """Check whether a session is a child that was created a moment ago. Only its first line tells."""
     try:
         with open_regular(path) as stream:
             match = _CONTINUED_AT.search(stream.readline(MAX_INPUT_BYTES))
@@ -321,14 +317,14 @@ def _is_new_child(path: str) -> bool:
 
 
 def _archive_and_describe(event: Dict[str, Any]) -> str:
-    # most starts do not need this import
+    # Imported late because most starts do not need it.
     from resume_hooks.hooks.expiring_sessions import archive_at_start
 
     return archive_at_start(event)
 
 
 def describe_new_folder(event: Dict[str, Any]) -> str:
-    """Return the parts' lines for a start in a folder without sessions."""
+    """Return the lines of installed parts for a start in a folder without sessions, joined to one line."""
     lines = []
     for line in seam.find_answers(questions.line_at_start_in_new_folder):
         lines.append(line(event))
@@ -336,37 +332,40 @@ def describe_new_folder(event: Dict[str, Any]) -> str:
 
 
 def _run_engine_line(describe: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
-    """Return the engine's line for an event, or ``""`` if the engine is not installed."""
+    """Return the line that the function ``describe`` makes, or ``""`` if the engine is not installed."""
     if sys.version_info < MIN_ENGINE_PYTHON:
         return ""
     try:
         return describe(event)
     except ImportError:
         _mark_venv_broken()
-    except OSError:  # a failure of this line must not hide the others
+    except OSError:  # If this line fails, the other lines are shown without it.
         pass
     return ""
 
 
 def _read_context(path: str) -> Optional[ContextSize]:
-    """Return the context of the session at a path, or None if it cannot be read or the engine is missing."""
+    """Return the context of the session at a path. Return None if it can't be read."""
     if sys.version_info < MIN_ENGINE_PYTHON:
         return None
     try:
-        # Most starts do not need these imports.
+        # Imported late because most starts do not need it.
         from resume_hooks.sessions.session import Session
         from resume_hooks.sessions.session_files import session_file
 
         return Session.from_file(session_file(path), Where()).context
     except ImportError:
         _mark_venv_broken()
-    except (OSError, ResumeHooksError):  # without the engine's figure, the client's is used
+    except (OSError, ResumeHooksError):  # The line then uses the client's number of tokens.
         pass
     return None
 
 
 def _collect_part_lines() -> List[str]:
-    """Return the parts' lines for a start. In a headless run, they stay for the next user."""
+    """Return the lines of installed parts for a start.
+
+    Return none in a headless run, because its user would not see them.
+    """
     if hook_replies.is_headless():
         return []
     lines = []
@@ -376,8 +375,10 @@ def _collect_part_lines() -> List[str]:
 
 
 def _mark_venv_broken() -> None:
-    """Mark the venv as broken, so that the installer rebuilds it."""
-    from resume_hooks.hooks.fallback import mark_venv_broken  # most starts do not need this import
+    """Mark the plugin's venv as broken, so that the installer rebuilds it."""
+    from resume_hooks.hooks.fallback import (
+        mark_venv_broken,
+    )  # Imported late because most starts do not need it.
 
     mark_venv_broken()
 
@@ -386,21 +387,21 @@ def _mark_session_cleared(session_id: str) -> None:
     pid = find_client_pid()
     if pid is not None:
         hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
-        # the old session is now an ancestor, and the next start archives it in the background
+        # The old session is a parent now. The next start archives it in the background.
         pending.record_pending_session(session_id, Where())
 
 
 def _check_marks_can_be_written() -> None:
-    """Raise OSError if no mark can be written now. Then the mark before ``/clear`` is missing, too."""
+    """Raise OSError if no note can be written. In that case the note about ``/clear`` is missing too."""
     name = _clear_mark_name(os.getpid())
     hook_state.write_note(name, {})
     hook_state.consume_note(name)
 
 
 def _consume_clear_mark(pid: int) -> Optional[str]:
-    """Return the session that this client just cleared, and delete the session's mark.
+    """Return the id of the session that this client has just cleared, and delete the note about it.
 
-    Return None if the mark is old or damaged.
+    Return None if the note is missing, old or damaged.
     """
     mark = hook_state.read_note(_clear_mark_name(pid))
     hook_state.consume_note(_clear_mark_name(pid))

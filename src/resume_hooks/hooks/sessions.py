@@ -1,4 +1,4 @@
-"""``/sessions``: the newest sessions of this project, each with the command that opens it."""
+"""``/sessions``: show the newest sessions of this project, each with the command that opens it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_LISTED_SESSIONS = 10
 
 
 def answer_request(request: Request) -> Report:
-    """List the sessions. Raise UsageError for a word that is not an option."""
+    """List the newest sessions. Raise UsageError for a word that is not an option."""
     if request.text not in {"", ALL_WORD}:
         unknown_words = collapse_line(request.text, MAX_TITLE_COLUMNS)
         raise UsageError(
@@ -49,7 +49,7 @@ def answer_request(request: Request) -> Report:
 
 
 def sessions_card(rows: Sequence[ListedSession], current_id: str, *, in_all_projects: bool) -> str:
-    """Return a card with the newest sessions; ``current_id`` is the current session."""
+    """Return the card with the newest sessions. ``current_id`` is the session in which the user typed."""
     scope_text = "every project" if in_all_projects else "this project"
     lines = [f"resume-hooks · sessions of {scope_text}, newest first"]
     for row in rows[:MAX_LISTED_SESSIONS]:

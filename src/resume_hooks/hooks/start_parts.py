@@ -1,12 +1,13 @@
-"""The text of a start after ``/clear`` or a compaction, split into parts because the client limits each hook's text.
+"""Deliver the text after ``/clear`` or a compaction in parts, because a hook's text is limited.
 
-The first hook, ``hooks/session-start``, claims the start for its process in a note,
-``parts-<session>.json``. It runs this module, which writes all parts except the last next to that
-note, and then writes their number into the note. The other hooks, ``hooks/part``, each pass one
-part to the client, in order, and delete the part. The first hook returns the last part.
+The first hook, ``hooks/session-start``, writes a note ``parts-<session>.json`` with its process id
+and runs this module. The module writes all parts except the last as files next to that note, and
+then their number into the note. Each of the other hooks, ``hooks/part``, prints one part for the
+client and deletes its file. The first hook prints the last part.
 
-Invariant: parts that no hook took are deleted before the first hook ends, so that no later start
-uses them, and the user sees a message about it. Standard library, Python 3.9.
+Invariant: parts that no hook has printed are deleted before the first hook ends, so that no later
+start prints them. The text then says which parts are missing. This module uses only the standard
+library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -20,24 +21,25 @@ from resume_hooks.storage import state_file
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
 from resume_hooks.transcripts.parted_text import MAX_PART_UNITS, MAX_TEXT_UNITS, split_into_parts
 
-# the maximum number of units in Codex, a client without further hooks for parts
+# the maximum number of UTF-16 units if no other hooks run, as in Codex
 MAX_UNITS_WITHOUT_PARTS = 4_000
-# the number of seconds in which the other hooks must take their parts; they check 20 times a second
+# the number of seconds in which the other hooks must print their parts; they look 20 times a second
 WAIT_SECONDS = 4.0
 POLL_SECONDS = 0.02
 NOTE_SECONDS = 600  # the number of seconds after which old notes are deleted
 
-# the end of a cut text gets a quarter of the space, because it contains the next step
+# If the middle of a text is cut, this fraction (1/4) of the characters is for the end, which
+# contains the next step.
 END_DIVISOR = 4
 CUT_NOTICE = "\n(cut here: the middle of this text did not fit)\n"
 _PREFIX = "parts-"
 
 
 def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
-    """Return the first hook's reply after the other hooks have taken their parts.
+    """Let the other hooks print all parts but the last, and return the reply of the first hook.
 
-    ``context`` is for the model, ``message`` for the user. A context longer than ``MAX_TEXT_UNITS``
-    loses its middle.
+    ``context`` is for the model, ``message`` for the user. Of a context longer than
+    ``MAX_TEXT_UNITS``, the middle is cut.
     """
     text = plain_text(context).strip()
     note = hook_state.read_note(_session_start_note_name(session_id))
@@ -55,12 +57,12 @@ def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
 
 
 def delete_old_start_notes() -> None:
-    """Delete the notes of old starts."""
+    """Delete the notes of earlier starts."""
     hook_state.delete_old_notes(_PREFIX, NOTE_SECONDS)
 
 
 def remove_middle(text: str, max_units: int) -> str:
-    """Return a text of at most ``max_units`` units. A longer text loses its middle, by whole lines if possible."""
+    """Return a text of at most ``max_units`` UTF-16 units. Of a longer text, cut lines in the middle."""
     if utf16_length(text) <= max_units:
         return text
     end = cut_to_utf16_units(text[::-1], max_units // END_DIVISOR)[::-1]
@@ -70,7 +72,7 @@ def remove_middle(text: str, max_units: int) -> str:
 
 
 def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list[int]:
-    """Offer the parts to the other hooks. Return the numbers of the parts that no hook took."""
+    """Write the parts for the other hooks and wait. Return the numbers of the parts that no hook printed."""
     names = []
     for number in range(1, len(parts) + 1):
         names.append(f"{_PREFIX}{session_id}-{number}")
@@ -80,7 +82,7 @@ def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list
             state_file.create_file(
                 hook_state.note_path(name), [hook_replies.start_reply(part, "") + b"\n"], sync=False
             )
-        # The other hooks ignore the parts until the note contains the number of parts.
+        # The other hooks print nothing before the note contains the number of parts.
         hook_state.write_note(
             _session_start_note_name(session_id), {"pid": process_id, "count": len(parts) + 1}
         )

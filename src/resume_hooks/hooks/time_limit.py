@@ -1,4 +1,4 @@
-"""The time limit of a hook, because the client waits for its answer."""
+"""The time limit of a hook. The client waits for the hook's answer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 
 from resume_hooks.errors import ResumeHooksError
 
-READING_SECONDS = 3.0  # the time limit for reading in seconds; the clipboard has two more
-BUSY_SECONDS = 5.0  # additional seconds for a busy machine
+READING_SECONDS = (
+    3.0  # the time limit in seconds for reading; copying to the clipboard may take two more
+)
+BUSY_SECONDS = 5.0  # the number of additional seconds on a busy machine
 
 
 class TimeLimitExceeded(ResumeHooksError, code="too-slow"):
-    """Raised if the work of a trigger takes longer than a prompt may wait."""
+    """The work of a trigger took longer than a prompt may wait."""
 
     def __init__(self, message: str, command: str) -> None:
         super().__init__(message, f"In a shell there is no limit: {command}")
@@ -23,10 +25,10 @@ class TimeLimitExceeded(ResumeHooksError, code="too-slow"):
 def time_limit(
     command: str = "resume-hooks --help", seconds: float | None = None
 ) -> Iterator[None]:
-    """Raise TimeLimitExceeded if the block takes too long. The message suggests ``command`` as the alternative.
+    """Raise TimeLimitExceeded if the with block takes too long. The error suggests ``command`` in a shell.
 
-    ``seconds`` (default: ``READING_SECONDS``) is measured in processor time, so that a busy machine completes
-    the same work as an idle one. The limit in real time is ``BUSY_SECONDS`` seconds longer.
+    ``seconds`` (default: ``READING_SECONDS``) is processor time, so that the same work finishes on
+    a busy machine. The limit in real time is ``BUSY_SECONDS`` seconds longer.
     """
     max_seconds = READING_SECONDS if seconds is None else seconds
 
@@ -59,12 +61,12 @@ def time_limit(
 
 @contextlib.contextmanager
 def _limit_with_thread(seconds: float, raise_error: Callable[[], None]) -> Iterator[None]:
-    """Limit a block on Windows, which has no alarm signal.
+    """Limit a with block on Windows, which has no alarm signal.
 
-    After ``seconds`` a thread interrupts the block like Ctrl+C. The context manager catches that
-    interrupt and calls ``raise_error``.
+    After ``seconds`` seconds a thread interrupts the block, as Ctrl+C does. The interrupt is caught
+    here, and ``raise_error`` raises the error of the time limit.
     """
-    import _thread  # only Windows needs these imports
+    import _thread  # Imported late because only Windows needs it.
     import threading
 
     has_expired = threading.Event()
@@ -79,7 +81,7 @@ def _limit_with_thread(seconds: float, raise_error: Callable[[], None]) -> Itera
     try:
         yield
         timer.cancel()
-        timer.join()  # the interrupt must arrive inside this block
+        timer.join()  # Waits for a running timer, so that its interrupt arrives before this block ends.
     except KeyboardInterrupt:
         if not has_expired.is_set():
             raise

@@ -1,7 +1,7 @@
-"""The table of triggers, and the function that checks whether a prompt is a trigger.
+"""The table of triggers, and the functions that recognise a trigger in a prompt.
 
-A trigger must begin at the first character of a prompt; every other prompt passes unchanged.
-Standard library, Python 3.9.
+A trigger begins at the first character of a prompt. Every other prompt passes unchanged. This
+module uses only the standard library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ from resume_hooks.seam import Trigger as Row
 from resume_hooks.shared_values import MODEL_MINUTES, MODEL_TIME, PLUGIN, SLASH
 
 TYPED_SIGN, BARE_SIGN = ">", "/"
-"""The prefixes of a trigger: in a prompt, and in a command of hooks/register.mjs; ``SLASH`` works
-in any client."""
+"""How a trigger begins: in a prompt, and in a command of hooks/register.mjs. ``SLASH`` works in
+every client."""
 
 REPAIR_QUESTION = "fsck"
-"""The module's own question, which the user did not type.
-
-Its failures are silent.
-"""
+"""A question of the module, which no user types. If answering it fails, the user sees nothing."""
 
 _PACKAGE = __package__
 _CORE_ROWS = (
@@ -61,7 +58,10 @@ _CORE_ROWS = (
 
 
 def _list_all_rows() -> List[Row]:
-    """Return the triggers of the core, each after the parts' triggers that name it in ``before``."""
+    """Return all triggers, in the order of the help.
+
+    A part's trigger is placed before the core's trigger that its field ``before`` names.
+    """
     part_rows = seam.list_triggers()
     rows = []
     for core_row in _CORE_ROWS:
@@ -73,7 +73,8 @@ def _list_all_rows() -> List[Row]:
 
 
 ROWS = {each.name: each for each in _list_all_rows()}
-"""Every trigger; ``make docs`` writes commands/, hooks/commands.mjs and docs/older-clients.md from it."""
+"""All triggers by name. ``make docs`` generates commands/, hooks/commands.mjs and
+docs/older-clients.md."""
 
 _FORMER_NAMES = {name: now for name, (_, now) in part_table.FORMER.items() if now in ROWS} | {
     "recover-context": "recall"
@@ -82,10 +83,10 @@ ALIASES = {
     **_FORMER_NAMES,
     **{alias: each.name for each in ROWS.values() for alias in each.aliases},
 }
-"""Other names of triggers, including former names. No list shows them."""
+"""Other names of triggers, also from earlier versions. No list shows them."""
 
 NOT_ALONE_HINT = "a command runs only alone in the box; Enter again sends this as it is"
-"""The answer to a command that was typed directly after the next step in the input box."""
+"""The text for the user who typed a command behind the next step that was in the input box."""
 
 TYPED_VERBS = frozenset(each.name for each in ROWS.values() if not each.is_module_only)
 _VERBS_WITHOUT_WORDS = frozenset(each.name for each in ROWS.values() if each.takes_no_words)
@@ -95,7 +96,7 @@ _TRIGGER_PATTERN = re.compile(
     rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL
 )
 _PASTE_TAG = re.compile(r"\s*</?pasted_content\b[^<>]*>")
-"""The tags that recent clients put around a long paste; the text between them is the user's."""
+"""Matches the tags that recent clients put around a long pasted text."""
 _PASTED_COMMAND = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
 _PASTED_AT_END = re.compile(_PASTED_COMMAND, re.IGNORECASE)
 _NAMES_WITHOUT_WORDS = "|".join(
@@ -123,22 +124,25 @@ _STACKED_TRIGGERS = re.compile(
 )
 _COMMAND_AT_START = re.compile(rf"{BARE_SIGN}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
 _COMMAND_BEHIND_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_VERB_NAMES})(?=\s|\Z)", re.IGNORECASE)
-"""A command that was typed directly after a trigger which the client restored to the input box."""
+"""Matches a command behind a restored prompt.
+
+Some clients put a blocked prompt back into the input box, and the user types the next command
+behind it.
+"""
 
 _PROSE_START = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
 _EXACT_YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
 _NAMED_TRIGGER = re.compile(rf"(?<![^\s:]){TYPED_SIGN}({'|'.join(TYPED_VERBS)})(?![\w-])")
-"""A trigger's name in an error message."""
+"""Matches the name of a trigger in one of our messages."""
 
 
 class Trigger(NamedTuple):
-    """A recognised prompt.
+    """A trigger in a prompt.
 
-    ``verb`` is one of ``ROWS``. ``text`` is the text after the verb. ``is_slash`` means that the
-    input box is now empty. ``is_pasted`` means that the prompt ends with a command that was pasted
-    after leftover text. ``is_hooked`` means that a hook asks, and not the body of a slash command
-    in a client without hooks. ``sign`` is the prompt's prefix. Answers name triggers with the same
-    prefix.
+    ``verb`` is a name from ``ROWS``, ``text`` the text behind it. ``is_slash`` means that the
+    client has emptied the input box. ``is_pasted`` means that a command was pasted behind other
+    text in the box. ``is_hooked`` is False if a slash command asks in a client that runs no hooks.
+    ``sign`` is how the prompt begins; answers use it to name other triggers.
     """
 
     verb: str
@@ -149,9 +153,9 @@ class Trigger(NamedTuple):
     sign: str = TYPED_SIGN
 
     def name(self, verb: str) -> str:
-        """Return the command of a trigger with the prefix that the user typed.
+        """Return how the user types a trigger: its name with the sign with which this trigger began.
 
-        If the trigger cannot have that prefix, return its module command.
+        If the named trigger can't have that sign, return its command with a slash.
         """
         row = ROWS.get(verb)
         is_bare = row is not None and row.command and (row.is_module_only or self.sign == BARE_SIGN)
@@ -161,26 +165,26 @@ class Trigger(NamedTuple):
 
     @property
     def own_sign(self) -> str:
-        """The prefix of a trigger that the module does not register."""
+        """The sign for triggers that the module does not register as commands."""
         if self.sign == TYPED_SIGN:
             return TYPED_SIGN
         return SLASH
 
     def replace_names(self, words: str) -> str:
-        """Return our text with the names of triggers in the user's notation."""
+        """Return a text of ours with the names of triggers as the user types them."""
         return _NAMED_TRIGGER.sub(lambda match: self.name(match[1]), words)
 
 
 def trigger_named(word: str) -> str:
-    """Return the trigger with a name, which is its own name, its command or an alias.
+    """Return the verb of a trigger from its name, its command or an alias.
 
-    Return the word itself if it does not name a trigger.
+    Return ``word`` itself if it names no trigger.
     """
     return ALIASES.get(word, _VERB_OF_COMMAND.get(word, word))
 
 
 def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Trigger:
-    """Return the trigger of the module's question: a typed command, or a word of the module's own."""
+    """Return the trigger for a command that the user typed in the client, or for a question of the module."""
     if command.startswith(SLASH[1:]):
         sign, verb = (SLASH, command[len(SLASH) - 1 :])
     else:
@@ -193,9 +197,10 @@ def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Tr
 
 
 def recognise_trigger(prompt: str) -> Optional[Trigger]:
-    """Return the trigger in a prompt, or None if the prompt is not one and passes."""
+    """Return the trigger in a prompt, or None if the prompt is not a trigger."""
     slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED_SIGN
-    # typed after a bare trigger that the client restored to the input box
+    # The client put a trigger without words back into the box, and the user typed another one
+    # behind it.
     stacked_triggers = _STACKED_TRIGGERS.match(prompt)
     if stacked_triggers:
         prompt = prompt[stacked_triggers.end() :]
@@ -225,7 +230,7 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
 
 
 def _is_prose(verb: str, text: str, prompt: str) -> bool:
-    """Check whether a ``>`` trigger begins a sentence, such as ``>resume the work``, or a quote of several lines."""
+    """Check whether the prompt is text, such as ``>resume the work``, or a quotation of several lines."""
     if verb in {"resume", "trim"} and _PROSE_START.match(text):
         return True
     other_lines = []
@@ -236,7 +241,7 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
 
 
 def _command_behind_words(prompt: str) -> str:
-    """Return the command that was typed directly after a restored trigger and its words, else the prompt."""
+    """Return the command that the user typed behind a restored prompt. Return any other prompt unchanged."""
     trigger = _TRIGGER_PATTERN.match(prompt)
     if trigger is None or _canonical_word(trigger.group(1)) not in TYPED_VERBS:
         return prompt
@@ -247,12 +252,11 @@ def _command_behind_words(prompt: str) -> str:
 
 
 def _last_retyped_trigger(prompt: str) -> str:
-    """Return the last of several triggers if one that asks a question was typed again after its restored text.
+    """Return the trigger that the user typed again behind a restored prompt with the same trigger.
 
-    Return other prompts unchanged.
-
-    The options of a trim contain no trigger. Other texts may mention a trigger, so after a space
-    only the exact word yes counts.
+    Return any other prompt unchanged. Only triggers that ask a question are typed again. The
+    options of a trim contain no trigger. Other texts may mention a trigger, so behind a space only
+    ``yes`` counts.
     """
     match = _RETYPED_TRIGGER.match(prompt)
     if match is None:
@@ -277,10 +281,10 @@ def _last_retyped_trigger(prompt: str) -> str:
 
 
 def _contains_pasted_command(prompt: str) -> bool:
-    """Check whether one of our commands or ``/clear`` was pasted after a trigger.
+    """Check whether one of our commands, or ``/clear``, was pasted behind a trigger in the input box.
 
-    A trigger that takes no words does not count if other words follow: ``>help me understand
-    /clear`` passes.
+    If the trigger takes no words, other words in between make the prompt ordinary text, for example
+    ``>help me understand /clear``.
     """
     verb = _leading_verb(prompt)
     if verb in _VERBS_WITHOUT_WORDS:
@@ -289,7 +293,7 @@ def _contains_pasted_command(prompt: str) -> bool:
 
 
 def _leading_verb(prompt: str) -> str:
-    """Return the verb at the start, even if a pasted ``/command`` follows it without a space."""
+    """Return the verb with which a prompt begins. A pasted ``/command`` may follow without a space."""
     match = re.match(rf"(?:>|/{PLUGIN}:)([a-z-]+)(?=[\s/])", prompt, re.IGNORECASE)
     if match:
         return _canonical_word(match.group(1))

@@ -1,8 +1,8 @@
-"""``>trim``: a question, and its answers ``yes``, ``cancel`` and ``help``; ``/untrim``: a copy with the originals.
+"""``>trim``: ask about a trim, and handle the answers; ``/untrim``: create a copy with the originals.
 
-Invariant: only the exact word yes writes anything into a project, and a question creates at most
-one child. The last line of each card says what to do in at most 40 columns, because a client that
-is working shows no more.
+Invariant: only the exact word yes writes a session, and one question creates at most one child. The
+last line of a card says in at most 40 columns what to do, because a client whose model is working
+shows no more.
 """
 
 from __future__ import annotations
@@ -57,24 +57,25 @@ from resume_hooks.system.text import collapse_line
 
 ANSWER_WORDS = frozenset({"yes", "cancel", "help"})
 WORD_ALIASES = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
-"""Other spellings of these words. No other spelling means yes."""
+"""Other spellings of the answers. The answer yes has none."""
 
 _CONFIRM_HINT = "To confirm, type: >trim yes"
 
-MAX_OPTIONS_CHARACTERS = 4_000  # the maximum number of characters in a question's options
+MAX_OPTIONS_CHARACTERS = 4_000  # the maximum number of characters of the options of a trim
 
 MAX_CONFIRM_SECONDS = 4.5
-"""The time limit in seconds for reading and writing together.
+"""Maximum number of seconds for reading and writing together.
 
-Of the five seconds that a prompt may wait, starting and the clipboard need the rest.
+A prompt may wait five seconds. The rest of these is for starting, and for copying to the clipboard.
 """
 
 WRITING_RATIO = 1.5
-"""The time needed for writing and checking, as a multiple of that for reading and planning (0.7 to 1.3 measured)."""
+"""The time for writing and checking, divided by the time for reading and planning (measured: 0.7 to
+1.3)."""
 
 
 def answer_request(request: Request) -> Outcome:
-    """Preview a trim, act on the user's answer, or undo a trim. Raise ResumeHooksError."""
+    """Ask about a trim, handle the user's answer, or restore trimmed contents. Raise ResumeHooksError."""
     if request.trigger.verb == "untrim":
         return _answer_untrim(request)
     word = WORD_ALIASES.get(request.text.lower(), request.text.lower())
@@ -102,14 +103,14 @@ def answer_request(request: Request) -> Outcome:
 
 def _answer_untrim(request: Request) -> Outcome:
     """Create a child with every original that still exists."""
-    # a trim does not need this import
+    # Imported late because a trim does not need it.
     from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim
 
     return untrim(request.session, EVERYTHING, request.caller(f"{request.command} --all"))
 
 
 def _ask_about_trim(parent: Session, request: Request) -> Outcome:
-    """Preview a trim, unless an installed part answers instead."""
+    """Ask whether to trim, with the numbers. If an installed part handles the options, return its answer."""
     if len(request.text) > MAX_OPTIONS_CHARACTERS:
         message = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS_CHARACTERS:,}"
         raise UsageError(message, "See >trim help.")
@@ -125,7 +126,7 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
         and trim_plan.context_before.max_percent < MIN_PERCENT_TO_SHRINK
     ):
         raise NothingToTrim("There is nothing to trim yet")
-    # a yes to this question must not answer an older question
+    # Delete an older question, so that a yes to this one can't answer it.
     confirmations.consume_question(parent.session_id)
     if not trim_plan.is_worthwhile:
         return report_on_text(
@@ -148,9 +149,9 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
 
 
 def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:
-    """Return the decision for a trim in place with the same options.
+    """Return the decision for a trim in place with the same options, for the client's dialog.
 
-    Return None if the trim frees too little, or if the client cannot trim in place.
+    Return None if this trim frees too little, or if the client can't trim in place.
     """
     if request.trigger.sign != BARE_SIGN or not isinstance(trim_plan.scanned, SessionScan):
         return None
@@ -187,7 +188,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
         return report_on_text(
             not_worthwhile_card(format_card(plan), request.trigger.name("handoff"))
         )
-    # Another hook, in this client or another one, was faster.
+    # Another hook, in this client or another one, claimed the question first.
     later_question = confirmations.wait_for_question(parent.session_id)
     if later_question is not None and _is_answered_elsewhere(later_question, request.where):
         return _confirm_trim(parent, request)
@@ -195,7 +196,10 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
 
 
 def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
-    """Check whether another running client answered the same question. This client must not open that one's child."""
+    """Check whether a user answered the same question in another running client.
+
+    This client then creates its own child, because it must not open the other client's child.
+    """
     open_question = question._replace(child="")
     maker_pid = next(
         (row.client_pid for row in reversed(read_links(where)) if row.child_id == question.child),
@@ -209,7 +213,7 @@ def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
 
 
 def _plan_trim_of_request(parent: Session, text: str, request: Request) -> TrimPlan:
-    """Return the plan for the options."""
+    """Return the plan of a trim with the options in ``text``."""
     for plan_decided_trim in find_answers(questions.plan_decided_trim):
         trim_plan = plan_decided_trim(text, request)
         if trim_plan is not None:
@@ -219,17 +223,19 @@ def _plan_trim_of_request(parent: Session, text: str, request: Request) -> TrimP
 
 
 def _write_confirmed_trim(question: StoredQuestion, plan: TrimPlan, where: Where) -> Receipt:
-    """Create the child without a time limit, which could interrupt the write.
+    """Create the child of a confirmed trim. No time limit applies, because it could interrupt the writing.
 
-    The question stays stored, with its answer.
+    Afterwards the question stays stored, together with the id of the child.
     """
     try:
         receipt = write_child(plan, where)
-        with contextlib.suppress(OSError):  # after this, a second yes finds no question
+        with contextlib.suppress(
+            OSError
+        ):  # If the question can't be stored, a second yes finds no question.
             confirmations.store_question(question._replace(child=receipt.session_id))
     except ResumeHooksError:
         with contextlib.suppress(OSError):
-            confirmations.store_question(question)  # no child exists, so the user can try again
+            confirmations.store_question(question)  # No child exists, so the user can answer again.
         raise
     finally:
         confirmations.release_question(question.session_id)
@@ -239,7 +245,7 @@ def _write_confirmed_trim(question: StoredQuestion, plan: TrimPlan, where: Where
 def _answer_without_question(
     parent: Session, question: StoredQuestion | None, request: Request
 ) -> Outcome:
-    """Answer a yes without an open question, either with the child of the last question or with advice."""
+    """Return the answer to a yes without an open question: the earlier child, or what to type instead."""
     if question is not None and question.child:
         with time_limit(request.command):
             existing_child = find_existing_trim(parent, question.child, request.where)
@@ -256,7 +262,7 @@ def _answer_without_question(
 
 
 def add_savings(outcome: AnyOpenedSession, options: str) -> AnyOpenedSession:
-    """Return a trim's outcome with lines on its savings and on its ``options`` as typed."""
+    """Return a trim's outcome with lines about the saved tokens and the options that the user typed."""
     receipt = outcome.receipt
     saved_tokens = receipt.tokens_before - receipt.tokens_after
     lines = [f"about {saved_tokens:,} tokens are placeholders now; each names its original"]
@@ -289,15 +295,18 @@ _ANSWERS_TEXT = """\
 
 
 def question_card(preview: str, options: str, store_error: str, trim: str) -> str:
-    """Return the preview of a trim and the ways to confirm it. ``store_error`` says why it cannot be confirmed."""
+    """Return the card that asks about a trim, with the numbers and the possible answers.
+
+    ``store_error`` is the reason why the user can't answer, if there is one.
+    """
     if store_error:
         heading = (
             f"trim · nothing is written\n{_format_options_line(options)}{_indent_text(preview)}"
         )
         return f"{heading}\n\n  {store_error}\n\n{NOTHING_CHANGED_TEXT}"
     confirm_command = f"{trim} yes"
-    # The first line repeats the command. If a line is too wide while the model works, client
-    # Client 2.1.329 shows only the first line.
+    # The first line repeats the command, because client 2.1.329 shows only this line if another
+    # line is too wide while the model is working.
     first_line = f"trim · type {confirm_command} · nothing is written yet"
     answers_text = _ANSWERS_TEXT.format(trim=trim)
     return (
@@ -307,7 +316,10 @@ def question_card(preview: str, options: str, store_error: str, trim: str) -> st
 
 
 def short_question(trim_plan: TrimPlan, in_place: Decision | None) -> str:
-    """Return the question in at most four lines for the client's dialog; ``in_place`` means a trim in place."""
+    """Return the question for the client's dialog, in at most four lines.
+
+    ``in_place`` is the decision for a trim in place, if the dialog offers one.
+    """
     in_place_lines = []
     if in_place is not None and in_client.savings_differ(
         trim_plan.savings.tokens, in_place.savings.tokens
@@ -320,12 +332,12 @@ def short_question(trim_plan: TrimPlan, in_place: Decision | None) -> str:
 
 
 def not_worthwhile_card(preview: str, handoff: str) -> str:
-    """Return the card of a trim that frees too little, with its numbers and an alternative."""
+    """Return the card for a trim that would save too little: the numbers, and another trigger."""
     return f"trim · not worth a new session\n{_indent_text(preview)}\n\n{NOTHING_CHANGED_TEXT}\n\nInstead: {handoff}"
 
 
 def help_card(options: str, trigger: Trigger, *, is_open: bool) -> str:
-    """Return the options. Include the answers if a question is open and, in the module, the trim in place."""
+    """Return the card with the options of a trim. Add the answers if a question is open."""
     trim = trigger.name("trim")
     rows = []
     if trigger.sign == BARE_SIGN:
@@ -344,13 +356,16 @@ def cancelled_card(*, is_open: bool) -> str:
 
 
 def no_question_card(trim: str) -> str:
-    """Return the card of a yes without a question."""
+    """Return the card of ``>trim yes`` if there was no question."""
     reason = "there is nothing to confirm: no question about a trim is open"
     return refusal_card(reason, last_line=f"First: {trim}")
 
 
 def answered_card(question: StoredQuestion, trim: str, *, is_deleted: bool) -> str:
-    """Return the card of a yes to an expired or answered question. ``is_deleted``: its child was deleted."""
+    """Return the card of ``>trim yes`` if the question has expired or was answered before.
+
+    ``is_deleted`` means that the child of that answer was deleted.
+    """
     reason = (
         f"there is nothing to confirm: the question is older than {QUESTION_SECONDS // 60} minutes"
     )
@@ -365,7 +380,7 @@ def answered_card(question: StoredQuestion, trim: str, *, is_deleted: bool) -> s
 
 
 def busy_card(trim: str) -> str:
-    """Return the card of a yes while another prompt acts on the question."""
+    """Return the card of ``>trim yes`` while another prompt is creating the child."""
     return refusal_card(
         "another prompt is making this trim right now", last_line=f"In a moment: {trim} yes"
     )

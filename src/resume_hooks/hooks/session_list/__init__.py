@@ -1,1 +1,1 @@
-"""The list of sessions in the shell's chooser and in the client's pane."""
+"""The list of sessions in the shell's picker and in the client's pane."""

@@ -1,6 +1,6 @@
-"""The text around a hit, divided into pages of lines with a given width.
+"""The text around a hit, divided into pages of a given width and height.
 
-A long text is reduced to the characters near the hit.
+Of a long text, only the characters near the hit are shown.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from resume_hooks.sessions.record_references import (
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain_line, plain_text
 
-LINES_ABOVE_HIT = 1  # the number of lines above the hit on its page
-# the maximum number of characters of the hit's record, and of each record around it
+LINES_ABOVE_HIT = 1  # the number of lines that the hit's page shows above the hit
+# the maximum number of characters of the hit's record, and of each record near it
 MAX_HIT_CHARACTERS, MAX_OTHER_CHARACTERS = 20_000, 4_000
-# how many characters after the first matching word are used to find its line, in this order
+# The numbers of characters, from the hit on, with which the line of the hit is searched, in this
+# order.
 PROBE_LENGTHS = 60, 30, 12, 1
 INDENT = "  "
-MAX_RECORD_LINES = 1_000  # the maximum number of lines of a record
+MAX_RECORD_LINES = 1_000  # the maximum number of lines of one record
 
 
 class Page(NamedTuple):
-    """The lines of a page, and its number. The hit's page has the number 0, and earlier pages have negative numbers.
+    """The lines of a page, and its number.
 
-    The number may be lower than the requested number.
+    The page with the hit has number 0. Pages before it have negative numbers. The number may differ
+    from the requested one, if there are not as many pages.
     """
 
     lines: list[str]
@@ -44,7 +46,10 @@ class Page(NamedTuple):
 
 
 def cut_page(lines: list[str], hit_line: int, number: int, height: int) -> Page:
-    """Return the page that is ``number`` pages of ``height`` lines after line ``hit_line``, filled if possible."""
+    """Return the page that is ``number`` pages after the page that begins at line ``hit_line``.
+
+    A page has ``height`` lines. The first and the last page are filled with lines of the next page.
+    """
     if height < 1:
         return Page([], 0)
     first_page, last_page = -(-hit_line // height), max(0, len(lines) - hit_line - 1) // height
@@ -56,9 +61,9 @@ def cut_page(lines: list[str], hit_line: int, number: int, height: int) -> Page:
 def make_hit_page(
     reference: str, hit_text: str, number: int, columns: int, height: int, where: Where
 ) -> Page:
-    """Return a page of the text around a record; ``hit_text`` is the record's text from the hit on.
+    """Return a page of the text around a record. ``hit_text`` is the record's text from the hit on.
 
-    Raise ResumeHooksError.
+    Raise ResumeHooksError if the record can't be read.
     """
     reference_parts = parse_reference(reference)
     session = resolve_transcript(reference_parts.session, "", where, foreign=True)
@@ -86,7 +91,7 @@ def make_hit_page(
 
 
 def _cut_text_near_hit(text: str, hit_text: str) -> str:
-    """Return a text. If it is long, return only the part around the first word of ``hit_text``."""
+    """Return the text. Of a long text return only the part around the first word of ``hit_text``."""
     if len(text) <= MAX_HIT_CHARACTERS:
         return text
     word = hit_text.split(maxsplit=1)[:1]
@@ -95,7 +100,7 @@ def _cut_text_near_hit(text: str, hit_text: str) -> str:
 
 
 def _wrap_neighbours(passages: list[Passage], columns: int) -> list[str]:
-    """Return the lines of the records around a hit, without the client's additions."""
+    """Return the lines of the records near a hit. Leave out what the client added."""
     lines: list[str] = []
     for passage in passages:
         if not passage.is_client_addition:
@@ -117,10 +122,7 @@ def _wrap_passage(passage: Passage, columns: int, max_characters: int) -> Iterat
 
 
 def _find_hit_line(hit_text: str, lines: list[str]) -> int:
-    """Return the number of the line in which the hit begins.
-
-    Return 0 if no line contains the hit's words.
-    """
+    """Return the index of the line in which the hit begins, or 0 if it is not found."""
     starts: list[int] = []
     text = ""
     for line in lines:

@@ -1,8 +1,8 @@
 """The client's pane for ``/search`` and ``/sessions``: its content, and the actions of its keys.
 
-This module stores nothing: the client's module reports the typed words, the marked session and the
-available space. Titles come first, then hits, then the preview. Each has its own answer, so that a
-slow answer does not delay the others.
+This module stores nothing. The client's module reports the typed words, the marked session and the
+size of the pane. Titles, hits and the preview are separate answers, so that a slow one does not
+delay the others.
 """
 
 from __future__ import annotations
@@ -49,21 +49,23 @@ from resume_hooks.transcripts.transcript import was_compacted
 if TYPE_CHECKING:
     from resume_hooks.hooks.session_list.hit_text import Page
 
-# the steps of a question; the module asks for the first three in this order
+# The steps of filling the pane. The module asks for the first three in this order.
 NAMES_STEP, HITS_STEP, PREVIEW_STEP, PAGE_STEP = "names", "said", "preview", "page"
 
 LISTING_SECONDS = 1.0
-"""The processor time in seconds until listing stops.
+"""Processor time in seconds after which listing sessions stops.
 
-That is enough for the newest sessions, even on a busy machine.
+It is enough for the newest sessions, even on a busy machine.
 """
 
 FIELD_LINES = 1  # the number of lines of the input field
-FIELD_AND_HEADING_LINES = 3  # the number of lines above a list: the input field and the heading
+FIELD_AND_HEADING_LINES = 3  # the number of lines above a list, for the input field and the heading
 NAME_GAP_COLUMNS = 2  # the number of columns between the names of two actions
-MIN_LIST_LINES = 12  # the minimum number of lines of a list above a preview
-MIN_PREVIEW_LINES = 4  # the minimum number of lines of a preview, and of a page with a title
-# the number of lines and columns to request for the pane; the client may give fewer
+MIN_LIST_LINES = 12  # the minimum number of lines of a list that has a preview below it
+MIN_PREVIEW_LINES = (
+    4  # the minimum number of lines of a preview, and of a page that shows the title
+)
+# The number of lines and columns that the pane asks for. The client may give fewer.
 PANE_LINES, PANE_COLUMNS = 40, 90
 
 FORK_ACTION, UNDO_ACTION, LIST_ACTION = "fork", "undo", "list"
@@ -77,16 +79,16 @@ ACTIONS = (
     (UNDO_ACTION, "undo compaction", "opens a copy from before the compaction"),
     (LIST_ACTION, "list", "back to the list"),
 )
-"""The actions on the session of the open page: the module's word, its name, its effect.
+"""What the user can do on the page of a session: the name for the module, the shown name, the effect.
 
-No action has a letter key, because every letter goes to the search.
+No action has a letter as its key, because every letter that the user types goes to the search.
 """
 
 EFFECTS_IF_OPEN_ELSEWHERE = {
     OPEN_ACTION: "loses turns, because another window has it open; fork does not",
     FORK_ACTION: "opens a copy, because another window has this session open",
 }
-"""The effects on a session that another client has open: a later resume shows the turns of only one client."""
+"""Other effects for a session that another client has open. If both write to it, turns are lost."""
 
 FIRST_STEPS_ELSEWHERE = {
     OPEN_ACTION: "",
@@ -94,10 +96,14 @@ FIRST_STEPS_ELSEWHERE = {
     FORK_ACTION: "a copy is made; ",
     UNDO_ACTION: "a copy is made; ",
 }
-"""The first step of an action on another project's session. The command that opens the session is then copied."""
+"""The beginning of an action's effect for a session of another project.
+
+The client can't open that session, so it copies the command that does.
+"""
 
 MAX_ROWS_AROUND = 100
-"""The number of rows before and after the marked row that the module receives, so that it can move without asking."""
+"""Number of rows before and after the marked row that the module gets. It can move there without
+asking."""
 
 SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"
@@ -108,12 +114,12 @@ ENTER_LABEL = "look into it"
 
 
 class PaneEvent(NamedTuple):
-    """The module's report on the pane. ``marked_id`` is the marked session, or ``""`` before a session is marked.
+    """The module's report about the pane.
 
-    ``reference`` is its matching record, ``hit_text`` the record's text from the hit on, and
-    ``page_number`` the number of pages after the hit. ``side_columns`` is the number of columns
-    next to the list with the field and the text of the marked row, 0 if they have lines of their
-    own.
+    ``marked_id`` is the marked session, or ``""`` before there is one. ``reference`` is the
+    session's record with the hit, and ``hit_text`` the record's text from the hit on.
+    ``page_number`` is the page to show; the page with the hit is 0. ``side_columns`` is the width
+    of the field and the text next to the list, or 0 if these are above and below the list.
     """
 
     words: str
@@ -129,12 +135,10 @@ class PaneEvent(NamedTuple):
 
 
 def open_pane(text: str) -> dict[str, Any]:
-    """Return the pane that a command opens; ``text`` is the text after the command.
+    """Return the pane that a command opens. ``text`` is the text behind the command.
 
-    The list follows when the pane's size is known.
-
-    Raise UsageError for an unknown option. A space follows the words, so that the user can type
-    another word directly.
+    The list follows when the size of the pane is known. A space is added to the words, so that the
+    user can type the next word. Raise UsageError for an unknown option.
     """
     in_all_projects, words = parse_search_words(text)
     parts = [ALL_WORD] if in_all_projects else []
@@ -151,7 +155,7 @@ def open_pane(text: str) -> dict[str, Any]:
 
 
 def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
-    """Return the next content of the pane. Raise ResumeHooksError."""
+    """Return the new content of the pane, for the step that the event names. Raise ResumeHooksError."""
     pane = _parse_pane_event(event)
     if pane.step == PREVIEW_STEP:
         return {"preview": _preview_lines(pane, where), "next": ""}
@@ -224,12 +228,12 @@ def _list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
         "next": HITS_STEP if pane.step == NAMES_STEP and pane.words else PREVIEW_STEP,
     }
     if marked_row is None or marked_row.session_id != pane.marked_id:
-        answer["preview"] = []  # the old preview belongs to another session
+        answer["preview"] = []  # The preview in the pane belongs to another session.
     return answer
 
 
 def _list_choices(pane: PaneEvent, folder: str, where: Where) -> tuple[Choices, bool]:
-    """Return the sessions to choose from, and whether the list is complete. Reading stops after ``LISTING_SECONDS``."""
+    """Return the sessions of the list, and whether it is complete. Stop after ``LISTING_SECONDS``."""
     choices = Choices(pane.words)
     deadline = time.process_time() + LISTING_SECONDS
     for session in list_entries(folder, where, all_projects=pane.in_all_projects):
@@ -240,7 +244,7 @@ def _list_choices(pane: PaneEvent, folder: str, where: Where) -> tuple[Choices, 
 
 
 def _find_row_to_mark(pane: PaneEvent, choices: Choices) -> ListedSession | None:
-    """Return the marked session if it still matches, else the best match, or None if no session matches."""
+    """Return the marked session if it still matches, else the best match. Return None without matches."""
     for row in choices.matches:
         if row.session_id == pane.marked_id:
             return row
@@ -250,7 +254,7 @@ def _find_row_to_mark(pane: PaneEvent, choices: Choices) -> ListedSession | None
 def _list_heading(
     pane: PaneEvent, choices: Choices, unindexed_text: str, *, is_complete: bool
 ) -> str:
-    """Return the heading: what is listed and how many, or that nothing matches, or that not all was searched."""
+    """Return the heading: the number of listed sessions, and what was not searched."""
     match_count, session_count = (
         len(choices.matches),
         f"{choices.count:,}{'' if is_complete else '+'}",
@@ -271,7 +275,7 @@ def _list_heading(
 
 
 def _divide_lines(pane: PaneEvent) -> tuple[int, int]:
-    """Return the lines of the list and of the preview. A small pane has no preview, because a page shows more."""
+    """Return the number of lines of the list and of the preview. A small pane has no preview."""
     if pane.side_columns:
         return (max(1, pane.lines), 0)
     list_and_preview = max(1, pane.lines - FIELD_LINES)
@@ -290,9 +294,9 @@ def _count_lines_of_row(pane: PaneEvent) -> int:
 
 
 def _build_pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
-    """Return a row for the module: the session, its lines, its lines while marked, and its hit.
+    """Return a row for the module: the session, its lines, its lines while it is marked, and its hit.
 
-    In a low pane a row has one line, and the text next to the list while it is marked follows.
+    If the pane has a text next to the list, that text follows.
     """
     hit_of_row = choices.best_hit(row)
     if hit_of_row is None or not hit_of_row.reference:
@@ -322,7 +326,7 @@ def _build_pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: 
 def _single_line_row(
     row: ListedSession, hit: TurnHit | None, columns: int, now: float, *, is_chosen: bool
 ) -> list[str]:
-    """Return a row of one line."""
+    """Return a session's row with a single line."""
     if hit is None:
         return [session_line(row, columns, now, is_chosen=is_chosen)]
     return [hit_line(row, hit, columns, is_chosen=is_chosen)]
@@ -331,7 +335,7 @@ def _single_line_row(
 def _describe_row_next_to_list(
     pane: PaneEvent, hit: TurnHit | None, first_prompt: str
 ) -> list[str]:
-    """Return the speaker of a row's hit and the text around it, or the session's first prompt."""
+    """Return the text next to the list: the marked session's hit, or else its first prompt."""
     columns, max_lines = pane.side_columns - 1, max(1, pane.lines - FIELD_AND_HEADING_LINES)
     if hit is None and not first_prompt:
         return []
@@ -345,11 +349,11 @@ def _describe_row_next_to_list(
 
 
 def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[TurnHit], str]:
-    """Return the turns that contain the words, and the number of files that are not indexed yet.
+    """Return the turns that contain the words, and a text with the number of files not indexed yet.
 
-    If there is no index, no turns are returned.
+    If the index can't be used, return no turns and a text with the reason.
     """
-    # These imports take 60 ms; the titles must not wait for them.
+    # Imported late: the imports take 60 ms, and the titles must not wait for them.
     from resume_hooks.search.index.connect import opened_index
     from resume_hooks.search.query import parse_query
     from resume_hooks.search.run_search import Searcher, file_search_for_queries
@@ -387,10 +391,10 @@ def _preview_lines(pane: PaneEvent, where: Where) -> list[str]:
 
 
 def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """Return a page of the marked session, from its hit or else from its outline, with the actions.
+    """Return a page of the marked session, with the actions that the user can choose.
 
-    On the first page, Enter reads on if there is a hit. Otherwise it resumes the session, or forks
-    it if another window has it open.
+    On the first page one action is chosen: "read on" if there is a hit, else "resume". If another
+    window has the session open, it is "fork" in place of "resume".
     """
     row = _find_marked_session(pane.marked_id, where)
     offered_actions = []
@@ -428,7 +432,10 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
 
 
 def _count_name_rows(names: list[str], columns: int) -> int:
-    """Return the number of rows in which the module draws the names of the actions, with as many as fit in each."""
+    """Return the number of rows that the names of the actions fill.
+
+    The module draws as many names in a row as fit.
+    """
     rows, width = 1, 0
     for name in names:
         if width and width + NAME_GAP_COLUMNS + len(name) > columns:
@@ -438,25 +445,25 @@ def _count_name_rows(names: list[str], columns: int) -> int:
 
 
 def _describe_effect_with_title(word: str, effect: str, row: ListedSession) -> str:
-    """Return the effect of an action, with the session's title if the page has no space for the title."""
+    """Return an action's effect with the session's title, for a page without space for the title."""
     if word in {READ_ON_ACTION, READ_BACK_ACTION, LIST_ACTION}:
         return effect
     return f"{effect} · {row.title}"
 
 
 def _describe_effect_elsewhere(word: str, effect: str, row: ListedSession) -> str:
-    """Return the effect of an action on another project's session, which the running client cannot open."""
+    """Return an action's effect on a session of another project, which this client can't open."""
     if word in FIRST_STEPS_ELSEWHERE:
         return f"{FIRST_STEPS_ELSEWHERE[word]}copies the command for {row.folder}"
     return effect
 
 
 def _make_page(pane: PaneEvent, height: int, where: Where) -> Page:
-    """Return the text around a session's hit, or else the session's outline.
+    """Return a page of the text around the hit, or of the session's outline if there is no hit.
 
-    If the session cannot be read, return the reason.
+    If the session can't be read, return the reason as a page.
     """
-    # These imports take 100 ms; a list must not wait for them.
+    # Imported late: the imports take 100 ms, and a list must not wait for them.
     from resume_hooks.hooks.session_list.hit_text import cut_page, make_hit_page
     from resume_hooks.hooks.session_list.preview import OUTLINE, describe_session, make_preview
 
@@ -477,7 +484,7 @@ def _make_page(pane: PaneEvent, height: int, where: Where) -> Page:
 
 
 def _find_marked_session(session_id: str, where: Where) -> ListedSession:
-    """Return the marked session. Raise SessionNotFound if it no longer exists."""
+    """Return the session that is marked in the list. Raise SessionNotFound if it no longer exists."""
     if not session_id:
         raise SessionNotFound(
             "Nothing was found, so no session is marked", "Type other words, or none."
@@ -499,7 +506,7 @@ def _find_marked_session(session_id: str, where: Where) -> ListedSession:
 def open_marked_session(
     action: str, event: dict[str, Any], current_id: str, where: Where
 ) -> dict[str, Any]:
-    """Open the marked session or a new child of it. Raise ResumeHooksError."""
+    """Open the marked session, or a new child of it, as ``action`` says. Raise ResumeHooksError."""
     row = _find_marked_session(_parse_pane_event(event).marked_id, where)
     if action in {OPEN_ACTION, "fork"} and (
         limitation := registry.row_of_agent(row.agent).loss_note
@@ -517,8 +524,8 @@ def open_marked_session(
 
 
 def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
-    """Return the outcome of the action ``action`` on a session."""
-    # Only an action that creates a child needs these imports.
+    """Create a child of a session, as ``action`` says, and return the outcome."""
+    # Imported late because only an action that creates a child needs it.
     from resume_hooks.derive.cut_point import CutBeforeCompaction
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.derive.verbs.fork import WHOLE, ForkSpec, fork
@@ -540,9 +547,9 @@ def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
 def _open_session_reply(
     session_id: str, row: ListedSession, event: dict[str, Any], remark: str
 ) -> dict[str, Any]:
-    """Open a session of this project in the running client.
+    """Return the instruction that opens a session in the running client.
 
-    For another project's session, copy the command that opens it.
+    For a session of another project, copy the command that opens it and return a text.
     """
     command = resume_command(row.folder, session_id)
     if not os.path.isdir(row.folder):
@@ -567,14 +574,11 @@ def _open_session_reply(
 
 
 def _is_in_client_project(row: ListedSession, event: dict[str, Any]) -> bool:
-    """Check whether a session belongs to the running client's project; only then can the client open it."""
+    """Check whether a session belongs to the running client's project, so that the client can open it."""
     client_path = event.get("transcript_path")
     return isinstance(client_path, str) and _project_name(client_path) == _project_name(row.path)
 
 
 def _project_name(path: str) -> str:
-    """Return the name of a transcript's project folder.
-
-    The archived copy of a deleted session has the same folder name.
-    """
+    """Return the name of a transcript's project folder. The vault uses the same names."""
     return os.path.basename(os.path.dirname(path))

@@ -1,6 +1,6 @@
-"""The preview of a session next to a list: its outline, its lineage, or the table of ways to continue.
+"""The preview of a session: its outline, its lineage, or the table of ways to continue.
 
-Only the end of a large file is read, and the preview then says so.
+Of a large file only the end is read, and the preview says so.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.text import format_count, plain_line
 
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
-# the maximum size of a file for a complete outline, in bytes; reading it takes a third of a second
+# the maximum number of bytes of a file whose whole outline is shown; reading that takes a third of
+# a second
 MAX_COMPLETE_BYTES = 32 * 1024 * 1024
-END_BYTES = 4 * 1024 * 1024  # the number of bytes to read at the end of a larger file
-MAX_PREVIEW_LINES = 200  # the number of lines of a preview
+END_BYTES = 4 * 1024 * 1024  # the number of bytes that are read at the end of a larger file
+MAX_PREVIEW_LINES = 200  # the maximum number of lines of a preview
 
 
 def make_preview(kind: str, row: ListedSession, where: Where) -> list[str]:
-    """Return the lines of a preview, or the reason why the session cannot be read."""
+    """Return the lines of a session's preview, or the reason why the session can't be read.
+
+    ``kind`` is one of ``KINDS``.
+    """
     make_lines = {OUTLINE: _outline_lines, LINEAGE: _lineage_lines, TABLE: _table_lines}[kind]
     try:
         return make_lines(row, where)[:MAX_PREVIEW_LINES]
@@ -39,7 +43,7 @@ def make_preview(kind: str, row: ListedSession, where: Where) -> list[str]:
 
 
 def _outline_lines(row: ListedSession, where: Where) -> list[str]:
-    """Return lines for the turns, newest first, each with its sub-agents and their tasks."""
+    """Return one line for each turn, newest first, each followed by lines for its sub-agents."""
     is_complete = row.size <= MAX_COMPLETE_BYTES
     session_outline = make_outline(
         readable_session(row.path, where), last_bytes=0 if is_complete else END_BYTES
@@ -60,7 +64,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
 
 
 def _describe_turn(turn: OutlineTurn, *, is_complete: bool) -> str:
-    """Return a turn as a line. The turn's number is known only if the file was read from its start."""
+    """Return a turn as one line. It has the turn's number only if the whole file was read."""
     tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
     if turn.number:
         prompt_text = turn.first_words
@@ -106,7 +110,7 @@ def _table_lines(row: ListedSession, where: Where) -> list[str]:
 
 
 def describe_session(row: ListedSession) -> list[str]:
-    """Return the lines above every preview, which identify the session."""
+    """Return the lines above every preview: title, id and origin, folder and size."""
     if row.parent_id:
         origin = f"{displayed_kind(row.kind)} of {plain_line(row.parent_id)[:8]}"
     else:

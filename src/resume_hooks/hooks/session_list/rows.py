@@ -1,6 +1,6 @@
-"""Rows of the chooser, filled to an exact width in columns, even with wide characters.
+"""Draw the rows of a list of sessions as text with an exact width in columns, even with wide letters.
 
-This module only computes texts.
+This module has no other effects.
 """
 
 from __future__ import annotations
@@ -20,26 +20,29 @@ from resume_hooks.system.text import fit_columns, plain_line, text_width
 CHOSEN_MARK, OTHER_MARK = (
     "> ",
     "  ",
-)  # the prefix of the chosen row and of other rows; colours may be off
+)  # what the chosen row and all other rows begin with, because colours may be off
 
-BRANCH_COLUMNS = 18  # the width of a branch in columns
-STRENGTH_COLUMNS = 6  # the width of a hit's strength in columns
-MAX_TITLE_COLUMNS = 44  # the width in columns of a title before a hit's text
-INDENT = "    "  # the indent of the text below a title
-MIN_HIT_COLUMNS = 30  # if fewer columns are left, a row omits the hit's text
-# the width in columns of a title's end, which contains a child's kind and number
+BRANCH_COLUMNS = 18  # the width in columns of a branch's name
+STRENGTH_COLUMNS = 6  # the width in columns of a hit's strength
+MAX_TITLE_COLUMNS = 44  # the maximum width in columns of a title that a hit's text follows
+INDENT = "    "  # the indent of the line below a title
+MIN_HIT_COLUMNS = 30  # the minimum width in columns of a row that shows a hit's text
+# the maximum width in columns of the end of a title, which is a child's kind and number
 MAX_TITLE_END_COLUMNS = 16
 
 
 def cut_to_columns(text: str, columns: int) -> str:
-    """Return ``text`` on one line, cut to ``columns``."""
+    """Return ``text`` on one line, cut to a width of ``columns``."""
     if columns > 0:
         return fit_columns(plain_line(text), columns)
     return ""
 
 
 def cut_title(text: str, columns: int) -> str:
-    """Shorten a title but keep its end, which distinguishes a session's children: ``Fix the pa… · handoff 2``."""
+    """Return a title that is cut before its end, for example ``Fix the pa… · handoff 2``.
+
+    The end is kept because it distinguishes the children of a session.
+    """
     beginning, separator, title_end = plain_line(text).rpartition(" · ")
     max_beginning = columns - text_width(separator + title_end)
     if (
@@ -53,7 +56,7 @@ def cut_title(text: str, columns: int) -> str:
 
 
 def fill_columns(text: str, columns: int, *, align_right: bool = False) -> str:
-    """Return ``text``, cut or filled with spaces to exactly ``columns`` columns."""
+    """Return ``text``, cut or padded with spaces to a width of exactly ``columns``."""
     cut_text = cut_to_columns(text, columns)
     padding = " " * (columns - text_width(cut_text))
     if align_right:
@@ -62,21 +65,21 @@ def fill_columns(text: str, columns: int, *, align_right: bool = False) -> str:
 
 
 def age_text(row: ListedSession, now: float) -> str:
-    """Return the time since a session was last written, or ``open`` while a client may have it open."""
+    """Return the time since the session was last written, or ``open`` if a client may have it open."""
     if row.is_open:
         return "open"
     return format_duration(max(0, int(now - row.mtime)))
 
 
 def turns_text(row: ListedSession) -> str:
-    """Return the number of turns, or ``""`` if the listing does not contain it. The preview then counts them."""
+    """Return the number of turns as text, or ``""`` if the list does not know it."""
     if row.turns is None:
         return ""
     return f"{row.turns} turn{'' if row.turns == 1 else 's'}"
 
 
 def context_percent_text(row: ListedSession) -> str:
-    """Return the used part of the context in per cent, or ``""`` if unknown."""
+    """Return how much of the context is in use, in per cent, or ``""`` if this is unknown."""
     if row.percent is None:
         return ""
     if row.context.is_estimate:
@@ -91,11 +94,11 @@ _FACT_COLUMNS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] 
     (50, 6, lambda row, _: context_percent_text(row)),
     (30, 8, age_text),
 )
-"""The facts after a title: the minimum width of the list, the fact's width (both in columns), and the fact's text."""
+"""The facts behind a title: for each the minimum width of the list, its own width, and its text."""
 
 
 def session_line(row: ListedSession, columns: int, now: float, *, is_chosen: bool) -> str:
-    """Return the row of a session: a mark, its title, and the facts that fit.
+    """Return the row of a session with its title, and with as many facts as fit.
 
     The row is exactly ``columns`` columns wide.
     """
@@ -110,7 +113,7 @@ def session_line(row: ListedSession, columns: int, now: float, *, is_chosen: boo
 
 
 def session_name(row: ListedSession) -> str:
-    """Return a session's title with its tag, and with its agent if the agent is not Claude Code."""
+    """Return a session's title with its tag. A session of another agent has the agent's name too."""
     if row.agent == CLAUDE_NAME:
         agent_text = ""
     else:
@@ -120,7 +123,7 @@ def session_name(row: ListedSession) -> str:
 
 
 def hit_line(row: ListedSession, turn: TurnHit, columns: int, *, is_chosen: bool) -> str:
-    """Return the row of a session with a hit: its title, the hit's strength, and the text around the words."""
+    """Return the row of a session with a hit: its title, the strength, and the text near the words."""
     remaining_columns = columns - len(CHOSEN_MARK) - STRENGTH_COLUMNS - 1
     title_columns = (
         min(MAX_TITLE_COLUMNS, remaining_columns * 2 // 5)
@@ -139,7 +142,7 @@ def hit_line(row: ListedSession, turn: TurnHit, columns: int, *, is_chosen: bool
 
 
 def hit_rows(row: ListedSession, turn: TurnHit, columns: int, *, is_chosen: bool) -> list[str]:
-    """Return two rows of a session with a hit: title, strength and speaker, then the text around the words."""
+    """Return two rows for a session with a hit: title, strength and speaker, and below them the text."""
     facts = cut_to_columns(f" {turn.strength} · {turn.description}", columns * 3 // 5)
     title_columns = columns - len(CHOSEN_MARK) - text_width(facts)
     hit_text = cut_snippet_start(turn.snippet, turn.position, columns - len(INDENT))
@@ -153,7 +156,7 @@ def hit_rows(row: ListedSession, turn: TurnHit, columns: int, *, is_chosen: bool
 def first_prompt_rows(
     row: ListedSession, prompt: str, columns: int, time_now: float, *, is_chosen: bool
 ) -> list[str]:
-    """Return two rows of a session whose title matches: its usual row, and the beginning of its first prompt."""
+    """Return two rows for a session: its usual row, and below it the beginning of its first prompt."""
     return [
         session_line(row, columns, time_now, is_chosen=is_chosen),
         _line_below_title(f"first prompt: {prompt}" if prompt else "", columns),
@@ -165,7 +168,7 @@ def _line_below_title(text: str, columns: int) -> str:
 
 
 def cut_snippet_start(snippet: str, position: int, columns: int) -> str:
-    """Return a snippet that begins shortly before the first matching word, which is at ``position``."""
+    """Return a snippet that begins shortly before ``position``, where the first matching word is."""
     start = max(0, position - columns // 3)
     if not start:
         return snippet
@@ -173,7 +176,10 @@ def cut_snippet_start(snippet: str, position: int, columns: int) -> str:
 
 
 def wrap_to_columns(text: str, columns: int, max_lines: int) -> list[str]:
-    """Return ``text`` on at most ``max_lines`` lines of ``columns`` columns, cut between words if possible."""
+    """Return ``text`` on at most ``max_lines`` lines of ``columns`` columns.
+
+    Lines are broken at spaces if possible. Text that does not fit is cut.
+    """
     lines: list[str] = []
     remaining = plain_line(text)
     while remaining and columns > 1:
@@ -196,7 +202,7 @@ def wrap_to_columns(text: str, columns: int, max_lines: int) -> list[str]:
 
 
 def shorten_home(folder: str) -> str:
-    """Return a folder for display, with ``~`` for the user's home."""
+    """Return a folder with ``~`` in place of the user's home folder, for display."""
     home = os.path.expanduser("~")
     if folder == home or folder.startswith(home + os.sep):
         return f"~{folder[len(home) :]}"

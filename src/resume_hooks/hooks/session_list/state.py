@@ -1,8 +1,7 @@
-"""The state of the chooser: its sessions, the typed words, the matches and hits, and the chosen session.
+"""The state of a list of sessions: the typed words, the matching sessions, and the chosen one.
 
-It needs no terminal. Invariant: if any session matches, one matching session is chosen, and the
-chosen session is on the visible page. The best match is chosen unless the user moved to another
-session.
+It needs no terminal. Invariant: if a session matches, one matching session is chosen, and it is
+among the visible rows. The best match is chosen until the user moves to another session.
 """
 
 from __future__ import annotations
@@ -23,23 +22,24 @@ if TYPE_CHECKING:
     from resume_hooks.search.hits import Hit
     from resume_hooks.search.run_search import Searcher
 
-MIN_QUERY_LETTERS = 2  # the minimum number of letters in a query that is searched
-MAX_LISTED_HITS = 20  # the maximum number of hits for a query
-MAX_READ_RECORDS = 100  # the maximum number of records to read for an exact phrase
+MIN_QUERY_LETTERS = 2  # the minimum number of characters of a text that is searched for in turns
+MAX_LISTED_HITS = 20  # the maximum number of hits
+MAX_READ_RECORDS = 100  # the maximum number of records that are read to find an exact phrase
 
-TITLE_ROLE = "title"  # the role that marks a hit in a title
-# the name shown for a role; other roles keep their names
+TITLE_ROLE = "title"  # the role of a hit in a title
+# The shown names of roles. Other roles are shown by their own names.
 SPEAKER_NAMES = {"prompt": "you", "reply": "the model"}
 
-# the time limit in seconds for updating the index; the heading shows the number of remaining files
+# the time limit in seconds for updating the index; the heading shows the number of files left
 UPDATE_SECONDS = 1.5
 
 
 class TurnHit(NamedTuple):
-    """A turn that contains the typed words: its sessions (the original first), its strength, and its text.
+    """A turn that contains the typed words.
 
-    ``position`` is the position of the first matching word in ``snippet``. ``reference`` is the
-    record's reference, or ``""`` for a title.
+    ``sessions`` are all sessions with this turn, the original first. ``position`` is the index of
+    the first matching word in ``snippet``. ``reference`` names the record; it is empty for a hit in
+    a title.
     """
 
     sessions: tuple[str, ...]
@@ -51,15 +51,15 @@ class TurnHit(NamedTuple):
 
 
 def find_turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
-    """Return the best turns that contain the words, or none if the words are too short."""
-    # only a search needs this import
+    """Return the turns that fit the words best. Return none if the text is too short."""
+    # Imported late because only a search needs it.
     from resume_hooks.search.query import parse_query
 
     if len(text.strip()) < MIN_QUERY_LETTERS:
         return []
     try:
         query = parse_query([text])
-    except UsageError:  # the query has no word yet
+    except UsageError:  # The text contains no word yet.
         return []
     if query.terms:
         return [
@@ -80,21 +80,22 @@ def _turn_hit(hit: Hit) -> TurnHit:
         if part
     )
     position = hit.marks[0][0] if hit.marks else 0
-    reference = "" if hit.role == TITLE_ROLE else hit.reference  # a title is not in a record
+    reference = "" if hit.role == TITLE_ROLE else hit.reference  # A title has no record.
     return TurnHit(hit.sessions, hit.strength, about, hit.snippet, position, reference)
 
 
 class ListEntry(NamedTuple):
-    """A session of the list: its row and its first prompt, which its title may not contain."""
+    """A session of the list: its row, and its first prompt, which may differ from its title."""
 
     row: ListedSession
     first_prompt: str = ""
 
 
 class _SearchableEntry(NamedTuple):
-    """A session, its searchable text in case-folded form, and its first prompt.
+    """A session, and the texts in which the typed words are searched, in lower case.
 
-    ``title`` is the case-folded beginning of its row.
+    ``title`` is the title with the tag, ``text`` all facts, and ``prompt`` the first prompt as
+    typed.
     """
 
     row: ListedSession
@@ -104,11 +105,11 @@ class _SearchableEntry(NamedTuple):
 
 
 class Choices:
-    """The sessions to choose from; ``matches`` are the sessions that match the typed words.
+    """The sessions to choose from. ``matches`` are the sessions that match the typed words.
 
-    Sessions with all words in their titles come first, then sessions with the words in other
-    fields, both in listing order. Sessions whose turns contain the words follow, best first.
-    ``-word`` excludes the sessions whose titles contain the word.
+    First come sessions with all words in their titles, then sessions with the words in other facts,
+    both in the order of the list. Sessions with the words in a turn follow, best first. ``-word``
+    excludes sessions whose title contains the word.
     """
 
     def __init__(self, typed_text: str = "") -> None:
@@ -119,9 +120,9 @@ class Choices:
         self._other_matches: list[ListedSession] = []
         self._hits: Sequence[TurnHit] = ()
         self._turn_only_hits: dict[str, TurnHit] = {}
-        """The hits of the sessions that match only by a turn."""
+        """For each session that matches only by a turn, the hit in this turn."""
         self._best_hits: dict[str, TurnHit] = {}
-        """The best hit of each session, whether or not its fields match."""
+        """For each session with a hit, its best hit."""
         self.matches: list[ListedSession] = []
         self._has_moved = False
         self._chosen_index = 0
@@ -129,7 +130,7 @@ class Choices:
 
     @property
     def count(self) -> int:
-        """The number of sessions added so far."""
+        """Number of sessions that were added."""
         return len(self._entries)
 
     @property
@@ -140,7 +141,10 @@ class Choices:
         return None
 
     def add_entries(self, new_entries: Iterable[ListEntry]) -> None:
-        """Add sessions. The chosen session stays if the user moved to it, or if no new session matches better."""
+        """Add sessions to the list.
+
+        The choice stays if the user has moved to it, or if no added session matches better.
+        """
         entries = []
         for new_entry in new_entries:
             entries.append(
@@ -159,12 +163,10 @@ class Choices:
         self._update_matches()
 
     def filter_by_words(self, typed_text: str) -> None:
-        """Show the sessions that match the typed words.
+        """Show the sessions that match the typed words, and choose the best match.
 
-        The chosen session stays if no other session matches better. Otherwise the first match is
-        chosen.
-
-        The hits of the previous words stay until those of the new words arrive.
+        The chosen session stays chosen if no other session matches better. The hits of the former
+        words stay until ``set_hits``.
         """
         words, excluded_words = _split_words(typed_text)
         if (words, excluded_words) == (self._words, self._excluded_words):
@@ -176,16 +178,16 @@ class Choices:
         self._update_matches()
 
     def set_hits(self, hits: Sequence[TurnHit]) -> None:
-        """Set the hits of the words, best first."""
+        """Set the turns that fit the typed words, best first."""
         self._hits = hits
         self._update_matches()
 
     def turn_only_hit(self, row: ListedSession) -> TurnHit | None:
-        """Return a session's hit if only one of its turns matches, else None."""
+        """Return the hit of a session that matches only by a turn. Return None for any other session."""
         return self._turn_only_hits.get(row.session_id)
 
     def best_hit(self, row: ListedSession) -> TurnHit | None:
-        """Return the best hit of a session, or None if it has none."""
+        """Return the best hit in a session, or None if it has no hit."""
         return self._best_hits.get(row.session_id)
 
     def first_prompt_of_row(self, row: ListedSession) -> str:
@@ -193,14 +195,14 @@ class Choices:
         return self._by_id[row.session_id].prompt
 
     def move_choice(self, lines: int) -> None:
-        """Move the choice down by some lines, but not past the ends."""
+        """Move the choice down by a number of rows, up for a negative number. Stop at both ends of the list."""
         self._chosen_index = max(0, min(self._chosen_index + lines, len(self.matches) - 1))
         self._has_moved = bool(self.matches)
 
     def visible_rows(self, height: int) -> Sequence[tuple[ListedSession, bool]]:
-        """Return the ``height`` visible sessions, and for each whether it is chosen.
+        """Return the visible sessions, at most ``height``, and for each whether it is chosen.
 
-        Scroll only as far as needed.
+        The list scrolls only as far as is needed to show the chosen session.
         """
         last_top = max(0, len(self.matches) - height)
         self._first_visible = min(
@@ -215,7 +217,10 @@ class Choices:
         ]
 
     def _update_matches(self) -> None:
-        """Collect the matches. Keep the choice if the user moved to it, or if no other session matches better."""
+        """Collect the matching sessions again, and keep or replace the chosen session.
+
+        The choice stays if the user has moved to it, or if no other session matches better.
+        """
         former_choice, former_index = self.chosen_session, self._chosen_index
         self._turn_only_hits, self._best_hits = {}, {}
         for hit in self._hits:
@@ -248,7 +253,7 @@ class Choices:
         return all(word in text for word in self._words)
 
     def _has_no_excluded_word(self, entry: _SearchableEntry) -> bool:
-        """Check that the title contains no ``-word``."""
+        """Check that the session's title contains none of the excluded words."""
         return not any(
             re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title)
             for word in self._excluded_words
@@ -257,7 +262,7 @@ class Choices:
     def _split_matches(
         self, entries: Iterable[_SearchableEntry]
     ) -> tuple[list[ListedSession], list[ListedSession]]:
-        """Return the sessions with all words in their titles, and those with the words in other fields."""
+        """Return the sessions with all words in their titles, and the sessions with words in other facts."""
         title_matches, other_matches = [], []
         for entry in filter(self._has_no_excluded_word, entries):
             if self._contains_words(entry.title):
@@ -268,7 +273,7 @@ class Choices:
 
 
 def _split_words(typed_text: str) -> tuple[list[str], list[str]]:
-    """Return the required words and the excluded words (``-word``), as in a search."""
+    """Return the words to find and the excluded words (typed as ``-word``)."""
     words = typed_text.casefold().split()
     excluded_words = []
     for word in words:
@@ -300,19 +305,19 @@ def _folded_fields(entry: ListEntry) -> str:
     return "\n".join(part for part in fields if part).casefold()
 
 
-MAX_PROMPT_CHARACTERS = 400  # the number of characters of a first prompt that are searched
+MAX_PROMPT_CHARACTERS = 400  # the maximum number of characters of a first prompt that are searched
 
 
 def list_entries(
     cwd: str, where: Where, *, all_projects: bool, all_agents: bool = False
 ) -> Iterator[ListEntry]:
-    """Yield the sessions of the project of ``cwd``, or of all projects, newest first.
+    """Yield the sessions of the project with the folder ``cwd``, or of all projects, newest first.
 
-    With ``all_agents``, include other agents' sessions.
+    With ``all_agents``, also yield the sessions of other agents.
     """
     for row in listing.list_project(cwd, where, all_projects=all_projects, all_agents=all_agents):
         try:
             prompt = agent_of_path(row.path, where).read_ends(row.path).first_prompt
         except SessionNotFound:
-            continue  # the file was deleted after it was listed
+            continue  # The file was deleted after it was listed.
         yield ListEntry(row, collapse_line(prompt, MAX_PROMPT_CHARACTERS))
