@@ -102,9 +102,9 @@ def consume_cleared_handoff(
 ) -> Optional[PendingHandoff]:
     """Return the pending handoff of the session that the client has just cleared, and delete its note.
 
-    ``cleared_id`` is the id of the cleared session, or None if it is unknown. Return None if there
-    is no pending handoff of that session. A handoff of another session is kept, because the client
-    may return to that session.
+    ``cleared_id`` is the id of the cleared session, or None if it is unknown. Return None if that
+    session has no pending handoff. A handoff of another session is kept, because the client may
+    return to that session.
     """
     for name in hook_state.note_names(f"{_PREFIX}{pid}-"):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
