@@ -1,4 +1,7 @@
-"""Examples of every rule, made from the rule itself, so that no rule lacks one."""
+"""Examples of every rule.
+
+They are made from the rules themselves, so that each rule has one.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ TRIES = 400
 
 
 class Example(NamedTuple):
-    """A text that ends with a secret. With ``worded`` the secret has more than ASCII letters."""
+    """A text that ends with a secret.
+
+    ``worded`` is true if the secret may have letters other than ASCII.
+    """
 
     name: str
     text: str
@@ -32,7 +38,7 @@ class Example(NamedTuple):
 
 @cache
 def examples() -> tuple[Example, ...]:
-    """Return one or more examples of each rule of ``rules.json``, of our token rules, and of the words."""
+    """Return at least one example of each rule in ``rules.json`` and of each form of secret."""
     return tuple(_examples())
 
 
@@ -54,7 +60,7 @@ def _examples() -> Iterator[Example]:
 
 
 def _matching_text(rule: Rule, words: str) -> str:
-    """Return a text with a secret that the rule matches and that is not a placeholder."""
+    """Return a text with a secret that the rule finds and that is not a placeholder."""
     for seed in range(TRIES):
         text = words.format(_random_match(rule.text, random.Random(f"{rule.kind} {seed}")))
         if redact(text)[1]:
@@ -63,7 +69,7 @@ def _matching_text(rule: Rule, words: str) -> str:
 
 
 def _random_match(pattern: str, rng: random.Random) -> str:
-    """Return a text of random letters that an expression matches, without lookarounds."""
+    """Return a random text that the expression matches, ignoring lookarounds."""
     return "".join(_parts(parser.parse(pattern), rng))
 
 

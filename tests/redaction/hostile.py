@@ -1,4 +1,4 @@
-"""Texts that could take much time: the repeated beginnings of each rule's matches."""
+"""Texts that could take much time: repetitions of the beginning of each rule's match."""
 
 from __future__ import annotations
 
@@ -119,6 +119,6 @@ LINES = [
 
 
 def hostile_texts(size: int) -> Iterator[str]:
-    """Yield each text, of about ``size`` characters."""
+    """Yield each text, repeated to about ``size`` characters."""
     for unit in (*(f" {each}" for each in SPACED), *SOLID, *CONTROL, *LINES):
         yield unit * (size // len(unit))

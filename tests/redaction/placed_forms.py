@@ -1,6 +1,6 @@
-"""Forms of secrets that their place identifies, in addition to ``planted``.
+"""Forms of secrets that are recognized by their position, in addition to those in ``planted``.
 
-In commands, statements, files and fields.
+The positions are in commands, statements, files and fields.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LOW = string.ascii_lowercase + string.digits
 
 
 def _chosen_password(rng: random.Random) -> str:
-    """Return a password as people choose one: words and a number."""
+    """Return a password as people choose it: words and a number."""
     return rng.choice(
         ["Tr0ub4dor-3x", "hunter2hunter", "BlueHorse42", "S0mmer2024", "kestrel99now"]
     )
@@ -144,7 +144,7 @@ PLACED = {
 
 
 def _wallet_words(rng: random.Random) -> str:
-    """Return twelve words, as a wallet has them."""
+    """Return twelve words, like the seed phrase of a wallet."""
     words = [
         "maple",
         "umber",

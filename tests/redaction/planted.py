@@ -1,6 +1,6 @@
-"""Invented secrets of many kinds, and their ways into a transcript.
+"""Invented secrets of many kinds, and ways to write them to a transcript.
 
-Half of the forms are held out: the rules were never tuned on their results.
+Half of the forms are held out: the rules were never adjusted to their results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANY_ID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 
 
 class Form(NamedTuple):
-    """A form of secret: its generator, and the words around it (``{}`` is the secret)."""
+    """A form of secret: a function that makes one, and the words around it (``{}`` is the secret)."""
 
     name: str
     make: Callable[[random.Random], str]
@@ -33,19 +33,19 @@ class Form(NamedTuple):
 
 
 def chars(rng: random.Random, count: int, letters: str = ALNUM) -> str:
-    """Return this many random characters with at least one digit."""
+    """Return ``count`` random characters with at least one digit."""
     made = "".join(rng.choice(letters) for _ in range(count - 1))
     place = rng.randrange(len(made) + 1)
     return made[:place] + rng.choice(string.digits) + made[place:]
 
 
 def random_base64(rng: random.Random, count: int) -> str:
-    """Return random bytes in base64 without padding, as in addresses."""
+    """Return random bytes in the base64 of URLs, without padding."""
     return base64.urlsafe_b64encode(rng.randbytes(count)).decode().rstrip("=")
 
 
 def private_key(rng: random.Random, kind: str = "RSA ") -> str:
-    """Return an unused private key."""
+    """Return a private key that is not used anywhere."""
     body = base64.b64encode(rng.randbytes(900)).decode()
     lines = [body[at : at + 64] for at in range(0, len(body), 64)]
     return "\n".join(
@@ -82,12 +82,12 @@ def in_base64(secret: str | bytes) -> str:
 
 
 def key_lines(rng: random.Random) -> str:
-    """Return the lines of a private key between its first and its last."""
+    """Return the lines of a private key between its first and its last line."""
     return private_key(rng).split("\n", 1)[1].rsplit("\n", 1)[0]
 
 
 def random_uuid(rng: random.Random) -> str:
-    """Return a random id, as some tokens are."""
+    """Return a random id, which some services use as a token."""
     return "-".join(chars(rng, count, HEX) for count in (8, 4, 4, 4, 12))
 
 
@@ -194,24 +194,24 @@ FORMS = [
 
 
 def plain(text: str) -> str:
-    """Return a prompt."""
+    """Return the text in a prompt."""
     return f"Use this for the deploy, please:\n{text}\nand then run the tests"
 
 
 def in_json(text: str) -> str:
-    """Return a tool's input that is a JSON file, with one more layer of escapes."""
+    """Return the text in a JSON file that is the input of a tool, so that it is escaped once more."""
     return json.dumps(
         {"file": "config.json", "content": f"first line\n{text}\nlast line", "n": 12}, indent=2
     )
 
 
 def twice(text: str) -> str:
-    """Return JSON inside a string of JSON."""
+    """Return the text in JSON that is itself a string in JSON."""
     return json.dumps({"stdout": in_json(text), "code": 0})
 
 
 def by_code(text: str) -> str:
-    """Return JSON in which some characters are escaped by code."""
+    r"""Return the text in JSON with some characters as codes like ``\u0041``."""
     inner = json.dumps(text)[1:-1]
     coded, after = "", False
     for number, sign in enumerate(inner):
@@ -221,12 +221,12 @@ def by_code(text: str) -> str:
 
 
 def numbered(text: str) -> str:
-    """Return a file as the client's tool prints it."""
+    """Return the text with line numbers, as the client prints a file."""
     return "\n".join(f"{number:6}→{line}" for number, line in enumerate(text.split("\n"), 1))
 
 
 def shell_quoted(text: str) -> str:
-    """Return a text in a shell's quotes."""
+    """Return the text in the quotes of a shell command."""
     return "ssh host 'cat > .env <<EOF\n" + text + "\nEOF'"
 
 
@@ -244,7 +244,7 @@ PLACED = ("prompt", "input", "result", "tool use result", "attachment", "tool-re
 
 
 class PlantedSecret(NamedTuple):
-    """A secret in a line, or in the text of a separate file."""
+    """A secret in the line of a transcript, or in the text of a separate file."""
 
     form: Form
     way: str
@@ -254,7 +254,7 @@ class PlantedSecret(NamedTuple):
 
 
 def assigned_forms() -> list[Form]:
-    """Return a form for each rule that needs a vendor's name before a value of a certain length."""
+    """Return a form for each rule that finds a value of a certain length after a vendor's name."""
     with open(RULES_FILE, encoding="utf-8") as stream:
         rules = json.load(stream)["assigned"]
     forms = []
@@ -282,7 +282,10 @@ def plant_secrets(
     places: int = 5 * len(FORMS),
     forms: Sequence[Form] = tuple(FORMS),
 ) -> Iterator[PlantedSecret]:
-    """Yield secrets of all forms in turn, each in a copy of a real record or in a text. Ways and places alternate."""
+    """Yield secrets of all forms in turn, each in a copy of a real record or in a text.
+
+    The way of writing the secret and its position in the record change each time.
+    """
     rng = random.Random(seed)
     records = [
         record
@@ -306,7 +309,7 @@ def plant_secrets(
 def _record_with_text(
     record: dict[str, object], place: str, text: str, rng: random.Random
 ) -> bytes:
-    """Return a copy of a record with a text in one of its places."""
+    """Return a copy of a record with the text in the field that ``place`` names."""
     made = json.loads(json.dumps(record))
     if place == "prompt":
         made.update(type="user", message={"role": "user", "content": text})

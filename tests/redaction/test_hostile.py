@@ -1,4 +1,4 @@
-"""Tests that hostile texts need no more work than others, counted in calls."""
+"""Tests that hostile texts need no more work than others, measured in function calls."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from tests.redaction.hostile import hostile_texts
 
 MOST = 18
-"""Calls for a byte. ``python -m benchmarks.redaction --hostile`` has seconds."""
+"""Maximum number of function calls per byte.
+
+``python -m benchmarks.redaction --hostile`` measures seconds.
+"""
 
 
 def record_of_text(text: str) -> bytes:
-    """Return a record with a text."""
+    """Return a record with the text."""
     return json.dumps({"message": {"content": text}}, ensure_ascii=False).encode()
 
 
 def count_calls(work: Callable[[], object]) -> int:
-    """Return the number of called functions, including C functions."""
+    """Return the number of function calls in ``work``, including C functions."""
     count = 0
 
     def one(frame: FrameType, event: str, argument: object) -> None:
@@ -42,7 +45,7 @@ def count_calls(work: Callable[[], object]) -> int:
     "text", list(hostile_texts(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
 )
 def test_the_work_for_any_text_is_limited(text: str) -> None:
-    """It is redacted as a text and as a line of a transcript."""
+    """Redacting a hostile text, or a record with it, makes at most ``MOST`` calls per byte."""
     raw, line = text.encode(), record_of_text(text)
     assert count_calls(lambda: redact_bytes(raw)) <= MOST * len(raw)
     assert count_calls(lambda: redact_line(line)) <= MOST * len(line)

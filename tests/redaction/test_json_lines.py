@@ -1,4 +1,7 @@
-"""Tests of redacted lines of transcripts: only strings with a secret change, and never fields that the chain needs."""
+"""Tests of redacted lines of transcripts.
+
+Only strings with a secret change, and fields that link records never change.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def encode_line(record: dict[str, Any]) -> bytes:
 
 
 def user_record(content: object, **more: object) -> dict[str, Any]:
-    """Return a user's record."""
+    """Return a user's record with this content and further fields."""
     ids = {
         "uuid": "62e0bdc0-a1e4-4d5c-8509-3b9d0d57cc67",
         "sessionId": "11111111-1111-4111-8111-111111111111",
@@ -35,13 +38,13 @@ def user_record(content: object, **more: object) -> dict[str, Any]:
 
 
 def test_a_line_without_secrets_is_the_same_object() -> None:
-    """It is neither copied nor parsed."""
+    """A line without secrets is returned as the same object, not as a copy."""
     clean = encode_line(user_record("nothing to see here"))
     assert redact_line(clean)[0] is clean
 
 
 def test_only_the_string_with_a_secret_changes() -> None:
-    """Unusual spaces, large numbers, escapes and keys keep their bytes."""
+    """Only the secret in a string changes; spaces, numbers, escapes and keys keep their bytes."""
     odd = b'{ "type":"user" ,"n":123456789012345678901234567890.10, "\\u0078":"\\ud83d",'
     raw = odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % GITHUB.encode()
     clean, found = redact_line(raw)
@@ -74,7 +77,7 @@ def test_only_the_string_with_a_secret_changes() -> None:
     ],
 )
 def test_ids_and_signatures_are_never_changed(record: dict[str, Any]) -> None:
-    """Links, thinking and images stay too, even if they look like secrets."""
+    """Ids, links, signatures and images are not changed, even if they look like secrets."""
     raw = encode_line(record)
     assert redact_line(raw) == (raw, [])
 
@@ -104,7 +107,7 @@ def test_ids_and_signatures_are_never_changed(record: dict[str, Any]) -> None:
     ],
 )
 def test_nested_fields_with_names_of_ids_are_text(record: dict[str, Any]) -> None:
-    """A tool's input or result may use any name."""
+    """In a tool's input or result, a field that is named like an id is redacted as text."""
     raw = encode_line(record)
     clean, found = redact_line(raw)
     assert [secret.kind for secret in found] == ["github-pat"]
@@ -115,7 +118,7 @@ def test_nested_fields_with_names_of_ids_are_text(record: dict[str, Any]) -> Non
     "key", ["password", "db_password", "apiKey", "client_secret", "ACCESS_TOKEN"]
 )
 def test_a_secret_in_an_input_is_found_by_its_field_name(key: str) -> None:
-    """The name and the value of a JSON object are two strings."""
+    """A value in a tool's input is removed if the field's name says that it is secret."""
     value = chars(RNG, 24)
     record = {
         "type": "assistant",
@@ -127,20 +130,23 @@ def test_a_secret_in_an_input_is_found_by_its_field_name(key: str) -> None:
 
 
 def test_a_line_that_is_not_json_is_text() -> None:
-    """A tool's output may be in a separate file."""
+    """A line that is not JSON is redacted as text."""
     raw = b"TOKEN=%s\r\n" % GITHUB.encode()
     assert redact_line(raw)[0] == b"TOKEN=%s\r\n" % GONE.encode()
 
 
 def test_a_key_over_several_lines_of_a_text() -> None:
-    """Text files are read completely."""
+    """A private key over several lines of a text file is removed."""
     key = private_key(RNG)
     assert redact_bytes(f"a\n{key}\nb\n".encode())[0] == b"a\n[secret removed: private-key]\nb\n"
 
 
 @pytest.mark.parametrize("seed", [11, 12])
 def test_planted_secrets_are_removed_from_lines(seed: int) -> None:
-    """For every form, place and way, the record is the same except for its text, and a second search finds nothing."""
+    """Secrets of all forms are removed from records, and the records keep their uuids.
+
+    A second search finds nothing.
+    """
     lines = [encode_line(user_record("hello"))]
     for one in plant_secrets(lines, seed=seed, places=2 * len(FORMS)):
         if one.place == "tool-results file":
@@ -154,7 +160,7 @@ def test_planted_secrets_are_removed_from_lines(seed: int) -> None:
 NAMES = st.text(max_size=12).filter(
     lambda name: classify_name(name.encode("utf-8", "surrogatepass")) == NONE
 )
-"""Names of fields that tell of no secret: Hypothesis knows the words of the rules."""
+"""Names of fields that do not announce a secret. Hypothesis also tries the words of the rules."""
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -168,7 +174,7 @@ JSON = st.recursive(
 def test_all_other_values_of_a_record_stay(
     record: dict[str, Any], ascii_only: bool, form: Any
 ) -> None:
-    """This is true for any record."""
+    """Other values of a record are unchanged if a secret is removed from its message."""
     given_text = form.words.format(form.make(random.Random(1)))
     raw = json.dumps(
         {**record, "message": {"content": f" {given_text}\n"}}, ensure_ascii=ascii_only
@@ -186,6 +192,6 @@ def test_all_other_values_of_a_record_stay(
 
 @pytest.mark.parametrize("path", corpus_sessions()[:8], ids=lambda path: path.name[:8])
 def test_real_sessions_contain_no_secret(path: Any) -> None:
-    """No text of published transcripts is mistaken for one."""
+    """In published real sessions, no text is mistaken for a secret."""
     with path.open("rb") as stream:
         assert [secret for raw in stream for secret in find_secrets_in_line(raw)] == []

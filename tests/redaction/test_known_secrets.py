@@ -1,4 +1,4 @@
-"""Tests that a value found once is removed everywhere, and that similar words stay."""
+"""Tests that a secret which was found once is removed everywhere, while similar words stay."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GONE = "[secret removed: password]"
     ],
 )
 def test_a_known_value_is_removed_in_every_form(text: str) -> None:
-    """It is on one line, in a path, escaped, folded, in quotes, colored or cut."""
+    """A known secret is removed in every form: in a path, escaped, folded, quoted, colored or cut."""
     clean = Redactor([RAW]).redact(text)
     assert GONE in clean
     assert not any(
@@ -49,7 +49,7 @@ def test_a_known_value_is_removed_in_every_form(text: str) -> None:
 
 
 def test_a_value_is_learned_without_invisible_characters() -> None:
-    """The text where a rule finds it may contain them."""
+    """A secret that was found with invisible characters in it is removed without them, too."""
     redactor = Redactor(["password: xho9\u200byp\u2060jaxtbw"])
     assert redactor.redact(f"the value {VALUE} is old") == f"the value {GONE} is old"
     line = json.dumps({"message": {"content": "it is " + "\u200b".join(VALUE)}}).encode()
@@ -60,7 +60,7 @@ def test_a_value_is_learned_without_invisible_characters() -> None:
 
 
 def test_a_percent_encoded_value_is_removed() -> None:
-    """An address contains it in this form."""
+    """A known secret is removed from a URL, where it is percent-encoded."""
     redactor = Redactor(['password = "Xk9&q+zz/Wd"'])
     assert (
         redactor.redact("see https://host/?q=Xk9%26q%2Bzz%2FWd now")
@@ -69,7 +69,7 @@ def test_a_percent_encoded_value_is_removed() -> None:
 
 
 def test_each_line_of_a_private_key_is_removed() -> None:
-    """A patch may show single lines of a key."""
+    """Each single line of a known private key is removed, for example in a patch."""
     body = [
         "MIIEpAIBAAKCAQEAx7dJq0m1Zs8yV2bTnRkLw3cHfGp5uE9o",
         "Jd8sKqPzXv6bYtR4nWm2cLf7hGa9eTk3uIo5yQx1ZrBwVsNj",
@@ -79,7 +79,7 @@ def test_each_line_of_a_private_key_is_removed() -> None:
 
 
 def test_a_common_word_is_removed_only_next_to_an_indicator() -> None:
-    """``sunshine`` is a password only near such a word."""
+    """A known password that is a common word is removed only near a word such as "password"."""
     redactor = Redactor(["DB_PASSWORD=sunshine"])
     assert redactor.redact("A day of sunshine.") == "A day of sunshine."
     assert redactor.redact("sunshines are no passwords") == "sunshines are no passwords"
@@ -90,14 +90,14 @@ def test_a_common_word_is_removed_only_next_to_an_indicator() -> None:
 
 
 def test_a_common_value_is_removed_only_where_a_rule_matches() -> None:
-    """Otherwise a document would lose names of programs."""
+    """A known password that is very common, such as "postgres", is removed only where a rule finds it."""
     redactor = Redactor(["POSTGRES_PASSWORD=postgres", "https://a:b2x@h/", "password: changeme"])
     text = "postgres password and b2x"
     assert redactor.redact(text) is text
 
 
 def test_a_session_id_is_never_removed() -> None:
-    """A lineage needs it, even if a rule takes it for a token."""
+    """A session id is never removed, even if a rule takes it for a token."""
     session = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
     redactor = Redactor()
     redactor.exclude_names([session])
@@ -107,13 +107,16 @@ def test_a_session_id_is_never_removed() -> None:
 
 
 def test_without_known_secrets_only_the_rules_apply() -> None:
-    """The text is unchanged."""
+    """A text is unchanged if no secret is known and no rule applies."""
     text = "nothing to see"
     assert Redactor(["no secret"]).redact(text) is text
 
 
 def test_a_line_of_a_transcript_stays_json() -> None:
-    """Values are removed from patches, folders, file names and keys. Ids stay."""
+    """Known secrets are removed from all strings and keys of a record, except ids.
+
+    The line remains valid JSON.
+    """
     record = {
         "type": "user",
         "uuid": VALUE,
@@ -137,20 +140,23 @@ def test_a_line_of_a_transcript_stays_json() -> None:
 
 
 def test_a_torn_line_is_redacted_as_text() -> None:
-    """A crash cut it."""
+    """A known secret is removed from a partial line."""
     redactor = Redactor([RAW])
     assert VALUE.encode() not in redactor.redact_line(b'{"a": "' + VALUE.encode())[0]
 
 
 def test_offsets_count_characters() -> None:
-    """``find_secrets`` does the same."""
+    """The positions of secrets are counted in characters."""
     text = f"é {VALUE} ü"
     secrets = Redactor([RAW]).redact_and_list_secrets(text)[1]
     assert [text[secret.start : secret.end] for secret in secrets] == [VALUE]
 
 
 def test_a_token_in_a_folder_name_is_removed() -> None:
-    """No rule applies to a record's folder, but after learning the record the token is known in every field."""
+    """A token in a record's folder is removed after the record was learned.
+
+    No rule applies to the folder itself.
+    """
     token = "glpat-Ab3dE7gH1jK9mN2pQ4rS"
     line = json.dumps(
         {"type": "user", "cwd": f"/w/{token}", "message": {"content": f"in {token[6:]}"}}

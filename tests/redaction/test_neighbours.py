@@ -1,4 +1,4 @@
-"""Tests that a redaction starts and ends at characters, and keeps the text next to it."""
+"""Tests that a redaction starts and ends at whole characters and keeps the neighboring text."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from resume_hooks.redaction.texts import redact
 from tests.redaction.examples import Example, examples
 
 PARTS = 8
-"""Tests that share the examples, for as many workers."""
+"""Number of tests that share the examples, so that several workers can run them."""
 
 
 def clean_in_record(text: str, clean: Callable[[bytes], bytes], *, ascii_only: bool) -> str:
-    """Return a text from a cleaned record."""
+    """Return the text after cleaning a record that contains it."""
     line = json.dumps({"message": {"content": text}}, ensure_ascii=ascii_only).encode()
     content = json.loads(clean(line).decode())["message"]["content"]
     assert isinstance(content, str)
@@ -33,7 +33,7 @@ Clean = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def ways_to_clean() -> list[Clean]:
-    """Return the kinds of redaction: of texts, of files, of lines with and without escapes, in escapes."""
+    """Return the functions that redact: a text, a file, a line with or without escapes, and JSON."""
     return [
         lambda text: redact(text)[0],
         lambda text: redact_bytes(text.encode())[0].decode(),
@@ -45,12 +45,15 @@ def ways_to_clean() -> list[Clean]:
 
 NEIGHBOURS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
 OF_VALUES = "é\u0301"
-"""Letters and accents belong to a password, so they are no neighbours of one."""
+"""Letters and accents belong to a password, so they are not its neighbors."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_rule_keeps_neighbouring_characters(ways_to_clean: list[Clean], part: int) -> None:
-    """They have two, three and four bytes, directly before and after, in each way."""
+    """Every rule keeps the characters directly before and after a secret.
+
+    They have two, three or four bytes.
+    """
     for one in examples()[part::PARTS]:
         letters = "".join(sign for sign in NEIGHBOURS if not (one.worded and sign in OF_VALUES))
         for clean in ways_to_clean:
@@ -69,7 +72,7 @@ def test_every_rule_keeps_neighbouring_characters(ways_to_clean: list[Clean], pa
 def test_any_neighbouring_characters_are_kept(
     ways_to_clean: list[Clean], one: Example, before: str, after: str
 ) -> None:
-    """They are random."""
+    """Redaction keeps any characters before and after a secret."""
     for clean in ways_to_clean:
         text = clean(f"{before} {one.text}{after}")
         assert text.startswith(before)
@@ -77,7 +80,10 @@ def test_any_neighbouring_characters_are_kept(
 
 
 def test_every_word_has_an_example() -> None:
-    """A word that is added without a form in ``planted`` is reported."""
+    """Every indicator word and every pattern has an example.
+
+    So a word that is added needs a form in ``planted``.
+    """
     texts = [one.text.encode() for one in examples() if one.worded]
     assert all(
         any(word in text.lower() for text in texts) for word in indicator_words.HANDLERS_BY_WORD
@@ -98,7 +104,7 @@ def test_every_word_has_an_example() -> None:
     ).map(b"".join)
 )
 def test_overlapping_words_are_all_found(lower: bytes) -> None:
-    """One search finds the same as a search for each word, in the same order, also inside the same word."""
+    """One search for all indicator words finds the same positions as a search for each word."""
     alone = [
         place
         for text, word in indicator_words.HANDLERS_BY_WORD.items()

@@ -1,6 +1,6 @@
-"""Tests of the rules as data: they are complete, have a known origin, and are fast on any text.
+"""Tests of the rules: they are complete, have a known origin, and are fast for any text.
 
-Their revision is checked.
+A change of a rule needs a new revision.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ HOSTILE = [
 
 
 def test_the_data_names_its_origin_and_licence() -> None:
-    """Foreign rules are marked, with their version."""
+    """``rules.json`` names the version and the licence of the rules that it took over."""
     with open(RULES_FILE, encoding="utf-8") as stream:
         data = json.load(stream)
     assert data["origin"]["licence"].startswith("MIT License")
@@ -54,7 +54,7 @@ def test_the_data_names_its_origin_and_licence() -> None:
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_rule_backtracks_without_limit(part: int) -> None:
-    """Each expression reads hostile text of its maximum length."""
+    """Each rule searches hostile text of the maximum length within the test's time limit."""
     for rule in EVERY[part::4]:
         keywords = [word for word, group in token_rules().by_keyword.items() if rule in group] or [
             b""
@@ -70,7 +70,7 @@ def test_no_rule_backtracks_without_limit(part: int) -> None:
 
 
 def values_that_almost_match() -> Iterator[str]:
-    """Return values of about 60 characters that repeat a form, with several beginnings and ends."""
+    """Yield values of about 60 characters that repeat a form, with several beginnings and ends."""
     beginnings = ("", "Aa", "a", "A1", "_", "http://")
     forms = ("A", "a", "1", "A1", "a1", "Aa", "AAa1", "a.", "a-", "a_", "a:", "1.", "1:", "a=b,")
     ends = ("", "!", "1", "A", "A1!")
@@ -80,7 +80,10 @@ def values_that_almost_match() -> Iterator[str]:
 
 @pytest.mark.parametrize("module_file", MODULE_FILES, ids=lambda file: file.stem)
 def test_no_pattern_takes_exponential_time(module_file: Path) -> None:
-    """The test's time limit ends a search that would take years."""
+    """Each pattern searches values that almost match within the test's time limit.
+
+    A pattern with exponential time would need years.
+    """
     module = import_module(f"resume_hooks.redaction.{module_file.stem}")
     for pattern in vars(module).values():
         if not isinstance(pattern, (re.Pattern, _LazyPattern)):
@@ -93,12 +96,12 @@ def test_no_pattern_takes_exponential_time(module_file: Path) -> None:
 
 
 def test_keywords_are_lower_case() -> None:
-    """They are searched in a lower-case copy."""
+    """The keywords of rules are lower-case, because they are searched in a lower-case text."""
     assert not [word for data in TOKEN_RULES for word in data["keywords"] if word != word.lower()]
 
 
 def test_kinds_fit_into_a_placeholder() -> None:
-    """A placeholder is recognized by its form."""
+    """The kind of a rule has only characters that a placeholder may contain."""
     assert all(rule.kind.replace("-", "").isalnum() and len(rule.kind) <= 60 for rule in EVERY)
 
 
@@ -106,7 +109,7 @@ RECORD = Path(__file__).with_name("revisions.txt")
 
 
 def code_without_comments(text: str) -> str:
-    """Return a module's text without comments, docstrings and layout."""
+    """Return the code of a module without comments, docstrings and white space."""
     lines = text.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
@@ -119,7 +122,7 @@ def code_without_comments(text: str) -> str:
 
 
 def digest_of_rules() -> str:
-    """Return a digest of everything that defines a secret."""
+    """Return a digest of all code and data that define a secret."""
     sources = sorted(Path(RULES_FILE).parent.glob("*.py"))
     found = hashlib.sha256(Path(RULES_FILE).read_bytes())
     for source in sources:
@@ -129,7 +132,7 @@ def digest_of_rules() -> str:
 
 
 def test_a_changed_rule_needs_a_new_revision() -> None:
-    """Otherwise ``audit`` would not read files again that it read with the old rules."""
+    """A change of a rule needs a new revision, so that ``audit`` reads all files again."""
     rows = [row.split() for row in RECORD.read_text(encoding="ascii").splitlines()]
     numbers = [int(number) for number, _ in rows]
     assert numbers == sorted(set(numbers)), "each revision has one digest"
@@ -139,7 +142,7 @@ def test_a_changed_rule_needs_a_new_revision() -> None:
 
 
 def test_comments_and_docstrings_do_not_change_the_digest() -> None:
-    """Only code defines a secret."""
+    """Comments and docstrings do not change the digest of the code."""
     assert (
         code_without_comments('"""A."""\nA = 1  # b\n')
         == code_without_comments('"""Other\nwords."""\n\nA = 1\n')

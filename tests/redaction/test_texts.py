@@ -1,4 +1,4 @@
-"""Tests of secrets in texts: what is one, what is not, and the text without them."""
+"""Tests of secrets in texts: what is found, what is kept, and how the text looks afterwards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ FORMS_BY_NAME = {form.name: form for form in FORMS}
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_every_form_is_found_in_every_way(way: Callable[[str], str]) -> None:
-    """No part of a wrapped secret remains, and the result contains no secret."""
+    """A secret of each form is removed completely, however it is written.
+
+    A second search finds nothing.
+    """
     for form in [*FORMS, *PLACED_FORMS]:
         secret = form.make(random.Random(f"{form.name} {way.__name__}"))
         clean, found = redact(way(form.words.format(secret)))
@@ -99,7 +102,7 @@ def test_every_form_is_found_in_every_way(way: Callable[[str], str]) -> None:
     ],
 )
 def test_false_secrets_are_kept(text: str) -> None:
-    """Placeholders, examples, names, ids and hashes stay, even with colors."""
+    """Placeholders, examples, names, ids and hashes are kept, even with terminal colors."""
     assert redact(text) == (text, [])
 
 
@@ -130,7 +133,7 @@ GREP = ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K")
 )
 @pytest.mark.parametrize("name", COLOURED)
 def test_colors_hide_no_secret(name: str, codes: tuple[str, str]) -> None:
-    """A terminal's codes are around or inside it, in a text and in a line of a transcript."""
+    """A secret is removed even if a terminal's color codes are around or inside it."""
     secret = FORMS_BY_NAME[name].make(random.Random(7))
     for cut in (len(secret), 5, len(secret) // 2):
         text = f"a.txt:{codes[0]}{secret[:cut]}{codes[1]}{secret[cut:]}\nnext"
@@ -167,7 +170,7 @@ HIDDEN = [
 @pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
 @pytest.mark.parametrize("name", COLOURED)
 def test_invisible_characters_hide_no_secret(name: str, sign: str) -> None:
-    """There is one inside it, or one between all characters, in a text and in a line, escaped or not."""
+    """A secret is removed even if invisible characters are inside it."""
     secret = FORMS_BY_NAME[name].make(random.Random(7))
     for hiding in (secret[:5] + sign + secret[5:], sign.join(secret)):
         text = f"a.txt: {hiding}\nnext"
@@ -189,7 +192,7 @@ def test_invisible_characters_hide_no_secret(name: str, sign: str) -> None:
 
 @pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
 def test_invisible_characters_hide_no_name(sign: str) -> None:
-    """It is the name of a password, or of a setting with one."""
+    """A password is found even if invisible characters are in the word that announces it."""
     for words in (
         f"pass{sign}word = xho9ypjaxtbw",
         f"DB_PASS{sign}WORD = xho9ypjaxtbw",
@@ -202,7 +205,7 @@ def test_invisible_characters_hide_no_name(sign: str) -> None:
 
 
 def test_the_selector_of_an_emoji_does_not_count_as_hidden() -> None:
-    """It follows the emoji and is in no word."""
+    """The invisible selector of an emoji is not reported as an invisible character."""
     assert (
         list(
             positions_of_invisible_characters(
@@ -214,7 +217,7 @@ def test_the_selector_of_an_emoji_does_not_count_as_hidden() -> None:
 
 
 def test_the_target_of_a_hidden_link_is_searched() -> None:
-    """A terminal does not show it, but the text contains it."""
+    """A token in the address of a terminal link is removed."""
     clean, found = redact(f"\x1b]8;;https://a.b/?t={GITHUB}\x07here\x1b]8;;\x07")
     assert (GITHUB in clean, len(found)) == (False, 1)
 
@@ -224,7 +227,7 @@ def test_the_target_of_a_hidden_link_is_searched() -> None:
     ["ghr_" + "aB3dE6gH9k" * 7 + "aB3dE6", "glpat-aB3dE6gH9kLmN0pQrS2tUvW4xYz.01.0a1b2c3d4"],
 )
 def test_a_longer_token_is_removed_completely(token: str) -> None:
-    """A newer form is longer than its rule. The end of a sentence stays."""
+    """A token that is longer than its rule is removed completely, up to the end of the sentence."""
     clean, found = redact(f"It is {token}. Then")
     assert len(found) == 1
     assert clean == f"It is [secret removed: {found[0].kind}]. Then"
@@ -243,7 +246,7 @@ def test_a_longer_token_is_removed_completely(token: str) -> None:
     ],
 )
 def test_secrets_in_settings_are_found(words: str) -> None:
-    """They are settings of programs, images and tools, in a text and in a line of a transcript."""
+    """Secrets in settings of programs, images and tools are removed from texts and records."""
     secret = chars(random.Random(7), 32)
     text = words.format(secret)
     assert redact(text)[0] == words.format(f"[secret removed: {redact(text)[1][0].kind}]")
@@ -255,7 +258,10 @@ def test_secrets_in_settings_are_found(words: str) -> None:
 
 
 def test_a_hash_that_contains_a_placeholder_word_is_found() -> None:
-    """One in two thousand contains a word such as "todo" by chance."""
+    """A password hash is removed even if it contains a word such as "todo" by chance.
+
+    One in two thousand hashes does.
+    """
     text = FORMS_BY_NAME["crypt-512"].make(random.Random(166))
     assert "todo" in text.lower()
     assert redact(f"root:{text}:19000:0:99999:7:::")[0] == (
@@ -264,13 +270,13 @@ def test_a_hash_that_contains_a_placeholder_word_is_found() -> None:
 
 
 def test_a_key_may_begin_with_a_slash() -> None:
-    """It is then not a path."""
+    """A key that begins with a slash is found, and a path in the same position is kept."""
     assert len(find_secrets("AWS_SECRET_ACCESS_KEY=/8J35NRq7IEeLjhF8Cd7GXzdTBW9JH4NJ82IVN+9")) == 1
     assert find_secrets("SECRET_KEY=/home/deploy/keys/production2/server") == []
 
 
 def test_the_credentials_of_docker_are_found() -> None:
-    """Its settings contain a name and a password in base64."""
+    """The credentials in the settings of Docker, a name and a password in base64, are removed."""
     secret = FORMS_BY_NAME["basic"].make(random.Random(7))
     for text in (
         json.dumps({"auths": {"r.io": {"auth": secret}}}),
@@ -284,7 +290,7 @@ def test_the_credentials_of_docker_are_found() -> None:
 
 
 def test_a_truncated_private_key_is_removed() -> None:
-    """No line of it remains."""
+    """A private key without its end is removed completely."""
     key = private_key(RNG)[:600]
     clean, found = redact(f"before\n{key}")
     assert (clean, [secret.kind for secret in found]) == (
@@ -294,14 +300,14 @@ def test_a_truncated_private_key_is_removed() -> None:
 
 
 def test_offsets_of_secrets_are_in_characters() -> None:
-    """Other scripts may precede a secret."""
+    """The positions of secrets are counted in characters, also after other scripts."""
     text = f"schlüssel — \U0001f511 {GITHUB}"
     (secret,) = find_secrets(text)
     assert text[secret.start : secret.end] == GITHUB
 
 
 def test_lone_surrogates_are_kept() -> None:
-    """UTF-8 can't encode the text."""
+    """A text with lone surrogates, which UTF-8 can't encode, keeps them."""
     assert redact(f"\ud83d {GITHUB} \udc00") == (
         "\ud83d [secret removed: github-pat] \udc00",
         find_secrets(f"x {GITHUB}"),
@@ -309,7 +315,7 @@ def test_lone_surrogates_are_kept() -> None:
 
 
 def test_placeholders_are_counted() -> None:
-    """A receipt states the number of omissions."""
+    """``count_placeholders`` returns the number of secrets that were removed."""
     clean, _ = redact(f"{GITHUB} and PASSWORD=Zx91kkqW22")
     assert count_placeholders([clean, "nothing here"]) == 2
 
@@ -317,7 +323,7 @@ def test_placeholders_are_counted() -> None:
 @given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(FORMS), st.integers(0, 10_000))
 @settings(max_examples=60)
 def test_text_around_a_secret_is_kept(before: str, after: str, form: Form, seed: int) -> None:
-    """A second search finds nothing."""
+    """Any text before and after a secret is accepted, and a second search finds nothing."""
     text = f"{before}\n\n{form.words.format(form.make(random.Random(seed)))}\n\n{after}"
     clean, found = redact(text)
     assert found
@@ -326,7 +332,10 @@ def test_text_around_a_secret_is_kept(before: str, after: str, form: Form, seed:
 
 @given(st.lists(st.sampled_from([*HANDLERS_BY_WORD, b"x", b" "]), max_size=12))
 def test_both_word_finders_give_the_same_result(parts: list[bytes]) -> None:
-    """One uses the library. A word within another counts too."""
+    """Both implementations that find indicator words give the same result.
+
+    Words within other words are found, too.
+    """
     text = b"".join(parts)
     every = {
         (n, at)
@@ -381,7 +390,10 @@ def test_both_word_finders_give_the_same_result(parts: list[bytes]) -> None:
     ],
 )
 def test_texts_of_logs_and_documents_are_not_secrets(text: str) -> None:
-    """They are labels, reasons of failures, settings, addresses, ids, public keys and placeholders for passwords."""
+    """Texts of logs and documents that resemble secrets are kept.
+
+    Examples are labels, reasons of failures, addresses, ids and public keys.
+    """
     assert redact(text) == (text, [])
 
 
@@ -406,7 +418,7 @@ def test_texts_of_logs_and_documents_are_not_secrets(text: str) -> None:
     ],
 )
 def test_passwords_in_sentences_and_commands_are_found(words: str) -> None:
-    """People say and give them so."""
+    """Passwords in sentences and commands are removed."""
     for value in ("vkWqzTe482Q", "Tr0ub4dor9x"):
         assert value not in redact(words.format(value))[0]
 
@@ -427,7 +439,7 @@ def test_passwords_in_sentences_and_commands_are_found(words: str) -> None:
     ],
 )
 def test_sentences_about_passwords_stay(text: str) -> None:
-    """They contain words, standards and names."""
+    """Sentences about passwords, with names of standards for example, are kept."""
     assert redact(text) == (text, [])
 
 
@@ -435,7 +447,7 @@ def test_sentences_about_passwords_stay(text: str) -> None:
     "text", ["--- PASS: TestE2EHandoff2Fork (0.10s)", "PASS: test-push_7xTLS", "PASS: TestPull2Go"]
 )
 def test_a_tests_verdict_is_not_a_password(text: str) -> None:
-    """A test runner prints the name of a test after ``PASS:``."""
+    """The name of a test after ``PASS:`` is kept."""
     assert redact(text) == (text, [])
 
 
@@ -455,7 +467,7 @@ def test_a_tests_verdict_is_not_a_password(text: str) -> None:
     ],
 )
 def test_passwords_of_letters_are_found_by_their_place(words: str, value: str) -> None:
-    """They are in addresses, options, quoted assignments and settings, and are words or random letters."""
+    """A password of letters only is removed if its position identifies it, for example in a URL."""
     assert value not in redact(words.format(value))[0]
 
 
@@ -473,13 +485,13 @@ def test_passwords_of_letters_are_found_by_their_place(words: str, value: str) -
     ],
 )
 def test_names_and_examples_are_not_secrets(text: str) -> None:
-    """They are common examples, and names that a program gives its values."""
+    """Common examples, and names of variables, are kept."""
     assert redact(text) == (text, [])
 
 
 @pytest.mark.parametrize("before", ["3:", ".env:3:", "config/.env:12:", ".env:", "3-", "10:42:31:"])
 def test_a_prefix_of_grep_hides_no_secret(before: str) -> None:
-    """The prefix is a line number, alone or after a file name."""
+    """A secret after a line number or a file name of ``grep`` is removed."""
     assert "zt7Qm2Lk9Xw4" not in redact(f"{before}DB_PASSWORD=zt7Qm2Lk9Xw4Rb8Nc3Vd")[0]
     assert "zt7Qm2Lk9Xw4" not in redact(f'{before}password = "zt7Qm2Lk9Xw4Rb8Nc3Vd"')[0]
 
@@ -499,7 +511,10 @@ def test_a_prefix_of_grep_hides_no_secret(before: str) -> None:
     ],
 )
 def test_a_pair_without_a_secret_is_kept(text: str) -> None:
-    """It has another name, another kind of object, a template or an empty value."""
+    """A pair of name and value is kept if it contains no secret.
+
+    The name is another one, or the value is empty or a template.
+    """
     assert redact(text) == (text, [])
 
 
@@ -654,7 +669,10 @@ def test_a_pair_without_a_secret_is_kept(text: str) -> None:
     ],
 )
 def test_names_in_programs_are_not_secrets(text: str) -> None:
-    """They are types, paths, names of settings and files, curves, packed code, standards and editions."""
+    """Names in program code that resemble secrets are kept.
+
+    Examples are types, paths, settings, standards and packed code.
+    """
     assert redact(text) == (text, [])
 
 
@@ -684,5 +702,5 @@ def test_names_in_programs_are_not_secrets(text: str) -> None:
     ],
 )
 def test_a_password_that_looks_like_a_name_is_found(text: str) -> None:
-    """No program declares it."""
+    """A password that looks like a name is found where no program declares it."""
     assert len(redact(text)[1]) == 1

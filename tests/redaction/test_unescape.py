@@ -1,4 +1,4 @@
-"""Tests that all three decoders of escapes give the same text for each layer."""
+"""Tests that the three decoders of escapes return the same text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ESCAPES = st.text(st.sampled_from('\\\\\\\\"/ntbrfu0041dD8cC\n\x00 é\U0001f511a
 
 @given(ESCAPES)
 def test_a_layer_has_the_text_of_its_view(text: str) -> None:
-    """The view maps positions, so its text must be the scanned one."""
+    """``decode_layer`` returns the text of ``View``, which maps positions to the original."""
     raw = text.encode()
     decoded = View(raw).text
     assert decode_layer(raw) == (None if decoded == raw else decoded)
@@ -22,7 +22,7 @@ def test_a_layer_has_the_text_of_its_view(text: str) -> None:
 
 @given(ESCAPES, st.booleans())
 def test_a_json_string_has_the_text_of_its_view(text: str, is_ascii: bool) -> None:
-    """The string may be invalid JSON."""
+    """The first layer of a JSON string is the text of ``View``, even if the JSON is invalid."""
     for raw in (text.encode(), json.dumps(text, ensure_ascii=is_ascii)[1:-1].encode()):
         decoded = View(raw).text
         assert next(iter(Views(raw, in_json=True))) == (
