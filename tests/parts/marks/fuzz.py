@@ -1,4 +1,4 @@
-"""Fuzz target for the note of a mark: any file with its name is a valid mark of this session, or is ignored."""
+"""Fuzz target for the note of a mark: any file is read as a valid mark or ignored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fuzz.targets.target import Target, Try
 
 
 def marks(home: ConfigHome) -> Try:
-    """In a valid mark every field has its type."""
+    """Return a function that writes a random note and reads it as a mark."""
     folder = home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     path = folder / f"mark-{SESSION}.json"

@@ -1,4 +1,4 @@
-"""The core's rules for all triggers, verbs and children, applied to marks."""
+"""Rules that apply to all triggers, verbs and children, tested for marks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["session_in_client", "session_to_trim", "shifted_clock"]
 
 
 def test_a_lost_working_folder_is_refused(config_home: ConfigHome, cli: Cli) -> None:
-    """The error has the one command that restores it; the copy is unchanged."""
+    """``mark`` in an archived session is refused with the restore command."""
     assert_refused(config_home, cli, ("mark", SESSION))
 
 
@@ -33,7 +33,7 @@ def test_a_lost_working_folder_is_refused(config_home: ConfigHome, cli: Cli) -> 
 def test_a_mark_survives_changes_of_the_clock(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """A mark survives it, because a record and not a time identifies the position."""
+    """A mark stays valid if the clock changes, because it names a record and not a time."""
     assert "mark" in hook_answer(prompt.main, session_in_client, prompt=">mark goal")["reason"]
     shifted_clock.ahead = jump
     assert mark_state.find_mark(SESSION) is not None
@@ -46,7 +46,7 @@ def test_a_mark_survives_changes_of_the_clock(
 
 @pytest.mark.parametrize("prompt", [">mark x", ">back x"])
 def test_mark_triggers_import_few_modules(config_home: ConfigHome, prompt: str) -> None:
-    """They import no more than other triggers that read a transcript."""
+    """``>mark`` and ``>back`` import no more modules than other triggers that read a transcript."""
     assert_transcript_budget(config_home, prompt)
 
 
@@ -54,7 +54,7 @@ def test_mark_triggers_import_few_modules(config_home: ConfigHome, prompt: str) 
 def test_an_unsaved_mark_is_reported(
     config_home: ConfigHome, session_in_client: str, name: str
 ) -> None:
-    """No mark is claimed, and ``back`` finds none."""
+    """If a mark cannot be stored, the answer says so, and ``back`` finds no mark."""
     before = Path(session_in_client).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
         answers = [
@@ -64,7 +64,7 @@ def test_an_unsaved_mark_is_reported(
     for answer in answers:
         assert answer
         assert "resume-hooks failed" not in answer
-    if name != "vanishing":  # there some writes succeed
+    if name != "vanishing":  # Some writes succeed with the error "vanishing".
         assert "could not be saved" in answers[0]
     assert Path(session_in_client).read_bytes() == before
 
@@ -72,7 +72,7 @@ def test_an_unsaved_mark_is_reported(
 def test_mark_and_back_work_in_a_hostile_folder(
     config_home: ConfigHome, session_to_trim: Path
 ) -> None:
-    """Both are made, and the parent stays."""
+    """``mark`` and ``back`` work without POSIX functions and leave the parent unchanged."""
     before = session_to_trim.read_bytes()
     run_without_posix(config_home, "mark", SESSION)
     run_without_posix(config_home, "back", SESSION, "--report", "nothing was there")
@@ -86,12 +86,15 @@ def test_mark_and_back_work_in_a_hostile_folder(
 def test_a_client_command_pasted_after_a_trigger_is_refused(
     config_home: ConfigHome, tail: str
 ) -> None:
-    """Nothing is written, and no typed text is lost."""
+    """``>back`` followed by a command of the client writes nothing and repeats the typed text."""
     assert_paste_is_reported(config_home, f">back it was slower {tail}", "back it was slower")
 
 
 def test_a_mark_without_a_transcript_is_refused(config_home: ConfigHome) -> None:
-    """The answer has the reason, the remedy and the user's text."""
+    """``>mark`` in a session without a transcript is refused.
+
+    The answer has the reason, the remedy and the user's text.
+    """
     trigger = recognise_trigger(">mark my words")
     assert trigger is not None
     text = card_of_trigger(trigger, prompt_event("", session_id=OTHER))
@@ -141,19 +144,19 @@ PASTED = [
 
 @pytest.mark.parametrize(("prompt", "verb", "text"), [*OURS, *FORMER])
 def test_a_mark_trigger_is_recognized(prompt: str, verb: str, text: str) -> None:
-    """The result has its verb, the text as typed and its form."""
+    """A prompt with ``mark`` or ``back`` has the verb and the text as typed."""
     assert_trigger(prompt, verb, text)
 
 
 @pytest.mark.parametrize(("prompt", "verb"), PASTED)
 def test_a_trigger_that_ends_in_a_client_command(prompt: str, verb: str) -> None:
-    """The text is recognized as a paste after leftover text."""
+    """A ``mark`` or ``back`` that ends in a command of the client is recognized as a paste."""
     assert_paste(prompt, verb)
 
 
 @pytest.mark.parametrize("prompt", [">mark" * 100_000 + " yes", ">mark " * 100_000 + "x"])
 def test_a_long_prompt_is_parsed_in_one_pass(prompt: str) -> None:
-    """The prompt has a megabyte."""
+    """A prompt of half a megabyte is parsed quickly."""
     found = recognise_trigger(prompt)
     assert found is not None
     assert found.verb == "mark"

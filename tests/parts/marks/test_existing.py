@@ -1,4 +1,4 @@
-"""Tests of finding the existing rewind of a session."""
+"""Tests of finding the existing child of a rewind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def make_rewind(parent: locate.SessionFile, home: ConfigHome) -> str:
 
 
 def test_the_newest_rewind_is_found(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """It is found until the session gets another child. A handoff is not a rewind, nor the reverse."""
+    """``find_existing_child`` finds the child of a rewind, but not a handoff in its place.
+
+    For a handoff it does not find the rewind.
+    """
     write_handoff(parent, config_home, "")
     assert find_existing_child(loaded(parent, config_home), "back", config_home.where) is None
     child = make_rewind(parent, config_home)

@@ -1,4 +1,7 @@
-"""Tests of ``back`` in a fork: it returns to where the fork left its parent, with the fork's results."""
+"""Tests of ``back`` in a fork.
+
+The child starts where the fork left its parent, and has the results of the fork.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ SECRET = "ghp_" + "Ab3dE5gH9" * 4
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Iterator[Path]:
-    """Yield a session of two turns. No test may change it, except by continuing it."""
+    """Yield the path of a session of two turns, and check that a test only appends to it."""
     path = Path(
         write_session(
             config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
@@ -54,14 +57,14 @@ def parent(config_home: ConfigHome) -> Iterator[Path]:
 
 
 def fork_session_file(document: Document, *words: str) -> Path:
-    """Return a fork of a session."""
+    """Fork a session and return the fork's path."""
     return Path(document("fork", *words)["data"]["file"])
 
 
 def test_four_parallel_rewinds_of_a_fork_make_one_child(
     parent: Path, document: Document, run_hook: Run
 ) -> None:
-    """A fork's starting point is never used up, so later requests wait and name the first child."""
+    """Four parallel ``>back`` in a fork make one child, which each reply names."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork, at=-6)
     event = {
@@ -82,7 +85,7 @@ def test_four_parallel_rewinds_of_a_fork_make_one_child(
 
 
 def time_after_now(seconds: int) -> str:
-    """Return a time this many seconds after now."""
+    """Return the time ``seconds`` after now."""
     return (
         (datetime.now(UTC) + timedelta(seconds=seconds))
         .isoformat(timespec="milliseconds")
@@ -93,7 +96,7 @@ def time_after_now(seconds: int) -> str:
 def continue_session(
     path: Path, words: str = "EXPLORE", after: str = "r3", prefix: str = "x", at: int = 1
 ) -> None:
-    """Continue a session with a prompt, a command, an edit and an answer."""
+    """Append a prompt, a command, an edit and an answer to a session."""
     own = [f"{prefix}{number}" for number in range(6)]
     edit = {"file_path": "/home/user/proj/lexer.py", "old_string": "a", "new_string": "b"}
     rows: list[Record] = [
@@ -120,7 +123,7 @@ def continue_session(
 
 
 def live_texts(path: str | Path) -> list[str]:
-    """Return the text of each record of the live conversation."""
+    """Return the text of each message of the live chain."""
     transcript = scan_transcript(str(path))
     return [
         records.join_text_blocks(transcript.read_record(node))
@@ -135,7 +138,11 @@ CONVERSATION = ["prompt 0", "answer 1", "prompt 2", "answer 3"]
 def test_back_returns_a_fork_to_its_parent(
     parent: Path, document: Document, cli: Cli, config_home: ConfigHome
 ) -> None:
-    """The child has the fork's files, commands and last messages with references. The fork is unchanged."""
+    """``back`` in a fork makes a child with the parent's conversation and a digest of the fork.
+
+    The digest has the fork's files, commands and last messages with references. The fork is
+    unchanged.
+    """
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
     before, rows = fork.read_bytes(), len(live_texts(parent))
@@ -177,7 +184,7 @@ def test_back_returns_a_fork_to_its_parent(
 
 
 def test_back_in_a_fork_accepts_a_report(parent: Path, document: Document) -> None:
-    """The user's report is last."""
+    """``back --report`` in a fork puts the user's report after the digest."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
     made = document("back", fork.stem, "--report", "the lexer is the way")["data"]
@@ -186,14 +193,14 @@ def test_back_in_a_fork_accepts_a_report(parent: Path, document: Document) -> No
 
 
 def test_the_report_of_a_fork_has_no_secret(parent: Path, document: Document) -> None:
-    """It is redacted like any digest."""
+    """The digest of a fork contains no secret."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork, f"use the token {SECRET}")
     assert SECRET not in Path(document("back", fork.stem)["data"]["file"]).read_text()
 
 
 def test_back_in_a_fork_ignores_later_turns_of_the_parent(parent: Path, document: Document) -> None:
-    """The receipt says so, and names the command that continues the parent."""
+    """``back`` in a fork leaves out later turns of the parent, and a warning says so."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
     continue_session(parent, "MEANWHILE", prefix="m", at=2)
@@ -205,7 +212,7 @@ def test_back_in_a_fork_ignores_later_turns_of_the_parent(parent: Path, document
 
 
 def test_back_in_a_fork_of_a_fork(parent: Path, document: Document) -> None:
-    """It returns to its parent, which is also a fork."""
+    """``back`` in a fork of a fork returns to the first fork."""
     first = fork_session_file(document, SESSION)
     continue_session(first, "FIRST")
     second = fork_session_file(document, first.stem)
@@ -218,7 +225,7 @@ def test_back_in_a_fork_of_a_fork(parent: Path, document: Document) -> None:
 
 
 def test_back_in_a_fork_at_an_earlier_turn(parent: Path, document: Document) -> None:
-    """The receipt mentions that the parent had continued before the fork."""
+    """``back`` in a fork at an earlier turn returns to that turn and warns of the parent's later turns."""
     fork = fork_session_file(document, SESSION, "--turn", "1")
     continue_session(fork, after="r1")
     found = document("back", fork.stem)
@@ -227,7 +234,7 @@ def test_back_in_a_fork_at_an_earlier_turn(parent: Path, document: Document) -> 
 
 
 def test_back_in_a_compacted_fork(parent: Path, document: Document) -> None:
-    """Its file still has copies of the parent's records."""
+    """``back`` in a fork that was compacted returns to the parent's conversation."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
     rows = [
@@ -248,7 +255,7 @@ def test_back_in_a_compacted_fork(parent: Path, document: Document) -> None:
 def test_back_in_a_fork_without_its_parent(
     parent: Path, document: Document, config_home: ConfigHome, gone: str
 ) -> None:
-    """The fork has its copy of the parent's records."""
+    """``back`` works in a fork whose parent is archived or deleted, because the fork has its records."""
     fork, rows = fork_session_file(document, SESSION), live_texts(parent)
     continue_session(fork)
     if gone == "archived":
@@ -264,7 +271,7 @@ def test_back_in_a_fork_without_its_parent(
 def test_back_in_a_fork_of_the_client_or_the_sdk(
     parent: Path, document: Document, config_home: ConfigHome
 ) -> None:
-    """The fork has new ids and no first line of ours. Each record names its original."""
+    """``back`` works in a fork that the client or the SDK made, whose records name the originals."""
     name = session_id(7)
     rows = [
         {**row, "uuid": f"n{row['uuid']}", "parentUuid": row["parentUuid"] and f"n{row['parentUuid']}",
@@ -279,13 +286,13 @@ def test_back_in_a_fork_of_the_client_or_the_sdk(
 
 
 def test_back_without_new_messages_is_refused(parent: Path, document: Document) -> None:
-    """The same applies to a session that is not a fork. The error names other ways."""
+    """``back`` is refused in a fork without new messages, and in a session without a mark."""
     fork = fork_session_file(document, SESSION)
     shown = (
         "<command-name>/lineage</command-name>",
         "<local-command-stdout>a card</local-command-stdout>",
     )
-    with fork.open("ab") as stream:  # what a command alone leaves
+    with fork.open("ab") as stream:  # Only a command's output follows here.
         for number, text in enumerate(shown):
             row = user(
                 text,
@@ -304,7 +311,7 @@ def test_back_without_new_messages_is_refused(parent: Path, document: Document) 
 
 
 def test_a_mark_in_a_fork_has_precedence(parent: Path, document: Document) -> None:
-    """Going back to the mark needs a report."""
+    """In a fork with a mark, ``back`` returns to the mark and needs a report."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
     document("mark", fork.stem)
@@ -318,10 +325,10 @@ def test_a_mark_in_a_fork_has_precedence(parent: Path, document: Document) -> No
 def test_the_client_command_back_opens_one_child(
     parent: Path, document: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second command finds no mark."""
+    """``/back`` in a fork opens a child, and the same ``/back`` again opens the same child."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     fork = fork_session_file(document, SESSION)
-    continue_session(fork, at=-20)  # who goes on after the child was made gets another one
+    continue_session(fork, at=-20)  # The time is in the past, because a continued fork would get another child.
     back = ask_module("back", session_id=fork.stem)
     assert back["fill"] == ""
     assert live_texts(fork.with_name(f"{back['open']}.jsonl"))[:4] == live_texts(parent)
@@ -334,7 +341,10 @@ def test_the_client_command_back_opens_one_child(
 
 
 def test_a_killed_rewind_of_a_fork_leaves_a_complete_child_or_none(config_home: ConfigHome) -> None:
-    """Fork and parent are unchanged."""
+    """A ``back`` that is killed at any step leaves a complete child or none.
+
+    Fork and parent are unchanged.
+    """
     before: dict[str, bytes] = {}
 
     def session_files() -> dict[str, bytes]:
@@ -376,7 +386,7 @@ def test_a_killed_rewind_of_a_fork_leaves_a_complete_child_or_none(config_home: 
 def test_a_trimmed_copy_has_the_mark_of_its_parent(
     parent: Path, document: Document, cli: Cli
 ) -> None:
-    """It has the same records. After a rewind, the parent has no mark any more."""
+    """``back`` in a trimmed copy returns to the mark of its parent, which then has no mark any more."""
     assert cli("mark", SESSION).returncode == 0
     continue_session(parent, at=-6)
     rows = [

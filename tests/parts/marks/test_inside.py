@@ -1,4 +1,4 @@
-"""The commands of a mark inside the client."""
+"""Tests of the commands ``/mark`` and ``/back`` inside the client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["parent"]
 
 
 def test_the_client_commands_mark_and_back(parent: Path) -> None:
-    """``mark`` answers with a text. ``back`` opens the child."""
+    """``/mark`` replies with a text, and ``/back`` opens a child."""
     assert ask_module("mark", "try it")["text"].startswith("mark set")
     assert "Type it after the command" in ask_module("back")["text"]
     back = ask_module("back", "it does not work")

@@ -1,4 +1,4 @@
-"""Tests of a mark's position: after the last complete step of a session."""
+"""Tests of the position of a mark, which is after the last complete step of a session."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from tests.builders import (
 
 
 def place_mark(tmp_path: Path, records: list[Record], goal: str = "") -> PlacedMark:
-    """Return the mark of a session with these records."""
+    """Write a session with these records and place a mark in it."""
     return marks.place_mark(locate.session_file(write_session(tmp_path, SESSION, records)), goal)
 
 
 def test_a_mark_is_at_the_last_message(tmp_path: Path) -> None:
-    """It has the leaf's uuid and line. The client's later notes are not messages."""
+    """A mark names the last message by uuid and line, not a later note of the client."""
     records = [
         *conversation(2),
         system("informational", uuid="s", parent="r3", ts=9),
@@ -84,7 +84,7 @@ BUSY: dict[str, tuple[list[Record], str]] = {
 
 @pytest.mark.parametrize("name", BUSY)
 def test_a_mark_during_a_step_is_before_it(tmp_path: Path, name: str) -> None:
-    """It separates no call from its answer and splits no message."""
+    """A mark during a step is before the step, so that no call is separated from its result."""
     more, leaf = BUSY[name]
     found = place_mark(tmp_path, [*conversation(1), *more])
     assert found.mark.uuid == leaf
@@ -92,13 +92,13 @@ def test_a_mark_during_a_step_is_before_it(tmp_path: Path, name: str) -> None:
 
 
 def test_an_interrupted_call_does_not_hold_up_a_mark(tmp_path: Path) -> None:
-    """It was interrupted long ago and gets no answer any more."""
+    """A call that was interrupted long ago does not move a mark."""
     lost = [tool_use("c", uuid="t", parent="r1", ts=5), user("stop", uuid="p", parent="t", ts=6)]
     assert place_mark(tmp_path, [*conversation(1), *lost]).mark.uuid == "p"
 
 
 def test_an_untouched_child_of_ours_can_be_marked(tmp_path: Path) -> None:
-    """Its opening and card are a valid position."""
+    """A new child can be marked after its opening and card."""
     records = [
         summary("[SESSION LINEAGE]", uuid="u", parent=None),
         assistant("card", uuid="a", parent="u", ts=1),
@@ -110,11 +110,11 @@ COMMAND = [
     user("<command-name>/cost</command-name>", uuid="c", parent="r3", ts=50),
     user("<local-command-stdout>0.10</local-command-stdout>", uuid="o", parent="c", ts=51),
 ]
-"""What a command of the client's own leaves, which no model answers."""
+"""Records of a command of the client, which no model answers."""
 
 
 def test_a_mark_after_a_client_command_is_complete(tmp_path: Path) -> None:
-    """The mark follows the command, and the text does not mention an answer."""
+    """A mark after a command of the client does not wait for an answer."""
     found = place_mark(tmp_path, [*conversation(2), *COMMAND])
     assert (found.mark.uuid, found.is_step_unfinished) == ("o", False)
 
@@ -123,19 +123,19 @@ def test_a_mark_after_a_client_command_is_complete(tmp_path: Path) -> None:
     "records", [[custom_title("x")], [system("informational", uuid="s")], COMMAND]
 )
 def test_an_empty_session_cannot_be_marked(tmp_path: Path, records: list[Record]) -> None:
-    """An empty session has no message."""
+    """A session without messages raises ``NothingToMark``."""
     with pytest.raises(NothingToMark, match="no conversation yet"):
         place_mark(tmp_path, records)
 
 
 def test_an_open_call_in_the_first_record_cannot_be_marked(tmp_path: Path) -> None:
-    """The session has no complete step."""
+    """A session that has only an open call raises ``NothingToMark``."""
     with pytest.raises(NothingToMark):
         place_mark(tmp_path, [tool_use("c", uuid="t", parent=None)])
 
 
 def test_a_sub_agent_cannot_be_marked(tmp_path: Path) -> None:
-    """Its records or its file name show that it is a sub-agent."""
+    """A sub-agent, recognized by its records or its file name, raises ``InSubagent``."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     with pytest.raises(InSubagent, match=r"^A sub-agent has no marks$"):
         place_mark(tmp_path, records)
@@ -146,7 +146,7 @@ def test_a_sub_agent_cannot_be_marked(tmp_path: Path) -> None:
 
 
 def test_an_overlong_goal_is_refused(tmp_path: Path) -> None:
-    """The limit is 4,000 characters."""
+    """A goal of more than 4,000 characters is refused."""
     assert (
         place_mark(tmp_path, conversation(1), "g" * MAX_GOAL_CHARACTERS).mark.goal
         == "g" * MAX_GOAL_CHARACTERS
@@ -156,7 +156,7 @@ def test_an_overlong_goal_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_mark_of_a_newer_engine_is_ignored(config_home: ConfigHome) -> None:
-    """The ignored mark stays unchanged."""
+    """A mark that a newer version stored is ignored and stays in place."""
     hook_state.write_note(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
     (note,) = (config_home.config / "resume-hooks").rglob(f"mark-{SESSION}.json")
     before = note.read_bytes()

@@ -1,4 +1,7 @@
-"""Tests of a rewind: the child has the mark's conversation byte for byte, and a report of what came after."""
+"""Tests of rewinds.
+
+The child has the conversation up to the mark byte for byte, and a report of the later work.
+"""
 
 from __future__ import annotations
 
@@ -49,18 +52,18 @@ from tests.sessions.archived.removed_sessions import archive_and_remove
 
 STARTED = "2026-01-31T09:31:00.000Z"
 LIMIT = 3_000_000
-"""Bytes of the sessions of the corpus that every run takes; the largest are for the bench."""
+"""Maximum size in bytes of the real sessions that are tested. Larger ones are for the benchmark."""
 
 
 def mark(uuid: str, goal: str = "try the other parser", record: int = 0) -> Mark:
-    """A mark of the session at a record."""
+    """Return a mark at a record of the session."""
     return Mark(SESSION, uuid, record, goal, STARTED)
 
 
 def plan_rewind(
     home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower"
 ) -> BackPlan:
-    """Return the plan of a rewind of a session with these records."""
+    """Write a session with these records and return the plan of a rewind."""
     path = write_session(home.project(), SESSION, lines)
     return plan_back.plan_back(locate.session_file(path), mark(at), report, Where())
 
@@ -68,7 +71,7 @@ def plan_rewind(
 def write_rewind(
     home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower"
 ) -> Receipt:
-    """Write a rewind and return its receipt."""
+    """Write a session with these records, rewind it, and return the receipt."""
     return write_child(plan_rewind(home, lines, at, report).child, Where())
 
 
@@ -79,7 +82,7 @@ def live_records(receipt: Receipt) -> list[Record]:
 
 
 def explored_session() -> list[Record]:
-    """Return two turns, a mark after them (``r3``), and an exploration with a call."""
+    """Return two turns, and the exploration after them with a call. The mark is at ``r3``."""
     return [
         *conversation(2),
         system("informational", uuid="i", parent="r3", ts=5),
@@ -92,7 +95,7 @@ def explored_session() -> list[Record]:
 
 
 def test_the_child_ends_at_the_mark_with_a_report(config_home: ConfigHome) -> None:
-    """Its records up to the mark are followed by lineage and report in one record, then by the card."""
+    """The child of a rewind has the records up to the mark, lineage and report, and a card."""
     made = write_rewind(config_home, explored_session(), "r3", "  it was slower\n\nso we stay \n")
     assert all(check.ok for check in made.checks)
     assert len(made.checks) == 15
@@ -122,7 +125,7 @@ def test_the_child_ends_at_the_mark_with_a_report(config_home: ConfigHome) -> No
 
 
 def test_records_before_the_mark_keep_their_bytes(config_home: ConfigHome) -> None:
-    """Only the session id changes. Token counts stay too, because the same content is sent."""
+    """The records up to the mark change only in their session id and keep their token counts."""
     made = write_rewind(config_home, explored_session(), "r3")
     parent, child = (Path(path).read_bytes().split(b"\n") for path in (made.parent_file, made.file))
     assert child[1:5] == [
@@ -132,7 +135,7 @@ def test_records_before_the_mark_keep_their_bytes(config_home: ConfigHome) -> No
 
 
 def test_the_first_line_has_times_and_size(config_home: ConfigHome) -> None:
-    """It has both times and the size, and no field that lists would show as the session's own."""
+    """The first line of the child has the times of mark and rewind, and the child's size."""
     made = write_rewind(config_home, explored_session(), "r3")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
     assert (first["startedAt"], first["rewoundAt"]) == (STARTED, first["continued_at"])
@@ -140,7 +143,7 @@ def test_the_first_line_has_times_and_size(config_home: ConfigHome) -> None:
 
 
 def test_the_size_is_the_count_at_the_mark_plus_the_report(config_home: ConfigHome) -> None:
-    """It is smaller than the parent if records were omitted."""
+    """The child's size is the count at the mark plus the report."""
     made = write_rewind(config_home, explored_session(), "r3")
     assert made.tokens_before == 9_000
     assert 1_300 < made.tokens_after < 3_000
@@ -148,7 +151,7 @@ def test_the_size_is_the_count_at_the_mark_plus_the_report(config_home: ConfigHo
 
 
 def test_an_older_lineage_block_stays_unchanged(config_home: ConfigHome) -> None:
-    """A cached prefix is not changed. The new lineage is in the report."""
+    """An older lineage block in the conversation stays unchanged; the new one is in the report."""
     block = f"{OPENING_MARKER}\nThis session continues ...\n{CLOSING_MARKER}"
     opening = [summary(block, uuid="u", parent=None), assistant("card", uuid="a", parent="u", ts=1)]
     more = conversation(2, start=5)
@@ -160,7 +163,7 @@ def test_an_older_lineage_block_stays_unchanged(config_home: ConfigHome) -> None
 
 
 def test_a_rewind_without_later_messages_has_the_report(config_home: ConfigHome) -> None:
-    """No record is omitted."""
+    """A rewind to the last message omits no record, and its card says so."""
     decided = plan_rewind(config_home, conversation(2), "r3")
     assert decided.omitted_records is None
     made = write_child(decided.child, Where())
@@ -180,7 +183,10 @@ PAIRS: dict[str, tuple[str, list[str], bool]] = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_cut_splits_no_call_or_message(config_home: ConfigHome, name: str) -> None:
-    """Calls keep their results and messages their parts for any mark. The receipt reports a moved cut."""
+    """A cut never separates a call from its result or splits a message.
+
+    A warning says that the cut was moved.
+    """
     at, kept, moved = PAIRS[name]
     lines = [
         user("go", uuid="p", ts=5),
@@ -235,7 +241,10 @@ OPEN_CALL = [
 def test_a_rewind_to_another_branch(
     config_home: ConfigHome, lines: list[Record], kept: list[str], said: str
 ) -> None:
-    """The child has the mark's conversation, and the report mentions the omitted records."""
+    """A rewind to a mark before a compaction or on another branch keeps the conversation of the mark.
+
+    A warning explains this.
+    """
     made = write_rewind(config_home, lines, "m")
     assert [
         row["uuid"] for row in live_records(made) if row["uuid"] in {"r0", "r1", "m", "n", "z"}
@@ -245,7 +254,7 @@ def test_a_rewind_to_another_branch(
 
 
 def test_a_rewind_to_a_lost_mark_is_a_fresh_child(config_home: ConfigHome) -> None:
-    """It has lineage and report, no conversation, and a warning with the reason."""
+    """If the mark's record is gone, the child has only lineage and report, and a warning says so."""
     made = write_rewind(config_home, conversation(2), "m")
     assert made.written
     first = tokens.read_first_request(HeadTail(made.parent_file))
@@ -268,7 +277,10 @@ def test_a_rewind_to_a_lost_mark_is_a_fresh_child(config_home: ConfigHome) -> No
 
 
 def test_a_rewind_to_a_message_that_a_compaction_kept(config_home: ConfigHome) -> None:
-    """Counts from before the compaction become zero, because an old client would otherwise compact at once."""
+    """In messages that a compaction kept, the token counts become zero.
+
+    With the old counts an old client would compact immediately.
+    """
     lines = [
         *conversation(1),
         user("kept", uuid="k", parent="r1", ts=4),
@@ -285,7 +297,7 @@ def test_a_rewind_to_a_message_that_a_compaction_kept(config_home: ConfigHome) -
 
 
 def test_an_overlong_report_is_refused(config_home: ConfigHome) -> None:
-    """Half a million characters are kept completely. The error for more says where the text is."""
+    """A report of half a million characters is kept completely, and a longer one is refused."""
     most = "é" * MAX_REPORT_CHARACTERS
     assert (
         most
@@ -311,7 +323,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_reports_and_goals_are_harmless(config_home: ConfigHome, text: str) -> None:
-    """The child passes every check, has one lineage block, and its card cannot be a trigger."""
+    """A hostile report or goal neither breaks the lineage block nor adds fields to the records."""
     path = write_session(config_home.project(), SESSION, explored_session())
     made = write_child(
         plan_back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child,
@@ -324,9 +336,9 @@ def test_hostile_reports_and_goals_are_harmless(config_home: ConfigHome, text: s
 
 
 def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
-    """Other snapshots are not.
+    """Snapshots of kept messages are copied, and others are not.
 
-    The receipt names the first omitted prompt with a snapshot, where files can be restored.
+    The plan names the first omitted prompt that has a snapshot.
     """
 
     def snapshot(message: str) -> dict[str, Any]:
@@ -347,7 +359,7 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
 
 
 def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> None:
-    """Its card is a valid position, and the counter continues."""
+    """The child of a rewind can be marked and rewound again."""
     made = write_rewind(config_home, explored_session(), "r3")
     again = marks.place_mark(locate.session_file(made.file)).mark
     assert again.uuid == live_records(made)[-1]["uuid"]
@@ -361,7 +373,7 @@ def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> N
 def test_rewinds_of_real_sessions_pass_all_checks(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
-    """Each session is rewound to its first, its last and random messages, and keeps the records before them."""
+    """Rewinds of real sessions to their first, last and random messages pass all checks."""
     if real_session.size > LIMIT:
         return
     path = real_session.copy_to(config_home.project())
@@ -391,7 +403,7 @@ def test_rewinds_of_real_sessions_pass_all_checks(
 
 
 def test_a_rewind_of_a_lost_worktree_session(config_home: ConfigHome) -> None:
-    """Its mark was set while the folder existed, and the child belongs to its project."""
+    """A rewind of an archived session writes its child to the folder of the session."""
     path = write_session(
         config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9
     )

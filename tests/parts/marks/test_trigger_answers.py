@@ -1,4 +1,7 @@
-"""Tests of ``>mark`` and ``>back``, run as the client runs them: one mark per session, one child per mark."""
+"""Tests of ``>mark`` and ``>back``, run as the client runs them.
+
+A session has one mark, and a mark gives one child.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ LATER = "2999-01-01T00:00:00.000Z"
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session of two turns."""
+    """Write a session of two turns and return its path."""
     return Path(
         write_session(
             config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
@@ -52,7 +55,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def continue_session(parent: Path, uuid: str = "x") -> None:
-    """Continue the session."""
+    """Append a turn to the session."""
     with parent.open("ab") as stream:
         stream.write(line(user("EXPLORE", uuid=uuid, parent="r3", ts=50)) + b"\n")
         stream.write(
@@ -62,7 +65,10 @@ def continue_session(parent: Path, uuid: str = "x") -> None:
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
 def test_back_returns_to_the_mark(say: Say, parent: Path, sign: str) -> None:
-    """The card has the child's sizes, the unchanged parts and the command to continue. The parent is unchanged."""
+    """``>back`` makes a child at the mark, and its card shows sizes, report and the next command.
+
+    The parent is unchanged, and the mark is gone.
+    """
     text = say(f"{sign}mark try the other parser")
     assert text.startswith("mark set")
     assert "goal: try the other parser" in text
@@ -94,14 +100,14 @@ def test_back_returns_to_the_mark(say: Say, parent: Path, sign: str) -> None:
 
 
 def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) -> None:
-    """The session's mark is a file with mode 0600."""
+    """The file of a mark has mode 0600."""
     say(">mark x")
     path = config_home.config / "resume-hooks" / "pending" / f"mark-{SESSION}.json"
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_same_mark_again_changes_nothing(say: Say, parent: Path) -> None:
-    """A stray Enter sends the same trigger again. The client's note of it is not a new position."""
+    """The same ``>mark`` again leaves the mark as it is, even after a note of the client."""
     say(">mark try it")
     first = state.find_mark(SESSION)
     with parent.open("a") as stream:
@@ -116,7 +122,7 @@ def test_the_same_mark_again_changes_nothing(say: Say, parent: Path) -> None:
 
 
 def test_a_second_mark_needs_a_confirmation(say: Say, parent: Path) -> None:
-    """The card shows the active mark and its age. Only the exact word replaces it."""
+    """``>mark`` with another mark active asks first, and only ``>mark yes`` replaces the mark."""
     say(">mark the old goal")
     first = state.find_mark(SESSION)
     continue_session(parent)
@@ -135,7 +141,7 @@ def test_a_second_mark_needs_a_confirmation(say: Say, parent: Path) -> None:
 
 
 def test_cancel_is_not_a_goal(say: Say, parent: Path) -> None:
-    """The word ends a question and keeps the active mark. Without a question it deletes the mark."""
+    """``>mark cancel`` ends an open question; without a question it deletes the mark."""
     assert "No active mark" in say(">mark cancel")
     say(">mark the old goal")
     continue_session(parent)
@@ -147,7 +153,7 @@ def test_cancel_is_not_a_goal(say: Say, parent: Path) -> None:
 
 
 def test_a_second_mark_without_a_goal_needs_a_confirmation(say: Say, parent: Path) -> None:
-    """The second mark has another position."""
+    """``/resume-hooks:mark`` at another position asks first, even without a goal."""
     say("/resume-hooks:mark")
     continue_session(parent)
     assert say("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")
@@ -155,7 +161,7 @@ def test_a_second_mark_without_a_goal_needs_a_confirmation(say: Say, parent: Pat
 
 @pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, -60])
 def test_a_late_confirmation_replaces_no_mark(say: Say, parent: Path, age: float) -> None:
-    """After ten minutes the card shows the active mark."""
+    """``>mark yes`` more than ten minutes after the question keeps the mark."""
     say(">mark old")
     say(">mark new")
     question = confirmations.find_question(SESSION, QUESTION_KIND)
@@ -170,7 +176,7 @@ def test_a_late_confirmation_replaces_no_mark(say: Say, parent: Path, age: float
 
 
 def test_a_confirmation_without_a_question_sets_no_mark(say: Say, parent: Path) -> None:
-    """A question of a trim or of another session does not count."""
+    """``>mark yes`` does nothing without a question about a mark in this session."""
     text = say(">mark yes")
     assert "no question about a mark is open" in text
     assert "No active mark." in text
@@ -187,7 +193,7 @@ def test_a_confirmation_without_a_question_sets_no_mark(say: Say, parent: Path) 
 def test_the_old_trigger_name_still_works(
     say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0.2.0 had it. A trigger that was switched off by its old name stays off."""
+    """The names of 0.2.0, ``>checkpoint`` and ``>rewind``, still work and can be turned off."""
     text = say(">checkpoint try it")
     assert "back to here   >back what" in text
     assert "checkpoint" not in text
@@ -198,7 +204,7 @@ def test_the_old_trigger_name_still_works(
 
 
 def test_back_without_a_mark_is_refused(say: Say, parent: Path) -> None:
-    """The message is exact and includes the user's text. Its last line has the remedy."""
+    """``>back`` without a mark is refused with the remedy and the user's text."""
     text = say(">back it was slower")
     assert "No active mark." in text
     assert "Your text: it was slower" in text
@@ -208,7 +214,7 @@ def test_back_without_a_mark_is_refused(say: Say, parent: Path) -> None:
 
 @pytest.mark.parametrize("prompt", [">back", "/resume-hooks:back", ">back  \n "])
 def test_back_with_an_empty_report_is_refused(say: Say, parent: Path, prompt: str) -> None:
-    """The message is exact, and the mark stays."""
+    """``>back`` with an empty report is refused and keeps the mark."""
     say(">mark x")
     assert "Report cannot be empty." in say(prompt)
     assert state.find_mark(SESSION) is not None
@@ -217,9 +223,9 @@ def test_back_with_an_empty_report_is_refused(say: Say, parent: Path, prompt: st
 
 @pytest.mark.parametrize("prompt", [">mark x", ">back x", "/resume-hooks:mark"])
 def test_a_mark_in_a_sub_agent_is_refused(say: Say, parent: Path, prompt: str) -> None:
-    """An agent's id shows that it is a sub-agent.
+    """``mark`` and ``back`` are refused in a sub-agent, which the event's ``agent_id`` shows.
 
-    The agent type alone does not, since whole sessions may run as an agent.
+    The agent's type alone does not show it, since a whole session may run as an agent.
     """
     text = say(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
     assert "A sub-agent has no marks" in text
@@ -228,15 +234,12 @@ def test_a_mark_in_a_sub_agent_is_refused(say: Say, parent: Path, prompt: str) -
 
 
 def test_back_without_a_transcript_finds_no_mark(say: Say) -> None:
-    """The session has no file."""
+    """``>back`` in a session without a transcript finds no mark."""
     assert "No active mark." in say(">back x", session_id(7))
 
 
 def test_a_second_back_shows_the_existing_child(say: Say, parent: Path) -> None:
-    """The card says that the mark is used and how to open the child.
-
-    It does so until the child or the parent continues.
-    """
+    """A second ``>back`` names the existing child until the child or the parent is continued."""
     say(">mark x")
     continue_session(parent)
     say(">back it was slower")
@@ -256,7 +259,7 @@ def test_a_second_back_shows_the_existing_child(say: Say, parent: Path) -> None:
 
 
 def test_a_mark_during_a_turn_is_at_the_last_complete_step(say: Say, parent: Path) -> None:
-    """The card says so."""
+    """A mark that is set during a turn is after the last complete step, and the card says so."""
     with parent.open("ab") as stream:
         stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
     text = say(">mark x")
@@ -268,7 +271,7 @@ def test_a_mark_during_a_turn_is_at_the_last_complete_step(say: Say, parent: Pat
 
 
 def test_back_to_a_lost_mark_warns(say: Say, parent: Path) -> None:
-    """The child has only lineage and report, the card has a warning, and the mark is used up."""
+    """``>back`` to a mark whose record is gone makes a child with the report alone and warns."""
     say(">mark x")
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
     text = say(">back it was slower")
@@ -282,7 +285,7 @@ def test_back_to_a_lost_mark_warns(say: Say, parent: Path) -> None:
 
 
 def test_parallel_backs_make_one_child(say: Say, run_hook: Run, parent: Path) -> None:
-    """The others name the child, or report that it is being written."""
+    """Four parallel ``>back`` make one child; the others find no mark or report that it is made."""
     say(">mark x")
     continue_session(parent)
     event = {"session_id": SESSION, "prompt": ">back it was slower"}
@@ -301,7 +304,7 @@ def test_parallel_backs_make_one_child(say: Say, run_hook: Run, parent: Path) ->
 def test_a_failed_back_keeps_the_mark(
     say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No child was written, so the user can try again."""
+    """If ``>back`` fails, the mark stays, and the next ``>back`` works."""
     say(">mark x")
     before = state.find_mark(SESSION)
 
@@ -332,7 +335,7 @@ GARBAGE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_an_invalid_file_is_not_a_mark(config_home: ConfigHome, name: str) -> None:
-    """Only a file that ``mark`` wrote counts."""
+    """A note with invalid fields is not read as a mark."""
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
     state.save_mark(mark)
     assert state.find_mark(SESSION) == mark
@@ -347,7 +350,7 @@ def test_an_invalid_file_is_not_a_mark(config_home: ConfigHome, name: str) -> No
 def test_a_mark_in_a_read_only_state_folder_is_refused(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
-    """The answer is a sentence with a remedy."""
+    """If the state folder cannot be written, ``>mark`` is refused with a remedy."""
     (config_home.root / "file").touch()
     folder = str(config_home.root / "file" / "x")
     text = say(">mark x", RESUME_HOOKS_HOME=folder)
@@ -359,7 +362,7 @@ def test_a_mark_in_a_read_only_state_folder_is_refused(
 def test_a_failed_second_mark_keeps_the_first(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
-    """The error names the mark, the place, the reason and the remedy."""
+    """If a second mark cannot be stored, the first one stays."""
     say(">mark one")
     with failing_writes(errno.ENOSPC)(config_home.config / "resume-hooks"):
         text = say(">mark two")
@@ -371,7 +374,10 @@ def test_a_failed_second_mark_keeps_the_first(
 
 
 def test_the_receipt_of_back_names_rewind_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If backups exist, it shows the command, which previews the changes and asks first, for the user's shell."""
+    """The receipt of ``back`` shows the command of ``rewind-files`` if files can be restored.
+
+    It works without ``resume-hooks`` on PATH.
+    """
     kept = OmittedRecords(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
     assert f"    resume-hooks rewind-files {SESSION} --to e1" in list_unchanged_parts(
         handoff_receipt(parent_session_id=SESSION), kept

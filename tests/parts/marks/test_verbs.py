@@ -1,4 +1,4 @@
-"""Tests of ``mark`` and ``back`` in the shell: the mark, its receipt, the child, and refusals."""
+"""Tests of ``mark`` and ``back`` in the shell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.cli.conftest import Cli, Document
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session of two turns."""
+    """Write a session of two turns and return its path."""
     return Path(
         write_session(
             config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
@@ -31,14 +31,14 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def continue_session(parent: Path) -> None:
-    """Continue the session."""
+    """Append a turn to the session."""
     with parent.open("ab") as stream:
         stream.write(line(user("EXPLORE", uuid="x", parent="r3", ts=50)) + b"\n")
         stream.write(line(assistant("EXPLORED", uuid="y", parent="x", ts=51, tokens=9_000)) + b"\n")
 
 
 def test_mark_sets_shows_and_clears(document: Document, cli: Cli, parent: Path) -> None:
-    """Each answer names the mark. A second clear is not a failure."""
+    """``mark`` sets a mark, ``--show`` shows it, and ``--clear`` deletes it."""
     assert document("mark", SESSION, "--show")["data"]["mark"] is None
     found = document("mark", SESSION, "-g", "try it")["data"]
     assert (found["written"], found["active"], found["replaced"]) == (True, True, None)
@@ -56,7 +56,7 @@ def test_mark_sets_shows_and_clears(document: Document, cli: Cli, parent: Path) 
 
 
 def test_a_second_mark_needs_yes(document: Document, parent: Path) -> None:
-    """The failure names the old goal. The same mark again changes nothing."""
+    """``mark`` refuses to replace another mark without ``--yes``; the same mark changes nothing."""
     document("mark", SESSION, "-g", "old")
     assert document("mark", SESSION, "-g", "old")["data"]["written"] is False
     continue_session(parent)
@@ -68,7 +68,7 @@ def test_a_second_mark_needs_yes(document: Document, parent: Path) -> None:
 
 
 def test_a_dry_run_sets_no_mark(document: Document, parent: Path) -> None:
-    """It shows the mark."""
+    """``mark --dry-run`` shows the mark without setting it."""
     found = document("mark", SESSION, "--dry-run")["data"]
     assert (found["written"], found["mark"]["uuid"]) == (False, "r3")
     assert document("mark", SESSION, "--show")["data"]["mark"] is None
@@ -80,14 +80,17 @@ def test_a_dry_run_sets_no_mark(document: Document, parent: Path) -> None:
 def test_contradictory_mark_options_are_refused(
     cli: Cli, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """They are a usage error."""
+    """``mark`` refuses contradictory options."""
     done = cli("mark", SESSION, *words)
     assert done.returncode == 2
     assert b"can't be combined" in done.stderr
 
 
 def test_back_writes_a_child_and_uses_the_mark(document: Document, cli: Cli, parent: Path) -> None:
-    """The report comes from the command line or from standard input."""
+    """``back`` writes a child and deletes the mark.
+
+    The report is an option, or standard input with ``--report -``.
+    """
     document("mark", SESSION, "-g", "try it")
     continue_session(parent)
     raw = parent.read_bytes()
@@ -119,7 +122,7 @@ def test_back_writes_a_child_and_uses_the_mark(document: Document, cli: Cli, par
 
 
 def test_back_prints_a_receipt(cli: Cli, parent: Path) -> None:
-    """It lists the omitted records, the unchanged files and the command to continue."""
+    """The receipt of ``back`` lists the omitted records and the command to continue."""
     cli("mark", SESSION)
     continue_session(parent)
     text = cli("back", SESSION, "--report", "slower").stdout.decode()
@@ -135,7 +138,7 @@ def test_back_prints_a_receipt(cli: Cli, parent: Path) -> None:
 def test_an_empty_report_is_a_usage_error(
     cli: Cli, document: Document, parent: Path, report: str
 ) -> None:
-    """The message is exact, also for standard input."""
+    """``back`` refuses an empty report, from the option and from standard input."""
     cli("mark", SESSION)
     assert (
         document("back", SESSION, "--report", report, code=2)["error"]["message"]
@@ -149,7 +152,7 @@ def test_an_empty_report_is_a_usage_error(
 
 
 def test_an_overlong_report_is_a_usage_error(document: Document, cli: Cli, parent: Path) -> None:
-    """No more than the limit is read from standard input."""
+    """``back`` refuses a report of more than 500,000 characters and keeps the mark."""
     cli("mark", SESSION)
     error = document("back", SESSION, "--report", "-", stdin=b"r" * 3_000_000, code=2)["error"]
     assert "more than 500,000" in error["message"]
@@ -157,7 +160,7 @@ def test_an_overlong_report_is_a_usage_error(document: Document, cli: Cli, paren
 
 
 def test_sub_agents_are_refused(document: Document, config_home: ConfigHome, parent: Path) -> None:
-    """Both verbs refuse a name and a path with the exact message."""
+    """``mark`` and ``back`` refuse a sub-agent, by name and by path."""
     folder = parent.with_suffix("") / "subagents"
     folder.mkdir(parents=True)
     path = folder / "agent-a1b2c3.jsonl"
@@ -171,7 +174,7 @@ def test_sub_agents_are_refused(document: Document, config_home: ConfigHome, par
 
 
 def test_back_can_write_to_another_folder(document: Document, parent: Path, tmp_path: Path) -> None:
-    """The child is written there, with a warning."""
+    """``back --output-dir`` writes the child there and warns that the client will not find it."""
     document("mark", SESSION)
     continue_session(parent)
     found = document("back", SESSION, "--report", "x", "--output-dir", str(tmp_path))
@@ -180,7 +183,7 @@ def test_back_can_write_to_another_folder(document: Document, parent: Path, tmp_
 
 
 def test_command_bodies_work_without_hooks(cli: Cli, parent: Path) -> None:
-    """The bodies of the commands do the same as the triggers."""
+    """The verb ``slash``, which the commands' texts call, does the same as the triggers."""
     assert "mark set" in cli("slash", "mark", SESSION, stdin=b"try it").stdout.decode()
     continue_session(parent)
     text = cli("slash", "back", SESSION, stdin=b"slower\n\nso we stay\n").stdout.decode()

@@ -1,4 +1,4 @@
-"""The core's rules for every child, applied to a rewind."""
+"""Rules that apply to every child, tested for a rewind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 @pytest.fixture
 def kind_and_plan() -> tuple[str, Plan]:
-    """Return the plan of a rewind to the session's end."""
+    """Return the kind of a rewind and the function that plans one to the session's end."""
     return (
         "back",
         lambda parent, home: (
@@ -35,5 +35,5 @@ def kind_and_plan() -> tuple[str, Plan]:
 
 @pytest.fixture
 def writable_kind_and_plan(kind_and_plan: tuple[str, Plan]) -> tuple[str, Plan]:
-    """Return the same plan for the tests that write it."""
+    """Return the same for the tests that write the child."""
     return kind_and_plan

@@ -1,4 +1,4 @@
-"""The project in which the tests of the file history work."""
+"""Fixture with the project of the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small project and a session with the client's backups of its files."""
+"""A small project, and a session with the client's backups of its files."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ Content = str | bytes | None
 
 
 def prompt_id(number: int) -> str:
-    """Return the uuid of a prompt, which shows its number."""
+    """Return the uuid of a prompt by its number."""
     return number_id(1000 + number)
 
 
 def backup_entry(name: str | None, version: int = 1, **more: Any) -> Record:
-    """Return a backup's entry in a snapshot."""
+    """Return the entry of a backup in a snapshot."""
     return {"backupFileName": name, "version": version, "backupTime": instant(0), **more}
 
 
 def snapshot_record(
     message: str, tracked: Mapping[str, Any], *, of: str = "", update: bool = False
 ) -> Record:
-    """Return a snapshot at the prompt ``message``; an update is attached to the record ``of``."""
+    """Return a snapshot at the prompt ``message``; an update belongs to the record ``of``."""
     inner = {"messageId": message, "trackedFileBackups": dict(tracked), "timestamp": instant(0)}
     kind = "file-history-snapshot"
     return {"type": kind, "messageId": of or message, "snapshot": inner, "isSnapshotUpdate": update}
 
 
 def delta_record(message: str, path: str, value: Any) -> Record:
-    """Return the record of a file that is tracked from the prompt ``message`` on."""
+    """Return the record of a file that the client backs up from the prompt ``message`` on."""
     names = {"messageId": "a", "snapshotMessageId": message, "trackingPath": path, "backup": value}
     return {"type": "file-history-delta", **names, "timestamp": instant(0)}
 
 
 def write_call(path: str, content: str, *, uuid: str, parent: str) -> list[Record]:
-    """Return a Write and its result."""
+    """Return a call of Write and its result."""
     done = {"type": "update", "filePath": path, "content": content, "structuredPatch": []}
     call = tool_use(
         f"toolu_{uuid}",
@@ -73,7 +73,7 @@ def write_call(path: str, content: str, *, uuid: str, parent: str) -> list[Recor
 
 
 class Project:
-    """A project folder of the test's own, its config home, and the client's backups of its files."""
+    """A project folder of the test, its config home, and the client's backups of its files."""
 
     def __init__(self, home: ConfigHome, folder: Path) -> None:
         self.home = home
@@ -82,11 +82,11 @@ class Project:
         self.store = home.config / "file-history" / SESSION
 
     def path_of(self, name: str) -> Path:
-        """A file of the project."""
+        """Return the path of a file of the project."""
         return self.folder / name
 
     def write_file(self, name: str, content: str | bytes, mode: int = 0o644) -> Path:
-        """Write a file of the project, by hand."""
+        """Write a file of the project and return its path."""
         path = self.path_of(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -96,7 +96,7 @@ class Project:
     def write_backup(
         self, name: str, content: Content, version: int = 1, mode: int = 0o644
     ) -> Record:
-        """Write a backup into the client's store; None means no file."""
+        """Write a backup as the client does and return its entry; None means that no file existed."""
         if content is None:
             return backup_entry(None, version)
         self.store.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ class Project:
         return backup_entry(kept, version)
 
     def write_session(self, records: Sequence[Record | bytes]) -> SessionFile:
-        """The session with these records, at home in the project."""
+        """Write a session of the project with these records."""
         mine = [
             {**record, "cwd": str(self.folder)}
             if isinstance(record, dict) and "cwd" in record
@@ -118,7 +118,7 @@ class Project:
         )
 
     def session_with_backups(self, tracked: Mapping[str, Any], prompts: int = 1) -> SessionFile:
-        """A session whose first prompt has these backups."""
+        """Write a session whose first prompt has these backups."""
         return self.write_session(
             [*turns_on_one_chain(prompts), snapshot_record(prompt_id(1), tracked)]
         )
@@ -133,7 +133,7 @@ class Project:
         )
 
     def list_files(self) -> dict[str, tuple[int, bytes]]:
-        """Every file with its permissions and bytes."""
+        """Return the mode and the bytes of each file of the project."""
         files = [
             path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()
         ]
@@ -144,7 +144,7 @@ class Project:
 
 
 def turns_on_one_chain(count: int) -> list[Record]:
-    """Return prompts with one answer each, on one chain."""
+    """Return ``count`` prompts with an answer each, on one chain."""
     found: list[Record] = []
     for number in range(1, count + 1):
         before = f"a{number - 1}" if number > 1 else None
@@ -156,7 +156,7 @@ def turns_on_one_chain(count: int) -> list[Record]:
 
 
 def deny_writing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Make a file or folder read-only as for a user without rights, because root may run the tests."""
+    """Make a file or folder unwritable, even if root runs the tests."""
     real = os.access
 
     def access(path: str, mode: int, **more: Any) -> bool:

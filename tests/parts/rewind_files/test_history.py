@@ -1,4 +1,4 @@
-"""Tests of reading file states from a session's records, prompt by prompt, in any order and form."""
+"""Tests of reading the states of files from a session's records, in any order and form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ A1, A2, B1 = "aaaaaaaaaaaaaaaa@v1", "aaaaaaaaaaaaaaaa@v2", "bbbbbbbbbbbbbbbb@v1"
 def backup_names_of_states(
     project: Project, *records: Any, prompts: int = 3
 ) -> list[dict[str, str | None]]:
-    """Return the names of the backups of each state, oldest first."""
+    """Return the names of the backups in each state, oldest first."""
     found = history.read_file_history(
         project.write_session([*turns_on_one_chain(prompts), *records])
     )
@@ -40,7 +40,7 @@ def backup_names_of_states(
 
 
 def test_an_update_replaces_its_snapshot(project: Project) -> None:
-    """Old clients write the whole snapshot again for a new file."""
+    """An update of a snapshot replaces the snapshot, as old clients write it for a new file."""
     found = backup_names_of_states(
         project,
         snapshot_record(prompt_id(1), {}),
@@ -52,7 +52,7 @@ def test_an_update_replaces_its_snapshot(project: Project) -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_delta_adds_a_file(project: Project, late: bool) -> None:
-    """New clients write only the file, sometimes before its snapshot."""
+    """A delta adds a file to its snapshot, whichever of them was written first."""
     pair = [
         snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
         delta_record(prompt_id(2), "b", backup_entry(B1)),
@@ -63,7 +63,7 @@ def test_a_delta_adds_a_file(project: Project, late: bool) -> None:
 
 
 def test_a_delta_without_its_snapshot_extends_the_previous_one(project: Project) -> None:
-    """The client does the same if the snapshot was not written."""
+    """A delta without its snapshot extends the previous snapshot, as in the client."""
     found = backup_names_of_states(
         project,
         snapshot_record(prompt_id(1), {"a": backup_entry(A1)}),
@@ -73,7 +73,7 @@ def test_a_delta_without_its_snapshot_extends_the_previous_one(project: Project)
 
 
 def test_states_are_in_the_order_of_their_prompts(project: Project) -> None:
-    """The client may write snapshots in another order."""
+    """States are in the order of their prompts, even if the snapshots are not."""
     found = backup_names_of_states(
         project,
         snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
@@ -106,7 +106,7 @@ NOT_STATES = [
 
 @pytest.mark.parametrize("record", NOT_STATES)
 def test_invalid_snapshots_are_ignored(project: Project, record: Any) -> None:
-    """Without any valid snapshot there is no history."""
+    """A session without a valid snapshot raises ``NoFileHistory``."""
     with pytest.raises(NoFileHistory, match="no file history"):
         backup_names_of_states(project, record)
 
@@ -126,14 +126,14 @@ def test_invalid_snapshots_are_ignored(project: Project, record: Any) -> None:
     ],
 )
 def test_an_invalid_backup_name_is_ignored(project: Project, name: Any) -> None:
-    """The name never becomes part of a path."""
+    """A backup's name that could lead to another folder is ignored."""
     assert backup_names_of_states(
         project, snapshot_record(prompt_id(1), {"a": backup_entry(name)})
     ) == [{"a": ""}]
 
 
 def test_invalid_backups_are_ignored(project: Project) -> None:
-    """Other files of the snapshot still count."""
+    """A backup of a wrong type is ignored, and other files of the snapshot are read."""
     found = backup_names_of_states(
         project, snapshot_record(prompt_id(1), {"a": backup_entry(A1), "b": None, "c": 1, "d": {}})
     )
@@ -141,7 +141,7 @@ def test_invalid_backups_are_ignored(project: Project) -> None:
 
 
 def test_too_many_files_are_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No client tracks so many."""
+    """A session with too many files raises ``NoFileHistory``."""
     monkeypatch.setattr(history, "MAX_TRACKED_PATHS", 3)
     with pytest.raises(NoFileHistory, match="more than 3 files"):
         backup_names_of_states(
@@ -151,7 +151,7 @@ def test_too_many_files_are_refused(project: Project, monkeypatch: pytest.Monkey
 
 
 def test_the_digest_of_an_edit_is_of_the_resulting_text(project: Project) -> None:
-    """The result has the whole text or the original with a replacement. Otherwise the digest is unknown."""
+    """The digest of an edit is that of the file after it; "" if the result does not show the text."""
     records = write_call("/p/a", "one\r\n", uuid="e1", parent="a1")
     changed = write_call("/p/b", "", uuid="e2", parent="a1")
     changed[1]["toolUseResult"] = {
@@ -170,7 +170,7 @@ def test_the_digest_of_an_edit_is_of_the_resulting_text(project: Project) -> Non
 
 
 def test_file_histories_of_real_sessions_are_read() -> None:
-    """Each history of the corpus has states at its own prompts."""
+    """The file histories of real sessions have states at their own prompts."""
     read = 0
     for path in filter(lambda path: session_id_from_path(str(path)), [*corpus().rglob("*.jsonl")]):
         if path.stat().st_size < 4_000_000 and b'"type":"file-history-' in path.read_bytes():
@@ -201,7 +201,7 @@ UUID = prompt_id(1)
     ],
 )
 def test_parse_typed_positions(typed: str, meant: RewindTarget) -> None:
-    """A number is a turn; a colon separates a session and a record."""
+    """A typed position is a turn, "last", a uuid, or a reference such as ``abcd:34``."""
     assert files_at_prompt.parse_target(typed) == meant
 
 
@@ -209,13 +209,13 @@ def test_parse_typed_positions(typed: str, meant: RewindTarget) -> None:
     "typed", ["", "0", "-3", "12-14", "abc", "abcd:", "abcd:x", ":3", "١٢", "turn", "9" * 30]
 )
 def test_an_invalid_position_is_refused(typed: str) -> None:
-    """The error shows the valid forms."""
+    """An invalid position raises ``UsageError``."""
     with pytest.raises(UsageError):
         files_at_prompt.parse_target(typed)
 
 
 def state_at_prompt(project: Project, records: Sequence[object], to: str) -> PromptState:
-    """Return the state at a message of a session."""
+    """Return the state of the files at a prompt of a session with these records."""
     found = history.read_file_history(project.write_session(records))  # type: ignore[arg-type]
     return files_at_prompt.find_prompt_state(found, files_at_prompt.parse_target(to))
 
@@ -231,13 +231,13 @@ def three_prompts() -> list[object]:
 
 @pytest.mark.parametrize("to", ["2", prompt_id(2), prompt_id(2).upper(), f"{SESSION}:2"])
 def test_the_state_at_a_prompt(project: Project, to: str) -> None:
-    """The prompt is named by turn, uuid or line."""
+    """The state at a prompt is found by turn, uuid and line."""
     found = state_at_prompt(project, three_prompts(), to)
     assert (found.prompt.turn, found.is_exact, found.state.backups["a"].name) == (2, True, A2)
 
 
 def test_the_position_last_is_the_last_prompt(project: Project) -> None:
-    """Its number does not matter."""
+    """The position "last" is the last prompt."""
     assert state_at_prompt(project, three_prompts(), "last").prompt.turn == 3
 
 
@@ -253,14 +253,14 @@ def test_the_position_last_is_the_last_prompt(project: Project) -> None:
 def test_a_position_at_another_record_is_refused(
     project: Project, to: str, why: str, remedy: str
 ) -> None:
-    """The error names the nearest prompts or the turns, and the valid forms."""
+    """A position that is no prompt is refused with the nearest prompts or the valid turns."""
     with pytest.raises(UsageError, match=why) as caught:
         state_at_prompt(project, three_prompts(), to)
     assert remedy in caught.value.remedy
 
 
 def prompts_with_an_edit(project: Project, prompts: int, *states: object) -> list[object]:
-    """Return prompts, with a tool's edit between the first and the second."""
+    """Return prompts, with an edit between the first and the second."""
     chain = turns_on_one_chain(prompts)
     return [
         *chain[:2],
@@ -271,7 +271,7 @@ def prompts_with_an_edit(project: Project, prompts: int, *states: object) -> lis
 
 
 def test_a_prompt_without_a_state_uses_the_previous_state(project: Project) -> None:
-    """The state is not exact if a tool wrote a file in between."""
+    """A prompt without a state has the previous one, marked as not exact after an edit."""
     found = state_at_prompt(
         project,
         prompts_with_an_edit(project, 3, snapshot_record(prompt_id(1), {"a": backup_entry(A1)})),
@@ -281,7 +281,10 @@ def test_a_prompt_without_a_state_uses_the_previous_state(project: Project) -> N
 
 
 def test_a_state_counts_until_the_next_edit(project: Project) -> None:
-    """The next state counts too: newer clients write none for a turn of milliseconds."""
+    """A state also applies to an earlier prompt if no edit is between them.
+
+    Newer clients record no state for a very short turn.
+    """
     states = [
         snapshot_record(prompt_id(1), {"a": backup_entry(A1)}),
         snapshot_record(prompt_id(3), {"a": backup_entry(A3, 3)}),
@@ -291,7 +294,7 @@ def test_a_state_counts_until_the_next_edit(project: Project) -> None:
 
 
 def test_a_prompt_before_the_first_state_has_none(project: Project) -> None:
-    """Edits before it make the state unknown. The error names the first prompt with a state."""
+    """A prompt before an edit and the first state has none, and the error names the first one."""
     with pytest.raises(NoFileHistory, match="at or before turn 1") as caught:
         state_at_prompt(
             project,
@@ -304,7 +307,7 @@ def test_a_prompt_before_the_first_state_has_none(project: Project) -> None:
 
 
 def branched_prompts() -> list[object]:
-    """Return prompt 1 and two branches from it: prompt 2, which was abandoned, and prompt 3."""
+    """Return prompt 1 and two branches after it: prompt 2, which was abandoned, and prompt 3."""
     return [
         *turns_on_one_chain(2),
         user("prompt 3", uuid=prompt_id(3), parent="a1", ts=9),
@@ -319,7 +322,11 @@ def branched_prompts() -> list[object]:
 def test_states_of_another_branch_do_not_count(
     project: Project, to: str, tracked: set[str]
 ) -> None:
-    """Branches after the prompt count, since the first backup of a file has its content at the prompt."""
+    """States on other branches than the prompt's are ignored.
+
+    States on all branches after the prompt count, because a file's first backup has its content at
+    the prompt.
+    """
     assert {
         path
         for state in state_at_prompt(project, branched_prompts(), to).states
@@ -328,7 +335,7 @@ def test_states_of_another_branch_do_not_count(
 
 
 def test_a_cycle_of_parents_ends(project: Project) -> None:
-    """Damaged links are followed once."""
+    """A cycle of parents in a damaged session is followed once."""
     records = three_prompts()
     records[0] = {**records[0], "parentUuid": "a3"}  # type: ignore[dict-item]
     assert state_at_prompt(project, records, "2").prompt.turn == 2

@@ -1,4 +1,4 @@
-"""Tests of the planned changes of a restore, without any write."""
+"""Tests of the planned changes of ``rewind-files``. A plan writes no file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.parts.rewind_files.project import (
 
 
 def only_change(project: Project, tracked: dict[str, object]) -> FileChange:
-    """Return the only change of a plan."""
+    """Return the only change of a plan, after checking that planning changed no file."""
     before = project.list_files()
     (change,) = project.plan_restore(project.session_with_backups(tracked)).changes
     assert project.list_files() == before, "a plan writes nothing"
@@ -41,7 +41,7 @@ def only_change(project: Project, tracked: dict[str, object]) -> FileChange:
 
 
 def test_a_changed_file_is_restored(project: Project) -> None:
-    """The change has the added and removed lines."""
+    """A changed file is restored, and the change counts added and removed lines."""
     project.write_file("a", "new\nsame\n")
     change = only_change(project, {"a": project.write_backup("a", "old\nsame\nmore\n")})
     assert (change.action, change.difference.added, change.difference.removed) == ("restore", 2, 1)
@@ -49,7 +49,7 @@ def test_a_changed_file_is_restored(project: Project) -> None:
 
 
 def test_new_files_are_deleted_and_deleted_files_created(project: Project) -> None:
-    """A created file gets its mode and its folder."""
+    """A new file is deleted, and a deleted one is created with its mode and folder."""
     project.write_file("sub/a", "new\n")
     assert only_change(project, {"sub/a": backup_entry(None)}).action == "delete"
     change = only_change(project, {"sub/deep/a": project.write_backup("a", "old\n", mode=0o755)})
@@ -58,7 +58,7 @@ def test_new_files_are_deleted_and_deleted_files_created(project: Project) -> No
 
 @pytest.mark.parametrize("there", [True, False])
 def test_an_unchanged_file_needs_no_action(project: Project, there: bool) -> None:
-    """The same applies to a file that is still missing."""
+    """A file that is unchanged, or still missing, needs no change."""
     if there:
         project.write_file("a", "old\n")
     assert (
@@ -68,7 +68,7 @@ def test_an_unchanged_file_needs_no_action(project: Project, there: bool) -> Non
 
 
 def test_a_changed_mode_is_a_difference(project: Project) -> None:
-    """The client does the same. A backup's set-user-id bit is not restored."""
+    """A file whose mode changed is restored, without the set-user-id bit."""
     project.write_file("a", "old\n", 0o600)
     change = only_change(project, {"a": project.write_backup("a", "old\n", mode=0o4755)})
     assert (change.action, change.difference.lines) == ("restore", ())
@@ -77,7 +77,7 @@ def test_a_changed_mode_is_a_difference(project: Project) -> None:
 
 
 def test_a_file_tracked_later_is_restored_to_its_first_backup(project: Project) -> None:
-    """The client does the same."""
+    """A file that was backed up later is restored to its first backup, as in the client."""
     project.write_file("b", "third\n")
     session = project.write_session(
         [
@@ -94,7 +94,7 @@ def test_a_file_tracked_later_is_restored_to_its_first_backup(project: Project) 
 
 
 def test_a_file_without_a_first_backup_is_left_alone(project: Project) -> None:
-    """Its first version was never recorded."""
+    """A file whose first version has no backup is reported as missing."""
     session = project.write_session(
         [
             *turns_on_one_chain(2),
@@ -107,7 +107,7 @@ def test_a_file_without_a_first_backup_is_left_alone(project: Project) -> None:
 
 
 def test_absolute_and_relative_paths_are_the_same_file(project: Project) -> None:
-    """Clients write either form."""
+    """An absolute and a relative path of a file are the same file."""
     path = str(project.write_file("a", "new\n"))
     session = project.write_session(
         [
@@ -129,7 +129,7 @@ def test_absolute_and_relative_paths_are_the_same_file(project: Project) -> None
         ("sub/b", lambda at, inside: at.symlink_to(inside), "symbolic link"),
         ("sub/b", lambda at, _: at.write_text("a file"), "not a folder"),
         ("a", lambda at, _: at.mkdir(), "not a regular file"),
-        ("a", lambda at, _: os.mkfifo(at), "not a regular file"),  # to read it would take for ever
+        ("a", lambda at, _: os.mkfifo(at), "not a regular file"),  # Reading a pipe would block.
         ("a", lambda at, inside: at.hardlink_to(inside / "b"), "hard links"),
     ],
 )
@@ -137,7 +137,7 @@ def test_absolute_and_relative_paths_are_the_same_file(project: Project) -> None
 def test_a_special_file_is_refused(
     project: Project, path: str, make: Callable[[Path, Path], object], why: str, gone: bool
 ) -> None:
-    """Links, folders, pipes and files with several names are neither replaced nor deleted."""
+    """A link, a folder, a pipe and a file with several names are neither replaced nor deleted."""
     (project.folder.parent / "b").write_text("x\n")
     make(project.path_of(path.partition("/")[0]), project.write_file("real/b", "x\n").parent)
     change = only_change(project, {path: project.write_backup(path, None if gone else "old\n")})
@@ -146,7 +146,7 @@ def test_a_special_file_is_refused(
 
 
 def test_a_large_file_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file or its backup may be too large."""
+    """A file is refused if it or its backup is too large."""
     monkeypatch.setattr(plan, "MAX_FILE_BYTES", 4)
     project.write_file("a", "12345")
     project.write_file("b", "1234")
@@ -159,13 +159,13 @@ def test_a_large_file_is_refused(project: Project, monkeypatch: pytest.MonkeyPat
 
 
 def test_an_overlong_name_is_refused(project: Project) -> None:
-    """Only this file is refused, with one sentence."""
+    """A file with a name that is too long is refused."""
     change = only_change(project, {"x" * 300: project.write_backup("a", "old\n")})
     assert "too long" in change.reason
 
 
 def test_a_missing_backup_is_reported(project: Project) -> None:
-    """The file is left alone."""
+    """A file whose backup is missing is reported and not changed."""
     project.write_file("a", "new\n")
     change = only_change(project, {"a": backup_entry("aaaaaaaaaaaaaaaa@v1")})
     assert (change.action, change.is_missing) == ("none", True)
@@ -173,7 +173,10 @@ def test_a_missing_backup_is_reported(project: Project) -> None:
 
 @pytest.mark.parametrize("of", ["file", "folder"])
 def test_a_backup_behind_a_link_counts_as_missing(project: Project, of: str) -> None:
-    """The link could bring any file of the machine into the project."""
+    """A backup that is a link, or in a linked folder, is treated as missing.
+
+    The link could lead to any file of the machine.
+    """
     project.write_file("a", "new\n")
     kept = project.write_backup("a", "old\n")
     if of == "file":
@@ -188,7 +191,7 @@ def test_a_backup_behind_a_link_counts_as_missing(project: Project, of: str) -> 
 
 
 def test_a_file_recorded_behind_a_link_is_refused(project: Project) -> None:
-    """The client records the real folder of a file."""
+    """A file that was behind a link when the client recorded it is refused."""
     project.write_file("sub/a", "new\n")
     assert (
         "behind a link"
@@ -199,7 +202,7 @@ def test_a_file_recorded_behind_a_link_is_refused(project: Project) -> None:
 
 
 def test_a_missing_project_is_refused(project: Project) -> None:
-    """The error is one sentence."""
+    """A missing project folder raises ``CantRestore``."""
     session = project.session_with_backups({"a": backup_entry(None)})
     project.folder.rmdir()
     with pytest.raises(CantRestore, match="can't be opened"):
@@ -209,7 +212,7 @@ def test_a_missing_project_is_refused(project: Project) -> None:
 def test_a_session_without_a_folder_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The current folder is not used instead."""
+    """A session that names no folder raises ``CantRestore``, even in the current project."""
     monkeypatch.setenv("PWD", str(project.folder))
     lost = [
         {key: value for key, value in record.items() if key != "cwd"}
@@ -227,7 +230,7 @@ def test_a_session_without_a_folder_is_refused(
 
 
 def test_a_session_without_an_id_is_refused(project: Project) -> None:
-    """The name of its file would become a folder's name, such as the parent folder."""
+    """A session without an id raises ``CantRestore``, because the file's name could be ``..``."""
     session = project.session_with_backups({"a": project.write_backup("a", "old\n")})
     path = Path(session.path).with_name("...jsonl")
     path.write_bytes(Path(session.path).read_bytes().replace(b'"sessionId"', b'"was"'))
@@ -247,7 +250,11 @@ def session_in_another_project_folder(project: Project, key: str) -> SessionFile
 def test_another_project_in_the_old_folder_is_left_alone(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The transcripts moved with the project. A folder below the recorded one is not accepted instead."""
+    """A project that moved with its transcripts is restored at its new path.
+
+    From a subfolder, the plan is refused, because the recorded path may belong to another project
+    now.
+    """
     moved = project.folder.with_name("moved")
     (moved / "sub").mkdir(parents=True)
     (moved / "a").write_text("new\n")
@@ -267,7 +274,10 @@ def test_another_project_in_the_old_folder_is_left_alone(
 def test_a_custom_project_folder_needs_the_user_in_the_project(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CLAUDE_CODE_PROJECT_DIR_NAME sets such a name. Folders above and below the recorded one are refused."""
+    """With a custom name of the project folder, the user must be in the project itself.
+
+    CLAUDE_CODE_PROJECT_DIR_NAME sets such a name.
+    """
     session = session_in_another_project_folder(project, "team")
     project.path_of("sub").mkdir()
     for folder in (project.folder.parent, project.path_of("sub")):
@@ -279,7 +289,7 @@ def test_a_custom_project_folder_needs_the_user_in_the_project(
 
 
 def test_a_read_only_file_is_restored(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is replaced, which needs write permission only for its folder."""
+    """A read-only file is restored, because only its folder must be writable."""
     project.write_file("a", "new\n", 0o444)
     deny_writing(monkeypatch, "a")
     assert only_change(project, {"a": project.write_backup("a", "old\n")}).action == "restore"
@@ -288,7 +298,7 @@ def test_a_read_only_file_is_restored(project: Project, monkeypatch: pytest.Monk
 def test_changes_in_a_read_only_folder_are_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unchanged files do not matter."""
+    """Changes in a read-only folder are refused; unchanged files are not."""
     tracked = {
         "a": project.write_backup("a", "old\n"),
         "b": backup_entry(None),
@@ -313,7 +323,7 @@ def test_changes_in_a_read_only_folder_are_refused(
 
 
 def test_a_project_behind_a_link_is_restored(project: Project, tmp_path: Path) -> None:
-    """The path to the project may contain links."""
+    """A project whose path contains links is restored."""
     real = tmp_path / "real"
     shutil.move(project.folder, real)
     os.symlink(real, project.folder)
@@ -328,7 +338,7 @@ def test_a_project_behind_a_link_is_restored(project: Project, tmp_path: Path) -
 def test_changes_since_the_last_state_are_marked(
     project: Project, there: str | None, changed: bool
 ) -> None:
-    """A user or a command made them."""
+    """A change notes that the file was changed after the last recorded state."""
     if there is not None:
         project.write_file("a", there)
     session = project.write_session(
@@ -347,7 +357,10 @@ def test_changes_since_the_last_state_are_marked(
 def test_changes_since_the_last_edit_are_marked(
     project: Project, there: str, changed: bool
 ) -> None:
-    """No state has the edits of the last turn yet; the results of its calls do."""
+    """A change notes that the file was changed after the last edit of the current turn.
+
+    The result of the edit shows its content, since no state has it yet.
+    """
     path = project.write_file("a", there)
     records = [
         *turns_on_one_chain(1),
@@ -360,7 +373,7 @@ def test_changes_since_the_last_edit_are_marked(
 
 
 def test_binary_and_long_differences_are_only_counted(project: Project) -> None:
-    """They have no lines to show."""
+    """The difference of a binary or very long file has no lines, only counts."""
     project.write_file("a", b"\0\1")
     project.write_file("b", "".join(f"{number}\n" for number in range(6_000)))
     data, long = project.plan_restore(
@@ -376,7 +389,7 @@ def test_binary_and_long_differences_are_only_counted(project: Project) -> None:
 
 
 def test_only_backups_of_the_session_count(project: Project) -> None:
-    """Backups are looked up by the session's own id."""
+    """Backups under another session's id are not used."""
     kept = project.write_backup("a", "old\n")
     session = project.session_with_backups({"a": kept})
     shutil.move(project.store, project.store.with_name("00000009-0000-4000-8000-000000000009"))
@@ -387,7 +400,7 @@ def test_only_backups_of_the_session_count(project: Project) -> None:
 
 
 def test_a_child_does_not_use_its_parents_backups(project: Project) -> None:
-    """Versions may start again in a child, so the same name could mean another content."""
+    """A child does not use its parent's backups, because the same name may have another content."""
     project.write_file("a", "new\n")
     session = project.session_with_backups({"a": project.write_backup("a", "old\n")})
     child = write_child(fork.plan_fork(session, project.home.where), project.home.where)
@@ -427,7 +440,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("path", REFUSED)
 def test_hostile_paths_are_refused(path: str) -> None:
-    """Each is refused with its reason, before any access to the disk."""
+    """A hostile path is refused with its reason."""
     place = ProjectRoot("/p", "/p").resolve_path(path)
     assert place.parts == ()
     assert REFUSED[path] in place.refusal_reason
@@ -449,13 +462,13 @@ def test_hostile_paths_are_refused(path: str) -> None:
     ],
 )
 def test_paths_below_the_project_are_accepted(path: str, inner: str) -> None:
-    """They are relative, or absolute by either name of the project."""
+    """A path below the project is accepted, relative or with either name of the project."""
     place = ProjectRoot("/named", "/real").resolve_path(path)
     assert (place.path, place.parts, place.refusal_reason) == (inner, tuple(inner.split("/")), "")
 
 
 def test_the_root_is_the_target_of_the_link(tmp_path: Path) -> None:
-    """The user made the links to the project."""
+    """``from_folder`` keeps the project's name and the folder to which its links lead."""
     (tmp_path / "real").mkdir()
     os.symlink(tmp_path / "real", tmp_path / "named")
     root = ProjectRoot.from_folder(f"{tmp_path}/named/", Where({"HOME": "/nowhere"}))
@@ -464,7 +477,7 @@ def test_the_root_is_the_target_of_the_link(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [".claude/settings.json", ".claude", "state/backups/x"])
 def test_paths_in_the_clients_folder_are_refused(tmp_path: Path, path: str) -> None:
-    """A session in the home folder could name one."""
+    """A path in the folder of the client or of this plugin is refused."""
     root = ProjectRoot.from_folder(
         str(tmp_path), Where({"HOME": str(tmp_path), "RESUME_HOOKS_HOME": f"{tmp_path}/state"})
     )
@@ -477,7 +490,10 @@ def test_paths_in_the_clients_folder_are_refused(tmp_path: Path, path: str) -> N
     [("", False), ("/p/a/b", False), ("/elsewhere/a/b", False), ("/p/x/b", True), ("/b", True)],
 )
 def test_a_file_behind_a_link_is_recognized(folder: str, moved: bool) -> None:
-    """Its real folder differs from its path. A project that moved as a whole is allowed."""
+    """``was_behind_link`` compares a file's real folder with its path.
+
+    A project that moved as a whole is allowed.
+    """
     root = ProjectRoot("/p", "/p")
     assert root.was_behind_link(root.resolve_path("a/b/file"), folder) is moved
     assert not root.was_behind_link(root.resolve_path("file"), folder)

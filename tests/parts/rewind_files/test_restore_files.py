@@ -1,4 +1,7 @@
-"""Tests of restored files: all-or-nothing writes, copies of the earlier files, and the undo."""
+"""Tests of writing restored files.
+
+Either all files are written or none, earlier files are copied, and a run can be undone.
+"""
 
 from __future__ import annotations
 
@@ -53,17 +56,17 @@ def plan_four_changes(project: Project) -> FilesPlan:
 
 
 def old_contents() -> dict[str, bytes]:
-    """Return the project's contents after a complete restore."""
+    """Return the contents of the project after a complete restore."""
     return {name: content.encode() for name, content in OLD.items() if content is not None}
 
 
 def contents_of_project(project: Project) -> dict[str, bytes]:
-    """Return the bytes of every file of the project."""
+    """Return the bytes of each file of the project."""
     return {name: content for name, (_, content) in project.list_files().items()}
 
 
 def test_a_restore_can_be_undone(project: Project) -> None:
-    """Files, modes and folders return. An undo is a run that can be undone too."""
+    """An undo restores files, modes and folders, and can itself be undone."""
     decided = plan_four_changes(project)
     before = project.list_files()
     restore_files.write_files(decided, project.home.where)
@@ -80,7 +83,7 @@ def test_a_restore_can_be_undone(project: Project) -> None:
 
 
 def test_copies_are_private_and_complete(project: Project) -> None:
-    """A manifest lists the copies with their files, and distinguishes old from new."""
+    """The copies of the earlier files are private, and the manifest lists them."""
     kept = restore_files.write_files(plan_four_changes(project), project.home.where)
     rows = {row["path"]: row for row in read_manifest(kept)["files"]}
     assert {name: (Path(kept) / rows[name]["before"]["copy"]).read_text() for name in NEW} == NEW
@@ -93,7 +96,7 @@ def test_copies_are_private_and_complete(project: Project) -> None:
 def test_runs_at_the_same_time_get_different_names(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second counts as newer, and the first one's copies stay."""
+    """Two runs at the same time have different names, and an undo reverts the second."""
     monkeypatch.setattr(clock, "now", lambda: "2026-01-31T09:30:00.000Z")
     kept = restore_files.write_files(plan_four_changes(project), project.home.where)
     project.write_file("a", "newer\n")
@@ -112,9 +115,9 @@ def _plan_again(project: Project) -> FilesPlan:
 
 
 def test_an_undo_never_undoes_an_older_run(project: Project) -> None:
-    """If the user already reverted the newest run by hand, nothing is left to undo.
+    """If the user has reverted the newest run by hand, an undo changes nothing.
 
-    Otherwise later work would be lost.
+    It does not revert an older run instead.
     """
     restore_files.write_files(plan_four_changes(project), project.home.where)
     project.write_file("a", "a day's work\n")
@@ -125,17 +128,17 @@ def test_an_undo_never_undoes_an_older_run(project: Project) -> None:
 
 
 def test_a_run_without_a_manifest_is_ignored(project: Project) -> None:
-    """It ended while it made its copies, so the run before it is the last one, even with a long manifest."""
+    """A run without a manifest is ignored, and the run before it is undone."""
     kept = restore_files.write_files(plan_four_changes(project), project.home.where)
     (Path(kept).parent / "9999").mkdir()
     (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
     with (Path(kept) / "manifest.json").open("a") as stream:
-        stream.write(" " * 2 * 1024 * 1024)  # as that of thousands of files
+        stream.write(" " * 2 * 1024 * 1024)  # A manifest of thousands of files is as long.
     assert len(restore_files.plan_undo(SESSION, project.home.where).changes_to_write) == 4
 
 
 def test_an_undo_marks_files_that_were_changed_by_hand(project: Project) -> None:
-    """The undo would overwrite the file, so a copy is kept."""
+    """An undo marks a file that was changed by hand and keeps a copy of it."""
     restore_files.write_files(plan_four_changes(project), project.home.where)
     project.write_file("a", "by hand\n")
     undo = restore_files.plan_undo(SESSION, project.home.where)
@@ -150,7 +153,7 @@ def test_an_undo_marks_files_that_were_changed_by_hand(project: Project) -> None
     "damage", [b"", b"[]", b"{", b'{"version":1}', b'{"version":9,"root":"/","files":[]}']
 )
 def test_a_damaged_manifest_prevents_an_undo(project: Project, damage: bytes) -> None:
-    """Nothing is guessed, and no older run is undone instead."""
+    """A damaged manifest raises ``NoFileHistory``, and no older run is undone instead."""
     restore_files.write_files(plan_four_changes(project), project.home.where)
     project.write_file("a", "newer\n")
     kept = restore_files.write_files(_plan_again(project), project.home.where)
@@ -160,7 +163,7 @@ def test_a_damaged_manifest_prevents_an_undo(project: Project, damage: bytes) ->
 
 
 def replace_folder_by_link(project: Project) -> None:
-    """Replace a folder by a link to a place outside."""
+    """Replace the folder ``sub`` by a link to a folder outside the project."""
     outside = project.folder.parent / "outside"
     project.path_of("sub").rename(outside)
     os.symlink(outside, project.path_of("sub"))
@@ -172,16 +175,16 @@ def replace_folder_by_link(project: Project) -> None:
         lambda project: project.write_file("sub/c", "by hand\n"),
         lambda project: os.utime(
             project.write_file("sub/c", "new c\n"), ns=(1, 1)
-        ),  # saved anew as it was
+        ),  # The content is the same, but the time differs.
         lambda project: project.path_of("sub/c").unlink(),
-        lambda project: project.write_file("sub/deep/d", "by hand\n"),  # where there was none
+        lambda project: project.write_file("sub/deep/d", "by hand\n"),  # This file did not exist before.
         replace_folder_by_link,
     ],
 )
 def test_a_file_that_changed_meanwhile_is_kept(
     project: Project, act: Callable[[Project], object]
 ) -> None:
-    """Nothing is written, and no copies remain."""
+    """If a file changed after the plan, no file is written, and no copies remain."""
     decided = plan_four_changes(project)
     act(project)
     before = project.list_files()
@@ -196,7 +199,7 @@ def test_a_file_that_changed_meanwhile_is_kept(
 def test_a_folder_that_became_read_only_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is checked before the first file is written."""
+    """If a folder became read-only after the plan, no file is written."""
     decided = plan_four_changes(project)
     before = project.list_files()
     deny_writing(monkeypatch, os.curdir)
@@ -208,7 +211,7 @@ def test_a_folder_that_became_read_only_is_refused(
 def test_an_early_interruption_changes_nothing(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No file was written yet, and no copies remain."""
+    """An interruption before the first write changes no file and leaves no copies."""
     decided = plan_four_changes(project)
     before = project.list_files()
     monkeypatch.setattr(
@@ -221,7 +224,7 @@ def test_an_early_interruption_changes_nothing(
 
 
 def test_each_folder_is_cleaned_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This is true for any number of files in it."""
+    """Old temporary files are removed once in each folder."""
     swept: list[str] = []
     decided = plan_four_changes(project)
     monkeypatch.setattr(restore_files, "remove_stale_temporaries", swept.append)
@@ -237,7 +240,7 @@ def test_the_temporary_file_of_a_killed_run_is_removed(project: Project) -> None
 
 
 def test_the_set_group_id_bit_of_a_file_stays(project: Project) -> None:
-    """No backup has this bit, so it stays if the other permissions are equal."""
+    """A restored file keeps its set-group-id bit, which a backup does not have."""
     path = project.write_file("a", "new\n", 0o2755)
     restore_files.write_files(
         project.plan_restore(
@@ -249,7 +252,7 @@ def test_the_set_group_id_bit_of_a_file_stays(project: Project) -> None:
 
 
 def test_a_backup_that_changed_meanwhile_is_refused(project: Project) -> None:
-    """Only the content that was shown is written."""
+    """If a backup changed after the plan, no file is written."""
     decided = plan_four_changes(project)
     for path in project.store.iterdir():
         path.write_text("other\n")
@@ -262,7 +265,7 @@ def test_a_backup_that_changed_meanwhile_is_refused(project: Project) -> None:
 def test_a_folder_replaced_by_a_link_is_not_followed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The swap happens between the copies and the first write, and no file outside changes."""
+    """If a folder is replaced by a link before the first write, no file outside changes."""
     decided = plan_four_changes(project)
     outside = project.folder.parent / "outside"
     keep = restore_files.back_up_files
@@ -293,7 +296,7 @@ STEPS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
 def test_after_a_crash_each_file_is_old_or_new(
     config_home: ConfigHome, tmp_path: Path, step: str, fails: BaseException
 ) -> None:
-    """The process crashes in turn at each call of each step. An undo restores the earlier files."""
+    """After a crash at any step, each file is either old or new, and an undo restores all."""
     for count in range(200):
         environ = {"CLAUDE_CONFIG_DIR": str(tmp_path / f"{count}")}
         home = config_home._replace(config=tmp_path / f"{count}", environ=environ)
@@ -314,14 +317,14 @@ def test_after_a_crash_each_file_is_old_or_new(
 
 
 class Failing:
-    """A call that succeeds ``count`` times and then always fails."""
+    """A function that works ``count`` times and then always fails."""
 
     def __init__(self, real: Callable[..., Any], count: int, error: BaseException) -> None:
         self._real, self._left, self._error = real, count, error
         self.reached = False
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Do it, or fail."""
+        """Call the real function, or fail."""
         self._left -= 1
         if self._left < 0:
             self.reached = True
@@ -330,7 +333,7 @@ class Failing:
 
 
 def _undo_in_another_process(environ: dict[str, str]) -> None:
-    """Undo the run in a process other than the killed one."""
+    """Undo the run as a process other than the killed one."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
         patch.setattr(state_file, "is_process_running", lambda _: False)
         undo = restore_files.plan_undo(SESSION, Where(environ))
@@ -364,7 +367,7 @@ FILES = st.dictionaries(
 def test_an_undo_returns_to_the_earlier_state(
     tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]
 ) -> None:
-    """For any files, restored ones equal the backups and undone ones the earlier state."""
+    """For any files, a restore gives the backups, and an undo gives the earlier files."""
     root = tmp_path_factory.mktemp("any")
     environ = {"CLAUDE_CONFIG_DIR": str(root / "config")}
     project = Project(ConfigHome(root, root / "config", environ), root / "proj")
@@ -391,14 +394,14 @@ def test_an_undo_returns_to_the_earlier_state(
 
 
 def test_a_lost_working_folder_is_refused(config_home: ConfigHome, cli: Cli) -> None:
-    """The error has the one command that restores it; the copy is unchanged."""
+    """``rewind-files`` for an archived session is refused with the restore command."""
     assert_refused(config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes"))
 
 
 def test_undo_reverts_the_last_run(
     tmp_path: Path, config_home: ConfigHome, shifted_clock: ShiftedClock
 ) -> None:
-    """Runs are sorted by number, because the clock may go back between two runs."""
+    """``--undo`` reverts the last run even if the clock went back, because runs have numbers."""
     project = Project(config_home, tmp_path / "work" / "proj")
     names: list[str] = []
     for ahead in (0, -YEAR, -2 * YEAR, -YEAR, 10):

@@ -1,4 +1,4 @@
-"""Tests of ``rewind-files`` in the shell: its preview, question, refusals, writes and undo."""
+"""Tests of ``rewind-files`` in the shell: its preview, its question, its writes and its errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["desk_folder"]
 
 @pytest.fixture
 def project(config_home: ConfigHome, tmp_path: Path) -> Project:
-    """A project with a file to restore, one to delete, one to create."""
+    """Return a project with a file to restore, one to delete and one to create."""
     made = Project(config_home, tmp_path / "work" / "proj")
     tracked = {
         "a": made.write_backup("a", "old\n"),
@@ -54,7 +54,7 @@ def project(config_home: ConfigHome, tmp_path: Path) -> Project:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Answer yes at a terminal, and record the questions."""
+    """Answer yes to each question on a terminal, and return the list of questions."""
     asked: list[str] = []
 
     def answer_yes(text: str, **_: object) -> bool:
@@ -67,7 +67,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def read_document(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
-    """Return the JSON answer."""
+    """Run ``rewind-files`` and return its JSON."""
     assert run(["rewind-files", *arguments, "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
@@ -75,7 +75,7 @@ def read_document(capsys: pytest.CaptureFixture[str], *arguments: str, code: int
 def test_a_dry_run_lists_files_without_writing(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each file has its action and its differences."""
+    """``rewind-files --dry-run`` lists each file with its change and writes none."""
     before = project.list_files()
     assert run(["rewind-files", SESSION, "--to", "1", "--dry-run"]) == 0
     out = capsys.readouterr().out
@@ -96,7 +96,7 @@ def test_a_dry_run_lists_files_without_writing(
 def test_yes_restores_files_and_undo_reverts_them(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The receipt names the copies and the command for the undo."""
+    """``rewind-files --yes`` restores the files and names their copies; ``--undo`` reverts them."""
     before = project.list_files()
     assert (
         "nothing to undo"
@@ -122,7 +122,7 @@ def test_yes_restores_files_and_undo_reverts_them(
 def test_rewind_files_asks_on_a_terminal(
     project: Project, terminal: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The question follows the list of files that will be overwritten."""
+    """``rewind-files`` on a terminal asks after it has listed the changes."""
     assert run(["rewind-files", SESSION, "--to", "1"]) == 0
     assert terminal == ["\nPut 3 files back (1 of them deleted)?"]
     assert "put back" in capsys.readouterr().out
@@ -132,7 +132,7 @@ def test_rewind_files_asks_on_a_terminal(
 def test_the_answer_no_writes_nothing(
     project: Project, terminal: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The project is unchanged."""
+    """After the answer no, ``rewind-files`` changes no file."""
     monkeypatch.setattr(click, "confirm", lambda *_, **__: False)
     assert run(["rewind-files", SESSION, "--to", "1"]) == 0
     assert project.path_of("a").read_text() == "new\n"
@@ -143,7 +143,7 @@ def test_the_answer_no_writes_nothing(
 def test_rewind_files_needs_yes_without_a_terminal(
     project: Project, capsys: pytest.CaptureFixture[str], more: list[str]
 ) -> None:
-    """It is a usage error with a remedy, before anything is read."""
+    """``rewind-files`` without a terminal needs ``--yes``."""
     assert run(["rewind-files", SESSION, "--to", "1", *more]) == 2
     assert "--yes" in "".join(capsys.readouterr())
     assert project.path_of("a").read_text() == "new\n"
@@ -155,7 +155,7 @@ def test_rewind_files_needs_yes_without_a_terminal(
 def test_contradictory_options_are_refused(
     project: Project, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
-    """They are usage errors."""
+    """``rewind-files`` refuses contradictory or invalid options."""
     assert read_document(capsys, SESSION, *arguments, "--yes", code=2)["error"]["code"] == "usage"
     assert project.path_of("a").read_text() == "new\n"
 
@@ -163,7 +163,10 @@ def test_contradictory_options_are_refused(
 def test_one_refused_file_prevents_all_writes_without_partial(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With ``--partial`` the others are written, and the exit code shows the failure."""
+    """If a file is refused, no file is written; with ``--partial`` the others are.
+
+    The exit code is 1 in both cases.
+    """
     project.path_of("b").unlink()
     os.symlink("a", project.path_of("b"))
     failed = read_document(capsys, SESSION, "--to", "1", "--yes", code=1)["error"]
@@ -182,7 +185,7 @@ def test_one_refused_file_prevents_all_writes_without_partial(
 def test_the_message_if_no_file_can_be_restored(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The text does not claim that no file differs."""
+    """If no file can be restored, the message says so, not that no file differs."""
     for name in ("a", "b", "sub/c"):
         project.path_of(name).unlink(missing_ok=True)
         project.path_of(name).mkdir(parents=True)
@@ -193,7 +196,7 @@ def test_the_message_if_no_file_can_be_restored(
 def test_an_undo_without_changes_is_reported(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The message gives the time of the run."""
+    """``--undo`` without changes says so, with the date of the run."""
     kept = read_document(capsys, SESSION, "--to", "1", "--yes")["data"]["kept"]
     project.write_file("a", "new\n")
     project.write_file("b", "by the model\n")
@@ -209,7 +212,10 @@ def test_an_undo_without_changes_is_reported(
 def test_ctrl_c_during_a_restore(
     project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit code is that of an interruption, and the message names the copies and the command for the undo."""
+    """Ctrl+C during a restore ends it after the current file, with exit code 130.
+
+    The message names the copies, and ``--undo`` restores the earlier files.
+    """
     before = project.list_files()
     write = project_files.write_project_file
 
@@ -231,7 +237,7 @@ def test_ctrl_c_during_a_restore(
 def test_a_reference_names_the_session_too(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """SESSION may be omitted. A different session is refused."""
+    """The session may be omitted if ``--to`` is a reference; a different session is refused."""
     assert read_document(capsys, "--to", f"{SESSION[:8]}:2", "--dry-run")["data"]["to"]["turn"] == 2
     other = project.home.project(str(project.folder)) / "00000008-0000-4000-8000-000000000008.jsonl"
     other.write_bytes((other.parent / f"{SESSION}.jsonl").read_bytes())
@@ -246,14 +252,14 @@ def test_a_reference_names_the_session_too(
 def test_a_session_without_file_history_is_refused(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One sentence gives the possible cause."""
+    """A session without a file history is refused with the possible cause."""
     project.write_session(turns_on_one_chain(2))
     error = read_document(capsys, SESSION, "--to", "1", "--yes", code=1)["error"]
     assert (error["code"], "checkpointing" in error["remedy"]) == ("no-file-history", True)
 
 
 def test_an_open_session_is_reported(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its client does not learn of the restored files."""
+    """A warning says that the client of an open session does not know of the restored files."""
     os.utime(project.home.project(str(project.folder)) / f"{SESSION}.jsonl")
     (warning,) = read_document(capsys, SESSION, "--to", "1", "--yes")["warnings"]
     assert "does not know" in warning
@@ -262,7 +268,7 @@ def test_an_open_session_is_reported(project: Project, capsys: pytest.CaptureFix
 def test_hostile_text_does_not_reach_the_terminal(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """This holds for names and contents of files."""
+    """Control characters in the names and contents of files are not printed."""
     name = "x\x1b[2J\n  restore  y"
     project.write_session(
         [
@@ -282,7 +288,7 @@ def test_hostile_text_does_not_reach_the_terminal(
 def test_long_differences_are_shortened(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The omitted lines are counted."""
+    """Long differences are cut, and the number of omitted lines is shown."""
     tracked = {}
     for number in range(12):
         text = "".join(f"{number} {line}\n" for line in range(100))
@@ -296,7 +302,7 @@ def test_long_differences_are_shortened(
 
 
 def test_the_shell_completes_a_session(config_home: ConfigHome, desk_folder: Path) -> None:
-    """SESSION is in its usage line."""
+    """The shell completes the session of ``rewind-files``."""
     assert completions(config_home, desk_folder, "resume-hooks rewind-files 1a2") == [
         "plain,1a2b3c4d"
     ]

@@ -1,4 +1,7 @@
-"""Tests of an audit: it covers every place of a session, reads only appended bytes, and never shows a secret."""
+"""Tests of an audit, which searches all files of sessions for secrets.
+
+It reads only appended bytes again, and never shows a secret.
+"""
 
 from __future__ import annotations
 
@@ -39,27 +42,27 @@ KEY = private_key(RNG)
 
 @pytest.fixture
 def session_with_secret(config_home: ConfigHome) -> Path:
-    """Return a session with a secret in its last prompt."""
+    """Write a session with a secret in its last prompt and return its path."""
     records = [*conversation(3), user(f"use {GITHUB}", uuid="leak", parent=None, ts=99)]
     path = Path(write_session(config_home.project(), SESSION, records))
-    os.utime(path, (1_770_000_000, 1_770_000_000))  # nobody is at it
+    os.utime(path, (1_770_000_000, 1_770_000_000))  # The session is not open.
     return path
 
 
 def audit_everything(home: ConfigHome) -> Audit:
-    """Audit everything."""
+    """Search all sessions for secrets."""
     return audit_sessions(home.where, sessions=None)
 
 
 def audit_state_file(home: ConfigHome) -> Path:
-    """Return the state file of audits."""
+    """Return the path of the audit's state file."""
     return home.config / "resume-hooks" / CACHE_FILE
 
 
 def test_a_secret_is_reported_by_kind_place_and_age(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """The report has its length and a reference for ``read``, but no part of the secret."""
+    """A secret is reported with kind, length, time and reference, but without its text."""
     (leak,) = audit_everything(config_home).leaks
     number = session_with_secret.read_bytes().count(b"\n") - 1
     assert (leak.kind, leak.place, leak.reference) == (
@@ -74,7 +77,7 @@ def test_a_secret_is_reported_by_kind_place_and_age(
 
 
 def test_a_secret_in_a_folder_name_is_reported_once(config_home: ConfigHome) -> None:
-    """Each record has the name, and redaction keeps it. The report says that a scrub keeps it too."""
+    """A secret in the name of a session's folder is reported once, although each record has it."""
     records = [{**record, "cwd": f"/home/user/{GITHUB}"} for record in conversation(3)]
     write_session(config_home.project(), SESSION, records)
     (leak,) = audit_everything(config_home).leaks
@@ -83,7 +86,7 @@ def test_a_secret_in_a_folder_name_is_reported_once(config_home: ConfigHome) -> 
 
 
 def test_secrets_in_names_of_plans_and_models_are_redacted() -> None:
-    """No client uses these names as a link."""
+    """Secrets in the names of plans and models are removed, because they link no records."""
     line = session_bytes(
         [{"slug": GITHUB, "message": {"role": "assistant", "model": GITHUB, "content": "done"}}]
     )
@@ -95,7 +98,7 @@ def test_secrets_in_names_of_plans_and_models_are_redacted() -> None:
 def test_the_audit_state_contains_no_secret(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """The state file is private and contains only kinds and places."""
+    """The audit's state file is private and contains no part of a secret."""
     audit_everything(config_home)
     raw = audit_state_file(config_home).read_bytes()
     assert not any(GITHUB[at : at + 6].encode() in raw for at in range(4, 34))
@@ -103,7 +106,7 @@ def test_the_audit_state_contains_no_secret(
 
 
 def test_only_appended_bytes_are_read(config_home: ConfigHome, session_with_secret: Path) -> None:
-    """A second scan reads no bytes; after an append it reads only the new bytes."""
+    """A second audit reads no bytes, and after an append only the new ones."""
     first = audit_everything(config_home)
     assert first.bytes_read == first.total_bytes == session_with_secret.stat().st_size
     assert audit_everything(config_home).bytes_read == 0
@@ -128,7 +131,7 @@ def test_only_appended_bytes_are_read(config_home: ConfigHome, session_with_secr
 def test_an_unfinished_line_is_read_again_when_complete(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """A secret in the line counts once."""
+    """An unfinished line is read again when it is complete, and its secret is counted once."""
     whole = session_bytes(
         [user(f"again {GITHUB} " + "x" * 200, uuid="torn", parent="leak", ts=130)]
     )
@@ -145,7 +148,7 @@ def test_an_unfinished_line_is_read_again_when_complete(
 def test_a_rewritten_file_is_read_again(
     config_home: ConfigHome, session_with_secret: Path, way: str
 ) -> None:
-    """The file was replaced, became shorter, or has other bytes under the same name."""
+    """A file that was replaced, shortened or rewritten is read again."""
     audit_everything(config_home)
     clean = session_bytes(conversation(3, prefix="n"))
     if way == "replaced":
@@ -162,7 +165,7 @@ def test_a_rewritten_file_is_read_again(
 def test_a_damaged_audit_state_is_ignored(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """State that is unreadable, of other rules, or with invalid rows is ignored, so all files are read again."""
+    """A damaged or outdated state file is ignored, and all files are read again."""
     audit_everything(config_home)
     value = orjson.loads(audit_state_file(config_home).read_bytes())
     hostile = orjson.dumps(value | {"files": {str(session_with_secret): ["a", {}, None]}})
@@ -183,7 +186,7 @@ def test_a_damaged_audit_state_is_ignored(
 def test_a_failed_write_of_the_audit_state_is_repeated(
     config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk causes one warning. When space is free, the same process saves its state again."""
+    """If the state file cannot be written, the audit warns; the next audit writes it."""
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -204,7 +207,7 @@ def test_a_failed_write_of_the_audit_state_is_repeated(
 def test_an_audit_covers_sidecars_trash_and_sub_agents(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """It finds a key in a tool's output and a secret of a sub-agent, also after the session is deleted."""
+    """An audit finds secrets in tool outputs, in sub-agents and in deleted sessions."""
     own = session_with_secret.with_suffix("")
     (own / "tool-results").mkdir(parents=True)
     (own / "tool-results" / "a.txt").write_text(f"cat id_rsa\n{KEY}\n")
@@ -232,7 +235,7 @@ def test_an_audit_covers_sidecars_trash_and_sub_agents(
 def test_a_deleted_file_leaves_the_audit_state(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """The state contains only existing files."""
+    """The state file lists only files that exist."""
     audit_everything(config_home)
     session_with_secret.unlink()
     shutil.rmtree(session_with_secret.with_suffix(""), ignore_errors=True)
@@ -241,7 +244,7 @@ def test_a_deleted_file_leaves_the_audit_state(
 
 
 def test_archived_sessions_are_scanned(config_home: ConfigHome, session_with_secret: Path) -> None:
-    """An archived session is scanned once, until it changes."""
+    """An audit searches archived sessions once, until they change."""
     archive_session(session_file(str(session_with_secret)), config_home.where)
     found = audit_everything(config_home)
     places = {leak.place: leak for leak in found.leaks}
@@ -254,7 +257,7 @@ LISTED = "ghp_" + chars(random.Random(4), 36)
 
 
 def write_session_with_secret(home: ConfigHome, own: str = SESSION) -> None:
-    """Write a session that contains a secret."""
+    """Write a session with a secret."""
     write_session(
         home.project(),
         own,
@@ -263,7 +266,7 @@ def write_session_with_secret(home: ConfigHome, own: str = SESSION) -> None:
 
 
 def list_secrets(cli: Cli, *words: str) -> dict[str, Any]:
-    """Return the answer of a list with findings, checked against its schema."""
+    """Return the JSON of ``scrub --list``, which must report a secret."""
     done = cli("scrub", "--list", *words, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["ok"]) == (1, True)
@@ -271,7 +274,7 @@ def list_secrets(cli: Cli, *words: str) -> dict[str, Any]:
 
 
 def test_the_list_of_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
-    """It has one line, and the exit code is 0."""
+    """``scrub --list`` of a session without secrets prints one line and succeeds."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("scrub", "--list", SESSION)
     said = "No secrets found in 1 file of session 11111111 alone (others: --project, --all).\n"
@@ -284,7 +287,7 @@ def test_the_list_of_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_the_list_reports_an_unreadable_place(config_home: ConfigHome, cli: Cli) -> None:
-    """Stderr and the answer each have a sentence, and the exit code is 1, because the place may contain secrets."""
+    """``scrub --list`` reports a folder that it cannot read, and fails."""
     write_session(config_home.project(), SESSION, conversation(2))
     note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
     note.parent.mkdir(parents=True)
@@ -300,7 +303,10 @@ def test_the_list_reports_an_unreadable_place(config_home: ConfigHome, cli: Cli)
 
 
 def test_the_list_of_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
-    """The output has the place and the next step, but no part of the secret. The exit code is 1."""
+    """``scrub --list`` prints where a secret is and how to remove it, but not the secret.
+
+    The exit code is 1.
+    """
     write_session_with_secret(config_home)
     done = cli("scrub", "--list", SESSION)
     lines = done.stdout.decode().splitlines()
@@ -321,7 +327,7 @@ def test_the_list_of_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -
 def test_options_select_sessions_and_kinds(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """The options select every session, one kind, or recent sessions."""
+    """Options of ``scrub --list`` select all sessions, one kind of secret, or recent sessions."""
     write_session_with_secret(config_home)
     write_session_with_secret(config_home, session_id(2))
     assert len(list_secrets(cli, "--all")["secrets"]) == 2
@@ -335,7 +341,7 @@ PRINTED = "vkWqzTe482Q"
 
 
 def session_that_prints_a_secret() -> list[dict[str, Any]]:
-    """Return a command that prints a password, and its output in another record."""
+    """Return a session with a command that prints a password, and with its output."""
     command = {"command": "printenv DB_PASSWORD"}
     return [
         user("the database refuses us", uuid="a", parent=None),
@@ -345,7 +351,7 @@ def session_that_prints_a_secret() -> list[dict[str, Any]]:
 
 
 def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> None:
-    """The command shows the kind. The finding is the value in the output's record."""
+    """A printed password is found in the output, because the command names it."""
     path = Path(write_session(config_home.project(), SESSION, session_that_prints_a_secret()))
     (leak,) = audit_everything(config_home).leaks
     assert (leak.uuid, leak.line, leak.length) == ("c", 2, len(PRINTED))
@@ -354,7 +360,7 @@ def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> No
 
 
 def test_an_output_appended_after_a_scan_is_found(config_home: ConfigHome) -> None:
-    """The earlier scan read its command."""
+    """A printed password is found if the output was appended after the last audit."""
     path = Path(write_session(config_home.project(), SESSION, session_that_prints_a_secret()[:2]))
     assert not audit_everything(config_home).leaks
     with path.open("ab") as stream:
@@ -364,7 +370,7 @@ def test_an_output_appended_after_a_scan_is_found(config_home: ConfigHome) -> No
 
 
 def test_a_printed_secret_in_the_vault_is_found(config_home: ConfigHome) -> None:
-    """An archived copy is read in the same way."""
+    """A printed password is found in an archived copy."""
     path = write_session(config_home.project(), SESSION, session_that_prints_a_secret())
     archive_session(session_file(path), config_home.where)
     os.unlink(path)

@@ -1,4 +1,4 @@
-"""Tests of the verb ``scrub``: its report of places, its question, and the error for every invalid input."""
+"""Tests of the verb ``scrub``: its report, its question and its errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ONE = SECRETS[0]
 
 @pytest.fixture
 def session_with_secret(config_home: ConfigHome) -> Path:
-    """Return a session that contains a secret."""
+    """Write a session with a secret and return its path."""
     rows = [user(f"it is {ONE}", uuid="u"), assistant("noted", uuid="a", parent="u", ts=1)]
     return write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
 
@@ -37,7 +37,10 @@ def session_with_secret(config_home: ConfigHome) -> Path:
 def test_scrub_lists_the_places_that_still_contain_secrets(
     session_with_secret: Path, document: Document
 ) -> None:
-    """The output has the child's receipt, the places, and the command that removes the secrets there."""
+    """``scrub`` makes a child without secrets.
+
+    It lists the places that still contain them, with the command that removes them there.
+    """
     found = document("scrub", SESSION)
     data = found["data"]
     assert (data["written"], data["in_place"], data["receipt"]["kind"]) == (True, False, "scrub")
@@ -54,7 +57,7 @@ def test_scrub_lists_the_places_that_still_contain_secrets(
 
 
 def test_scrub_in_place_rewrites_the_file(session_with_secret: Path, document: Document) -> None:
-    """The file keeps its time, and a second run finds no secret."""
+    """``scrub --in-place`` rewrites the file and keeps its time; a second run finds no secret."""
     data = document("scrub", SESSION, "--in-place", "--yes")["data"]
     assert (data["written"], data["receipt"], data["places"][0]["state"]) == (True, None, "removed")
     assert ONE not in session_with_secret.read_text()
@@ -67,7 +70,7 @@ def test_scrub_in_place_rewrites_the_file(session_with_secret: Path, document: D
 def test_scrub_reports_an_unreadable_place(
     session_with_secret: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
-    """It is listed as not scrubbed, even if no other place has a secret. The exit code is 1."""
+    """``scrub`` fails and reports a folder that it cannot read, which may contain a secret."""
     note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
     note.parent.mkdir(parents=True)
     note.write_text("{")
@@ -84,7 +87,7 @@ def test_scrub_reports_an_unreadable_place(
 def test_scrub_in_place_of_a_session_only_in_the_vault(
     session_with_secret: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
-    """The archived copy is rewritten. The title is shown without the secret."""
+    """``scrub --in-place`` rewrites an archived copy and shows its title without the secret."""
     assert cli("archive", SESSION).returncode == 0
     write_old_file(config_home.config / "resume-hooks" / "pending" / "waiting-x", ONE.encode())
     session_with_secret.unlink()
@@ -99,7 +102,7 @@ def test_scrub_in_place_of_a_session_only_in_the_vault(
 def test_a_dry_run_changes_no_file(
     session_with_secret: Path, config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """The places are still reported, without the secret."""
+    """``scrub --dry-run`` lists the places without the secret and changes no file."""
     before = {each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()}
     done = cli("scrub", SESSION, "--dry-run", *words)
     assert done.returncode == 0
@@ -114,7 +117,7 @@ def test_a_dry_run_changes_no_file(
 def test_scrub_removes_a_secret_from_standard_input(
     session_with_secret: Path, document: Document, cli: Cli
 ) -> None:
-    """It is read only from there, and no message repeats it."""
+    """``scrub --secret-stdin`` removes the secret on standard input and never prints it."""
     write_old_file(
         session_with_secret,
         session_with_secret.read_bytes().replace(ONE.encode(), b"open sesame today"),
@@ -131,7 +134,7 @@ def test_scrub_removes_a_secret_from_standard_input(
 def test_an_unscrubbed_place_sets_the_exit_code(
     session_with_secret: Path, document: Document, cli: Cli
 ) -> None:
-    """A place of the family that keeps secrets is reported, with exit code 1."""
+    """``scrub`` fails if a place of the session still contains a secret."""
     picture = write_old_file(
         session_with_secret.with_suffix("") / "tool-results" / "a.bin", b"\0" + ONE.encode()
     )
@@ -146,7 +149,7 @@ def test_an_unscrubbed_place_sets_the_exit_code(
 
 
 def test_scrub_can_be_limited_to_a_kind(session_with_secret: Path, document: Document) -> None:
-    """A kind that does not occur removes no text."""
+    """``scrub --kind`` removes only secrets of that kind."""
     assert document("scrub", SESSION, "--kind", "aws-access-token")["data"]["receipt"] is None
     assert (
         document("scrub", SESSION, "--kind", "github-pat", "--in-place", "--yes")["data"]["written"]
@@ -158,7 +161,7 @@ def test_scrub_can_be_limited_to_a_kind(session_with_secret: Path, document: Doc
 def test_an_open_session_is_not_scrubbed_in_place(
     session_with_secret: Path, document: Document
 ) -> None:
-    """A scrubbed child can be made from it."""
+    """``scrub --in-place`` refuses an open session, and ``scrub`` makes a child of it."""
     os.utime(session_with_secret)
     assert (
         document("scrub", SESSION, "--in-place", "--yes", code=1)["error"]["code"] == "session-open"
@@ -187,7 +190,7 @@ def test_an_open_session_is_not_scrubbed_in_place(
 def test_contradictory_scrub_options_are_refused(
     session_with_secret: Path, cli: Cli, words: list[str], said: str
 ) -> None:
-    """Contradictory options are a usage error before anything is read."""
+    """``scrub`` refuses contradictory options before it reads or writes a file."""
     before = sorted(session_with_secret.parents[3].rglob("*"))
     done = cli("scrub", SESSION, *words)
     assert done.returncode == 2
@@ -200,7 +203,7 @@ def test_contradictory_scrub_options_are_refused(
 def test_scrub_asks_on_a_terminal(
     session_with_secret: Path, config_home: ConfigHome, answer: str, there: bool
 ) -> None:
-    """The places are shown first, and only a yes removes the secrets."""
+    """``scrub`` on a terminal lists the places, and removes the secrets only after a yes."""
     env = {
         "PATH": "/usr/bin:/bin",
         "PYTHONPATH": str(REPO / "src"),
@@ -223,7 +226,7 @@ TORN = "-----BEGIN RSA PRIVATE KEY-----\n" + chars(random.Random(7), 64)
 
 @pytest.fixture
 def files_with_examples(config_home: ConfigHome) -> list[Path]:
-    """Return a session with each example between multi-byte characters, and a file with all examples."""
+    """Write a session and a text file with all examples of secrets between multi-byte characters."""
     rows, parent = [], None
     for number, one in enumerate(examples()):
         rows.append(user(f"…{one.text}…", uuid=f"u{number}", parent=parent, ts=number))
@@ -243,7 +246,7 @@ def files_with_examples(config_home: ConfigHome) -> list[Path]:
 def test_every_output_is_valid_utf_8(
     files_with_examples: list[Path], document: Document, tmp_path: Path
 ) -> None:
-    """Exports, shares and scrubs keep all the multi-byte characters."""
+    """Exports, shares and scrubs are valid UTF-8 and keep the characters around secrets."""
     session, text = files_with_examples
     page, shared = tmp_path / "page.html", tmp_path / "shared.html"
     document("export", SESSION, "-o", str(page))
@@ -263,7 +266,7 @@ def test_every_output_is_valid_utf_8(
 def test_a_full_disk_is_reported(
     session_with_secret: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the session's other files cannot be scrubbed, the result is an error without a bug report, and no child."""
+    """On a full disk, a scrubbed child is not written, and the error states the reason."""
     outputs = session_with_secret.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
     (outputs / "x.txt").write_text(f"it is {ONE}")

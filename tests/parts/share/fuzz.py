@@ -1,4 +1,4 @@
-"""Fuzz target for documents: the page of any session has only our elements, and nothing in it runs."""
+"""Fuzz target for documents: a page has only allowed elements, and nothing in it runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.parts.share.export.vectors import ELEMENTS, PageParts
 
 
 def documents(home: ConfigHome) -> Try:
-    """Any form of any session is written completely, as UTF-8."""
+    """Return a function that exports a random session in a random format."""
     folder = home.project()
 
     def try_case(draws: Draws) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the verb ``export``: its file, receipt, standard output and refusals."""
+"""Tests of the verb ``export``: its document, its receipt, its standard output and its errors."""
 
 from __future__ import annotations
 
@@ -25,21 +25,24 @@ CHILD = session_id(2)
 
 @pytest.fixture
 def session_with_secret(config_home: ConfigHome) -> Path:
-    """Return a session with a secret."""
+    """Write a session with a secret and return its path."""
     extra = user(f"Use {GITHUB}", uuid="extra", parent=records_of_every_kind()[-2]["uuid"], ts=40)
     return Path(write_session(config_home.project(), SESSION, [*records_of_every_kind(), extra]))
 
 
 @pytest.fixture
 def current_folder(config_home: ConfigHome) -> Path:
-    """Return the folder in which commands run."""
+    """Return the folder in which the commands run."""
     return config_home.root / "here"
 
 
 def test_export_writes_a_page_by_default(
     cli: Cli, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """It has the title as its name, is in the current folder, and the receipt is text."""
+    """``export`` writes a page without secrets to the current folder, named by the session's title.
+
+    The page is private, and the session is unchanged.
+    """
     before = session_with_secret.read_bytes()
     done = cli("export", SESSION)
     path = current_folder / "uploads-a-pool-that-closes-early-11111111.html"
@@ -56,7 +59,7 @@ def test_export_writes_a_page_by_default(
 def test_the_receipt_of_an_export(
     document: Document, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """The receipt has every documented field."""
+    """The receipt of an export has every documented field."""
     data = document("export", SESSION, "-o", "talk.md")["data"]
     text = (current_folder / "talk.md").read_bytes()
     assert data["size"] == len(text)
@@ -79,7 +82,7 @@ def test_the_receipt_of_an_export(
 def test_export_overwrites_only_with_force(
     cli: Cli, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """An existing file is otherwise kept."""
+    """``export`` overwrites an existing file only with ``--force``."""
     (current_folder / "talk.md").write_text("mine")
     done = cli("export", SESSION, "-o", "talk.md")
     assert done.returncode == 1
@@ -92,7 +95,7 @@ def test_export_overwrites_only_with_force(
 def test_a_dry_run_writes_no_document(
     document: Document, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """A dry run shows the document that would be written."""
+    """``export --dry-run`` shows the size and digest of the document and writes no file."""
     data = document("export", SESSION, "--dry-run")["data"]
     assert (data["written"], sum(data["redacted"].values())) == (False, 1)
     assert list(current_folder.iterdir()) == []
@@ -103,7 +106,7 @@ def test_a_dry_run_writes_no_document(
 def test_export_to_standard_output(
     cli: Cli, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """It has only the document. Omissions are reported on stderr."""
+    """``export -o -`` prints only the document to standard output, and the receipt to standard error."""
     done = cli("export", SESSION, "--format", "md", "-o", "-")
     assert done.returncode == 0
     assert done.stdout.startswith(b"# ")
@@ -114,7 +117,7 @@ def test_export_to_standard_output(
 def test_an_unredacted_export_says_so(
     cli: Cli, document: Document, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """The document says so too."""
+    """``export --no-redact`` warns that nothing was removed, also in the document."""
     answer = document("export", SESSION, "--no-redact", "-o", "raw.md")
     assert answer["data"]["redacted"] is None
     assert answer["warnings"] == [
@@ -128,7 +131,7 @@ def test_an_unredacted_export_says_so(
 def test_export_a_lineage(
     document: Document, session_with_secret: Path, current_folder: Path, config_home: ConfigHome
 ) -> None:
-    """The document starts with the oldest session, and records that a child copied appear once."""
+    """``export --lineage`` starts with the oldest session and has copied records once."""
     told = {
         "parent_session_file": str(session_with_secret),
         "parent_session_id": SESSION,
@@ -160,7 +163,7 @@ def test_export_a_lineage(
 def test_export_a_lineage_with_a_deleted_ancestor(
     cli: Cli, document: Document, session_with_secret: Path, config_home: ConfigHome
 ) -> None:
-    """An archived ancestor is exported like any other. Otherwise a warning says that it is missing."""
+    """``export --lineage`` includes an archived ancestor, and warns of an ancestor that is missing."""
     head = {
         "continue_metadata": {
             "parent_session_file": str(session_with_secret),
@@ -185,7 +188,7 @@ def test_export_a_lineage_with_a_deleted_ancestor(
 def test_export_a_bundle(
     document: Document, cli: Cli, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """It can be imported, and has no secrets."""
+    """``export --format json`` writes a bundle without secrets."""
     data = document("export", SESSION, "--format", "json")["data"]
     text = Path(data["document"]).read_text()
     assert json.loads(text)["resume_hooks_bundle"] == 2
@@ -206,7 +209,7 @@ def test_export_a_bundle(
 def test_invalid_exports_are_refused(
     cli: Cli, session_with_secret: Path, current_folder: Path, words: tuple[str, ...], code: int
 ) -> None:
-    """The error is a sentence, and no file is written."""
+    """An invalid export is refused with one sentence, and writes no file."""
     done = cli("export", SESSION, *words)
     assert done.returncode == code
     assert b"Traceback" not in done.stderr
@@ -214,7 +217,7 @@ def test_invalid_exports_are_refused(
 
 
 def test_export_a_sub_agent(cli: Cli, config_home: ConfigHome, current_folder: Path) -> None:
-    """It is named by its locator."""
+    """``export`` accepts the locator of a sub-agent."""
     folder = config_home.project() / SESSION / "subagents"
     write_session(config_home.project(), SESSION, records_of_every_kind())
     rows = [
@@ -230,7 +233,10 @@ def test_export_a_sub_agent(cli: Cli, config_home: ConfigHome, current_folder: P
 def test_a_bundle_of_another_agent_is_refused(
     config_home: ConfigHome, cli: Cli, current_folder: Path
 ) -> None:
-    """An import would make it a Claude Code session. A page is allowed."""
+    """A session of another agent can be exported as a page, but not as a bundle.
+
+    Importing the bundle would make it a Claude Code session.
+    """
     from tests.parts.codex.rollouts import THREAD, message_line, meta_line, write_rollout
 
     write_rollout(

@@ -1,4 +1,4 @@
-"""Tests of the verb ``import``: from a file, standard input or a bundle, with text and JSON output."""
+"""Tests of the verb ``import``, which reads a file, standard input or a bundle."""
 
 from __future__ import annotations
 
@@ -30,14 +30,17 @@ CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
 
 
 def list_all_files(home: ConfigHome) -> list[str]:
-    """Return every file below the config home."""
+    """Return the paths of all files in the client's folder."""
     return sorted(
         str(path.relative_to(home.config)) for path in home.config.rglob("*") if path.is_file()
     )
 
 
 def test_import_reads_standard_input(document: Document, config_home: ConfigHome) -> None:
-    """The content is checked and becomes a new session of the current folder. No other file is left."""
+    """``import -`` reads standard input and makes a session of the current folder.
+
+    No other file is written.
+    """
     data = document("import", "-", stdin=CONTENT)["data"]
     assert data["imported"] == {
         "source": "the standard input",
@@ -56,7 +59,7 @@ def test_import_reads_standard_input(document: Document, config_home: ConfigHome
 
 
 def test_import_reads_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) -> None:
-    """The file may be compressed. The text says what was imported, how to continue, and that it is not verified."""
+    """``import`` reads a compressed file, and warns that its content is not verified."""
     path = tmp_path / "x.jsonl"
     packed = gzip.compress(CONTENT)
     path.write_bytes(packed)
@@ -79,7 +82,7 @@ def test_import_reads_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) 
 def test_import_into_another_folder(
     document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """``--home`` names it. A missing folder is a usage error."""
+    """``import --home`` makes a session of that folder, and refuses a missing folder."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT)
     data = document("import", str(path), "--home", str(tmp_path))["data"]
@@ -91,7 +94,7 @@ def test_import_into_another_folder(
 def test_a_dry_run_imports_nothing(
     cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A dry run shows the same numbers."""
+    """``import --dry-run`` shows the same numbers and writes no file."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT)
     data = document("import", str(path), "--dry-run")["data"]
@@ -107,7 +110,10 @@ def test_a_dry_run_imports_nothing(
 def test_a_second_import_names_the_existing_session(
     cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """``--force`` imports it again."""
+    """A second import of the same content writes no session and names the existing one.
+
+    ``--force`` imports it again.
+    """
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT)
     first = document("import", str(path))["data"]
@@ -127,7 +133,7 @@ def test_a_second_import_names_the_existing_session(
 
 
 def test_hidden_and_damaged_records_are_reported(cli: Cli, tmp_path: Path) -> None:
-    """The line about the imported records counts them."""
+    """``import`` counts damaged records, and records that the model sees but the screen does not show."""
     path = tmp_path / "x.jsonl"
     records = conversation(2)
     records[2]["isMeta"] = True
@@ -145,7 +151,7 @@ def test_hidden_and_damaged_records_are_reported(cli: Cli, tmp_path: Path) -> No
 def test_a_truncated_input_is_reported(
     cli: Cli, document: Document, tmp_path: Path, end: bytes, warned: bool
 ) -> None:
-    """The last line is a partial record, and no length shows that more was expected. Pipes are covered too."""
+    """``import`` warns if the input ends in the middle of a record."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT + end)
     told = "The file ends in the middle of a record: the file may be incomplete."
@@ -155,7 +161,7 @@ def test_a_truncated_input_is_reported(
 
 
 def test_hostile_names_are_printed_without_controls(cli: Cli, tmp_path: Path) -> None:
-    """Name and title cannot control the terminal."""
+    """Control characters in the file's name and title are not printed."""
     path = tmp_path / "\x1b[31mred\x1b]0;owned\x07.jsonl"
     path.write_bytes(session_bytes([*conversation(1), custom_title("\x1b[2Jgone\u202e")]))
     done = cli("import", str(path))
@@ -180,9 +186,9 @@ def test_hostile_names_are_printed_without_controls(cli: Cli, tmp_path: Path) ->
 def test_invalid_imports_are_refused(
     document: Document, config_home: ConfigHome, source: str, code: int, message: str
 ) -> None:
-    """The output is one sentence with the documented exit code.
+    """An invalid source is refused with one sentence and the documented exit code.
 
-    It repeats no secret, since an address may contain a key.
+    The sentence does not repeat a web address, which may contain a key.
     """
     os.mkfifo(config_home.root / "here" / "pipe")
     error = document("import", source, code=code)["error"]
@@ -209,7 +215,7 @@ def test_invalid_imports_are_refused(
 def test_unusable_standard_input_is_refused(
     document: Document, config_home: ConfigHome, content: bytes, code: str, message: str
 ) -> None:
-    """It is a page, empty or too large. Each case is reported, and no file is kept."""
+    """Standard input that is a page, empty or too large is refused, and no file is written."""
     error = document("import", "-", "--max-bytes", "100000", code=1, stdin=content)["error"]
     assert error["code"] == code
     assert message in error["message"]
@@ -222,7 +228,7 @@ def test_unusable_standard_input_is_refused(
 def test_import_refuses_options_without_effect(
     document: Document, config_home: ConfigHome, option: str, message: str
 ) -> None:
-    """``--start`` needs a terminal, which a pipe does not leave, and a plain transcript belongs to no user."""
+    """``import`` refuses ``--start`` without a terminal, and ``--whole`` without a bundle."""
     assert message in document("import", "-", option, code=2, stdin=CONTENT)["error"]["message"]
     assert list_all_files(config_home) == []
 
@@ -230,7 +236,7 @@ def test_import_refuses_options_without_effect(
 def test_import_refuses_a_session_of_this_machine(
     document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The error suggests a fork, which stays linked. A link to a session is refused too."""
+    """``import`` refuses a session of this machine, and a link to one, and suggests a fork."""
     path = write_session(config_home.project(), SESSION, conversation(1))
     link = tmp_path / "x.jsonl"
     link.symlink_to(path)
@@ -241,7 +247,7 @@ def test_import_refuses_a_session_of_this_machine(
 
 
 def test_import_can_start_the_client(cli: Cli, tmp_path: Path) -> None:
-    """The client starts with the new session in its folder. Without a client no session is made."""
+    """``import --start`` starts the client with the new session, and fails without a client."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(session_bytes(strangers.hostile_records()))
     assert cli("import", str(path), "--start").returncode == 1
@@ -266,7 +272,7 @@ ONE, TWO = session_id(1), session_id(2)
 
 @pytest.fixture
 def bundle_of_two_sessions(config_home: ConfigHome) -> Path:
-    """Return a bundle of two sessions that do not exist here any more."""
+    """Write a bundle of two sessions, delete the sessions, and return the bundle's path."""
     sessions = [
         write_project_session(config_home, conversation(3, session_id=each), each)
         for each in (ONE, TWO)
@@ -278,9 +284,9 @@ def bundle_of_two_sessions(config_home: ConfigHome) -> Path:
 
 
 def test_import_a_bundle(document: Document, bundle_of_two_sessions: Path) -> None:
-    """The receipt is that of the last session, and lists the old and new name of each one.
+    """The import of a bundle lists the old and the new id of each session.
 
-    A pipe gives the same result.
+    The receipt is that of the last session.
     """
     data = document("import", "-", "--whole", stdin=bundle_of_two_sessions.read_bytes())["data"]
     schema_of_verb("import").model_validate(data)
@@ -293,7 +299,7 @@ def test_import_a_bundle(document: Document, bundle_of_two_sessions: Path) -> No
 
 
 def test_import_a_bundle_as_text(cli: Cli, bundle_of_two_sessions: Path) -> None:
-    """The text lists the sessions and how to continue. A second import finds them."""
+    """The import of a bundle prints how to continue, and a second import finds the sessions."""
     done = cli("import", str(bundle_of_two_sessions))
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
@@ -307,7 +313,7 @@ def test_import_a_bundle_as_text(cli: Cli, bundle_of_two_sessions: Path) -> None
 def test_a_dry_run_of_a_bundle_imports_nothing(
     document: Document, bundle_of_two_sessions: Path, config_home: ConfigHome
 ) -> None:
-    """It lists the sessions."""
+    """``import --dry-run`` of a bundle writes no session."""
     answer = document("import", str(bundle_of_two_sessions), "--whole", "--dry-run")
     assert answer["data"]["written"] is False
     assert answer["warnings"] == ["A bundle has no file backups: rewind-files starts without any."]
@@ -316,7 +322,7 @@ def test_a_dry_run_of_a_bundle_imports_nothing(
 
 
 def test_import_a_page_after_a_question(desk: Desk, tmp_path: Path) -> None:
-    """It becomes a session of this folder, and the client starts with it. Only a yes imports it."""
+    """``resume`` with a file asks whether to import it, and starts the client only after a yes."""
     page = tmp_path / "far.html"
     page.write_bytes(session_bytes([*conversation(2), custom_title("From afar")]))
     known = desk.session_ids()

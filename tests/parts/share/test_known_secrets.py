@@ -1,4 +1,4 @@
-"""Tests that a secret in many places of a session reaches no output and no file name."""
+"""Tests that a secret in many parts of a session is in no output and in no file name."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from tests.redaction.examples import examples
 from tests.redaction.planted import FORMS, Form
 
 PART = 3
-"""Characters of a secret that may not stand beside one another in what leaves."""
+"""Number of consecutive characters of a secret that may not be in an output."""
 
 HALF = 8
-"""Characters of a secret that are known at the end of a text, or at the start of the next."""
+"""Number of characters of a secret that are recognized at the end or the start of a text."""
 
 CHANCE = 6
-"""The same of a secret of common letters, of which three stand anywhere by chance."""
+"""The same number for a secret of common letters, since three of them may occur by chance."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""An id of a session or a record, which is made by chance, too."""
+"""The id of a session or record, whose characters are random, too."""
 
 ROUNDS = [
     form
@@ -57,9 +57,9 @@ ROUNDS = [
 
 
 def records_with_secret(form: Form, secret: str) -> list[Record]:
-    """Return a session with a secret in a prompt, title, tag, call, result, patch, attachment and file names.
+    """Return a session with a secret in every field, for example titles, calls and file names.
 
-    It is also encoded, and a long one is split at the edges of two messages.
+    The secret is also encoded. A long one is split between two messages.
     """
     told = form.words.format(secret)
     half = len(secret) // 2 if len(secret) >= 2 * HALF else len(secret)
@@ -114,7 +114,7 @@ def records_with_secret(form: Form, secret: str) -> list[Record]:
 
 
 def attachment_record(file: str, text: str) -> Record:
-    """Return a file that the user attached."""
+    """Return the record of a file that the user attached."""
     content = {"type": "text", "file": {"filePath": file, "content": text}}
     return {
         **user("", uuid="g", parent="c", ts=4, cwd="/srv"),
@@ -124,7 +124,10 @@ def attachment_record(file: str, text: str) -> Record:
 
 
 def remaining_runs(text: str, secret: str, without: str) -> list[str]:
-    """Return the runs of a secret's characters in a text that the same text about another secret does not contain."""
+    """Return the parts of a secret that a text contains.
+
+    Parts that are also in ``without``, the same text about another secret, are omitted.
+    """
     runs = {secret[at : at + CHANCE] for at in range(len(secret) - CHANCE + 1)}
     short = {
         secret[at : at + PART]
@@ -136,7 +139,7 @@ def remaining_runs(text: str, secret: str, without: str) -> list[str]:
 
 
 def outputs_with_secret(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
-    """Return every output of a session by its kind, including file names."""
+    """Return every output of a session with a secret, by its kind."""
     path = write_session(config_home.project("/srv"), SESSION, records_with_secret(form, secret))
     agents_folder = Path(path).with_suffix("") / "subagents"
     agents_folder.mkdir(parents=True, exist_ok=True)
@@ -146,7 +149,7 @@ def outputs_with_secret(config_home: ConfigHome, form: Form, secret: str) -> dic
 
 
 def outputs_of_session(config_home: ConfigHome, path: str) -> dict[str, str]:
-    """Return every output of a session's file by its kind."""
+    """Return every output of the session at ``path``, by its kind."""
     session, where = session_file(path), config_home.where
     made = {}
     for kind in DOCUMENTS:
@@ -170,7 +173,10 @@ def outputs_of_session(config_home: ConfigHome, path: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("form", ROUNDS, ids=lambda form: form.name)
 def test_no_output_contains_a_part_of_a_secret(config_home: ConfigHome, form: Form) -> None:
-    """Pages, Markdown, bundles, children, titles and file names are checked for every kind of secret."""
+    """No output of a session contains a part of a secret, for every form of secret.
+
+    Outputs are pages, Markdown, bundles, children, titles and file names.
+    """
     secret = form.make(random.Random(form.name))
     other = outputs_with_secret(config_home, form, form.make(random.Random(f"{form.name} another")))
     for what, text in outputs_with_secret(config_home, form, secret).items():
@@ -180,7 +186,7 @@ def test_no_output_contains_a_part_of_a_secret(config_home: ConfigHome, form: Fo
 
 
 def secrets_of_rules() -> list[tuple[str, str]]:
-    """Return a matching text and its secret for each rule whose secret is one long word."""
+    """Return a text and its secret for each rule whose secret is one long word."""
     found = []
     for example in examples():
         spans = find_secrets(example.text)
@@ -193,7 +199,7 @@ def secrets_of_rules() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_output_contains_the_secret_of_a_rule(config_home: ConfigHome, part: int) -> None:
-    """The secrets of all rules occur once with their context, and again without it."""
+    """No output contains the secret of a rule, even where it occurs without its context."""
     secrets = secrets_of_rules()[part::4]
     records = [user("please deploy", uuid="u", parent=None, ts=0, cwd="/srv")]
     for number, (text, value) in enumerate(secrets):
@@ -215,7 +221,7 @@ def test_no_output_contains_the_secret_of_a_rule(config_home: ConfigHome, part: 
 def test_a_secret_on_the_line_after_its_name_is_redacted_in_a_title(
     config_home: ConfigHome, value: str
 ) -> None:
-    """A title is one line, so the rule for two lines no longer matches there."""
+    """A password on the line after "password:" is removed from the title, which is one line."""
     rows = [
         user(
             f"deploy with:\npassword: >-\n  {value}\nand go on",
@@ -240,7 +246,7 @@ def test_a_secret_on_the_line_after_its_name_is_redacted_in_a_title(
 
 
 def test_a_file_named_like_a_secret_is_not_bundled(config_home: ConfigHome) -> None:
-    """A bundle names the files next to a session."""
+    """A bundle does not include a file whose name is a secret."""
     rows = [user("use\nDB_PASSWORD=xho9ypjaxtb\n", uuid="a", parent=None, ts=1, cwd="/srv")]
     path = write_session(config_home.project("/srv"), SESSION, rows)
     results = Path(path).with_suffix("") / "tool-results"
@@ -256,7 +262,7 @@ def test_a_file_named_like_a_secret_is_not_bundled(config_home: ConfigHome) -> N
 
 
 def test_a_page_name_has_no_secret_in_full_width_letters(config_home: ConfigHome) -> None:
-    """A file name has plain letters only."""
+    """A page's name contains no secret, even if the title has it in full-width letters."""
     word = "xho9ypjaxtbw"
     wide = "".join(chr(ord(letter) + 0xFEE0) for letter in word)
     records = [

@@ -1,4 +1,4 @@
-"""Tests of the verb ``share``: one file to read and to continue, its redaction, and imports that are refused."""
+"""Tests of the verb ``share``, which writes one page to read and to continue."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOSTILE = f"see </script><b> and {BUNDLE_START}{'0' * 64} and {BUNDLE_END}"
 
 @pytest.fixture
 def session_with_secrets(config_home: ConfigHome) -> Path:
-    """Return a session with secrets and the home folder in a prompt, a call, an output and a sub-agent."""
+    """Write a session with secrets and the home folder in many records, and return its path."""
     home = str(config_home.root)
     folder = f"{home}/proj"
     rows = [
@@ -54,14 +54,14 @@ def session_with_secrets(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def colleague_environment(tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a colleague's home."""
+    """Return the environment of a colleague, with a home of its own."""
     config = tmp_path / "colleague" / ".claude"
     config.mkdir(parents=True)
     return {"HOME": str(config.parent), "CLAUDE_CONFIG_DIR": str(config)}
 
 
 def text_of_file(path: str) -> str:
-    """Return the whole text of a session's file."""
+    """Return the text of a file."""
     return Path(path).read_text()
 
 
@@ -71,9 +71,9 @@ def test_a_shared_page_can_be_continued(
     config_home: ConfigHome,
     colleague_environment: dict[str, str],
 ) -> None:
-    """The receipt counts the redactions.
+    """A shared page can be imported by a colleague, without secrets and without the home folder.
 
-    Neither the page nor the import contains a secret or the home. The source is unchanged.
+    The receipt counts what was removed, and the session is unchanged.
     """
     before, home = session_with_secrets.read_bytes(), str(config_home.root)
     data = document("share", SESSION, "--yes")["data"]
@@ -119,7 +119,7 @@ def test_share_warns_of_a_page_in_a_repository(
     colleague_environment: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    """It might be committed. A page outside gets no warning."""
+    """``share`` warns if the page is in a repository, because it may be committed."""
     project = tmp_path / "repository"
     (project / ".git").mkdir(parents=True)
     (project / "docs").mkdir()
@@ -129,7 +129,7 @@ def test_share_warns_of_a_page_in_a_repository(
 
 
 def test_trimmed_contents_are_not_shared(document: Document, config_home: ConfigHome) -> None:
-    """A colleague gets placeholders. For an untrimmed session there is no remark."""
+    """``share`` warns that a trimmed session is shared with its placeholders."""
     write_session(config_home.project(), SESSION, turns_with_large_files())
     assert document("share", SESSION, "--yes")["warnings"] == []
     child = document("trim", SESSION, "--keep-recent", "0", "--min-savings", "0")["data"][
@@ -142,7 +142,10 @@ def test_trimmed_contents_are_not_shared(document: Document, config_home: Config
 def test_share_needs_yes_without_a_terminal(
     cli: Cli, document: Document, session_with_secrets: Path, config_home: ConfigHome
 ) -> None:
-    """A dry run only counts. No file is overwritten."""
+    """``share`` without a terminal needs ``--yes``.
+
+    A dry run only counts, and no existing file is overwritten.
+    """
     here = config_home.root / "here"
     done = cli("share", SESSION)
     assert (done.returncode, b"--yes" in done.stderr) == (2, True)
@@ -164,7 +167,10 @@ def test_share_asks_on_a_terminal(
     colleague_environment: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    """The counts are shown first. A colleague names the file to resume, and is asked too."""
+    """``share`` on a terminal shows the number of secrets and asks before it writes the page.
+
+    ``resume`` with the page asks before it imports it.
+    """
 
     def screen(environ: dict[str, str], *words: str) -> Screen:
         return Screen(
@@ -186,12 +192,12 @@ def test_share_asks_on_a_terminal(
 
 
 def truncated_page(page: str) -> str:
-    """Return a page that a mailer truncated inside its bundle."""
+    """Return the page without its end, cut within the session data."""
     return page[: page.index(BUNDLE_START) + 200]
 
 
 def change_one_letter(page: str) -> str:
-    """Return a page with one changed letter in its session data."""
+    """Return the page with one letter of its session data changed."""
     at = page.index(BUNDLE_START) + len(BUNDLE_START) + 64 + 100
     return page[:at] + ("A" if page[at] != "A" else "B") + page[at + 1 :]
 
@@ -202,7 +208,7 @@ def test_a_full_disk_leaves_no_page(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The error names the reason and a remedy."""
+    """On a full disk, ``share`` writes no page and states the reason."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: open("/dev/full", "r+b"))  # noqa: SIM115 - it is closed
     assert run(["share", SESSION, "--yes"]) == 1
@@ -233,7 +239,7 @@ def test_invalid_pages_are_refused(
     session_with_secrets: Path,
     colleague_environment: dict[str, str],
 ) -> None:
-    """The error explains the problem, and no file is left."""
+    """A page that was cut or changed is refused with the reason, and nothing is imported."""
     path = Path(document("share", SESSION, "--yes")["data"]["document"])
     change, said = BROKEN[how]
     path.write_text(change(path.read_text()))
@@ -249,7 +255,10 @@ def test_invalid_pages_are_refused(
 def test_an_exported_page_cannot_be_imported(
     cli: Cli, document: Document, session_with_secrets: Path, colleague_environment: dict[str, str]
 ) -> None:
-    """It says which verb writes the other kind. Other line ends are accepted."""
+    """A page of ``export`` cannot be imported, and the error names ``share``.
+
+    A shared page can be imported with other line ends.
+    """
     page = document("export", SESSION)["data"]["document"]
     done = cli("import", page, environ=colleague_environment)
     assert (done.returncode, b"resume-hooks share" in done.stderr) == (1, True)

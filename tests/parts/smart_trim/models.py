@@ -1,4 +1,4 @@
-"""Models for these tests: they answer immediately from the offered numbers, and record the requests."""
+"""Stand-ins for models, which answer from the offered numbers and record the requests."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Form = TypeVar("Form", bound=BaseModel)
 Rows = list[dict[str, Any]]
 
 SHOWN = re.compile(r"^#(\d+) · ", re.MULTILINE)
-"""The numbers of the contents in a text, as they stand at the margin."""
+"""The number of each content, at the start of its line."""
 
 
 def choice_row(
     number: int, description: str = "an old listing", rationale: str = "nothing refers to it"
 ) -> dict[str, Any]:
-    """Return one choice."""
+    """Return a model's choice of one content."""
     return {"number": number, "description": description, "rationale": rationale}
 
 
@@ -46,7 +46,7 @@ class Fake:
         self.asked: list[tuple[str, str]] = []
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
-        """Answer in the form, like the real model."""
+        """Return the choices in the requested form, like the real model."""
         assert limit > 0
         self.asked.append((instructions, text))
         rows = self._choose([int(number) for number in SHOWN.findall(text)])
@@ -54,13 +54,13 @@ class Fake:
 
 
 class Failing:
-    """A model that answers ``good`` times, and then fails."""
+    """A model that answers ``good`` times and then fails."""
 
     def __init__(self, good: int = 0) -> None:
         self._left = good
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
-        """Fail after the good answers."""
+        """Return an answer without choices, or fail."""
         if not self._left:
             raise HeadlessFailed("it refused")
         self._left -= 1
@@ -68,17 +68,17 @@ class Failing:
 
 
 def model_that_drops_everything() -> Fake:
-    """Return a model that keeps nothing."""
+    """Return a model that chooses every content."""
     return Fake(lambda numbers: [choice_row(number, f"content {number}") for number in numbers])
 
 
 def model_with_choices(*rows: dict[str, Any]) -> Fake:
-    """Return a model with these choices, for any offer."""
+    """Return a model with these choices, whatever is offered."""
     return Fake(lambda _numbers: list(rows))
 
 
 def model_with_random_choices(seed: int) -> Fake:
-    """Return a model with random choices, some repeated and some unknown."""
+    """Return a model with random choices, some of them repeated or unknown."""
     chance = random.Random(seed)
     return Fake(
         lambda numbers: [
@@ -90,7 +90,7 @@ def model_with_random_choices(seed: int) -> Fake:
 def offered(
     path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN_RULES
 ) -> Offer:
-    """Return the candidates in a file; by default no content is recent."""
+    """Return the contents of a file that are offered to a model; by default none is recent."""
     scanned = plan.scan_session(session_file(str(path)))
     return build_offer(scanned, build_smart_options(keep, rules), home.where)
 
@@ -98,13 +98,13 @@ def offered(
 def choices_of_model(
     model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60
 ) -> ModelResult:
-    """Return a model's choices of an offer."""
+    """Return a model's choices from an offer."""
     return ask_model_about_offer(model, what, wishes, limit, lambda _number, _count: None)
 
 
 def plan_with_model(
     what: Offer, model: Fake, home: ConfigHome, wishes: str = "", folder: str | None = None
 ) -> SmartPlan:
-    """Return the plan from the rules and a model."""
+    """Return the plan that follows from the rules and a model."""
     verdicts = [*build_rule_verdicts(what), *choices_of_model(model, what, wishes).verdicts]
     return smart.plan_smart_trim(what, verdicts, home.where, folder)

@@ -1,4 +1,7 @@
-"""Tests of the contents that a model may choose: large ones, neither recent nor the user's nor the result of a turn."""
+"""Tests of the contents that a model may choose.
+
+They are large, not recent, not the user's, and not the last text of a turn.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def kinds_and_targets(home: ConfigHome, chain: Chain, **how: object) -> list[tup
 
 
 def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
-    """Outputs, inputs, images, attachments and texts in the middle of a turn are numbered from 1."""
+    """Large outputs, inputs, images, attachments and texts are offered in order, numbered from 1."""
     chain = Chain().ask("go").tool("t1", "Bash", LONG, command="ls")
     chain.call("t2", "Write", file_path="/a", content=LONG).result("t2", [IMAGE])
     chain.rows.append(attachment(LONG, uuid="c5", parent="c4", ts=5))
@@ -69,7 +72,7 @@ def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
     ],
 )  # fmt: skip
 def test_contents_are_not_offered_if_excluded(config_home: ConfigHome, chain: Chain) -> None:
-    """No model sees them as a choice."""
+    """Prompts, answers, short contents, plans, thinking and other excluded contents are not offered."""
     assert (
         kinds_and_targets(
             config_home, Chain().ask("hello").answer("hi") if not chain.rows else chain
@@ -79,7 +82,7 @@ def test_contents_are_not_offered_if_excluded(config_home: ConfigHome, chain: Ch
 
 
 def test_the_last_long_text_of_each_turn_stays(config_home: ConfigHome) -> None:
-    """It stays even if a short remark follows. Earlier texts of the turn are offered."""
+    """The last long text of each turn is not offered, even if a short remark follows it."""
     chain = Chain()
     for number in range(2):
         chain.ask(f"go {number}").answer(f"first {number} " * 100).answer(
@@ -90,7 +93,7 @@ def test_the_last_long_text_of_each_turn_stays(config_home: ConfigHome) -> None:
 
 
 def test_recent_turns_stay(config_home: ConfigHome) -> None:
-    """By default the setting gives their number. Of a very long turn, the last results stay."""
+    """Contents of recent turns are not offered; by default the setting has their number."""
     chain = (
         Chain()
         .ask("one")
@@ -105,7 +108,7 @@ def test_recent_turns_stay(config_home: ConfigHome) -> None:
 
 
 def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
-    """Contents that were read again, repeated or corrected are trimmed without a choice."""
+    """Contents that a certain rule trims, for example repeated reads, are not offered to the model."""
     chain = (
         Chain()
         .ask("go")
@@ -119,7 +122,7 @@ def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
 
 
 def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) -> None:
-    """Contents that match a rule are offered with the rule's reason, because the user may want them."""
+    """With the user's wishes, contents that match a rule are offered with the rule's reason."""
     chain = (
         Chain()
         .ask("go")
@@ -132,7 +135,7 @@ def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) 
 
 
 def test_notes_on_the_outcome_of_a_content(config_home: ConfigHome) -> None:
-    """They mention failures, and later calls on the same file or command."""
+    """An offered content has notes on failures and on later calls with the same file or command."""
     chain = Chain().ask("go").tool("t1", "Bash", LONG, command="make", error=True)
     chain.ask("again").tool("t2", "Bash", LONG + "2", command="make", error=True)
     found = offered(write_project_session(config_home, chain), config_home)
@@ -141,7 +144,7 @@ def test_notes_on_the_outcome_of_a_content(config_home: ConfigHome) -> None:
 
 
 def test_only_the_largest_contents_are_offered(config_home: ConfigHome) -> None:
-    """If there are very many contents, the small ones are only counted."""
+    """Of very many contents, only the largest are offered, and the others are counted."""
     chain = Chain().ask("go")
     blocks = []
     for number in range(MAX_CANDIDATES + 5):
@@ -156,7 +159,7 @@ def test_only_the_largest_contents_are_offered(config_home: ConfigHome) -> None:
 
 
 def test_excerpts_are_short_and_plain(config_home: ConfigHome) -> None:
-    """The beginning and the end of an output are shown, without control characters."""
+    """An excerpt has the beginning and the end of an output, without control characters."""
     text = "\x1b[31mstart\x1b[0m " + "x" * 3_000_000 + " the end"
     chain = Chain().ask("go").tool("t1", "Bash", text, command="cat")
     (one,) = offered(write_project_session(config_home, chain), config_home).candidates
@@ -167,7 +170,7 @@ def test_excerpts_are_short_and_plain(config_home: ConfigHome) -> None:
 
 
 def test_malformed_calls_are_accepted(config_home: ConfigHome) -> None:
-    """Targets that are not texts, tools without a name and calls without input do no harm."""
+    """Calls with a wrong type of target, without a name or without input are accepted."""
     chain = Chain().ask("go").answer([call("t1", "", file_path=7)]).result("t1", LONG)
     (one,) = offered(write_project_session(config_home, chain), config_home).candidates
     assert (one.tool, one.target, one.notes) == ("", "", ())

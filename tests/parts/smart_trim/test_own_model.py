@@ -1,4 +1,7 @@
-"""Tests of ``/trim --smart`` inside the client: the instructions for its module, and writing only after a yes."""
+"""Tests of ``/trim --smart`` inside the client.
+
+The engine sends the instructions for the session's own model, and writes only after a yes.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ COUNTED = "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 ans
 
 @pytest.fixture
 def warm_session(config_home: ConfigHome) -> Path:
-    """Return a session with two different old outputs, whose model has just answered."""
+    """Write a session with two large outputs whose model has just answered, and return its path."""
     chain = (
         Chain()
         .ask("go")
@@ -46,7 +49,7 @@ def warm_session(config_home: ConfigHome) -> Path:
 
 
 def module_reply(args: str = "--smart", **more: Any) -> dict[str, Any]:
-    """Return the module's reply to the text after ``/trim``."""
+    """Return the engine's reply to ``/trim`` with this text."""
     event = {"session_id": SESSION, "screen": True, "args": args, **more}
     reply = answer_module("trim", event)
     json.dumps(reply)
@@ -54,18 +57,21 @@ def module_reply(args: str = "--smart", **more: Any) -> dict[str, Any]:
 
 
 def reply_in_warm_client(args: str = "--smart", **forked: Any) -> dict[str, Any]:
-    """Return the reply of a waiting module, which includes the state of the session's own model."""
+    """Return the engine's reply to a waiting module, which reports on the session's own model."""
     return module_reply(args, waiting=True, forked={"model": OWN, **forked})
 
 
 def reply_after_choices(*rows: dict[str, Any], args: str = "--smart") -> dict[str, Any]:
-    """Return the reply after the model made these choices."""
+    """Return the engine's reply after the model made these choices."""
     text = f"Here you are.\n```json\n{json.dumps({'choices': rows})}\n```"
     return reply_in_warm_client(args, isAnswered=True, text=text, usage=USED)
 
 
 def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
-    """Before the yes only a note is written. The answer is used as in a shell. The parent is unchanged."""
+    """After a yes, the child is written exactly as the question showed; before, only a note is.
+
+    The parent is unchanged, and a second yes opens the same child.
+    """
     before = warm_session.read_bytes()
     assert set(module_reply()) == {"wait"}
     asked = reply_in_warm_client("--smart keep the build")
@@ -103,7 +109,10 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
 def test_the_own_model_is_not_asked_without_a_warm_cache(
     warm_session: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """No other model is asked if the user named one, changed it later, or if the cache is cold."""
+    """The session's own model is not asked if another one is set or the cache is cold.
+
+    The reply has the shell's command.
+    """
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
     if why == "cold":
@@ -141,7 +150,10 @@ def test_the_own_model_is_not_asked_without_a_warm_cache(
 def test_a_missing_answer_makes_no_child(
     warm_session: Path, forked: dict[str, Any], why: str
 ) -> None:
-    """The reason, the used tokens and the shell command are reported. No question stays open."""
+    """If the model gives no usable answer, no child is made, and no question is open.
+
+    The reply has the reason, the used tokens and the shell's command.
+    """
     assert reply_in_warm_client()["fork"]
     said = reply_in_warm_client(**forked, usage=USED if "it took" in why else {})
     assert set(said) == {"text"}
@@ -155,7 +167,7 @@ def test_a_missing_answer_makes_no_child(
 
 
 def test_an_empty_choice_makes_no_child(warm_session: Path) -> None:
-    """A model may need every content. The used tokens are still reported."""
+    """If the model chooses no content, no child is made, and the used tokens are reported."""
     reply_in_warm_client()
     said = reply_after_choices()["text"]
     assert "not worth a new session" in said
@@ -164,13 +176,13 @@ def test_an_empty_choice_makes_no_child(warm_session: Path) -> None:
 
 
 def change_output(session: Path) -> None:
-    """Replace the first output, so that the numbers belong to other contents."""
+    """Change the first output, so that the numbers belong to other contents."""
     session.write_bytes(session.read_bytes().replace(b"long output line", b"LONG OUTPUT LINE", 1))
 
 
 @pytest.mark.parametrize("when", ["asked", "shown"])
 def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, when: str) -> None:
-    """It changed during the request or after the preview, and a message says so."""
+    """If the session changed after the request or the question, no child is made."""
     reply_in_warm_client()
     if when == "asked":
         change_output(warm_session)
@@ -186,7 +198,7 @@ def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, when: st
 
 
 def test_text_after_the_offered_contents_is_harmless(warm_session: Path) -> None:
-    """After a notification, for example, the contents keep their numbers, and the child also has the new text."""
+    """Records that follow the offered contents don't matter, and the child includes them."""
     reply_in_warm_client()
     with warm_session.open("ab") as stream:
         stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
@@ -197,7 +209,7 @@ def test_text_after_the_offered_contents_is_harmless(warm_session: Path) -> None
 
 
 def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
-    """A preview by rules replaces the model's. During the request no question is open."""
+    """A yes answers the newest question, and none is open while the model is asked."""
     module_reply("--threshold 100")
     reply_in_warm_client()
     assert "nothing to confirm" in module_reply("yes")["text"]
@@ -209,7 +221,7 @@ def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
 
 
 def test_a_yes_without_the_note_makes_no_child(warm_session: Path) -> None:
-    """The shown plan is no longer known."""
+    """A yes without the stored plan makes no child."""
     reply_in_warm_client()
     reply_after_choices(choice_row(2))
     confirmations.consume_question(SESSION, CHILD_KIND)
@@ -218,13 +230,13 @@ def test_a_yes_without_the_note_makes_no_child(warm_session: Path) -> None:
 
 
 def test_esc_during_the_request_reports_no_rollover(warm_session: Path) -> None:
-    """No child was written, so there is no report."""
+    """After Esc during the request, the reply is empty, because no child was written."""
     reply_in_warm_client()
     assert answer_module("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
 
 
 def test_without_the_module_the_shell_command_is_shown(warm_session: Path, say: Say) -> None:
-    """It is shown for a prompt and in print mode, with any arguments."""
+    """Without the module or a screen, ``>trim --smart`` shows the shell's command."""
     for text in (
         say(">trim --smart keep what I cancel, yes"),
         module_reply("--smart", screen=False)["text"],
@@ -237,14 +249,14 @@ def test_without_the_module_the_shell_command_is_shown(warm_session: Path, say: 
 def test_unknown_options_are_refused(
     warm_session: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool
 ) -> None:
-    """The shell's options do not count as words. Without the part, its option is unknown too."""
+    """``/trim --smart`` refuses options after it; without this part, ``--smart`` itself is unknown."""
     monkeypatch.setattr(seam, "is_installed", lambda _: there)
     said = "takes plain words, not options" if there else "'--smart' is not an option of /trim"
     assert said in module_reply("--smart --keep-recent 3" if there else "--smart")["text"]
 
 
 def test_a_description_contains_no_secret(warm_session: Path) -> None:
-    """The model saw the secrets, but the note and the child do not contain them."""
+    """A secret in the model's description is removed from the question and from the child."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     reply_in_warm_client()
     assert secret not in reply_after_choices(choice_row(2, f"the token {secret}"))["ask"]
@@ -253,7 +265,7 @@ def test_a_description_contains_no_secret(warm_session: Path) -> None:
 
 
 def test_a_session_without_contents_asks_no_model(config_home: ConfigHome) -> None:
-    """No tokens are used."""
+    """If no content can be offered, the model is not asked."""
     chain = Chain().ask("go").answer("done", tokens={**USED}, model=OWN)
     chain.rows[-1]["timestamp"] = clock.now()
     chain.rows.append(user("on", uuid="x", parent="c1", ts=clock.now()))
@@ -262,7 +274,7 @@ def test_a_session_without_contents_asks_no_model(config_home: ConfigHome) -> No
 
 
 def test_the_model_sees_only_the_largest_contents(config_home: ConfigHome) -> None:
-    """A prompt has a maximum number of contents. The number of omitted ones is reported."""
+    """The model sees the 60 largest contents, and the number of others is reported."""
     chain = Chain()
     for number in range(90):
         chain.ask(f"do {number}").tool(

@@ -1,6 +1,6 @@
-"""Tests of a smart trim from plan to file: only agreed contents are trimmed, and untrim restores them.
+"""Tests of a smart trim, from the plan to the child's file.
 
-A model's text is harmless in a placeholder, and a verdict counts only for its exact content.
+Only chosen contents are trimmed, and ``untrim`` restores them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ from tests.parts.smart_trim.models import (
 
 
 def session_with_outputs(home: ConfigHome) -> Path:
-    """Return a session with a superseded read and two other outputs."""
+    """Write a session with a file that was read twice and two other outputs, and return its path."""
     chain = (
         Chain()
         .ask("go")
@@ -98,13 +98,16 @@ def session_with_outputs(home: ConfigHome) -> Path:
 
 
 def write_plan(home: ConfigHome, path: Path, model: Fake) -> tuple[SmartPlan, Receipt]:
-    """Return a plan and the receipt of its child."""
+    """Plan and write a smart trim; return the plan and the receipt."""
     planned = plan_with_model(offered(path, home), model, home)
     return planned, plan.write_smart_trim(planned, home.where)
 
 
 def test_the_child_of_a_smart_trim(config_home: ConfigHome) -> None:
-    """It has its own id, a link, a title and the kind smart-trim. The parent is unchanged, and every check passed."""
+    """The child of a smart trim passes all checks, and records its parent, kind and title.
+
+    The parent is unchanged.
+    """
     path = session_with_outputs(config_home)
     before = path.read_bytes(), path.stat().st_mtime_ns
     _, receipt = write_plan(
@@ -140,7 +143,7 @@ def test_the_child_of_a_smart_trim(config_home: ConfigHome) -> None:
 
 
 def test_only_chosen_contents_are_replaced(config_home: ConfigHome) -> None:
-    """No other tool result changes, no record is missing, and no extra file is left."""
+    """Only the chosen contents are replaced, and no other file is written."""
     path = session_with_outputs(config_home)
     _, receipt = write_plan(
         config_home, path, model_with_choices(choice_row(2, "a green test run"))
@@ -160,7 +163,7 @@ def test_only_chosen_contents_are_replaced(config_home: ConfigHome) -> None:
 
 
 def test_untrim_restores_every_content(config_home: ConfigHome) -> None:
-    """The description may be any text."""
+    """``untrim`` restores every content, whatever the descriptions are."""
     path = session_with_outputs(config_home)
     _, receipt = write_plan(
         config_home,
@@ -176,7 +179,7 @@ def test_untrim_restores_every_content(config_home: ConfigHome) -> None:
 
 
 def test_dropped_contents_are_not_offered_again(config_home: ConfigHome) -> None:
-    """The same model finds nothing more in the child."""
+    """Contents that were trimmed are not offered again in the child."""
     _, receipt = write_plan(
         config_home, session_with_outputs(config_home), model_that_drops_everything()
     )
@@ -186,7 +189,7 @@ def test_dropped_contents_are_not_offered_again(config_home: ConfigHome) -> None
 
 
 def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> None:
-    """The child has the later messages, and a note reports them."""
+    """A plan can be written after new messages, which the child includes, with a warning."""
     path = session_with_outputs(config_home)
     planned = plan_with_model(
         offered(path, config_home), model_that_drops_everything(), config_home
@@ -216,7 +219,7 @@ def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> Non
 def test_a_plan_is_refused_after_its_contents_changed(
     config_home: ConfigHome, change: Callable[[bytes], bytes] | None, error: type[Exception]
 ) -> None:
-    """The user saw other contents, so no child is written."""
+    """A plan is refused if its contents changed, its branch was left, or the session is gone."""
     path = session_with_outputs(config_home)
     planned = plan_with_model(
         offered(path, config_home), model_that_drops_everything(), config_home
@@ -232,7 +235,7 @@ def test_a_plan_is_refused_after_its_contents_changed(
 
 
 def test_a_stored_plan_gives_the_same_child(config_home: ConfigHome) -> None:
-    """The verdicts are enough, without a model."""
+    """The verdicts of a plan give the same plan again without a model."""
     path = session_with_outputs(config_home)
     planned = plan_with_model(
         offered(path, config_home), model_that_drops_everything(), config_home
@@ -243,7 +246,7 @@ def test_a_stored_plan_gives_the_same_child(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_cannot_be_trimmed_smartly(config_home: ConfigHome) -> None:
-    """The same rule applies to every child."""
+    """A sub-agent cannot be trimmed."""
     rows = [
         {**record, "isSidechain": True}
         for record in Chain().ask("go").tool("t1", "Bash", LONG).rows
@@ -254,7 +257,10 @@ def test_a_sub_agent_cannot_be_trimmed_smartly(config_home: ConfigHome) -> None:
 
 
 def test_the_table_of_a_plan(config_home: ConfigHome) -> None:
-    """It has totals, rules, and each choice with its reasons. A warning names ignored choices."""
+    """The preview of a plan has totals, rules, and the model's choices with their reasons.
+
+    A warning counts ignored choices.
+    """
     what = offered(session_with_outputs(config_home), config_home)
     model = model_with_choices(
         choice_row(2, "a green\ntest run", "[done]"), choice_row(2), choice_row(9)
@@ -274,7 +280,7 @@ def test_the_table_of_a_plan(config_home: ConfigHome) -> None:
 def check_smart_trim(
     home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERTAIN_RULES
 ) -> None:
-    """Check one smart trim of a file: complete, restorable, and without effect the second time."""
+    """Check that a smart trim is complete, can be restored, and offers the trimmed contents no more."""
     what = offered(path, home, rules=rules)
     planned = plan_with_model(what, model, home, folder=str(home.project()))
     receipt = plan.write_smart_trim(planned, home.where)
@@ -302,7 +308,7 @@ def check_smart_trim(
 
 
 def test_smart_trims_of_real_sessions(config_home: ConfigHome, real_session: RealSession) -> None:
-    """Each session of the corpus is trimmed with all candidates and with random ones."""
+    """Smart trims of real sessions, with all contents and with random ones, are complete."""
     if not real_session.has_talk:
         return
     copy = real_session.copy_to(config_home.project())
@@ -313,7 +319,7 @@ def test_smart_trims_of_real_sessions(config_home: ConfigHome, real_session: Rea
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=transcripts(), seed=st.integers(0, 1_000))
 def test_smart_trims_of_generated_sessions(data: bytes, seed: int) -> None:
-    """Conversations with every defect are trimmed with random choices."""
+    """Smart trims of generated sessions with defects and random choices are complete."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "projects" / "-home-user-proj"
         project.mkdir(parents=True)
@@ -333,11 +339,11 @@ def test_smart_trims_of_generated_sessions(data: bytes, seed: int) -> None:
         assert_answered_in_turn(scan_transcript(receipt.file))
         ids = re.findall(rb'"type":"tool_use","id":"([^"]+)"', data)
         if len(ids) > len(set(ids)):
-            return  # the child drops the second call of an id, whose tool decided what may be offered
+            return  # The child drops a second call with the same id, which changes what is offered.
         try:
             left = Counter(one.digest for one in offered(receipt.file, home).candidates)
         except NothingToTrim:
-            return  # of all that was said an empty prompt is left
+            return  # The conversation consists of an empty prompt only.
         before = Counter(one.digest for one in what.candidates)
         assert left <= before - Counter(one.digest for one, _ in planned.rows if one.by == "smart")
 
@@ -358,7 +364,7 @@ HOSTILE = {
 
 
 def session_with_equal_outputs(home: ConfigHome) -> Path:
-    """Return a session with a superseded read and two other outputs of the same size."""
+    """Write a session with a file that was read twice and another output, and return its path."""
     chain = (
         Chain()
         .ask("go")
@@ -372,7 +378,7 @@ def session_with_equal_outputs(home: ConfigHome) -> Path:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_descriptions_are_harmless(config_home: ConfigHome, text: str) -> None:
-    """The placeholder is one recognizable line with our ending, and refers only to the original."""
+    """A hostile description gives a placeholder of one line that only names the original."""
     what = offered(session_with_equal_outputs(config_home), config_home)
     verdicts = choices_of_model(model_with_choices(choice_row(1, text, text)), what).verdicts
     ((verdict, choice),) = match_verdicts(what, verdicts)
@@ -395,7 +401,7 @@ def test_hostile_descriptions_are_harmless(config_home: ConfigHome, text: str) -
 
 @given(st.text())
 def test_any_text_becomes_a_description(text: str) -> None:
-    """A second cleaning changes no text, so a plan from ``--json`` gives the same description."""
+    """Any text becomes a short description without brackets, and cleaning it again changes nothing."""
     said = clean_description(text)
     assert clean_description(said) == said
     assert len(said) <= MAX_DESCRIPTION_CHARACTERS
@@ -408,7 +414,7 @@ def test_any_text_becomes_a_description(text: str) -> None:
 
 
 def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
-    """It is quoted after the original's location. Without it the placeholder is the same as for ``trim``."""
+    """The description is quoted at the end of the placeholder; without one, it is that of ``trim``."""
     what = offered(session_with_equal_outputs(config_home), config_home)
     rows = match_verdicts(
         what,
@@ -424,7 +430,7 @@ def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
 
 
 def test_choices_of_rules_and_model_are_in_order(config_home: ConfigHome) -> None:
-    """The oldest content is first, no matter who chose it."""
+    """The choices of rules and model are in the order of the session."""
     what = offered(session_with_equal_outputs(config_home), config_home)
     verdicts = [
         *choices_of_model(model_that_drops_everything(), what).verdicts,
@@ -438,7 +444,7 @@ def test_choices_of_rules_and_model_are_in_order(config_home: ConfigHome) -> Non
 
 
 def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -> None:
-    """A small image may be smaller than its placeholder."""
+    """A choice whose placeholder would be longer than the content is dropped."""
     chain = Chain().ask("go").tool("t1", "Read", [IMAGE], file_path="/a.png").answer("ok")
     what = offered(write_project_session(config_home, chain), config_home)
     verdicts = choices_of_model(model_that_drops_everything(), what).verdicts
@@ -467,7 +473,7 @@ def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -
 def test_a_verdict_on_another_content_is_refused(
     config_home: ConfigHome, change: dict[str, Any]
 ) -> None:
-    """Another content, record or reason makes the whole plan invalid."""
+    """A verdict whose content, record or reason does not match makes the plan invalid."""
     what = offered(session_with_equal_outputs(config_home), config_home)
     good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
@@ -475,7 +481,7 @@ def test_a_verdict_on_another_content_is_refused(
 
 
 def test_a_plan_with_a_repeated_content_is_refused(config_home: ConfigHome) -> None:
-    """A manually edited plan may name a content only once."""
+    """A plan that names a content twice is refused."""
     what = offered(session_with_equal_outputs(config_home), config_home)
     good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 3"):
@@ -483,7 +489,7 @@ def test_a_plan_with_a_repeated_content_is_refused(config_home: ConfigHome) -> N
 
 
 def test_a_plan_cannot_name_protected_contents(config_home: ConfigHome) -> None:
-    """A forged row cannot remove a prompt or a recent content, even with the right digest."""
+    """A plan that names a prompt or a recent content is refused, even with the right digest."""
     path = session_with_equal_outputs(config_home)
     free = choices_of_model(model_that_drops_everything(), offered(path, config_home)).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
@@ -494,7 +500,7 @@ def test_a_plan_cannot_name_protected_contents(config_home: ConfigHome) -> None:
 
 
 def test_rules_are_checked_again(config_home: ConfigHome) -> None:
-    """A rule's verdict counts only while the rule still matches."""
+    """A rule's verdict is refused if the rule no longer matches."""
     what = offered(session_with_equal_outputs(config_home), config_home)
     (rule,) = build_rule_verdicts(what)
     assert rule.by == "superseded"

@@ -1,6 +1,6 @@
 """Tests of ``resume-hooks trim --smart``.
 
-It shows the plan first, writes only after a yes, and reports a failed model.
+The verb shows the plan first and writes the child only after a yes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Client = Callable[..., dict[str, str]]
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """Return a session with a superseded read and three other outputs."""
+    """Write a session with a file that was read twice and two other outputs, and return its path."""
     chain = (
         Chain()
         .ask("go")
@@ -49,7 +49,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def make_client(tmp_path: Path) -> Client:
-    """Return a function that makes a stand-in for the client and returns its environment."""
+    """Return a function that writes a stand-in for ``claude`` and returns the environment with it."""
 
     def make_stand_in(body: str = "") -> dict[str, str]:
         folder = tmp_path / "bin"
@@ -63,7 +63,7 @@ def make_client(tmp_path: Path) -> Client:
 
 
 def test_without_a_terminal_the_plan_is_shown(cli: Cli, parent: Path, make_client: Client) -> None:
-    """No child is written, and the output names the two ways to write it."""
+    """Without a terminal, the verb shows the plan, writes no child, and names ``--yes``."""
     before = sorted(os.listdir(parent.parent))
     done = cli("smart-trim", SESSION, environ=make_client())
     said = done.stdout.decode()
@@ -83,7 +83,7 @@ def test_without_a_terminal_the_plan_is_shown(cli: Cli, parent: Path, make_clien
 
 
 def test_yes_writes_the_child(cli: Cli, parent: Path, make_client: Client) -> None:
-    """The plan precedes the receipt with the commands."""
+    """``--yes`` writes the child after showing the plan."""
     before = parent.read_bytes()
     said = cli("smart-trim", SESSION, "--yes", environ=make_client()).stdout.decode()
     assert said.index("chosen by the model (3)") < said.index("wrote") < said.index("/resume ")
@@ -96,7 +96,7 @@ def test_yes_writes_the_child(cli: Cli, parent: Path, make_client: Client) -> No
 def test_a_stored_plan_can_be_written_later(
     document: Document, parent: Path, make_client: Client, tmp_path: Path
 ) -> None:
-    """``--json`` prints the model's answer. ``--plan`` writes exactly that plan without another request."""
+    """``--plan`` writes exactly the plan that ``--json`` printed, without a model."""
     shown = document("smart-trim", SESSION, "--dry-run", environ=make_client())
     assert not shown["data"]["written"]
     assert [row["by"] for row in shown["data"]["smart"]["choices"]] == [
@@ -111,7 +111,7 @@ def test_a_stored_plan_can_be_written_later(
     }  # fmt: skip
     kept = tmp_path / "plan.json"
     kept.write_text(json.dumps(shown), encoding="utf-8")
-    made = document("smart-trim", "--plan", str(kept), "--yes")  # no client is on PATH
+    made = document("smart-trim", "--plan", str(kept), "--yes")  # No client is on PATH here.
     assert made["data"]["written"]
     assert made["data"]["smart"]["spent"]["calls"] == 0
     assert made["data"]["smart"]["choices"] == shown["data"]["smart"]["choices"]
@@ -123,7 +123,7 @@ def test_a_stored_plan_can_be_written_later(
 def test_json_without_yes_writes_nothing(
     document: Document, parent: Path, make_client: Client
 ) -> None:
-    """With ``--json`` no question is asked."""
+    """``--json`` without ``--yes`` writes no child."""
     found = document("smart-trim", SESSION, environ=make_client())
     assert not found["data"]["written"]
     assert "--yes" in found["warnings"][-1]
@@ -144,7 +144,10 @@ def test_json_without_yes_writes_nothing(
 def test_a_failed_model_is_reported(
     document: Document, parent: Path, make_client: Client, body: str, message: str
 ) -> None:
-    """The message names the failure and the command without a model. Nothing is written, and the exit code is 1."""
+    """If the model fails, the error has the reason and the command without a model.
+
+    No child is written.
+    """
     error = document(
         "smart-trim",
         SESSION,
@@ -161,7 +164,7 @@ def test_a_failed_model_is_reported(
 
 
 def test_a_missing_client_is_reported(document: Document, parent: Path) -> None:
-    """Nothing is written."""
+    """If no client is on PATH, the error says so, and no child is written."""
     error = document("smart-trim", SESSION, "--yes", code=1)["error"]
     assert "claude is not installed" in error["message"]
     assert "resume-hooks trim" in error["remedy"]
@@ -169,7 +172,7 @@ def test_a_missing_client_is_reported(document: Document, parent: Path) -> None:
 
 
 def test_a_short_session_asks_no_model(document: Document, config_home: ConfigHome) -> None:
-    """There is no child and no failure."""
+    """For a short session the model is not asked, and no child is written."""
     write_project_session(config_home, Chain().ask("hello").answer("hi"))
     found = document("smart-trim", SESSION, "--yes")
     assert (
@@ -182,10 +185,7 @@ def test_a_short_session_asks_no_model(document: Document, config_home: ConfigHo
 def test_invalid_plans_are_refused(
     document: Document, parent: Path, make_client: Client, tmp_path: Path
 ) -> None:
-    """They are missing, not JSON, edited, of another verb or another session.
-
-    Each gets one sentence, and nothing is written.
-    """
+    """A plan that is missing, edited, or of another verb or session is refused."""
     shown = document("smart-trim", SESSION, "--dry-run", environ=make_client())
     shown["data"]["smart"]["choices"][0]["digest"] = "0" * 64
     other = {
@@ -217,7 +217,7 @@ def test_invalid_plans_are_refused(
     "words", [["--smart", "--tools", "Read"], ["--yes"], ["--smart", "--timeout", "0"]]
 )
 def test_mixed_trim_options_are_refused(document: Document, parent: Path, words: list[str]) -> None:
-    """The refused options belong to ordinary trims, need ``--smart``, or have an invalid time."""
+    """``trim`` refuses options for a model without ``--smart``, and other options with it."""
     assert document("trim", SESSION, *words, code=2)["error"]["code"] == "usage"
     assert os.listdir(parent.parent) == [parent.name]
 
@@ -225,7 +225,7 @@ def test_mixed_trim_options_are_refused(document: Document, parent: Path, words:
 def test_a_model_name_cannot_be_an_option(
     document: Document, parent: Path, make_client: Client
 ) -> None:
-    """A model's name cannot add an option to the client's command line."""
+    """A model's name that looks like an option is refused."""
     error = document(
         "smart-trim",
         SESSION,
@@ -240,7 +240,7 @@ def test_a_model_name_cannot_be_an_option(
 def test_trim_asks_on_a_terminal(
     config_home: ConfigHome, parent: Path, make_client: Client, reply: str
 ) -> None:
-    """The plan and the progress are shown first. A no leaves no files."""
+    """``trim --smart`` on a terminal shows the plan and writes the child only after a yes."""
     environ = {
         **config_home.environ,
         **make_client(),
@@ -263,5 +263,5 @@ def test_trim_asks_on_a_terminal(
 
 
 def test_an_empty_locator_is_refused(document: Document, parent: Path) -> None:
-    """An empty locator, for example from an unset variable in a script, must not select the latest session."""
+    """An empty locator is refused, because it may come from an unset variable."""
     assert document("smart-trim", "", "--dry-run", code=2)["error"]["code"] == "usage"

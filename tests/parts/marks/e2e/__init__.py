@@ -1,1 +1,1 @@
-"""The real client and ``resume_hooks.parts.marks``, offline."""
+"""Tests of ``resume_hooks.parts.marks`` with the real client, offline."""

@@ -1,6 +1,6 @@
-"""Tests of ``back`` in a fork with the real client.
+"""Tests of ``back`` in a fork, with the real client.
 
-The child sends the parent's conversation, then the fork's results.
+The child sends the parent's conversation and then the results of the fork.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def child_of_verb(home: ClientHome, name: str, of: Path) -> Path:
 def test_a_rewound_fork_sends_the_parents_conversation(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The request has the parent's conversation, then lineage and digest, then the card.
+    """After ``back`` in a fork, the client sends the parent's conversation and a digest of the fork.
 
-    It has no later turn of the parent.
+    It sends no later turn of the parent.
     """
     client = every_client
     api.script = ["ALPHA noted"]
@@ -79,7 +79,7 @@ def test_a_rewound_fork_sends_the_parents_conversation(
 def test_back_without_a_report_opens_the_child_of_a_fork(
     tui: Tui, plugin: Path, parent: Path
 ) -> None:
-    """The new session opens with a digest of the fork."""
+    """``/back`` without a report opens a new session with a digest of the fork."""
     fork = child_of_verb(tui.home, "fork", parent)
     tui.start(ASK_FIRST, resume=fork.stem, plugin_dir=plugin, extra_env=QUIET)
     tui.submit("explore DELTA")

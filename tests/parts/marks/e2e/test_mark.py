@@ -1,6 +1,6 @@
 """Tests of ``>mark`` and ``>back`` in the real client.
 
-After ``>back`` the session is at the mark, with only the report.
+After ``>back``, the session continues at the mark, with only a report of the later work.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from tests.needs import corpus, one_in
 
 GOAL, REPORT = "try the other parser", "the other one is slower, so we stay"
 FEW = [SAMPLE[place] for place in (0, 1, 3, 6, 7)]
-"""Of an old client, with a compaction, with parallel calls, the largest, and one that begins with an answer."""
+"""Sessions of an old client, with a compaction, with parallel calls, a large one, and one that
+begins with an answer."""
 
 SKIP = ["--dangerously-skip-permissions"]
 
 
 def messages_of_request(request: Request) -> list[tuple[str, Any]]:
-    """Return the speakers and blocks, without cache marks."""
+    """Return the roles and blocks of a request, without cache marks."""
     found = []
     for message in request["messages"]:
         content = message["content"]
@@ -49,11 +50,11 @@ def messages_of_request(request: Request) -> list[tuple[str, Any]]:
         found.append((message["role"], plain))
     return [
         (role, blocks) for role, blocks in found if blocks
-    ]  # client 2.1.329 sends empty ones after the first user's
+    ]  # Client 2.1.329 sends empty messages after the first one.
 
 
 def position_of_report(sent: list[tuple[str, Any]]) -> int:
-    """Return the position of the message with the report; the card follows it."""
+    """Return the position of the message with the report, which the card follows."""
     ends = [blocks[0].get("text", "").endswith(f":\n{REPORT}") for _, blocks in sent]
     assert ends.count(True) == 1
     place = ends.index(True)
@@ -66,7 +67,7 @@ def position_of_report(sent: list[tuple[str, Any]]) -> int:
 
 
 def assert_went_back(before: Request, after: Request, prompt: str) -> None:
-    """Check the messages up to the mark, then lineage and report, the card, and the new prompt."""
+    """Check that a request has the messages up to the mark, the report, the card and the prompt."""
     sent = messages_of_request(after)
     place = position_of_report(sent)
     assert sent[:place] == messages_of_request(before)[:place]
@@ -78,10 +79,10 @@ def assert_went_back(before: Request, after: Request, prompt: str) -> None:
 
 
 def test_a_mark_and_back_in_one_client(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """Neither trigger sends an API request.
+    """``>mark`` and ``>back`` send no request, and the child continues at the mark with the report.
 
-    The child sends the parent's messages up to the mark, and the report. The screen shows the talk
-    up to the mark and the card. Only the transcript view shows the whole report.
+    The screen shows the conversation up to the mark and the card. Only the transcript view shows
+    the whole report.
     """
     (tui.home.cwd / "a.txt").write_text("EXPLORED a file\n")
     tui.start(
@@ -137,7 +138,7 @@ def test_a_mark_and_back_in_one_client(tui: Tui, plugin: Path, xserver: XServer)
 
 @pytest.mark.wide
 def test_a_mark_during_a_turn_is_after_the_last_complete_step(tui: Tui, plugin: Path) -> None:
-    """The mark's visible line is the useful one."""
+    """A mark that is set during a turn is after the last complete step."""
     tui.start(plugin_dir=plugin, extra_env=ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"})
     tui.submit("remember ALPHA")
     tui.wait_for("Mock reply 1")
@@ -164,7 +165,7 @@ def test_a_mark_during_a_turn_is_after_the_last_complete_step(tui: Tui, plugin: 
 def test_mark_and_back_work_in_every_client(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Both forms work with ``-p`` and send no request. The child's request follows."""
+    """Both forms of ``mark`` and ``back`` work in every client with ``-p`` and send no request."""
     (home.cwd / "a.txt").write_text("EXPLORED a file\n")
     env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
 
@@ -204,7 +205,7 @@ def test_mark_and_back_work_in_every_client(
 def test_back_to_a_mark_before_a_compaction(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """The child sends the conversation as it was at the mark, without the summary."""
+    """After ``back`` to a mark before a compaction, the client sends the conversation without summary."""
 
     def run(prompt: str, resume: str | None, answer: str) -> str:
         api.script = [answer]
@@ -230,7 +231,7 @@ def test_back_to_a_mark_before_a_compaction(
 def answers_without_open_calls(
     nodes: tuple[Node, ...], count: int, chance: random.Random
 ) -> list[Node]:
-    """Return answers after which no call is open: positions for the client's own --resume-session-at."""
+    """Return random answers after which no call is open, for the option ``--resume-session-at``."""
     row = linearize_chain(nodes)
     ends = [
         node
@@ -246,7 +247,7 @@ def answers_without_open_calls(
 def assert_rewinds_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi, count: int
 ) -> None:
-    """Rewind a copy of a session to some places. Each child sends the same as the client sends for the cut parent."""
+    """Check that a rewind sends the same messages as the client's ``--resume-session-at``."""
     source = corpus() / name
     parent = home.install_session(source, str(uuid.uuid4()))
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
@@ -259,13 +260,14 @@ def assert_rewinds_match_the_client(
         made = write_child(
             plan_back.plan_back(session, mark, REPORT, Where(environ)).child, Where(environ)
         )
-        twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
+        # A client writes to the session that it resumes, so a copy is resumed.
+        twin = home.install_session(source, str(uuid.uuid4()))
         cut = messages_of_request(
             resume_request(client, home, api, twin.stem, ["--resume-session-at", node.uuid])
         )
         went_back = messages_of_request(resume_request(client, home, api, made.session_id, []))
         if cut[0][0] == "assistant":
-            went_back = went_back[1:]  # the lineage, since a conversation begins with a user
+            went_back = went_back[1:]  # Skip the lineage, which is first because a conversation begins with a user.
         place = position_of_report(went_back)
         assert went_back[:place] == cut[:place]
         assert [role for role, _ in went_back[place + 2 :]] == [role for role, _ in cut[place:]], (
@@ -290,7 +292,7 @@ def resume_request(
 def test_rewinds_of_a_few_real_sessions_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Each session is rewound to one place."""
+    """A rewind of a few real sessions to one answer sends the same as the client's own rewind."""
     assert_rewinds_match_the_client(name, client, home, api, 1)
 
 
@@ -299,5 +301,5 @@ def test_rewinds_of_a_few_real_sessions_match_the_client(
 def test_rewinds_of_every_real_session_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Each session of the corpus is rewound to three places."""
+    """A rewind of each real session to three answers sends the same as the client's own rewind."""
     assert_rewinds_match_the_client(name, client, home, api, 3)

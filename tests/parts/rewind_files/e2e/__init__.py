@@ -1,1 +1,1 @@
-"""The real client and ``resume_hooks.parts.rewind_files``, offline."""
+"""Tests of ``resume_hooks.parts.rewind_files`` with the real client, offline."""

@@ -1,4 +1,4 @@
-"""Tests that ``rewind-files`` changes a project like the client's own ``--rewind-files``, at every prompt."""
+"""Tests that ``rewind-files`` restores the same files as the client's own ``--rewind-files``."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def read_call(path: Path) -> dict[str, Any]:
 
 
 def shell_call(command: str) -> dict[str, Any]:
-    """Return a call of the shell, whose effects the client does not track."""
+    """Return a call of the shell, whose changes of files the client does not record."""
     return {"name": "Bash", "input": {"command": command}}
 
 
 def session_that_edits_files(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
-    """Run a session that edits, creates and deletes real files over six prompts, and return its file."""
+    """Run a session of six prompts that edits, creates and deletes files, and return its path."""
     old, new, gone = home.cwd / "old.txt", home.cwd / "sub" / "new.py", home.cwd / "gone.md"
     old.write_text("before\n", encoding="utf-8")
     old.chmod(0o750)
@@ -85,7 +85,7 @@ def session_that_edits_files(client: ClientVersion, home: ClientHome, api: MockA
 
 
 def files_in_folder(folder: Path) -> Tree:
-    """Return every file of a folder with its mode and bytes."""
+    """Return the mode and the bytes of each file in a folder."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {
         str(path.relative_to(folder)): (stat.S_IMODE(path.stat().st_mode), path.read_bytes())
@@ -96,9 +96,9 @@ def files_in_folder(folder: Path) -> Tree:
 def project_after_client_rewind(
     client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str
 ) -> Tree | None:
-    """Return the project after the client's own rewind.
+    """Return the project's files after the client's own rewind.
 
-    None if the client wrote no snapshot at this prompt, because it ended too quickly.
+    The result is None if the client recorded no files at this prompt, because it ended too quickly.
     """
     return (
         files_in_folder(home.cwd) if rewind_files(client, home, api, session_id, prompt) else None
@@ -106,7 +106,7 @@ def project_after_client_rewind(
 
 
 def project_after_our_rewind(home: ClientHome, *arguments: str, code: int = 0) -> Tree:
-    """Return the project after our rewind."""
+    """Run ``rewind-files`` and return the project's files."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", "rewind-files", *arguments, "--yes"],
         cwd=home.cwd,
@@ -123,7 +123,7 @@ def project_after_our_rewind(home: ClientHome, *arguments: str, code: int = 0) -
 def compare_rewinds(
     client: ClientVersion, home: ClientHome, api: MockApi, file: Path, session_id: str
 ) -> None:
-    """At each prompt both rewinds leave the same files, and an undo restores the earlier ones."""
+    """Check that both rewinds leave the same files at each prompt, and that an undo restores them."""
     aside = home.root.parent / "aside"
     shutil.copytree(home.root, aside, symlinks=True)
     before = files_in_folder(home.cwd)
@@ -148,9 +148,9 @@ def compare_rewinds(
 def test_rewind_files_restores_the_same_files_as_the_client(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Contents and modes are equal, and so are created and deleted files.
+    """``rewind-files`` restores the same contents and modes as the client, at each prompt.
 
-    Old clients write only snapshots, new ones also deltas.
+    Old clients record complete snapshots, and new ones also single files.
     """
     file = session_that_edits_files(every_client, home, api)
     compare_rewinds(every_client, home, api, file, file.stem)
@@ -160,10 +160,9 @@ def test_rewind_files_restores_the_same_files_as_the_client(
 def test_a_child_without_its_parent_restores_the_same_files(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A trimmed child has the snapshots, and the backups under its own id.
+    """A trimmed child whose parent is deleted restores the same files as the client.
 
-    As in the client, only those backups count: without them, nothing is restored from the parent's
-    backups.
+    Only backups under the child's own id are used, as in the client.
     """
     file = session_that_edits_files(client, home, api)
     child = trim_everything(file, home)

@@ -1,1 +1,1 @@
-"""The real client and ``resume_hooks.parts.secrets``, offline."""
+"""Tests of ``resume_hooks.parts.secrets`` with the real client, offline."""

@@ -1,4 +1,4 @@
-"""Tests of scrubbed sessions in the real client: the request stays the same, except for the secrets."""
+"""Tests of scrubbed sessions in the real client: only the secrets are missing in its requests."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
     "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
 )
-"""A compaction that kept messages; calls and results of several kinds."""
+"""Sessions with a compaction that kept messages, and with several kinds of calls and results."""
 
 REMOVED = "[secret removed: github-pat]"
 
 
 def session_full_of_secrets(content: bytes) -> bytes:
-    """Return a session with a secret in every text, including the copies for the screen. Thinking is unchanged."""
+    """Return the session with a secret in every text except thinking."""
     return b"\n".join(_planted(number, row) for number, row in enumerate(content.split(b"\n")))
 
 
@@ -63,13 +63,13 @@ def _add_secret(record: dict[str, Any], secret: str) -> None:
 
 
 def request_without_secrets(rows: Sent) -> Sent:
-    """Return the request with placeholders in place of the secrets."""
+    """Return the request with placeholders instead of the secrets."""
     secrets = re.compile("|".join(SECRETS))
     return [(kind, name, secrets.sub(REMOVED, text)) for kind, name, text in rows]
 
 
 def scan_idle_session(home: ClientHome, path: Path) -> ScrubFindings:
-    """Return the findings in a session that was not changed for a while."""
+    """Search a session for secrets after setting its last write to ten minutes ago."""
     os.utime(path, (time.time() - 600,) * 2)
     return findings.search_everywhere(session_file(str(path)), Where(client_environ(home)))
 
@@ -77,9 +77,13 @@ def scan_idle_session(home: ClientHome, path: Path) -> ScrubFindings:
 def assert_requests_match_after_scrub(
     content: bytes, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Compare a session's request with the request of its scrubbed child and of the session after a scrub."""
+    """Check that a session sends the same after a scrub, except for the secrets.
+
+    The scrubbed child and the session that was scrubbed in place are checked.
+    """
     path = home.install_session(content, str(uuid.uuid4()))
-    twin = home.install_session(content, str(uuid.uuid4()))  # a client writes to what it resumes
+    # A client writes to the session that it resumes, so a copy is resumed.
+    twin = home.install_session(content, str(uuid.uuid4()))
     whole = resume_request(client, home, api, twin.stem)
     assert any(secret in text for secret in SECRETS for _, _, text in whole)
     twin.unlink()
@@ -102,7 +106,7 @@ def assert_requests_match_after_scrub(
         row.location.path for row in scan_idle_session(home, path).places_to_change
     }
     assert resume_request(client, home, api, path.stem) == request_without_secrets(whole)
-    messages = api.main_requests()[0]["messages"]  # the client's own that sets an effort is empty
+    messages = api.main_requests()[0]["messages"]  # The client's own message that sets the effort is empty.
     assert all(message["content"] for message in messages if "output_config" not in message)
 
 
@@ -110,14 +114,14 @@ def assert_requests_match_after_scrub(
 def test_scrubbed_real_sessions_send_the_same_without_secrets(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """This is true for each child and for each session scrubbed in place."""
+    """Real sessions send the same after a scrub, except for the secrets."""
     assert_requests_match_after_scrub(
         session_full_of_secrets((corpus() / name).read_bytes()), client, home, api
     )
 
 
 def session_with_secret_thinking() -> bytes:
-    """Return a session with a secret in every thought: before a call, and alone."""
+    """Return a session with a secret in all its thinking, before a call and alone."""
     one = SECRETS[0]
     thought = {**THOUGHT, "thinking": f"the token is {one}"}
     rows = [user(f"use {one}", uuid=str(uuid.uuid4()), ts=0)]
@@ -144,5 +148,5 @@ def session_with_secret_thinking() -> bytes:
 def test_thinking_with_a_secret_is_removed(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The whole block is removed, calls keep their answers, and no empty message is sent."""
+    """Thinking with a secret is removed completely, and no empty message is sent."""
     assert_requests_match_after_scrub(session_with_secret_thinking(), every_client, home, api)

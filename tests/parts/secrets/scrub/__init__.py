@@ -1,1 +1,1 @@
-"""Tests of the scrub."""
+"""Tests of ``resume_hooks.parts.secrets.scrub``."""

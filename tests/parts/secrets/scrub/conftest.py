@@ -1,4 +1,4 @@
-"""Fixtures of all tests of the scrub."""
+"""Fixtures for all tests of the scrub."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from resume_hooks.storage import append_carryover
 
 @pytest.fixture(autouse=True)
 def nobody_else_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for other writers of a replaced file."""
+    """Remove the time that a replacement waits for other writers of the file."""
     for name in ("OPEN_GRACE_SECONDS", "QUIET_SECONDS", "PARTIAL_LINE_SECONDS"):
         monkeypatch.setattr(append_carryover, name, 0.0)

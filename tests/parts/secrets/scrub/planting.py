@@ -1,6 +1,6 @@
-"""A config home with secrets in every place of a session, and a search for the secrets that remain.
+"""Helpers that write secrets to every file of a session and search for those that remain.
 
-The secrets are composed when a test needs them, so that no file of the project contains one.
+The secrets are composed at run time, so that no file of the project contains one.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from tests.builders import (
 
 LONG_AGO = 1_000_000_000.0
 OTHER = session_id(77)
-"""A session that has the secret, too, and did not come from the planted one."""
+"""The id of a session that has the secret but is not related to the planted one."""
 
 THOUGHT = {"type": "thinking", "signature": "c2lnbmVk" * 8}
 
 
 def secret(number: int = 0) -> str:
-    """Return a token in GitHub's format that belongs to no account."""
+    """Return a text in the form of a GitHub token that belongs to no account."""
     signs = "q7Rt2VbXk9LmW4pZc8NdY5hJf3GsT6uA1eQo"
     return "gh" + "p_" + signs[number:] + signs[:number]
 
@@ -60,7 +60,7 @@ SECRETS = tuple(secret(number) for number in range(3))
 
 
 class Planted(NamedTuple):
-    """The session with planted secrets, and the paths of its copies."""
+    """A home with a session that contains secrets, and the paths of its children."""
 
     home: ConfigHome
     path: Path
@@ -68,7 +68,7 @@ class Planted(NamedTuple):
 
 
 def records_with_secrets() -> list[Record]:
-    """Return a session with secrets in each kind of record, on each branch, before and after a compaction."""
+    """Return a session with secrets in each kind of record, on each branch."""
     one, two, three = SECRETS
     asked = [{"question": f"use {one}?"}]
     read = f"TOKEN={one}\n" + "filler line\n" * 400
@@ -164,7 +164,7 @@ def records_with_secrets() -> list[Record]:
 
 
 def odd_lines() -> list[bytes]:
-    """Return lines with secrets in other forms: no JSON, escapes in the middle, base64, spaces, CRLF."""
+    """Return lines with secrets in unusual forms, such as base64 or no JSON."""
     one, two, _ = SECRETS
     wrapped = base64.b64encode(f"user:{one}:x".encode()).decode()
     escaped = "".join(
@@ -178,7 +178,7 @@ def odd_lines() -> list[bytes]:
 
 
 def write_old_file(path: Path, content: bytes) -> Path:
-    """Write a file with an old time."""
+    """Write a file with an old time and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     path.chmod(0o600)
@@ -187,7 +187,7 @@ def write_old_file(path: Path, content: bytes) -> Path:
 
 
 def plant_secrets(home: ConfigHome) -> Planted:
-    """Write secrets into every place that a session has."""
+    """Write a session with children, copies and other files that all contain secrets."""
     one, two, three = SECRETS
     project, where = home.project(), home.where
     torn = b'{"torn": "' + three.encode()
@@ -244,7 +244,7 @@ def plant_secrets(home: ConfigHome) -> Planted:
 
 
 def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
-    """Yield a trimmed child, its fork, a child that was trimmed in place and has a backup, and one in the trash."""
+    """Yield a trimmed child, its fork, and a fork that was trimmed in place; delete another fork."""
     environ = home.environ
     options = Options(threshold=100, keep_recent=0, min_savings=0)
     reading = plan.scan_session(session_file(str(path)))
@@ -270,7 +270,10 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
 
 
 def places_of_secrets(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
-    """Return the secrets in every file and every part of a pack, in any form. A file with two names is listed once."""
+    """Return the secrets that each file and each part of a pack contains, by its path.
+
+    A file with two names is listed once.
+    """
     found: dict[str, list[str]] = {}
     links = set(Path(held_links.links_folder(home.where)).rglob("*")) - set(
         map(Path, held_links.links_without_client_file(home.where))
@@ -293,9 +296,9 @@ def _unpacked(kept: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
 
 
 def _contains_secret(text: str, content: bytes) -> bool:
-    """Check whether bytes contain a secret in any form.
+    """Check whether the bytes contain a secret in any form.
 
-    Unchanged, in lower case as in the index, escaped, or in base64.
+    The forms are lower case, as in the index, escapes and base64.
     """
     lowered = content.lower()
     cores = [

@@ -1,4 +1,4 @@
-"""Tests of a scrubbed child: it and its companion files have no secrets, and the parent keeps every byte."""
+"""Tests of a scrubbed child: its files contain no secrets, and the parent is unchanged."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.parts.secrets.scrub.planting import (
 
 @pytest.fixture
 def session_with_secrets(config_home: ConfigHome) -> Path:
-    """Write a session without children, with secrets, a large output and a backup of a user's file."""
+    """Write a session with secrets in its records and its tool outputs, and return its path."""
     path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl", session_bytes(records_with_secrets())
     )
@@ -49,7 +49,7 @@ def session_with_secrets(config_home: ConfigHome) -> Path:
 
 
 def write_scrubbed_child(home: ConfigHome, path: Path) -> Path:
-    """Write the scrubbed child and return its path."""
+    """Write a scrubbed child and return its path."""
     found = findings.search_everywhere(session_file(str(path)), home.where)
     return Path(
         write_child(
@@ -61,7 +61,10 @@ def write_scrubbed_child(home: ConfigHome, path: Path) -> Path:
 def test_a_scrubbed_child_has_no_secret_and_the_parent_is_unchanged(
     config_home: ConfigHome, session_with_secrets: Path
 ) -> None:
-    """The child's records, title and large outputs are clean. The parent's files do not change."""
+    """A scrubbed child has no secret in its records, title and outputs, and the parent is unchanged.
+
+    The parent is not archived again.
+    """
     before = {
         each: (each.read_bytes(), each.stat().st_mtime)
         for each in session_with_secrets.parent.rglob("*")
@@ -80,7 +83,7 @@ def test_a_scrubbed_child_has_no_secret_and_the_parent_is_unchanged(
 
 
 def test_the_size_of_a_scrubbed_child_is_counted_like_a_trim(config_home: ConfigHome) -> None:
-    """The size includes content after the last count."""
+    """The size of a scrubbed child includes the text after the last count, as for a trim."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     sent = scan_session(session).context.tokens
@@ -93,7 +96,10 @@ def test_the_size_of_a_scrubbed_child_is_counted_like_a_trim(config_home: Config
 def test_a_scrubbed_child_has_the_parents_chain(
     config_home: ConfigHome, session_with_secrets: Path
 ) -> None:
-    """Only records that are nothing but thinking with a secret are missing. The child names its own outputs."""
+    """A scrubbed child has all records of the parent's chain except thinking with a secret.
+
+    Its records name its own outputs.
+    """
     file = write_scrubbed_child(config_home, session_with_secrets)
     made, old = scan_transcript(str(file)), scan_transcript(str(session_with_secrets))
     gone = {"t0", "t9"}
@@ -107,7 +113,7 @@ def test_a_scrubbed_child_has_the_parents_chain(
 
 
 def test_backups_with_secrets_are_not_copied(config_home: ConfigHome) -> None:
-    """Other backups are copied."""
+    """A scrubbed child gets the parent's file backups except those with secrets."""
     planted = plant_secrets(config_home)
     history = config_home.config / "file-history" / SESSION
     write_old_file(history / "1b@v1", b"clean")
@@ -138,7 +144,7 @@ def test_backups_with_secrets_are_not_copied(config_home: ConfigHome) -> None:
 def test_a_remaining_secret_prevents_the_child(
     config_home: ConfigHome, session_with_secrets: Path
 ) -> None:
-    """The written child is scanned again, and a failed child leaves no files."""
+    """If a secret is found in the written child, the child is not kept."""
     found = findings.search_everywhere(session_file(str(session_with_secrets)), config_home.where)
     decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner)
     assert isinstance(decided.body, ChainRewrite)
@@ -152,7 +158,7 @@ def test_a_remaining_secret_prevents_the_child(
 
 
 def test_a_session_without_messages_has_no_scrubbed_child(config_home: ConfigHome) -> None:
-    """The session has only titles."""
+    """A session that has only a title gets no scrubbed child."""
     path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([custom_title(SECRETS[0])])
     )

@@ -1,4 +1,7 @@
-"""Tests of removing secrets from lines and texts: they disappear in every form, and everything else stays."""
+"""Tests of removing secrets from lines and texts.
+
+Secrets are removed in every form, and all else is unchanged.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ UNTOUCHED = {
 
 @pytest.mark.parametrize("raw", UNTOUCHED.values(), ids=UNTOUCHED)
 def test_a_file_without_secrets_keeps_its_bytes(raw: bytes) -> None:
-    """With any encoding and any line ending."""
+    """A line without secrets keeps its bytes, whatever its encoding and line ending are."""
     for cleaner in (Cleaner(), KNOWN):
         for ending in (b"", b"\n", b"\r\n"):
             assert cleaner.clean_record(raw + ending).raw == raw + ending
@@ -67,7 +70,7 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_known_secrets_are_removed_in_every_form(text: str) -> None:
-    """They are removed from JSON lines, keys, texts and unfinished lines."""
+    """A known secret is removed in every form from JSON lines, keys, texts and partial lines."""
     for raw in (
         line(user(text, uuid="u")),
         json.dumps({"type": "x", "deep": [{text: 1}]}).encode(),
@@ -83,14 +86,14 @@ def test_known_secrets_are_removed_in_every_form(text: str) -> None:
 
 
 def test_a_secret_with_escaped_letters_is_removed() -> None:
-    """The letters of a secret may be written in any form."""
+    r"""A secret whose letters are escaped as ``\u...`` is removed."""
     escaped = "".join(f"\\u{ord(sign):04x}" for sign in ONE)
     cleaned = KNOWN.clean_record(f'{{"type":"x","t":"a {escaped} b","n":1.50}}'.encode())
     assert cleaned.raw == b'{"type":"x","t":"a [secret removed: github-pat] b","n":1.50}'
 
 
 def test_only_strings_with_a_secret_change() -> None:
-    """Numbers, spaces and other strings keep their bytes."""
+    """Numbers, spaces and strings without a secret keep their bytes."""
     raw = (
         b'{"type" : "x", "big": 123456789012345678901234567890, "o": "\\u00e9", "t": "'
         + ONE.encode()
@@ -103,7 +106,7 @@ def test_only_strings_with_a_secret_change() -> None:
 
 
 def test_secrets_in_images_and_ids_are_only_reported() -> None:
-    """Image data and ids do not change; ``stuck`` reports the secrets in them."""
+    """A secret in an image or id is not removed but reported in ``has_unremovable_secret``."""
     data = base64.b64encode(b"\0" * 30 + ONE.encode() + b"\0" * 30).decode()
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
     raw = line(user([image], uuid="u"))
@@ -111,7 +114,7 @@ def test_secrets_in_images_and_ids_are_only_reported() -> None:
 
 
 def test_thinking_with_a_secret_is_removed_completely() -> None:
-    """Its signature is valid only for the unchanged text. Other content stays."""
+    """Thinking with a secret is removed, because its signature is valid only for the original text."""
     told = {**THOUGHT, "thinking": f"use {ONE}"}
     kept = {**THOUGHT, "thinking": "of nothing"}
     record = assistant([told, kept, {"type": "text", "text": "yes"}], uuid="a")
@@ -122,14 +125,14 @@ def test_thinking_with_a_secret_is_removed_completely() -> None:
 
 
 def test_only_requested_kinds_are_removed() -> None:
-    """Secrets of other kinds stay."""
+    """Only secrets of the requested kinds are removed."""
     raw = line(user(f"{ONE} here", uuid="u"))
     assert Cleaner(["aws-access-token"]).clean_record(raw).raw == raw
     assert Cleaner(["github-pat"]).clean_record(raw).raw != raw
 
 
 def test_a_secret_of_several_lines_is_removed() -> None:
-    """A private key in a tool's output is removed from its first line to its last."""
+    """A private key over several lines is removed from its first to its last line."""
     body = "\n".join(
         base64.b64encode(bytes((n * 7 + m * 13) % 251 for m in range(48))).decode()
         for n in range(6)
@@ -142,7 +145,10 @@ def test_a_secret_of_several_lines_is_removed() -> None:
 
 
 def test_common_words_are_not_searched_as_secrets() -> None:
-    """Short values, words, ids and our own marks are removed only where the scanner finds them."""
+    """``is_distinctive`` is false for common words, ids and placeholders.
+
+    They are removed only where a rule finds them.
+    """
     told = [
         value
         for value in ("hunter2", "correcthorse", "toolu_01AbCdEf123456", secret(), "a1b2c3d4e5f6")
@@ -158,14 +164,14 @@ def test_common_words_are_not_searched_as_secrets() -> None:
     [b"", b"\n \n", b"short", b"long enough\nshort", b"\xff" * 9, b"x" * (MAX_NAMED_BYTES + 1)],
 )
 def test_an_invalid_secret_is_refused_without_printing_it(given: bytes) -> None:
-    """It would match everywhere, or is empty."""
+    """A named secret that is empty, short or too long is refused, without printing it."""
     with pytest.raises(UsageError) as refused:
         parse_named_secrets(given)
     assert "long enough" not in f"{refused.value} {refused.value.remedy}"
 
 
 def test_a_shortened_secret_is_removed_with_its_word() -> None:
-    """A shortened title reveals a long repetitive key that the rule misses in the complete text."""
+    """A secret that a title shows only in part is removed with all its letters elsewhere."""
     key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
     raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
     (found,) = Cleaner().clean_record(raw).removed_secrets
@@ -187,7 +193,7 @@ def test_a_shortened_secret_is_removed_with_its_word() -> None:
 
 @given(st.text(min_size=6, max_size=60).filter(lambda text: text.strip() and "\0" not in text))
 def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
-    """The secret may contain any characters."""
+    """A secret of any characters is removed in all its encoded forms."""
     literals = Literals({text: "named"})
     for form in encode_secret(text):
         cleaned, kinds = literals.replace_secrets(f"({form})")
@@ -197,7 +203,7 @@ def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
 
 @given(st.binary(max_size=200), st.sampled_from(SECRETS))
 def test_all_bytes_around_a_secret_stay(rest: bytes, value: str) -> None:
-    """The cleaner never raises, and does not change the text around a secret."""
+    """Any bytes before a secret are unchanged."""
     known = Cleaner(literals=Literals(dict.fromkeys(SECRETS, "k")), scanning=False)
     body = rest.replace(b"\n", b"").replace(b"\r", b"")
     cleaned = known.clean_record(b"#" + body + b" " + value.encode() + b"\n")
@@ -205,7 +211,7 @@ def test_all_bytes_around_a_secret_stay(rest: bytes, value: str) -> None:
 
 
 def test_short_secrets_count_as_whole_tokens() -> None:
-    """A password is removed only between separators, such as an escape. Words and our own marks stay."""
+    """A known short password is removed only where it is a whole word."""
     assert [
         is_token(value) for value in ("q7!Zk2pWx", "hunter2", "secret", "my-app", "a b 2 c", "a1b2")
     ] == [
@@ -228,7 +234,7 @@ def test_short_secrets_count_as_whole_tokens() -> None:
 
 
 def test_each_line_of_a_key_is_a_secret() -> None:
-    """Only the first and last marker lines are not."""
+    """Each line of a private key except its markers is a secret of its own."""
     body = [f"{'MIIEowIBAAKCAQEAzZ3kQ9mW7x'}{n}" for n in range(3)]
     for between in ("\n", "\\n", "\\\\n"):
         key = between.join(
@@ -242,13 +248,13 @@ def test_each_line_of_a_key_is_a_secret() -> None:
     "text", list(hostile_texts(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
 )
 def test_the_cost_of_any_text_is_limited(text: str) -> None:
-    """The cost is at most twice the cost of a redaction, and one call for each byte."""
+    """Cleaning a hostile text makes at most twice the calls of redacting it, and one for each byte."""
     dirty = record_of_text(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
     assert count_calls(lambda: Cleaner().clean_record(dirty)) <= (2 * MOST + 1) * len(dirty)
 
 
 def test_blank_lines_cost_little() -> None:
-    """A scrub skips them."""
+    """Cleaning a blank line makes at most eight calls."""
     cleaner = Cleaner()
     assert count_calls(lambda: cleaner.clean_record(b"\r\n")) <= 8
 
@@ -261,7 +267,7 @@ REPEATED = [
     "cookie: sid=a;", "AccountKey=0R2Jp9RRv6IOIHTKddDs3wMITFUD6SJqt8J/g8z ", "-----begin private key-----\n",
     "-----END PRIVATE KEY-----\n", "private-lines: 2",
 ]  # fmt: skip
-"""What took quadratic time once, or would if its search were written a little differently."""
+"""Texts that once took quadratic time, or would with a slightly different search."""
 
 MORE_REPEATED = [
     '{"a":', "[[", "\\\\", "\\u0041", "AKIA", "ghp_", "sk-ant-", "secret_", "xoxb-1", "eyJaaaaaaaaaaaaaaaaaaa.",
@@ -287,19 +293,19 @@ WAYS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("repeated", [*one_in(3, REPEATED), *WIDE])
 def test_a_line_of_repeated_text_is_cleaned_quickly(repeated: str) -> None:
-    """The line has 350 KB. A search from every quote took minutes."""
+    """A line of 350 KB with a repeated text is cleaned within the test's time limit."""
     WAYS["scrubbed line"](repeated * (SIZE // len(repeated)))
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "scrubbed line"])
 @pytest.mark.parametrize("repeated", [*REPEATED[:3], *WIDE])
 def test_repeated_text_in_other_places_is_cleaned_quickly(repeated: str, way: str) -> None:
-    """The repeated text is in a text, an unfinished line or a JSON key."""
+    """Repeated text in a text, a partial line or a JSON key is cleaned within the test's time limit."""
     WAYS[way](repeated * (SIZE // len(repeated)))
 
 
 def test_many_known_secrets_are_removed_quickly() -> None:
-    """With as many secrets as lines, a place is not compared with every secret."""
+    """Thousands of known secrets are removed within the test's time limit."""
     secrets = {
         f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(SIZE // 50)
     }
@@ -309,7 +315,7 @@ def test_many_known_secrets_are_removed_quickly() -> None:
 
 
 def test_many_shortened_secrets_are_removed_quickly() -> None:
-    """The rest of a shortened secret is repeated many times."""
+    """A cut secret that is repeated thousands of times is removed within the test's time limit."""
     secret = "Hx7kQ2mZp9Lr4Tw8Vb3nYc6dEs5gAu1j"
     cleaner = Cleaner(literals=Literals({secret: "password"}), scanning=False)
     assert (

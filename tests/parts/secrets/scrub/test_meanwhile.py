@@ -1,4 +1,7 @@
-"""Tests of changes by other processes during a scrub in place: new copies are found too, or refused."""
+"""Tests of other processes that write copies of a secret during a scrub in place.
+
+The copies are found or refused.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ PASSWORD = "k7Wz3-Qm9xT4"
 
 @pytest.fixture
 def session_with_secrets(config_home: ConfigHome) -> Path:
-    """Return a session with a token, and with a password after its name."""
+    """Write a session with a token and a password, and return its path."""
     said = [
         user(f"my token is {SECRETS[0]}, PASSWORD={PASSWORD}", uuid="u"),
         assistant("I see.", uuid="a", parent="u", ts=1),
@@ -46,14 +49,14 @@ def session_with_secrets(config_home: ConfigHome) -> Path:
 
 
 def scrub_in_place(path: Path, environ: Mapping[str, str]) -> list[PlaceWithSecrets]:
-    """Scrub a session in place."""
+    """Scrub a session in place and return its places."""
     return purge_secrets(
         findings.search_everywhere(session_file(str(path)), Where(environ)), Where(environ)
     )
 
 
 def run_before_replacement(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
-    """Run a function once, just before the session's own transcript is replaced."""
+    """Run ``work`` once, just before the session's own transcript is replaced."""
     replace = replacing.write_scrubbed_file
     done: list[Location] = []
 
@@ -69,7 +72,7 @@ def run_before_replacement(monkeypatch: pytest.MonkeyPatch, work: Callable[[], o
 def test_a_child_written_during_a_scrub_is_scrubbed(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The archived copy of its parent is scrubbed too."""
+    """A child that is written during a scrub is scrubbed, too, and so is the archived copy."""
     environ = config_home.environ
     born: list[str] = []
     decided = fork.plan_fork(session_file(str(session_with_secrets)), Where(environ))
@@ -89,7 +92,10 @@ def test_a_child_written_during_a_scrub_is_scrubbed(
 def test_secrets_of_the_parent_are_found_in_a_child(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A child may contain a password without the word before it that identified it in the parent."""
+    """A password is removed from a child that has it without the word before it.
+
+    The parent's text shows that it is a password.
+    """
     child = session_with_secrets.with_name(f"{session_id(5)}.jsonl")
     said = [
         user(f"is it {PASSWORD}?", uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})
@@ -102,7 +108,7 @@ def test_secrets_of_the_parent_are_found_in_a_child(
 def test_a_child_planned_before_a_scrub_is_refused(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its parent was read before the scrub, but the child is written after the last check."""
+    """A child that was planned before a scrub and is written after it is refused."""
     environ = config_home.environ
     decided = fork.plan_fork(session_file(str(session_with_secrets)), Where(environ))
     read = list(decided.body.lines())
@@ -119,7 +125,10 @@ def test_a_child_planned_before_a_scrub_is_refused(
 def test_a_session_archived_during_a_scrub_is_scrubbed(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The scrub waits for a running archive command, and then scrubs the archived files."""
+    """A session that is archived during a scrub is scrubbed in its archived copy.
+
+    The scrub waits for the archive command.
+    """
     environ, commit, linked = config_home.where, noting.commit_manifest, threading.Event()
     keeper = threading.Thread(
         target=lambda: archive_session.archive_session(
@@ -148,7 +157,7 @@ def test_a_session_archived_during_a_scrub_is_scrubbed(
 def test_a_long_running_archive_command_is_reported(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The scrub does not wait forever, and reports that the session's copy may be old."""
+    """If an archive command runs too long, the scrub reports the copy instead of waiting."""
     monkeypatch.setattr(noting, "MAX_LOCK_SECONDS", 0.0)
     monkeypatch.setattr(noting.lock_archived.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
     with noting.lock_archived(SESSION, config_home.where):
@@ -161,7 +170,7 @@ def test_a_long_running_archive_command_is_reported(
 def test_a_scrub_ends_although_new_copies_appear(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After several rounds, new copies of a secret are only reported."""
+    """A scrub during which new copies appear again and again ends and reports the last one."""
     said = session_bytes(
         [user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
     )

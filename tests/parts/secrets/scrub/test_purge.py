@@ -1,4 +1,4 @@
-"""Tests of a scrub in place: no secret is left in any requested place, and everything else stays unchanged."""
+"""Tests of a scrub in place: no secret is left, and all else is unchanged."""
 
 from __future__ import annotations
 
@@ -74,24 +74,27 @@ ALL = ScrubReach(
 )
 
 INDEX = ".claude/resume-hooks/index"
-"""How its files begin; it holds the words of every session, so of those, too, that still tell the secret."""
+"""The beginning of the paths of the index.
+
+It has the words of all sessions, also of those that still contain the secret.
+"""
 
 
 def files_with_secrets(home: ConfigHome) -> set[str]:
-    """Return the files with a secret, except for the index."""
+    """Return the paths of files with a secret, without the index."""
     return {path for path in places_of_secrets(home) if not path.startswith(INDEX)}
 
 
 @pytest.fixture
 def planted_home(config_home: ConfigHome) -> Planted:
-    """Return a home with secrets everywhere."""
+    """Write a home with secrets in every kind of file."""
     return plant_secrets(config_home)
 
 
 def scrub_in_place(
     home: ConfigHome, path: Path, wanted: ScrubReach = ALL, values: Mapping[str, str] | None = None
 ) -> list[PlaceWithSecrets]:
-    """Scrub a session in place."""
+    """Scrub a session in place and return its places."""
     found = findings.search_everywhere(
         session_file(str(path)), home.where, reach=wanted, named_secrets=values
     )
@@ -99,10 +102,9 @@ def scrub_in_place(
 
 
 def test_no_secret_is_left_anywhere(planted_home: Planted) -> None:
-    """No file of the home has one, packed or not, except for the client's settings.
+    """After a scrub with all options, only the client's settings contain a secret.
 
-    The report has none either. After a killed purge, the trash has a note without digests and is
-    scanned again.
+    The report contains none. A deleted session whose note lacks digests is searched again.
     """
     home, before = planted_home.home, places_of_secrets(planted_home.home)
     assert len(before) > 30
@@ -141,9 +143,9 @@ def test_no_secret_is_left_anywhere(planted_home: Planted) -> None:
 
 
 def test_hard_links_do_not_keep_a_secret(planted_home: Planted) -> None:
-    """Links to rewritten files are removed, and sessions that the client lost are rewritten.
+    """A scrub removes the hard links to rewritten files.
 
-    The next scan covers the new files.
+    A linked file that the client has deleted is rewritten.
     """
     home, top = planted_home.home, Path(held_links.links_folder(planted_home.home.where))
     lost = top / home.project().name / SESSION / "subagents" / "agent-3.jsonl"
@@ -160,10 +162,9 @@ def test_hard_links_do_not_keep_a_secret(planted_home: Planted) -> None:
 
 
 def test_a_scrub_changes_nothing_else(planted_home: Planted) -> None:
-    """Each line keeps its place, ids and links; times and modes stay, and no temporary file is left.
+    """A scrub keeps lines, ids, links, times and modes, and leaves no temporary file.
 
-    The vault is valid, the trash restores its session without a warning, and an untrim finds the
-    remaining originals.
+    Archived and deleted sessions stay valid, and ``untrim`` finds the remaining originals.
     """
     home, paths = planted_home.home, [planted_home.path, *planted_home.children]
     before = [scan_transcript(str(path)) for path in paths]
@@ -207,7 +208,10 @@ def test_a_scrub_changes_nothing_else(planted_home: Planted) -> None:
 
 
 def test_only_the_requested_places_are_scrubbed(planted_home: Planted) -> None:
-    """By default these are the family, its copies and the index. The others are listed with their options."""
+    """By default, a scrub covers the session, its descendants, its copies and the index.
+
+    Other files with the secret are listed with the option that includes them.
+    """
     home = planted_home.home
     rows = scrub_in_place(home, planted_home.path, ScrubReach())
     left = files_with_secrets(home)
@@ -231,7 +235,7 @@ def test_only_the_requested_places_are_scrubbed(planted_home: Planted) -> None:
 
 
 def test_a_scrub_of_a_child_keeps_the_parent(planted_home: Planted) -> None:
-    """It names the parent, and includes it only with ``parents``."""
+    """A scrub of a child lists its parent, and changes it only with ``ancestors``."""
     home, child = planted_home.home, planted_home.children[1]
     rows = scrub_in_place(home, child, ScrubReach())
     assert str(planted_home.path) in {
@@ -243,7 +247,7 @@ def test_a_scrub_of_a_child_keeps_the_parent(planted_home: Planted) -> None:
 
 
 def test_an_open_child_is_reported_and_not_changed(planted_home: Planted) -> None:
-    """Its transcript stays, everything else is scrubbed, and the row names the command for the rest."""
+    """A scrub does not change a child that is open, and names the command for it."""
     live = planted_home.children[1]
     with live.open("ab") as stream:
         stream.write(
@@ -261,7 +265,10 @@ def test_an_open_child_is_reported_and_not_changed(planted_home: Planted) -> Non
 def test_a_failed_place_does_not_stop_the_others(
     planted_home: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that cannot be replaced is reported. A second run removes the remaining secrets."""
+    """If a file cannot be replaced, the scrub reports it and continues with the other files.
+
+    A second scrub removes the remaining secret.
+    """
     broken, replace = str(planted_home.children[1]), os.replace
 
     def refusing(source: str, target: str, **named: int) -> None:
@@ -280,7 +287,7 @@ def test_a_failed_place_does_not_stop_the_others(
 
 
 def test_a_named_secret_is_removed_in_all_its_forms(config_home: ConfigHome) -> None:
-    """No scanner knows this phrase. JSON, URLs and HTML escape its characters differently."""
+    """A named secret that no rule finds is removed in the forms of JSON, URLs and HTML."""
     phrase = 'corr"ect/horse <bätt> & staple'
     path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl",
@@ -300,7 +307,7 @@ def test_a_named_secret_is_removed_in_all_its_forms(config_home: ConfigHome) -> 
 
 
 def test_links_are_neither_followed_nor_changed(config_home: ConfigHome) -> None:
-    """A link among a session's files may lead to files of another owner."""
+    """A scrub neither follows nor changes links among a session's files."""
     path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
@@ -315,7 +322,7 @@ def test_links_are_neither_followed_nor_changed(config_home: ConfigHome) -> None
 
 
 def test_a_session_only_in_the_vault_is_scrubbed(config_home: ConfigHome) -> None:
-    """Its archived copy is rewritten, and a child of it contains no secret."""
+    """A session that only exists as an archived copy can be scrubbed, and so can a child of it."""
     path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
@@ -335,7 +342,7 @@ def test_a_session_only_in_the_vault_is_scrubbed(config_home: ConfigHome) -> Non
 
 
 def test_a_transcript_outside_the_projects_is_scrubbed(config_home: ConfigHome) -> None:
-    """A transcript named by its path is read and rewritten in its own folder."""
+    """A transcript outside the projects is scrubbed in its own folder."""
     path = write_old_file(
         config_home.root / "mine.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
@@ -344,7 +351,7 @@ def test_a_transcript_outside_the_projects_is_scrubbed(config_home: ConfigHome) 
 
 
 def test_a_secret_in_a_tool_name_and_in_a_key_is_removed(config_home: ConfigHome) -> None:
-    """The secret occurs nowhere else in the session."""
+    """A secret in the name of a tool or in a key is removed, even if it is nowhere else."""
     name, key = SECRETS[0], SECRETS[1]
     call = {"type": "tool_use", "id": "toolu_1", "name": f"mcp__{name}", "input": {key: "x"}}
     records = [user("hello", uuid="a", parent=None), assistant([call], uuid="b", parent="a")]
@@ -359,7 +366,7 @@ def test_a_secret_in_a_tool_name_and_in_a_key_is_removed(config_home: ConfigHome
 
 
 def test_partial_secrets_in_a_child_are_removed(config_home: ConfigHome) -> None:
-    """A line of a key, and a password without the words before it, are removed from children and prompts."""
+    """A line of a private key, and a password without the words before it, are removed."""
     body = [f"MIIEowIBAAKCAQEA{SECRETS[n][8:36]}{n}" for n in range(3)]
     pem = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
     told = [
@@ -379,7 +386,7 @@ def test_partial_secrets_in_a_child_are_removed(config_home: ConfigHome) -> None
 
 
 def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) -> None:
-    """The command that printed it is in another record."""
+    """A password that a command printed is removed from every record."""
     value = "vkWqzTe482Q"
     rows = [
         user("the database refuses us", uuid="a", parent=None),
@@ -403,7 +410,7 @@ def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) 
 
 @pytest.fixture(scope="module", name="ways_to_clean")
 def ways_to_clean() -> list[Clean]:
-    """Return the ways to clean lines with and without escapes, and texts."""
+    """Return the functions that clean lines with and without escapes, and texts."""
     return [
         lambda text: clean_in_record(
             text, lambda line: Cleaner().clean_record(line).raw, ascii_only=True
@@ -416,7 +423,7 @@ def ways_to_clean() -> list[Clean]:
 
 
 SAMPLE = 149
-"""Every 149th step is tested; every step with RUN_ALL=1."""
+"""Each 149th step is tested; with RUN_ALL=1, each step is."""
 
 WANTED = ScrubReach(
     ancestors=True, other_sessions=True, file_backups=True, documents=True, client_files=True
@@ -424,7 +431,7 @@ WANTED = ScrubReach(
 
 
 def scrub_planted_session(home: ConfigHome) -> list[str]:
-    """Scrub the planted session in place. Return the secrets that could not be removed."""
+    """Scrub the planted session in place and return the places that still have a secret."""
     remove_scrub_leftovers(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
     rows = purge_secrets(findings.search_everywhere(session, home.where, reach=WANTED), home.where)
@@ -432,13 +439,16 @@ def scrub_planted_session(home: ConfigHome) -> list[str]:
 
 
 def bytes_of_client_files(home: ConfigHome) -> dict[str, bytes]:
-    """Return every file of a session that a client reads, by its path."""
+    """Return the content of each session file that a client reads, by its path."""
     found = [*home.project().glob("*.jsonl"), *home.project().rglob("*/*.*")]
     return {str(path.relative_to(home.root)): path.read_bytes() for path in found if path.is_file()}
 
 
 def test_a_scrub_killed_at_any_step_can_be_repeated(config_home: ConfigHome) -> None:
-    """Every transcript stays complete. The next run leaves no secret, no copy and no temporary file."""
+    """If a scrub is killed at any step, each transcript is complete, either old or new.
+
+    The next scrub removes all secrets and all temporary files.
+    """
     plant_secrets(config_home)
     model = config_home.root.with_name("model")
     config_home.root.rename(model)
@@ -477,7 +487,7 @@ NOTES = (b"{", json.dumps({"version": 99}).encode())
 
 @pytest.fixture
 def session_with_secret(config_home: ConfigHome) -> Path:
-    """Return a session with a secret, and an archived session without a project or other traces."""
+    """Write a session with a secret and archive another one that the client has deleted."""
     path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
@@ -490,7 +500,7 @@ def session_with_secret(config_home: ConfigHome) -> Path:
 
 
 def scrub_one_session(home: ConfigHome, path: Path) -> list[PlaceWithSecrets]:
-    """Scrub a session in place. Return the secrets that remain."""
+    """Scrub a session in place and return the places that still have a secret."""
     remove_scrub_leftovers(home.where)
     rows = purge_secrets(
         findings.search_everywhere(session_file(str(path)), home.where), home.where
@@ -502,7 +512,7 @@ def scrub_one_session(home: ConfigHome, path: Path) -> list[PlaceWithSecrets]:
 def test_a_link_without_a_note_is_removed(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """A process was killed between the link and the note, so no program can find the link."""
+    """A file in the vault without a manifest is deleted, because no program can find it."""
     os.unlink(os.path.join(archive_folder(KEPT, config_home.where), "manifest.json"))
     assert scrub_one_session(config_home, session_with_secret) == []
     assert places_of_secrets(config_home) == {}
@@ -512,7 +522,10 @@ def test_a_link_without_a_note_is_removed(
 def test_files_of_an_unreadable_note_stay(
     config_home: ConfigHome, session_with_secret: Path, note: bytes
 ) -> None:
-    """The note is damaged or newer. Its files do not change, and an audit reports them."""
+    """Files in the vault whose manifest is damaged or newer stay unchanged.
+
+    The scrub and an audit report them.
+    """
     folder = archive_folder(KEPT, config_home.where)
     Path(folder, "manifest.json").write_bytes(note)
     (left,) = scrub_one_session(config_home, session_with_secret)
@@ -530,7 +543,7 @@ def test_files_of_an_unreadable_note_stay(
 def test_a_vault_behind_a_link_is_not_changed(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """No file behind the link is read or changed, and an audit reports the vault as unreadable."""
+    """A vault that is a link is not changed; the scrub and an audit report it."""
     home = vault_folder(config_home.where)
     os.rename(home, config_home.root / "elsewhere")
     os.symlink(config_home.root / "elsewhere", home)
@@ -545,7 +558,7 @@ def test_a_vault_behind_a_link_is_not_changed(
 def test_deleted_files_with_a_newer_note_are_only_reported(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """The deleted session's files are found, but a change would prevent their restoration."""
+    """Files of a deleted session whose note is of a newer version are reported and not changed."""
     gone = write_old_file(
         session_with_secret.with_name(f"{session_id(6)}.jsonl"),
         session_bytes([user(SECRETS[0], uuid="g")]),
@@ -566,7 +579,7 @@ def test_deleted_files_with_a_newer_note_are_only_reported(
 def test_an_unreadable_folder_is_reported(
     config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch, below: str
 ) -> None:
-    """The report names the folder instead of its files."""
+    """A folder that cannot be listed is reported by a scrub and by an audit."""
     closed = os.path.normpath(session_with_secret.with_suffix("") / below)
     write_old_file(Path(closed) / "a.txt", SECRETS[0].encode())
     deny_listing(monkeypatch, closed)
@@ -582,7 +595,7 @@ def test_an_unreadable_folder_is_reported(
 def test_a_project_folder_behind_a_link_is_reported(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """Children may be in it."""
+    """A project folder that is a link is reported, because it may contain children."""
     linked = session_with_secret.parent.with_name("-elsewhere")
     linked.symlink_to(config_home.root)
     (left,) = scrub_one_session(config_home, session_with_secret)
@@ -592,7 +605,7 @@ def test_a_project_folder_behind_a_link_is_reported(
 def test_an_unreadable_place_that_was_not_requested_is_not_a_failure(
     config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client's file that cannot be read is listed among the unchanged places."""
+    """A client's folder that cannot be listed and was not requested is reported as unchanged."""
     closed = config_home.config / "todos"
     closed.mkdir()
     deny_listing(monkeypatch, str(closed))
@@ -602,7 +615,7 @@ def test_an_unreadable_place_that_was_not_requested_is_not_a_failure(
 
 
 def deny_listing(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
-    """Make the listing of a folder fail, as it does for any user except root."""
+    """Make the listing of a folder fail, as it does for a user without permission."""
     scandir = os.scandir
 
     def refusing(folder: Any = ".") -> Any:
@@ -614,7 +627,10 @@ def deny_listing(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
 
 
 def test_a_secret_in_a_folder_name_is_kept_and_reported(config_home: ConfigHome) -> None:
-    """The client finds a session by its folder, so the name is not changed. The answer does not claim success."""
+    """A secret in the name of a session's folder is kept and reported as remaining.
+
+    The client finds a session by its folder.
+    """
     secret = SECRETS[0]
     rows = [{**user(f"use {secret}", uuid="u0", parent=None), "cwd": f"/x/{secret}"}]
     path = Path(write_session(config_home.project(), SESSION, rows))

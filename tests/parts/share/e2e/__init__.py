@@ -1,1 +1,1 @@
-"""The real client and ``resume_hooks.parts.share``, offline."""
+"""Tests of ``resume_hooks.parts.share`` with the real client, offline."""

@@ -1,6 +1,6 @@
 """Tests of imported sessions in the real client.
 
-They send the original conversation and do not change the client's behavior.
+They send the original conversation and do not change the client's settings.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SAMPLE = (
 
 @pytest.fixture(autouse=True)
 def client_home(home: ClientHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Import into the client's own home."""
+    """Make imports of the tests go to the client's own home."""
     monkeypatch.setenv("HOME", str(home.root))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config))
 
 
 def import_session(content: bytes, home: ClientHome) -> str:
-    """Import content and return the id of the session."""
+    """Import a transcript with this content and return the id of the new session."""
     path = home.root / "x.jsonl"
     path.write_bytes(content)
     made, _ = import_file(str(path), str(home.cwd))
@@ -55,13 +55,16 @@ def import_session(content: bytes, home: ClientHome) -> str:
 def test_an_imported_session_sends_its_conversation(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Prompts, answers, calls and results are in order, after a note that the content is not verified."""
+    """An imported session sends the original conversation after a note that it is not verified.
+
+    Prompts, answers, calls and results keep their order.
+    """
     source = corpus() / name
     session_id = import_session(source.read_bytes(), home)
     found = resume_request(every_client, home, api, session_id)
     assert message_texts_of_request(found).count(INTRODUCTION) == 1
     twin = home.install_session(source, str(uuid.uuid4()))
-    # Older clients lose parallel calls of the original; what the newest sends of it is the measure.
+    # Older clients lose parallel calls of the original, so the newest client's request is expected.
     assert request_blocks(found) == request_blocks(
         resume_request(find_client(NEWEST), home, api, twin.stem)
     )
@@ -70,7 +73,10 @@ def test_an_imported_session_sends_its_conversation(
 def test_a_hostile_transcript_sets_no_client_state(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """It sets no mode, model, permission, system prompt, plan or worktree. Its talk is unchanged."""
+    """A hostile transcript sets no mode, model, permission, system prompt or folder of the client.
+
+    Its conversation is sent unchanged.
+    """
     session_id = import_session(session_bytes(strangers.hostile_records()), home)
     done = run_print(every_client, home, api, "go on now", resume=session_id)
     assert done.returncode == 0, done.stderr
@@ -88,7 +94,7 @@ def test_a_hostile_transcript_sets_no_client_state(
 def test_the_client_picker_lists_an_imported_session(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``claude --resume`` lists it by its title and shows the talk, and the session can continue."""
+    """``claude --resume`` lists an imported session by its title, shows its messages and continues it."""
     import_session(session_bytes(strangers.hostile_records()), home)
     with Tui(every_client, home, api) as tui:
         tui.start(["--resume"], ready=False)
@@ -104,7 +110,7 @@ def test_the_client_picker_lists_an_imported_session(
 def test_an_imported_session_does_not_need_its_source(
     client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
 ) -> None:
-    """The imported file can be deleted."""
+    """An imported session can be resumed after the imported file was deleted."""
     path = tmp_path / "x.jsonl"
     shutil.copyfile(corpus() / SAMPLE[0], path)
     made, _ = import_file(str(path), str(home.cwd))
@@ -113,7 +119,7 @@ def test_an_imported_session_does_not_need_its_source(
 
 
 def without_home_paths(words: str, home: ClientHome) -> str:
-    """Return a text without home folders, in paths and in the names of project folders."""
+    """Return the text with home folders replaced, in paths and in names of project folders."""
     return re.sub(
         rf"{re.escape(str(home.root))}|/home/user|~",
         "H",
@@ -124,7 +130,7 @@ def without_home_paths(words: str, home: ClientHome) -> str:
 def test_a_shared_page_can_be_imported_on_another_machine(
     client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
-    """The client there sends the same conversation."""
+    """A page that was shared on one machine and imported on another sends the same conversation."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
     page = other_machine.root / "talk.html"
     output_of_command(home, "share", root.stem, "--yes", "-o", str(page))
@@ -140,7 +146,7 @@ def test_a_shared_page_can_be_imported_on_another_machine(
 
 
 def output_of_command(home: ClientHome, *words: str) -> bytes:
-    """Return the command line's output in a home."""
+    """Run a command of the shell in a home and return its output."""
     command = [sys.executable, "-m", "resume_hooks", *words]
     environ = client_environ(home) | {"PYTHONPATH": str(REPO / "src"), "PATH": os.defpath}
     return subprocess.run(

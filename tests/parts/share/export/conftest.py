@@ -1,4 +1,4 @@
-"""Fixtures for tests of documents: a session with every kind of part, and its documents."""
+"""Fixtures for tests of exported documents: a session with content of every kind."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tests.builders import (
 )
 
 Exported = Callable[..., str]
-"""A document of a session's file, by its form; further words are fields of ``DocumentOptions``."""
+"""A function that exports a session's file and returns the text of the document."""
 
 GITHUB = "ghp_" + "".join(chr(97 + (number * 7) % 26) for number in range(30)) + "A1b2C3"
-"""What looks like a secret and is none."""
+"""A text that looks like a token and belongs to no account."""
 
 
 def red_png() -> str:
@@ -76,7 +76,7 @@ See [the docs](https://example.com/pool) and `close()`."""
 
 
 def link_records(records: list[Record]) -> list[Record]:
-    """Link records one after the other, a second apart."""
+    """Return the records linked one after the other, with uuids and message ids."""
     rows = []
     for place, record in enumerate(records):
         ids = {
@@ -90,7 +90,7 @@ def link_records(records: list[Record]) -> list[Record]:
 
 
 def records_of_every_kind() -> list[Record]:
-    """Return a session with every kind of part: three turns, one of which was compacted."""
+    """Return a session with content of every kind, in three turns, the first before a compaction."""
     todos = [
         {"content": "find it", "status": "completed"},
         {"content": "fix it", "status": "in_progress"},
@@ -131,7 +131,7 @@ def records_of_every_kind() -> list[Record]:
 
 
 def write_session_with_subagent(home: ConfigHome, records: list[Record] | None = None) -> Path:
-    """Write the session to its project folder, with its sub-agent."""
+    """Write the session with its sub-agent to the project, and return its path."""
     path = Path(write_session(home.project(), SESSION, records or records_of_every_kind()))
     agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
     agent.parent.mkdir(parents=True)
@@ -148,14 +148,14 @@ def write_session_with_subagent(home: ConfigHome, records: list[Record] | None =
 
 @pytest.fixture
 def session_of_every_kind(config_home: ConfigHome) -> Path:
-    """Return the file of a session with every kind of part."""
+    """Write a session with content of every kind and return its path."""
     return write_session_with_subagent(config_home)
 
 
 def document_of_session(
     path: str | os.PathLike[str], home: ConfigHome, form: str = HTML, **choice: object
 ) -> Document:
-    """Return a document of one session."""
+    """Return the document of a session; ``choice`` replaces fields of ``DocumentOptions``."""
     fields = {
         "format": form,
         "redact": True,
@@ -169,7 +169,7 @@ def document_of_session(
 
 @pytest.fixture
 def export_text(config_home: ConfigHome) -> Exported:
-    """Return a function that gives the text of a document."""
+    """Return a function that exports a session and returns the text of the document."""
 
     def export(path: str | os.PathLike[str], form: str = HTML, **choice: object) -> str:
         return b"".join(document_of_session(path, config_home, form, **choice).chunks()).decode()

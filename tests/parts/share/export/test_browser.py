@@ -1,4 +1,7 @@
-"""Tests of the page in a real Chromium: folding, search, themes, links, print, phones and hostile transcripts."""
+"""Tests of the exported page in a real Chromium.
+
+They cover folding, search, themes, links, print, phones and hostile transcripts.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ INSPECT = """() => {
 
 
 class Opened(NamedTuple):
-    """A page and its errors."""
+    """An opened page, and the list of its errors."""
 
     page: Page
     troubles: list[str]
@@ -44,7 +47,7 @@ Open = Callable[..., Opened]
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Yield a headless browser of the system."""
+    """Yield a headless Chromium that is installed on the system."""
     path = (
         shutil.which("chromium")
         or shutil.which("chromium-browser")
@@ -63,7 +66,10 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(chromium: Browser, export_text: Exported, tmp_path: Path) -> Iterator[Open]:
-    """Yield a function that exports a file as a page and opens it without a network, and records every error."""
+    """Yield a function that exports a file as a page and opens it without a network.
+
+    Each error of the page is recorded.
+    """
     contexts = []
 
     def load(file: str | os.PathLike[str], address: str = "", **context: object) -> Opened:
@@ -103,7 +109,7 @@ def open_page(chromium: Browser, export_text: Exported, tmp_path: Path) -> Itera
 
 @pytest.fixture
 def session_with_many_turns(config_home: ConfigHome, session_of_every_kind: Path) -> Path:
-    """Return a session with so many turns that they are folded at first."""
+    """Write a session with so many turns that the page folds them, and return its path."""
     rows = records_of_every_kind()
     first = len(rows) - 1
     later = [
@@ -115,7 +121,7 @@ def session_with_many_turns(config_home: ConfigHome, session_of_every_kind: Path
 
 
 def test_turns_fold_and_unfold(open_page: Open, session_with_many_turns: Path) -> None:
-    """A click, a key or a button for all turns folds them. Folded content is not visible."""
+    """A click, a key or a button folds and unfolds turns."""
     page, troubles = open_page(session_with_many_turns)
     inner = page.locator("#t1 .body")
     assert not inner.is_visible()
@@ -132,7 +138,10 @@ def test_turns_fold_and_unfold(open_page: Open, session_with_many_turns: Path) -
 
 
 def test_the_search_of_a_page(open_page: Open, session_with_many_turns: Path) -> None:
-    """It counts hits, unfolds and marks them, and moves to the next and previous one. Highlighted code is found too."""
+    """The search counts hits, unfolds and marks them, and moves between them.
+
+    It also finds highlighted code.
+    """
     page, troubles = open_page(session_with_many_turns)
     page.keyboard.press("/")
     page.keyboard.type("NEEDLE")
@@ -163,7 +172,7 @@ def test_the_search_of_a_page(open_page: Open, session_with_many_turns: Path) ->
 def test_the_theme_follows_the_system(
     open_page: Open, session_of_every_kind: Path, scheme: str
 ) -> None:
-    """A click changes to the other theme."""
+    """The page has the light or dark theme of the system, and a click changes to the other theme."""
     page, _ = open_page(session_of_every_kind, color_scheme=scheme)
     before = page.evaluate(GROUND)
     page.click("#theme")
@@ -174,7 +183,7 @@ def test_the_theme_follows_the_system(
 
 
 def test_a_link_unfolds_its_turn(open_page: Open, session_with_many_turns: Path) -> None:
-    """The address, the table of contents and the turn's number are such links."""
+    """A link to a turn unfolds it: in the address, in the table of contents and in the turn's number."""
     page, troubles = open_page(session_with_many_turns, "#t3")
     assert page.locator("#t3").get_attribute("open") is not None
     assert page.locator("#t2").get_attribute("open") is None
@@ -188,7 +197,7 @@ def test_a_link_unfolds_its_turn(open_page: Open, session_with_many_turns: Path)
 
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_a_page_fits_a_phone(open_page: Open, session_of_every_kind: Path, width: int) -> None:
-    """No content is wider than the screen, folded or not. Long code scrolls in its box."""
+    """No content is wider than the screen of a phone, even unfolded."""
     page, troubles = open_page(
         session_of_every_kind,
         viewport={"width": width, "height": 800},
@@ -204,7 +213,10 @@ def test_a_page_fits_a_phone(open_page: Open, session_of_every_kind: Path, width
 
 
 def test_a_printed_page_is_unfolded(open_page: Open, session_with_many_turns: Path) -> None:
-    """It is folded again afterwards. Printing also works without scripts."""
+    """All turns are unfolded while the page is printed, and folded again afterwards.
+
+    Printing also works without scripts.
+    """
     page, _ = open_page(session_with_many_turns)
     folded = page.evaluate(CLOSED)
     page.evaluate(f"() => addEventListener('beforeprint', () => {{ window.left = ({CLOSED})() }})")
@@ -222,7 +234,7 @@ def test_a_printed_page_is_unfolded(open_page: Open, session_with_many_turns: Pa
 
 
 def test_a_page_works_without_scripts(open_page: Open, session_with_many_turns: Path) -> None:
-    """Turns fold and links work. Controls that need a script are hidden."""
+    """Without scripts, turns fold, and controls that need a script are hidden."""
     page, troubles = open_page(session_with_many_turns, java_script_enabled=False)
     assert not page.locator("#words").is_visible()
     page.click("#t1 > summary .words")
@@ -238,7 +250,10 @@ def test_a_shared_page_lists_the_removed_secrets_first(
     tmp_path: Path,
     scripts: bool,
 ) -> None:
-    """The session data in the page is not shown, not found by the search, and not executed."""
+    """A shared page says at its top that it contains the session.
+
+    The session data in the page is not shown, not found by the search, and not run.
+    """
     told = document_of_session(session_of_every_kind, config_home)
     with pack_bundle(told, config_home.where) as bundle:
         (tmp_path / "shared.html").write_bytes(b"".join(bundle.chunks(told)))
@@ -253,14 +268,14 @@ def test_a_shared_page_lists_the_removed_secrets_first(
             page.evaluate("() => document.querySelector('script[data-sha256]').textContent.length")
             > 1_000
         )
-        page.fill("#words", "H4sI")  # how packed bytes begin in base64
+        page.fill("#words", "H4sI")  # Compressed data in base64 begins with these letters.
         page.press("#words", "Enter")
         page.wait_for_function("() => document.getElementById('count').textContent === 'none'")
     assert troubles == []
 
 
 def test_a_page_shows_calls(open_page: Open, session_of_every_kind: Path) -> None:
-    """It shows differences, tasks, the image and the sub-agent. Code can be copied."""
+    """The page shows the differences of edits, tasks, images and sub-agents, and code can be copied."""
     page, troubles = open_page(session_of_every_kind)
     assert page.locator(".d-del").inner_text().startswith("- wait=False")
     assert page.locator(".d-ins").inner_text().startswith("+ wait=True")
@@ -278,7 +293,7 @@ def test_a_page_shows_calls(open_page: Open, session_of_every_kind: Path) -> Non
 
 
 def test_only_code_with_a_known_digest_runs(open_page: Open, session_of_every_kind: Path) -> None:
-    """The policy would stop any other script or style in the page."""
+    """The page's policy stops scripts and styles other than its own."""
     page, _ = open_page(session_of_every_kind)
     slipped = (
         f"<img src=x onerror='{RUN}'><iframe srcdoc='<script>parent.{RUN}</script>'></iframe><p "
@@ -300,7 +315,10 @@ def test_only_code_with_a_known_digest_runs(open_page: Open, session_of_every_ki
 def test_a_hostile_transcript_is_shown_as_text(
     open_page: Open, config_home: ConfigHome, group: int
 ) -> None:
-    """No text in any field runs, loads or sends anything, and the page has only our elements."""
+    """Hostile text in any field of a transcript neither runs nor loads anything.
+
+    The page has no elements that the text contains.
+    """
     path = write_session(config_home.project(), SESSION, hostile_records(*VECTORS[group::6]))
     page, troubles = open_page(path)
     page.evaluate(
@@ -318,11 +336,11 @@ def test_a_hostile_transcript_is_shown_as_text(
         for one in found["links"]
         if not one.startswith(("#", "data:image/png;base64,", "https://"))
     ]
-    assert page.locator("footer").is_visible()  # nothing swallowed the rest
+    assert page.locator("footer").is_visible()  # No text has hidden the end of the page.
 
 
 def test_pages_of_real_sessions_open_without_errors(open_page: Open) -> None:
-    """They fit a phone, and can be searched."""
+    """The pages of real sessions fit a phone, can be searched, and cause no errors."""
     files = corpus_sessions()
     need("the transcript corpus", files, "set RESUME_HOOKS_CORPUS")
     for file in files[:: max(1, len(files) // 5)]:

@@ -1,4 +1,7 @@
-"""Tests of writing a document: completely or not at all, private, and without overwriting other files."""
+"""Tests of writing a document file.
+
+It is written completely or not at all, is private, and does not overwrite other files.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from resume_hooks.storage import atomic
 
 
 def test_a_new_document_is_private(tmp_path: Path) -> None:
-    """The digest is that of the written bytes."""
+    """A new document has mode 0600, and the returned digest is that of its bytes."""
     path = tmp_path / "a.html"
     done = write_document(str(path), iter([b"one", b"two"]), None)
     assert path.read_bytes() == b"onetwo"
@@ -28,7 +31,7 @@ def test_a_new_document_is_private(tmp_path: Path) -> None:
 
 
 def test_an_unusable_path_is_refused(tmp_path: Path) -> None:
-    """It is a link, a path in a missing folder or an existing folder."""
+    """A link, a path in a missing folder, and a folder are refused as the path of a document."""
     (tmp_path / "link").symlink_to(tmp_path / "target")
     (tmp_path / "folder").mkdir()
     for place in ("link", "nowhere/a.html", "folder"):
@@ -38,7 +41,7 @@ def test_an_unusable_path_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_created_or_changed_meanwhile_is_kept(tmp_path: Path) -> None:
-    """A new name is created exclusively, and a file that changed since it was read is not replaced."""
+    """A file that was created or changed while the document was made is not overwritten."""
     path = tmp_path / "a.html"
     path.write_bytes(b"theirs")
     with pytest.raises(WriteFailed):
@@ -56,7 +59,7 @@ def test_a_file_created_or_changed_meanwhile_is_kept(tmp_path: Path) -> None:
 def test_a_failed_write_keeps_the_existing_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, there: bool
 ) -> None:
-    """A failure at any step is reported and leaves no other file."""
+    """If a step of the write fails, the existing file stays, and no other file is left."""
     path = tmp_path / "a.html"
     if there:
         path.write_bytes(b"mine")
@@ -104,6 +107,6 @@ def test_a_failed_write_keeps_the_existing_file(
     ],
 )
 def test_document_names_fit_every_file_system(title: str, name: str) -> None:
-    """They have words of the title and the id, for any title."""
+    """The name of a document has words of the title and the id, and fits every file system."""
     assert format_file_name(title, "1a2b3c4d-0000-4000-8000-000000000000", "html") == name
     assert len(name.encode()) < 200

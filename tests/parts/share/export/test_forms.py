@@ -1,4 +1,4 @@
-"""Tests of a document as Markdown: its content, and the effect of foreign text."""
+"""Tests of documents in Markdown: their content, and the effect of hostile text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ from tests.parts.share.export.conftest import (
 
 
 def test_calls_of_a_script_have_their_output(tmp_path: Path, export_text: Exported) -> None:
-    """The client stores the output next to an empty result."""
+    """A document shows the output of calls that a script made, without secrets.
+
+    The client stores this output beside an empty result.
+    """
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     made = [("Bash", {"command": "make test"}, {"stdout": f"5 passed {secret}", "stderr": ""})]
     rows = [user("go", uuid="r0"), *repl_script(made, uuid="s", parent="r0")]
@@ -48,7 +51,7 @@ def test_calls_of_a_script_have_their_output(tmp_path: Path, export_text: Export
 
 
 def test_edits_of_one_call_are_one_difference(tmp_path: Path, export_text: Exported) -> None:
-    """There is a mark between the edits of a file."""
+    """Several edits in one call are one difference, with ``@@`` between them."""
     edits = [
         {"old_string": "a", "new_string": "b"},
         {"old_string": "", "new_string": "c"},
@@ -66,7 +69,10 @@ def test_edits_of_one_call_are_one_difference(tmp_path: Path, export_text: Expor
 def test_a_document_contains_the_whole_session(
     session_of_every_kind: Path, export_text: Exported
 ) -> None:
-    """It has the facts, each turn, the speakers, calls with answers, the sub-agent inside its call, and omissions."""
+    """A document has the facts of the session, and its turns, calls, results and sub-agents in order.
+
+    It ends with the number of removed secrets.
+    """
     text = export_text(session_of_every_kind, MARKDOWN)
     wanted = [
         "# Uploads: a pool that closes early\n",
@@ -107,7 +113,7 @@ def test_a_document_contains_the_whole_session(
 def test_secrets_are_redacted_in_every_field(
     config_home: ConfigHome, export_text: Exported
 ) -> None:
-    """Titles, prompts, inputs, answers, thoughts and their labels are covered."""
+    """Secrets are removed from titles, prompts, calls, results, answers and thinking."""
     records = [
         user(f"Use {GITHUB}", uuid="u0"),
         assistant(
@@ -137,7 +143,7 @@ def test_secrets_are_redacted_in_every_field(
     ("text", "fence"), [("plain", "```"), ("a ``` b", "````"), ("`" * 9, "`" * 10), ("~~~", "```")]
 )
 def test_a_fence_is_longer_than_any_fence_in_its_text(text: str, fence: str) -> None:
-    """So the text cannot close it."""
+    """A code fence is longer than any fence in its text, so that the text cannot close it."""
     lines = fence_text(text).split("\n")
     assert (lines[0], lines[-1]) == (fence, fence)
 
@@ -170,7 +176,10 @@ def test_a_fence_is_longer_than_any_fence_in_its_text(text: str, fence: str) -> 
     ],
 )
 def test_restricted_markdown(text: str, shown: str) -> None:
-    """HTML outside of code becomes text, nothing is loaded, links lead only to the web, and open fences are closed."""
+    """``restrict_markdown`` turns HTML into text, loads no images and keeps only links to the web.
+
+    It closes open code fences.
+    """
     assert restrict_markdown(text) == shown
 
 
@@ -208,7 +217,7 @@ PIECES = [
 
 
 def assert_no_image_or_html(text: str) -> None:
-    """A Markdown parser finds no image, no HTML outside of code spans, and no open fence."""
+    """Check that a Markdown parser finds no image, no HTML except code, and no open fence."""
     for shown in (
         restrict_markdown(text),
         "".join(format_document([TextPart(USER, text, "")])),
@@ -227,14 +236,14 @@ def assert_no_image_or_html(text: str) -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_no_nesting_produces_an_image_or_html(hostile: str) -> None:
-    """Lists, quotes and tabs may start or end a code fence; line and cell ends may end a code span."""
+    """Hostile text in lists, quotes, tables and code fences becomes neither an image nor HTML."""
     for nesting in NESTINGS:
         assert_no_image_or_html(nesting.replace("%s", hostile))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
 def test_no_text_produces_an_image_or_html(text: str) -> None:
-    """The parts are combined in any order."""
+    """Random combinations of Markdown and hostile text become neither an image nor HTML."""
     assert_no_image_or_html(text)
 
 
@@ -251,19 +260,19 @@ def test_no_text_produces_an_image_or_html(text: str) -> None:
     ["%s", "a\n%s\nb", "1. a\n\n   ```\n   x\n   ```\n\n%s\n\n- b", "> ```\n%s", "%s\n%s\n"],
 )
 def test_plain_fences_stay(fence: str, around: str) -> None:
-    """Code outside of lists and quotes is unchanged."""
+    """Code in fences outside of lists and quotes is unchanged."""
     assert restrict_markdown(around.replace("%s", fence)) == around.replace("%s", fence)
 
 
 def test_escape_markdown_in_one_line() -> None:
-    """The line is a heading, a cell or a link."""
+    """``escape_markdown`` escapes a text for use in a heading, a table cell or a link."""
     assert escape_markdown("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
 
 
 def test_the_output_of_a_client_command_has_no_tags(
     config_home: ConfigHome, export_text: Exported
 ) -> None:
-    """The client's own tags around it are removed."""
+    """The output of a command of the client is exported without the client's tags."""
     first, second = records_of_every_kind()[:2]
     said = {
         "subtype": "local_command",

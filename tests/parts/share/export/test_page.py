@@ -1,4 +1,7 @@
-"""Tests of the page without a browser: markup, prose, code, differences, images and the frame."""
+"""Tests of the exported page without a browser.
+
+They cover markup, prose, code, differences, images and the head of the page.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def visible_text(markup: str) -> str:
 
 
 def test_text_is_escaped_in_markup() -> None:
-    """This is true for content and attributes. Our own markup is unchanged."""
+    """Text is escaped in content and attributes, and the page's own markup is not."""
     made = build_element(
         "p", "<i>", build_element("b", "&"), title='"><script>', class_="x", hidden=True, lang=False
     )
@@ -54,7 +57,7 @@ def test_text_is_escaped_in_markup() -> None:
     assert join_markup(["<", Html("<br>")]) == "&lt;<br>"
     assert (
         escape_html(f"{Html('<b>')}") == "&lt;b&gt;"
-    )  # a string that was put together is none of ours
+    )  # A string that was made from markup is not markup.
     assert build_start_tag("a", data_x="1") == '<a data-x="1">'
     assert build_element("br") == "<br>"
 
@@ -72,7 +75,7 @@ def test_text_is_escaped_in_markup() -> None:
     ],
 )
 def test_control_characters_are_visible(text: str, shown: str) -> None:
-    """Characters that reorder text are shown by name too. Emoji are unchanged."""
+    """Control characters are shown by their number, for example "[U+202E]". Emoji are unchanged."""
     assert show_control_characters(text) == shown
 
 
@@ -94,7 +97,10 @@ def test_control_characters_are_visible(text: str, shown: str) -> None:
     ],
 )
 def test_prose_becomes_allowed_elements(text: str, shown: str) -> None:
-    """Markdown becomes a few allowed elements, HTML and images become text, and links lead only to the web."""
+    """Markdown becomes a few allowed elements, and HTML in it becomes text.
+
+    Images are not shown, and links lead only to the web.
+    """
     found = (
         build_prose_markup(text)
         .removeprefix('<div class="prose" dir="auto">')
@@ -107,7 +113,7 @@ def test_prose_becomes_allowed_elements(text: str, shown: str) -> None:
 
 
 def test_a_link_sends_no_referrer() -> None:
-    """The link shows its target."""
+    """A link opens without a referrer."""
     made = build_prose_markup("[x](https://a.b/c?d=1&e)")
     assert (
         'href="https://a.b/c?d=1&amp;e" rel="noreferrer noopener nofollow" target="_blank"' in made
@@ -115,7 +121,7 @@ def test_a_link_sends_no_referrer() -> None:
 
 
 def test_a_very_long_text_is_not_parsed() -> None:
-    """The text is shown as typed."""
+    """A very long text is shown as it was typed, without parsing its Markdown."""
     assert build_prose_markup("*a* " * MAX_PROSE_CHARACTERS).startswith(
         '<div class="typed" dir="auto">*a* *a*'
     )
@@ -125,13 +131,13 @@ def test_a_very_long_text_is_not_parsed() -> None:
     "nest", ["> " * 3_000 + "x", "[" * 3_000, "*" * 3_000 + "a", "`" * 3_001, "- " * 3_000]
 )
 def test_deeply_nested_prose_is_parsed_quickly(nest: str) -> None:
-    """Deeply nested prose becomes text."""
+    """Deeply nested Markdown is shown without a long computation."""
     assert build_prose_markup(nest)
 
 
 @pytest.mark.parametrize("language", sorted(set(LEXERS_BY_LANGUAGE.values())))
 def test_highlighted_code_keeps_every_character(language: str) -> None:
-    """Every character is present and escaped, with any lexer."""
+    """Highlighted code has every character of the code, escaped, in any language."""
     text = "def f(x):\n\t'''<b>&\"'''\n  return \"${x}\" # <script>\n\n"
     assert visible_text(build_code_markup(text, language)) == text
 
@@ -140,14 +146,14 @@ def test_highlighted_code_keeps_every_character(language: str) -> None:
     "word", ["", "no-such", "<script>", 'python" onload="x', "../../etc", "PYTHON", "x" * 9_999]
 )
 def test_the_word_after_a_fence_only_chooses_a_lexer(word: str) -> None:
-    """The word is looked up in a table and never reaches the page."""
+    """The word after a code fence only chooses a language and is not written to the page."""
     made = build_code_markup("a < b", word)
     assert visible_text(made) == "a < b"
     assert "onload" not in made
 
 
 def test_long_code_is_not_highlighted() -> None:
-    """Highlighting would take too long, since the patterns of lexers may be slow."""
+    """Long code is not highlighted, because that could take too long."""
     for text in (
         "def f():  # long\n" * (MAX_COLOURED_CHARACTERS // 10),
         "\n" * (MAX_COLOURED_LINES + 1),
@@ -158,7 +164,10 @@ def test_long_code_is_not_highlighted() -> None:
 
 
 def test_a_difference_shows_changed_lines() -> None:
-    """The page shows a few lines around the changed lines. A mark replaces the other lines."""
+    """A difference shows changed lines with a few lines around them.
+
+    A mark replaces the other lines.
+    """
     old = "\n".join([f"line {n}" for n in range(40)])
     new = old.replace("line 3\n", "<new>\n").replace("line 30\n", "")
     made = build_difference_markup(old, new)
@@ -170,7 +179,7 @@ def test_a_difference_shows_changed_lines() -> None:
 
 
 def test_long_texts_are_not_compared() -> None:
-    """All lines count as removed and added."""
+    """Long texts are not compared; all their lines count as removed and added."""
     assert count_changed_lines("a\n" * (MAX_COMPARED_LINES + 1), "a\n") == (
         MAX_COMPARED_LINES + 1,
         1,
@@ -189,7 +198,7 @@ def test_long_texts_are_not_compared() -> None:
     ],
 )
 def test_an_unsupported_image_is_described(kind: str, form: str, data: str) -> None:
-    """Only a few kinds are shown, and only if they are valid base64."""
+    """An image of another kind, or with invalid data, is replaced by a description."""
     assert (
         build_picture_markup(MediaPart(kind, form, data, "<about>"))
         == '<p class="note">[&lt;about&gt;]</p>'
@@ -197,7 +206,7 @@ def test_an_unsupported_image_is_described(kind: str, form: str, data: str) -> N
 
 
 def test_an_image_is_embedded_in_the_page() -> None:
-    """The image is a data URL."""
+    """An image is embedded in the page as a ``data:`` URL."""
     assert f'src="data:image/png;base64,{PNG}"' in build_picture_markup(
         MediaPart("image", "image/png", PNG, "image, png")
     )
@@ -206,7 +215,7 @@ def test_an_image_is_embedded_in_the_page() -> None:
 def test_the_policy_allows_one_style_and_one_script(
     session_of_every_kind: Path, export_text: Exported
 ) -> None:
-    """They are allowed by digest. The page loads and sends nothing."""
+    """The page's policy allows its own style and script by their digests, and nothing else."""
     page = export_text(session_of_every_kind)
     style = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
     script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
@@ -227,7 +236,7 @@ def test_the_policy_allows_one_style_and_one_script(
 def test_a_page_has_one_language_and_one_title(
     session_of_every_kind: Path, export_text: Exported
 ) -> None:
-    """Screen readers and browser tabs need both."""
+    """The page names its language and its title, and all its elements are closed."""
     page = export_text(session_of_every_kind)
     assert page.startswith('<!doctype html>\n<html lang="en">')
     assert page.count("<title>Uploads: a pool that closes early</title>") == 1
@@ -239,7 +248,7 @@ def test_a_page_has_one_language_and_one_title(
 def test_hostile_text_in_every_field_is_escaped(
     vector: str, config_home: ConfigHome, export_text: Exported
 ) -> None:
-    """Each text is tested alone, so that it is also in the title. The browser tests cover its effects."""
+    """Hostile text in every field of a transcript becomes no element and no attribute."""
     parts = PageParts()
     parts.feed(export_text(write_session(config_home.project(), SESSION, hostile_records(vector))))
     assert parts.elements <= ELEMENTS

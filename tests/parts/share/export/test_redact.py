@@ -50,13 +50,13 @@ def make_redactor(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
     ],
 )
 def test_home_folders_are_redacted(text: str, shown: str) -> None:
-    """The user's own, those of the sessions and all others are covered."""
+    """All home folders become "~": the user's own, those of the sessions, and others."""
     assert make_redactor().redact_and_cut_text(text) == shown
     assert make_redactor(redact=False).redact_and_cut_text(text) == text
 
 
 def test_each_secret_is_counted_once() -> None:
-    """Secrets in titles and in texts that also appear elsewhere are redacted but not counted."""
+    """A secret is removed everywhere, and counted only in texts, not in titles."""
     found = make_redactor()
     assert GITHUB not in found.redact_and_cut_text(f"token {GITHUB} here")
     assert sum(found.removed_secrets.values()) == 1
@@ -66,7 +66,10 @@ def test_each_secret_is_counted_once() -> None:
 
 
 def test_every_text_in_a_block_is_redacted() -> None:
-    """Keys and values are covered at any depth, and values whose key marks them as secret."""
+    """Secrets are removed from keys and values at any depth.
+
+    A value whose key is "password" is removed, too.
+    """
     found = make_redactor()
     deep: object = f"token {GITHUB}"
     for _ in range(MAX_NESTING_DEPTH * 10):
@@ -79,13 +82,13 @@ def test_every_text_in_a_block_is_redacted() -> None:
 
 
 def test_an_image_stays_unchanged() -> None:
-    """Base64 is not redacted."""
+    """The base64 data of an image is not redacted."""
     source = {"type": "base64", "media_type": "image/png", "data": "A" * 300_000}
     assert make_redactor(10).redact_block({"source": source}) == {"source": source}
 
 
 def test_a_long_text_is_shortened_with_a_notice() -> None:
-    """The shown text and the mentioned rest add up to the whole."""
+    """A long text is cut, and a notice states the number of missing characters."""
     found = make_redactor(10)
     assert found.redact_and_cut_text("0123456789") == "0123456789"
     assert found.redact_and_cut_text("0123456789abc") == "0123456789\n[cut: 3 characters more]"
@@ -96,14 +99,17 @@ def test_a_long_text_is_shortened_with_a_notice() -> None:
     "before", [*range(0, 50, 7), 45, LOOKAHEAD_CHARACTERS, LOOKAHEAD_CHARACTERS + 20]
 )
 def test_no_part_of_a_secret_remains_before_a_cut(before: int) -> None:
-    """The cut or the end of the scanned text may be anywhere in the secret."""
+    """No part of a secret is shown before a cut, wherever the cut is."""
     text = "x " * (before // 2) + f"{GITHUB} " + "y " * LOOKAHEAD_CHARACTERS
     shown = make_redactor(50).redact_and_cut_text(text)
     assert not any(GITHUB[:length] in shown for length in range(12, len(GITHUB)))
 
 
 def test_short_placeholders_do_not_extend_the_shown_text() -> None:
-    """Only scanned text is shown, although placeholders are shorter than the secrets."""
+    """A text with placeholders is cut no later than a text without them.
+
+    So text that was not searched for secrets is never shown.
+    """
     signs = string.ascii_letters + string.digits
     body = "\n".join("MIIE" + "".join(random.Random(row).choices(signs, k=60)) for row in range(25))
     key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\n"
@@ -115,7 +121,7 @@ def test_short_placeholders_do_not_extend_the_shown_text() -> None:
 
 
 def test_a_cut_title_loses_its_last_word() -> None:
-    """The title or the words of a turn may be cut inside a secret."""
+    """A title that was cut loses its last word, which may be a part of a secret."""
     assert make_redactor().redact_line(f"Use the token {GITHUB[:20]}…") == "Use the token …"
     assert make_redactor().redact_line("Use the token …") == "Use the token …"
     assert make_redactor(redact=False).redact_line("Use the tok…") == "Use the tok…"

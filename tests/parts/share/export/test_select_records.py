@@ -1,4 +1,4 @@
-"""Tests of the records of a document and their order."""
+"""Tests of which records a document has, and in which order."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.parts.share.export.conftest import records_of_every_kind
 
 
 def selected_lines(path: Path | str, what: str = CONVERSATION) -> list[int]:
-    """Return the selected lines in order."""
+    """Return the line numbers of the selected records, in order."""
     return [row.number for row in select_conversation(session_file(str(path)), what, set()).nodes]
 
 
 def test_the_whole_conversation_includes_compacted_turns(session_of_every_kind: Path) -> None:
-    """By default it has everything before the end. A resume would send only messages since the compaction."""
+    """A document has the turns before a compaction by default; with ``LIVE_ONLY`` it starts after it."""
     assert selected_lines(session_of_every_kind) == list(range(20))
     assert selected_lines(session_of_every_kind, LIVE_ONLY) == list(range(5, 20))
     found = select_conversation(session_file(str(session_of_every_kind)), CONVERSATION, set())
@@ -36,7 +36,7 @@ def test_the_whole_conversation_includes_compacted_turns(session_of_every_kind: 
 
 
 def test_an_abandoned_branch_is_marked(config_home: ConfigHome) -> None:
-    """It is exported only with all records."""
+    """Records of an abandoned branch are exported only with ``ALL_RECORDS``, and are marked."""
     records = [
         user("first", uuid="u0"),
         assistant("one", uuid="a1", parent="u0", ts=1),
@@ -53,7 +53,10 @@ def test_an_abandoned_branch_is_marked(config_home: ConfigHome) -> None:
 
 
 def test_copied_records_are_not_exported_again(config_home: ConfigHome) -> None:
-    """A child contains its parent's records, under the same ids or with a reference to them."""
+    """Records that a child copied are not exported again after those of its parent.
+
+    They have the same uuids, or name the old ones in ``forkedFrom``.
+    """
     parent = write_session(config_home.project(), SESSION, records_of_every_kind())
     known = set[str]()
     select_conversation(session_file(parent), CONVERSATION, known)
@@ -70,7 +73,7 @@ def test_copied_records_are_not_exported_again(config_home: ConfigHome) -> None:
 
 
 def test_a_cycle_of_compactions_ends(config_home: ConfigHome) -> None:
-    """The links are forged."""
+    """Compactions that refer to each other in a forged session are exported without an endless loop."""
     rows = records_of_every_kind()[:8]
     rows[5] = {**rows[5], "logicalParentUuid": rows[7]["uuid"]}
     path = write_session(config_home.project(), SESSION, rows)
@@ -78,7 +81,7 @@ def test_a_cycle_of_compactions_ends(config_home: ConfigHome) -> None:
 
 
 def test_records_without_links_keep_the_file_order(config_home: ConfigHome) -> None:
-    """A plain export has no links."""
+    """Records without links, as in a plain export, are exported in the order of the file."""
     rows = [
         {"type": kind, "sessionId": SESSION, "message": {"role": kind, "content": kind}}
         for kind in ("user", "assistant")
@@ -92,7 +95,7 @@ def test_records_without_links_keep_the_file_order(config_home: ConfigHome) -> N
 @example(None, ["trim here", "prompt", "trim"])
 @of_any_order
 def test_each_call_is_exported_once(begun: Path | None, steps: list[str]) -> None:
-    """A trim in place may have written it a second time."""
+    """Each call is exported once, even if a trim in place wrote it again."""
     with tempfile.TemporaryDirectory() as home:
         client = SimulatedClient(home, begun)
         client.take_steps(steps)

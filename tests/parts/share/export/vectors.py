@@ -1,4 +1,4 @@
-"""Texts of hostile transcripts that would run, load or send something, or leave their element, if not escaped."""
+"""Texts of hostile transcripts that would run, load or send something if they were not escaped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ELEMENTS = frozenset(
     h1 h4 h5 h6 dl dt dd article b time code pre img em strong s table thead tbody tr th td blockquote br hr footer
     script""".split()  # noqa: SIM905 - shorter to read
 )
-"""What a page is made of, whatever the transcript says."""
+"""The elements that a page may have, whatever the transcript contains."""
 
 VECTORS = (
     f"<script>{RUN}</script>",
@@ -100,7 +100,7 @@ VECTORS = (
 
 
 def hostile_records(*vectors: str) -> list[Record | bytes]:
-    """Return a session with these texts in every field that a document shows, and in other fields."""
+    """Return a session with these texts in every field."""
     rows = link_records([row for vector in vectors for row in _records_with_text(vector)])
     for place, row in enumerate(rows):
         if row.get("subtype") == "compact_boundary":
@@ -148,7 +148,7 @@ def _records_with_text(vector: str) -> list[Record]:
 
 
 class PageParts(HTMLParser):
-    """The elements of a page, and the attributes that run code or have an address."""
+    """The elements of a page, and the attributes in it that run code or load an address."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class PageParts(HTMLParser):
         self.suspect: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Add an element."""
+        """Add an element and its suspicious attributes."""
         self.elements.add(tag)
         for name, value in attrs:
             leads = name in {"href", "src"} and not (value or "").startswith(

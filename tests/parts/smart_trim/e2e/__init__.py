@@ -1,1 +1,1 @@
-"""The real client and ``resume_hooks.parts.smart_trim``, offline."""
+"""Tests of ``resume_hooks.parts.smart_trim`` with the real client, offline."""

@@ -1,4 +1,7 @@
-"""Tests of ``/trim --smart`` in a client with a warm cache: its own model chooses, after the last request."""
+"""Tests of ``/trim --smart`` in a client whose prompt cache is warm.
+
+The session's own model chooses, in a request after the last one.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +34,14 @@ WISH = "keep what has an even number"
 
 
 def open_session(tui: Tui, plugin: Path) -> Path:
-    """Open a real session."""
+    """Open a real session in the client and return its path."""
     parent = tui.home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=ENGINE)
     return parent
 
 
 def run_turn(tui: Tui) -> None:
-    """Run a turn with an answer. The API's token counts show that the cache is warm."""
+    """Run a turn whose token counts show a warm cache."""
     tui.api.usage = WARM
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
@@ -46,7 +49,7 @@ def run_turn(tui: Tui) -> None:
 
 
 def choose_odd_numbers(request: Request) -> Any:
-    """Act as the session's model: choose every shown odd number and one number that was not shown."""
+    """Return the answer of the session's model: each odd number, and one that was not shown."""
     numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
     rows = [
         {"number": n, "description": f"piece {n}", "rationale": "done with"}
@@ -65,10 +68,10 @@ def has_requests(tui: Tui, count: int) -> bool:
 def test_the_models_choice_is_trimmed(
     modern_tui: Tui, plugin: Path, size: tuple[int, int] | None
 ) -> None:
-    """The request has the last request, its answer with the cache mark, and our prompt.
+    """A copy without the contents that the model chose opens after a yes.
 
-    After a yes, a copy opens without the chosen contents. A text answer asks again, also after a
-    preview by rules.
+    The model gets the last request, its answer and our prompt. Typed options instead of a choice
+    ask the model again.
     """
     if size:
         modern_tui.columns, modern_tui.rows = size
@@ -81,7 +84,7 @@ def test_the_models_choice_is_trimmed(
     for number, words in enumerate(("keep the ALPHAS", WISH), 1):
         modern_tui.wait_for("1. Open the trimmed copy")
         modern_tui.wait_idle(2)
-        for _ in range(4 - number):  # to the line behind the labels
+        for _ in range(4 - number):  # Move to the line below the choices.
             modern_tui.key("Down")
         modern_tui.type(f"--smart {words}")
         modern_tui.wait_for(f"--smart {words}")
@@ -125,10 +128,9 @@ def test_the_models_choice_is_trimmed(
 
 
 def test_without_an_answer_no_child_is_made(tui: Tui, plugin: Path) -> None:
-    """The reason and the shell command are shown; no tool runs and no other model is asked.
+    """Without an answer of the model, no child is made, and the reason and the shell command are shown.
 
-    A session that was just opened has nothing in the cache, so its model is not asked. Esc leaves
-    neither a copy nor a question, and a late answer is ignored.
+    The model is not asked while its cache is cold. Esc leaves neither a copy nor a question.
     """
     parent = open_session(tui, plugin)
     named = rf"trim\s+--smart\s+{parent.stem}"

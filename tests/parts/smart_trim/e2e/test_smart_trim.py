@@ -1,4 +1,4 @@
-"""Tests of a smart trim with the real client as the headless model and to resume the child."""
+"""Tests of ``trim --smart`` with the real client, as the headless model and to resume the child."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.needs import REPO, corpus
 from tests.parts.smart_trim.models import SHOWN
 
 SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
-"""A real session of 500 KB: 40 contents to judge, 21 that rules take."""
+"""A real session of 500 KB with 40 contents to judge and 21 that rules trim."""
 
 WISH = "keep what has an even number"
 
@@ -28,7 +28,7 @@ WISH = "keep what has an even number"
 def smart_trim(
     client: ClientVersion | None, home: ClientHome, api: MockApi, *words: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run the verb in the home's project, with this client on PATH."""
+    """Run ``smart-trim`` in the home's project with this client on PATH."""
     folder = home.root / "bin"
     folder.mkdir(exist_ok=True)
     if client is not None:
@@ -48,10 +48,10 @@ def smart_trim(
 
 
 def choose_odd_numbers(request: Request) -> Any:
-    """Act as the API's model: choose every shown odd number through the client's answer tool."""
+    """Return the API's answer with a call of the client's answer tool for each shown odd number."""
     numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
     if not numbers:
-        return None  # old clients ask once more, with the answer of their tool
+        return None  # Old clients send another request with the result of that tool.
     rows = [
         {"number": n, "description": f"piece [{n}]\n", "rationale": "done with"}
         for n in numbers
@@ -61,7 +61,7 @@ def choose_odd_numbers(request: Request) -> Any:
 
 
 def contents_by_call(request: Request, kind: str, key: str, content: str) -> dict[str, str]:
-    """Return the contents of each block of a kind in a request, by call id."""
+    """Return the content of each block of a kind in a request, by the call's id."""
     rows = [
         block
         for m in request["messages"]
@@ -72,9 +72,9 @@ def contents_by_call(request: Request, kind: str, key: str, content: str) -> dic
 
 
 def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Check that the chosen contents have a description, and the rest is sent as for the parent.
+    """Check that chosen contents become placeholders with a description, and all else is sent as before.
 
-    The model's run leaves no trace.
+    The model's run leaves no file.
     """
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     before = parent.read_bytes()
@@ -94,8 +94,8 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
 
     twin = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
-    # The newest client is the measure: client 2.1.42 drops parallel results of the parent, which a child
-    # has in one line.
+    # Client 2.1.42 drops parallel results of the parent, which a child has in one line, so the
+    # newest client's request is compared.
     whole, cut = (
         resume_request(find_client(NEWEST), home, api, twin.stem),
         resume_request(client, home, api, child.stem),
@@ -108,7 +108,7 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
 
 
 def changed_calls(whole: Request, cut: Request, *which: str) -> set[str]:
-    """Return the calls whose blocks differ, each by a placeholder. No block is missing or new."""
+    """Return the calls whose blocks differ, after checking that each differs by a placeholder."""
     before, after = contents_by_call(whole, *which), contents_by_call(cut, *which)
     assert before.keys() == after.keys()
     differing = {call for call in before if before[call] != after[call]}
@@ -119,7 +119,7 @@ def changed_calls(whole: Request, cut: Request, *which: str) -> set[str]:
 def test_chosen_contents_are_placeholders(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client is the model and resumes the child."""
+    """``trim --smart`` replaces the chosen contents, with each client."""
     assert_smart_trim(every_client, home, api)
 
 
@@ -127,7 +127,10 @@ def test_chosen_contents_are_placeholders(
 def test_a_failed_model_leaves_no_child(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The model refuses, answers in another form, or hangs. The output is one sentence, and the exit code is 1."""
+    """If the model refuses, answers in another form or hangs, no child is made.
+
+    The error is one sentence with the command without a model.
+    """
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     wrong = {"name": "StructuredOutput", "input": {"choices": "all of them"}}
     for reply, seconds in (("I can't help with [1, 2, 3].", "30"), (wrong, "30"), (60, "4")):
@@ -140,7 +143,7 @@ def test_a_failed_model_leaves_no_child(
 
 
 def test_a_missing_client_leaves_no_child(home: ClientHome, api: MockApi) -> None:
-    """The error is reported before any file is written."""
+    """If no client is on PATH, ``trim --smart`` fails and makes no child."""
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     done = smart_trim(None, home, api, parent.stem, "--yes")
     assert (done.returncode, home.sessions()) == (1, [parent])
