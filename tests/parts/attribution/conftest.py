@@ -1,4 +1,4 @@
-"""Provide a repository and a function that asks which record wrote one of its lines."""
+"""Fixtures: a repository, and a function that asks which record wrote a line of it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def repo(config_home: ConfigHome) -> Repository:
 
 @pytest.fixture
 def ask(document: Document, repo: Repository) -> Ask:
-    """Return a function that asks for a line's writer and returns the record's reference, or ``""`` without one.
+    """Return a function that searches for the writer of a line and returns the record's reference.
 
-    On a busy machine the first answer may say that the index is incomplete. Then the function asks
-    again.
+    The result is ``""`` if no record is found. The search is repeated while the index is
+    incomplete, as on a busy machine.
     """
 
     def reference_of_line(line: str, *words: str, cwd: Any = repo.root) -> str:

@@ -1,4 +1,7 @@
-"""A repository that sessions edit: each edit changes the file on disk and yields the client's records."""
+"""A repository whose files sessions edit.
+
+Each edit changes the file on disk and returns the records that the client would write.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ ONE = "def total(rows):\n    return sum(row.price for row in rows)\n"
 
 
 class Repository:
-    """A folder with ``.git``; file names are relative to it. Each new record gets a later time."""
+    """A folder with ``.git``; file names are relative to the folder.
+
+    Each new record has a later time than the one before.
+    """
 
     def __init__(self, home: ConfigHome, root: Path) -> None:
         self.home = home
@@ -33,7 +39,7 @@ class Repository:
         return (self.root / name).read_text()
 
     def put(self, name: str, text: str | bytes) -> Path:
-        """Write a file without a session."""
+        """Write a file as a person does, outside of any session."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -67,7 +73,7 @@ class Repository:
         return self.call("Write", given, {**details, "originalFile": before}, **fields)
 
     def shell(self, command: str, **fields: Any) -> list[Record]:
-        """Return the records of a command; the command does not run."""
+        """Return the records of a shell command, which does not run."""
         return self.call("Bash", {"command": command}, {"stdout": "", "stderr": ""}, **fields)
 
     def call(
@@ -80,7 +86,7 @@ class Repository:
         failed: bool = False,
         **more: Any,
     ) -> list[Record]:
-        """Return the records of a call and its answer."""
+        """Return the records of a call and its result."""
         self._made += 1
         own = f"toolu_{self._made}"
         around = {"cwd": str(self.root), "ts": 60 * self._made, **more}
@@ -99,7 +105,7 @@ class Repository:
     def session(
         self, number: int, *steps: list[Record], helper: str = "", turns: bool = True
     ) -> str:
-        """Write a session or a sub-agent with these calls, and return its id."""
+        """Write a session or a sub-agent with these calls, and return the session's id."""
         own = session_id(number)
         folder = self.home.project(str(self.root))
         asked = user(

@@ -33,7 +33,7 @@ def file_edit(
     branch: str = "main",
     path: str = "/a",
 ) -> FileEdit[int]:
-    """Return an edit at this time. By default each edit belongs to a separate session."""
+    """Return an edit at the time ``number``, by default in a session of its own."""
     named = str(session or number)
     return FileEdit(
         number, named, path, branch, f"{number:03}", (EditHunk(before, after, is_whole_file=whole),)
@@ -41,14 +41,14 @@ def file_edit(
 
 
 def writer_of_line(text: str, line: str, *edits: FileEdit[int], nth: int = 0) -> int | None:
-    """Return the writer of the nth line of this text."""
+    """Return the number of the edit that wrote the nth line with the text ``line``."""
     lines = text.removesuffix("\n").split("\n")
     places = [number for number, each in enumerate(lines, 1) if each == line]
     return find_writing_edit(lines, places[nth], edits).record
 
 
 def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
-    """The order of the edits does not matter. An edit that found the line did not write it."""
+    """The writer of a line is the latest edit that added it, in any order of the edits."""
     first, again = file_edit(1, "", HEAD), file_edit(3, PARSE, PARSE + HEAD)
     found = file_edit(4, PARSE + HEAD, HEAD)
     assert (
@@ -64,7 +64,7 @@ def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
 
 
 def test_an_edit_that_only_moves_a_line_did_not_write_it() -> None:
-    """The line is in the text before and after the edit."""
+    """An edit that only moves a line did not write it."""
     assert (
         writer_of_line(
             PARSE + HEAD, "class BasketOfRows:", file_edit(1, HEAD + PARSE, PARSE + HEAD)
@@ -74,7 +74,7 @@ def test_an_edit_that_only_moves_a_line_did_not_write_it() -> None:
 
 
 def test_trivial_lines_need_their_neighbours() -> None:
-    """`return None` of one function is not that of another, and a blank line is not unique."""
+    """For a common line such as ``return None``, the neighboring lines must match, too."""
     text = PARSE + "\n\n" + FORMAT
     edits = file_edit(1, FORMAT, PARSE + "\n\n" + FORMAT)
     assert [writer_of_line(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
@@ -85,13 +85,13 @@ def test_trivial_lines_need_their_neighbours() -> None:
 
 
 def test_neighbours_must_show_one_place() -> None:
-    """If the neighbouring lines are also repeated, no session is named."""
+    """If the neighboring lines are repeated as well, no writer is named."""
     text = "}\n" * 12
     assert writer_of_line(text, "}", file_edit(1, "", text), nth=6) is None
 
 
 def test_neighbors_tell_a_new_line_from_an_equal_old_one() -> None:
-    """Only the neighboring lines show which of two equal lines remains."""
+    """Of two equal lines, the neighboring lines show which one the edit added."""
     before, line = HEAD, "        self.rows.append(row)"
     after = HEAD + "    def put(self, row):\n" + line + "\n"
     assert writer_of_line(HEAD, line, file_edit(1, before, after)) is None
@@ -107,7 +107,7 @@ def test_neighbors_tell_a_new_line_from_an_equal_old_one() -> None:
 
 
 def test_a_repeated_line_with_another_indent_is_ambiguous() -> None:
-    """A formatter may have changed the indent."""
+    """A repeated line with another indent names no writer, because a formatter may have changed it."""
     text = "if first_of_all:\n    call_something()\n        call_something()\n"
     assert (
         writer_of_line(
@@ -120,7 +120,10 @@ def test_a_repeated_line_with_another_indent_is_ambiguous() -> None:
 
 
 def test_a_session_that_restores_its_deleted_line_did_not_write_it() -> None:
-    """The line was in the file before. If another session restores a deleted line, no edit is named."""
+    """A session that deletes a line and restores it did not write it.
+
+    If a line was deleted and has returned without a session, no writer is named.
+    """
     undone = file_edit(1, HEAD, PARSE, session=7), file_edit(2, PARSE, HEAD, session=7)
     assert writer_of_line(HEAD, "class BasketOfRows:", *undone) is None
     assert (
@@ -133,7 +136,10 @@ def test_a_session_that_restores_its_deleted_line_did_not_write_it() -> None:
 
 
 def test_a_checkout_without_the_line_does_not_count() -> None:
-    """A merge brings the line together with its neighbors. Without neighbors the writer is unknown."""
+    """A line that is missing in another checkout keeps its writer if its neighbors match.
+
+    A merge brings a line together with its neighbors.
+    """
     wrote = file_edit(1, "", HEAD, branch="topic")
     assert (
         writer_of_line(HEAD, "class BasketOfRows:", wrote, file_edit(2, PARSE, PARSE + FORMAT)) == 1
@@ -159,7 +165,7 @@ def test_a_checkout_without_the_line_does_not_count() -> None:
 
 
 def test_an_edit_without_the_whole_file_counts_if_it_is_the_first() -> None:
-    """It counts if no session recorded the file before."""
+    """An edit whose earlier file is unknown counts only if no session has seen the file before."""
     blind = file_edit(2, "", HEAD)._replace(is_content_unknown=True)
     assert writer_of_line(HEAD, "class BasketOfRows:", blind) == 2
     assert (
@@ -168,7 +174,8 @@ def test_an_edit_without_the_whole_file_counts_if_it_is_the_first() -> None:
     )
 
 
-Step = tuple[int, int, int, int]  # who (0: a person), where, how many lines go, how many come
+# The editor (0 is a person), the place, the number of deleted lines, and that of new ones.
+Step = tuple[int, int, int, int]
 STEPS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 4), st.integers(0, 4)),
     max_size=12,
@@ -177,7 +184,10 @@ STEPS = st.lists(
 
 @given(steps=STEPS, whole=st.booleans(), moved=st.integers(0, 30))
 def test_each_unique_line_belongs_to_its_writer(steps: list[Step], whole: bool, moved: int) -> None:
-    """Other edits around it do not matter, and lines that people wrote belong to no session, even after a move."""
+    """Each unique line belongs to its writer, whatever other edits there are.
+
+    Lines that people wrote belong to no session.
+    """
     lines: list[str] = [f"a line of the first file {number}" for number in range(5)]
     authors: dict[str, int | None] = dict.fromkeys(lines)
     edits = []
@@ -209,7 +219,7 @@ TEXTS = st.lists(
 def test_the_named_edit_added_such_a_line(
     texts: list[tuple[list[str], list[str]]], lines: list[str]
 ) -> None:
-    """The files are full of repeated lines, and most edits have little to do with the file."""
+    """With many repeated lines, an edit is named only if it added a line with that text."""
     edits = [
         file_edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)
     ]
@@ -229,7 +239,7 @@ PATH = "/p/a.py"
 def changes_of_call(
     name: str, given: Record, details: Record | None = None, answer: str = "ok", **more: Any
 ) -> list[FileChange]:
-    """Return the changes of a call."""
+    """Return the changes of files by a call."""
     return list(
         read_call_changes(call("t", name, **given), result("t", answer, **more), details or {})
     )
@@ -256,13 +266,16 @@ def changes_of_call(
     ],
 )
 def test_changes_of_an_edit(given: Record, details: Record, hunk: EditHunk) -> None:
-    """They cover the whole file if the client recorded it, and otherwise the replaced text."""
+    """The change of an Edit covers the whole file if the client recorded it, and else the edited text."""
     whole = {"file_path": PATH, "old_string": "b", "new_string": "c", **given}
     assert changes_of_call("Edit", whole, details) == [FileChange(PATH, (hunk,))]
 
 
 def test_changes_of_a_multi_edit() -> None:
-    """Each step starts from the result of the step before. Without the file, the steps are separate."""
+    """The steps of a MultiEdit are one change of the whole file if the client recorded it.
+
+    Otherwise each step is a change of its own.
+    """
     steps = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c"}]
     given = {"file_path": PATH, "edits": steps}
     whole = EditHunk("a", "c", is_whole_file=True)
@@ -285,26 +298,26 @@ def test_changes_of_a_multi_edit() -> None:
     ],
 )
 def test_changes_of_a_write(details: Record, answer: str, before: str) -> None:
-    """Every line of a new file is new. If the old file was not recorded, no line is certainly new."""
+    """A Write of a new file adds all its lines; of a file with unknown content, it adds none."""
     wrote = changes_of_call("Write", {"file_path": PATH, "content": "new"}, details, answer)
     assert wrote == [FileChange(PATH, (EditHunk(before, "new", is_whole_file=True),))]
 
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "Bash", "Read"])
 def test_a_failed_call_changes_no_file(name: str) -> None:
-    """Its result is an error."""
+    """A call that failed changes no file."""
     given = {"file_path": PATH, "content": "x", "command": "cat > a <<'E'\nx\nE"}
     assert changes_of_call(name, given, is_error=True) == []
 
 
 def test_only_reads_and_edits_give_changes() -> None:
-    """A read shows a file's content. Notebooks and other tools prove nothing about lines."""
+    """A Read is recorded as a change without edits; other tools give no changes."""
     assert changes_of_call("Read", {"file_path": PATH}) == [FileChange(PATH, ())]
     assert changes_of_call("NotebookEdit", {"notebook_path": PATH, "new_source": "x"}) == []
 
 
 def test_changes_of_here_documents() -> None:
-    """Each here-document that the shell writes to a file counts, in the folder that the command enters."""
+    """A here-document that a command writes to a file is a change, in the folder that it enters."""
     command = "cd sub\ncat > a <<'E'\nx\n\nE\ncat << F >> '/b c'\ny\nF\ncat > d <<G\n$z\nG\n"
     assert changes_of_call("Bash", {"command": command}) == [
         FileChange("sub/a", (EditHunk("", "x\n\n", is_whole_file=True),), is_content_unknown=True),

@@ -1,4 +1,4 @@
-"""Tests of ``search --file path:42``: it names the session that wrote a line, or says why it can't."""
+"""Tests of ``search --file path:42``, which names the record that wrote a line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TAXED = "    return sum(row.price * row.tax for row in rows)"
 def test_search_finds_the_session_and_record_of_a_line(
     repo: Repository, cli: Cli, document: Document
 ) -> None:
-    """The hit has the usual text and JSON forms, and ``read`` accepts its reference."""
+    """The hit names session and record of the line's writer, and ``read`` accepts its reference."""
     own = repo.session(1, repo.write("src/sums.py", ONE))
     other = repo.session(2, repo.edit("src/sums.py", PRICE, TAXED))
     data = document("search", "--file", "src/sums.py:2", cwd=repo.root)["data"]
@@ -51,7 +51,7 @@ def test_search_finds_the_session_and_record_of_a_line(
 def test_a_line_search_accepts_relative_and_absolute_paths(
     repo: Repository, ask: Ask, tmp_path: Path
 ) -> None:
-    """A path may contain a link. From another project it needs ``--all``."""
+    """The path of a line may be relative, absolute or a link; in another project it needs ``--all``."""
     own = repo.session(1, repo.write("src/sums.py", ONE))
     (tmp_path / "link").symlink_to(repo.root)
     assert ask("sums.py:1", cwd=repo.root / "src") == f"{own}:1"
@@ -62,9 +62,9 @@ def test_a_line_search_accepts_relative_and_absolute_paths(
 
 
 def test_search_finds_a_line_that_a_repl_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> None:
-    """An edit by a script of the tool REPL belongs to the session.
+    """A line that a script of the tool REPL wrote belongs to the session.
 
-    Search also finds the script's commands and results.
+    A search also finds the script's commands and results.
     """
     repo.put("src/sums.py", ONE)
     path, around = str(repo.root / "src/sums.py"), {"cwd": str(repo.root)}
@@ -86,7 +86,10 @@ def test_search_finds_a_line_that_a_repl_script_wrote(repo: Repository, ask: Ask
 
 
 def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli: Cli) -> None:
-    """People wrote before or after the session. The answer says so and is not a failure."""
+    """Lines that people wrote before or after a session belong to no session.
+
+    The answer says so, and the exit code is 0.
+    """
     repo.put("a.py", f"import decimal  # of people\n{ONE}")
     repo.session(
         1,
@@ -103,8 +106,8 @@ def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ('VERSION = "1.4.2-stable"', 'VERSION = "1.4.3-stable"'),  # a version bump
-        ("    return compute_all(rows)", "        return compute_all(rows)"),  # a formatter run
+        ('VERSION = "1.4.2-stable"', 'VERSION = "1.4.3-stable"'),  # The version was raised.
+        ("    return compute_all(rows)", "        return compute_all(rows)"),  # A formatter ran.
         ("    return compute_all(rows)", "\treturn compute_all(rows)"),
         ("# written by a session", "# written by a person"),
     ],
@@ -112,7 +115,7 @@ def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli
 def test_a_line_that_people_changed_belongs_to_no_session(
     repo: Repository, ask: Ask, before: str, after: str
 ) -> None:
-    """The changed line does not belong to the last session that edited the file."""
+    """A line that people changed after a session wrote it belongs to no session."""
     own = repo.session(1, repo.write("a.py", f"first_line_of_the_file = 1\n{before}\n"))
     assert ask("a.py:2") == f"{own}:1"
     repo.put("a.py", repo.text("a.py").replace(before, after))
@@ -121,7 +124,7 @@ def test_a_line_that_people_changed_belongs_to_no_session(
 
 
 def test_merged_lines_belong_to_no_session(repo: Repository, ask: Ask) -> None:
-    """The session keeps its own lines before and after them."""
+    """Lines that a merge added belong to no session, and the lines around them keep their writer."""
     own = repo.session(1, repo.write("a.py", ONE))
     merged = "def of_another_branch(rows):\n    return None\n\n\n"
     repo.put(
@@ -131,14 +134,14 @@ def test_merged_lines_belong_to_no_session(repo: Repository, ask: Ask) -> None:
 
 
 def test_a_generated_file_belongs_to_no_session(repo: Repository, ask: Ask) -> None:
-    """The command that made it proves nothing about its lines."""
+    """A file that a command generated belongs to no session."""
     repo.put("package-lock.json", '{\n  "lockfileVersion": 3\n}\n')
     repo.session(1, repo.shell("npm install && cat package-lock.json"))
     assert ask("package-lock.json:2") == ""
 
 
 def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, ask: Ask) -> None:
-    """The call failed, was refused or never got an answer."""
+    """An edit that failed, was refused or has no result wrote no line."""
     repo.put("a.py", ONE)
     refused = "The user doesn't want to proceed with this tool use."
     failed = repo.edit("a.py", PRICE, TAXED, failed=True, answer=refused)
@@ -148,7 +151,7 @@ def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, ask: Ask) -> None:
 
 
 def test_a_rewound_edit_still_counts(repo: Repository, ask: Ask) -> None:
-    """The disk still has the line although the conversation continued without the edit."""
+    """An edit on an abandoned branch still counts, because the file has its line."""
     repo.put("a.py", ONE)
     gone = repo.edit("a.py", PRICE, TAXED)
     went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
@@ -157,7 +160,7 @@ def test_a_rewound_edit_still_counts(repo: Repository, ask: Ask) -> None:
 
 
 def test_a_subagent_that_wrote_a_line_is_named(repo: Repository, ask: Ask) -> None:
-    """The hit has the sub-agent's own reference."""
+    """A line that a sub-agent wrote is found with the sub-agent's reference."""
     repo.put("a.py", ONE)
     own = repo.session(1)
     repo.session(1, repo.edit("a.py", PRICE, TAXED), helper="agent-a1")
@@ -165,7 +168,7 @@ def test_a_subagent_that_wrote_a_line_is_named(repo: Repository, ask: Ask) -> No
 
 
 def test_a_copied_edit_belongs_to_the_parent_of_a_fork(repo: Repository, ask: Ask) -> None:
-    """The fork only copied the record."""
+    """An edit that a fork copied belongs to the parent."""
     made = repo.write("a.py", ONE)
     own = repo.session(1, made)
     metadata: Any = {"continue_metadata": {"parent_session_id": own, "parent_session_file": ""}}
@@ -174,7 +177,7 @@ def test_a_copied_edit_belongs_to_the_parent_of_a_fork(repo: Repository, ask: As
 
 
 def test_the_current_turn_counts(repo: Repository, document: Document) -> None:
-    """A model may search for a line that it has just written."""
+    """A line that the model wrote in the current turn is found."""
     own = repo.session(1, repo.write("a.py", ONE))
     found = document(
         "search", "--file", "a.py:1", cwd=repo.root, environ={"CLAUDE_CODE_SESSION_ID": own}
@@ -189,7 +192,7 @@ def test_the_current_turn_counts(repo: Repository, document: Document) -> None:
         ("cd src && cat <<EOF > {0}\n{1}EOF\n", True),
         ("cat >> \"{0}\" << 'EOF'\n{1}EOF\necho done", True),
         ("cat > other/{0} <<'EOF'\n{1}EOF", False),
-        ("cat > {0} <<EOF\n{1}$HOME\nEOF", False),  # the shell changes such a text
+        ("cat > {0} <<EOF\n{1}$HOME\nEOF", False),  # The shell expands variables in this text.
         ("cd $SOMEWHERE && cat > {0} <<'EOF'\n{1}EOF", False),
         ("sed -i 's/.*/    return sum(row.price for row in rows)/' {0}", False),
         ("cat > {0} <<'EOF'\n{1}", False),
@@ -198,7 +201,7 @@ def test_the_current_turn_counts(repo: Repository, document: Document) -> None:
 def test_a_shell_command_counts_only_with_a_here_document(
     repo: Repository, ask: Ask, command: str, named: bool
 ) -> None:
-    """Only a here-document proves the written content."""
+    """Of shell commands, only a here-document proves which lines were written."""
     folder = "src/" if command.startswith("cd src") else ""
     own = repo.session(1, repo.shell(command.format("sums.py", ONE)))
     repo.put(f"{folder}sums.py", ONE)
@@ -206,7 +209,10 @@ def test_a_shell_command_counts_only_with_a_here_document(
 
 
 def test_a_here_document_over_a_known_file_proves_nothing(repo: Repository, ask: Ask) -> None:
-    """The file's earlier content was not recorded."""
+    """A here-document over a file that was read before proves no line.
+
+    The earlier content of the file is unknown.
+    """
     path = repo.put("a.py", ONE)
     looked = repo.call("Read", {"file_path": str(path)}, None)
     repo.session(1, looked, repo.shell(f"cat > a.py <<'EOF'\n{ONE}EOF"))
@@ -216,7 +222,7 @@ def test_a_here_document_over_a_known_file_proves_nothing(repo: Repository, ask:
 def test_edits_count_in_every_worktree(
     repo: Repository, ask: Ask, git: Any, tmp_path: Path
 ) -> None:
-    """A session's edits in one checkout count in all checkouts."""
+    """An edit in one worktree is found in the others."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(tmp_path, "init", "-q", "main")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
@@ -228,7 +234,10 @@ def test_edits_count_in_every_worktree(
 
 
 def test_edits_count_after_a_repository_moves(repo: Repository, ask: Ask) -> None:
-    """Its old folder must be missing: an existing folder is another repository, even with equal file names."""
+    """Edits are found after a repository moved, if its old folder is missing.
+
+    If the old folder exists, it is another repository.
+    """
     own = repo.session(1, repo.write("src/sums.py", ONE))
     moved = repo.root.rename(repo.root.with_name("moved"))
     assert ask("src/sums.py:2", "--all", cwd=moved) == f"{own}:1"
@@ -237,7 +246,7 @@ def test_edits_count_after_a_repository_moves(repo: Repository, ask: Ask) -> Non
 
 
 def test_crlf_and_byte_order_marks_do_not_matter(repo: Repository, ask: Ask) -> None:
-    """The client records line feeds where a file has CRLF. A tab differs from a space."""
+    """Line ends and a byte order mark do not matter, but a tab differs from spaces."""
     text = "\tfirst_with_a_tab(1)\n    first_with_a_tab(2)\n"
     own = repo.session(1, repo.write("a.py", text))
     repo.put("a.py", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
@@ -247,7 +256,7 @@ def test_crlf_and_byte_order_marks_do_not_matter(repo: Repository, ask: Ask) -> 
 
 
 def test_a_line_of_a_large_file_is_found(repo: Repository, ask: Ask) -> None:
-    """A file of one megabyte takes no longer than other files."""
+    """A line of a file of one megabyte is found."""
     text = "".join(
         f"    the_value_of_row_number_{number} = computed({number})\n" for number in range(20_000)
     )
@@ -276,7 +285,7 @@ def test_a_line_of_a_large_file_is_found(repo: Repository, ask: Ask) -> None:
 def test_a_missing_line_is_a_usage_error(
     repo: Repository, cli: Cli, name: str, content: str | bytes, message: str
 ) -> None:
-    """The error names the file and a remedy."""
+    """A missing line is refused with the file's name and a remedy."""
     repo.put("a.py", content)
     done = cli("search", "--file", name, cwd=repo.root)
     assert (done.returncode, done.stdout) == (2, b"")
@@ -286,7 +295,7 @@ def test_a_missing_line_is_a_usage_error(
 
 
 def test_lines_without_the_undecodable_bytes_are_found(repo: Repository, ask: Ask) -> None:
-    """A file in another encoding is searched like any other file."""
+    """A line is found in a file in which other lines cannot be decoded."""
     own = repo.session(1, repo.write("a.txt", "a plain line of this file\n"))
     repo.put("a.txt", b"d\xe9j\xe0 vu\na plain line of this file\n")
     assert ask("a.txt:2") == f"{own}:1"
@@ -298,7 +307,7 @@ def test_lines_without_the_undecodable_bytes_are_found(repo: Repository, ask: As
 def test_a_line_search_refuses_words_and_kinds(
     repo: Repository, cli: Cli, words: list[str]
 ) -> None:
-    """The error says that these options have no meaning for a line."""
+    """The search for a line refuses words, roles and tools."""
     repo.put("a.py", ONE)
     done = cli("search", "--file", "a.py:1", *words, cwd=repo.root)
     assert done.returncode == 2
@@ -306,13 +315,13 @@ def test_a_line_search_refuses_words_and_kinds(
 
 
 def test_an_existing_file_with_a_colon_in_its_name(repo: Repository, document: Document) -> None:
-    """If the file exists, the colon belongs to its name."""
+    """If a file named ``a.py:1`` exists, ``--file a.py:1`` is that file and not a line."""
     repo.session(1, repo.write("a.py:1", ONE))
     assert document("search", "--file", "a.py:1", cwd=repo.root)["data"]["query"] == ""
 
 
 def test_a_line_search_respects_its_filters(repo: Repository, ask: Ask) -> None:
-    """A session that the filters exclude is not named."""
+    """The search for a line respects the filters for session and time."""
     first = repo.session(1, repo.write("a.py", ONE))
     repo.session(2, repo.edit("a.py", PRICE, TAXED))
     assert ask("a.py:2", "--session", first) == ""
@@ -321,7 +330,7 @@ def test_a_line_search_respects_its_filters(repo: Repository, ask: Ask) -> None:
 
 
 def test_a_line_search_writes_no_project_or_session_file(repo: Repository, ask: Ask) -> None:
-    """The project and the transcripts keep their bytes."""
+    """The search for a line changes neither the project nor a transcript."""
     repo.session(1, repo.write("a.py", ONE))
 
     def project_and_transcript_bytes() -> dict[str, tuple[int, bytes]]:
@@ -335,7 +344,7 @@ def test_a_line_search_writes_no_project_or_session_file(repo: Repository, ask: 
 
 
 def search_line(repo: Repository, line: str, limit: float = float("inf")) -> SearchResult:
-    """Return the result of a line search with this time limit for indexing."""
+    """Search for a line with this time limit for indexing."""
     options = SimpleNamespace(file=line, words=(), also=(), where=repo.home.where)
     found = answer_line_search(options, Scope(), str(repo.root), limit=limit, progress=None)
     assert found is not None
@@ -343,7 +352,7 @@ def search_line(repo: Repository, line: str, limit: float = float("inf")) -> Sea
 
 
 def test_a_line_search_reads_archived_copies(repo: Repository, ask: Ask) -> None:
-    """The deleted session is found in the vault."""
+    """A line is found in the archived copy of a deleted session."""
     own = repo.session(1, repo.write("sums.py", ONE))
     (path,) = repo.home.config.glob(f"projects/*/{own}.jsonl")
     archive_and_remove(path, repo.home.environ)
@@ -353,11 +362,16 @@ def test_a_line_search_reads_archived_copies(repo: Repository, ask: Ask) -> None
 def test_the_note_counts_sessions_not_indexed_yet(
     repo: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sessions that mention the file name are counted, so that no session is excluded wrongly."""
+    """While the index is incomplete, the result counts the sessions that may contain more.
+
+    A session counts if it contains the name of the file.
+    """
     repo.session(1, repo.write("sums.py", ONE))
     repo.session(2, repo.write("elsewhere.txt", "something else\n"))
     with monkeypatch.context() as patch:
-        patch.setattr(connect, "lock_descriptor", lambda *_: False)  # another command is at it
+        patch.setattr(
+            connect, "lock_descriptor", lambda *_: False
+        )  # Another command seems to use the index.
         patch.setattr(connect, "index_in_background", lambda *_: None)
         early = search_line(repo, "sums.py:2", limit=0)
     assert (early.hits, early.unindexed_count, early.is_complete) == ([], 1, False)
@@ -369,7 +383,7 @@ def test_the_note_counts_sessions_not_indexed_yet(
 
 
 def test_a_file_without_sessions_is_reported(repo: Repository) -> None:
-    """The note says that no tool read or wrote the file."""
+    """If no session has read or written the file, a note says so."""
     repo.session(1, repo.write("sums.py", ONE))
     repo.put("other.py", ONE)
     found = search_line(repo, "other.py:2")
@@ -380,7 +394,7 @@ def test_a_file_without_sessions_is_reported(repo: Repository) -> None:
 @pytest.mark.part("codex")
 @pytest.mark.parametrize(("code", "named"), [(0, True), (1, False)])
 def test_a_codex_patch_counts_as_an_edit(repo: Repository, code: int, named: bool) -> None:
-    """Its path is relative to Codex's folder. A failed patch wrote nothing."""
+    """A patch by Codex counts as an edit if it succeeded."""
     from tests.parts.codex import rollouts
 
     head = "*** Begin Patch\n*** Update File: src/sums.py\n@@\n def total(rows):\n"
@@ -405,7 +419,10 @@ def test_a_codex_patch_counts_as_an_edit(repo: Repository, code: int, named: boo
 def test_a_line_search_reveals_no_files_outside_projects(
     repo: Repository, cli: Cli, tmp_path: Path
 ) -> None:
-    """Models may run it without permission, so it does not reveal whether such a file exists or its length."""
+    """The search for a line reveals nothing about files outside the projects to a model.
+
+    Models may run the search without permission.
+    """
     own = repo.session(1, repo.write("src/sums.py", ONE))
     (tmp_path / "shadow").write_text("root:x\n" * 7)
     (tmp_path / "binary").write_bytes(b"\0")

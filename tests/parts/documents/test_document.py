@@ -1,4 +1,4 @@
-"""Tests of the handoff document: its front matter, its sections, and hostile text in it."""
+"""Tests of a handoff's document: its front matter, its sections, and hostile text in it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plan_titled_handoff(
     contents: ChildContents | None = None,
     **extra: Any,
 ) -> FreshPlan:
-    """Return the plan of a handoff of a session with a title."""
+    """Write a session with a title and return the plan of its handoff."""
     records = [{**record, **extra} for record in conversation(2)]
     lines = [json.dumps(record).encode() for record in (*records, custom_title(title))]
     path = write_session(home.project(), SESSION, lines)
@@ -68,7 +68,7 @@ def document_text(decided: FreshPlan) -> str:
 
 
 def parse_front_matter(text: str) -> dict[str, Any]:
-    """Parse the front matter strictly: every value is a JSON string, which is also YAML."""
+    """Return the front matter of a document, in which each value must be a JSON string."""
     opening, head, _ = text.split("---\n", 2)
     assert opening == ""
     found: dict[str, Any] = {"lineage": []}
@@ -84,7 +84,7 @@ def parse_front_matter(text: str) -> dict[str, Any]:
 
 
 def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHome) -> None:
-    """It has the title, ids, ancestors, time, branch, next step and command."""
+    """The front matter has title, ids, ancestors, time, branch, next step and command."""
     decided = plan_titled_handoff(config_home, next_step="do this\n---\nthen that")
     child = decided.draft.session_id
     assert parse_front_matter(document_text(decided)) == {
@@ -100,7 +100,7 @@ def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHom
 
 
 def test_the_document_has_all_sections(config_home: ConfigHome) -> None:
-    """It has the whole digest by section and the number of omitted items. It ends with the command to continue."""
+    """The document has all sections of the digest with omitted numbers, and ends with the command."""
     text = document_text(
         plan_titled_handoff(
             config_home,
@@ -146,8 +146,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize("title", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_does_not_change_the_structure(config_home: ConfigHome, title: str) -> None:
-    """Keys and headings stay the same and use one line each. No Markdown reader would load or run the text."""
-    words = title.replace("\ud800", "?")  # which no digest holds
+    """Hostile text adds no key and no heading to the document, and no Markdown reader would load it."""
+    words = title.replace("\ud800", "?")  # A digest contains no lone surrogates.
     entries = {
         "todos": (DigestEntry(words, f"{SESSION}:1"), DigestEntry(f"# {words}", note=words)),
         "commands": (DigestEntry(words),),
@@ -196,13 +196,16 @@ def test_hostile_text_does_not_change_the_structure(config_home: ConfigHome, tit
         ("🎉", "session"),
         ("세션 이어가기", "세션-이어가기"),
         ("cafe\u0301", "café"),
-        ("x" * 300, "x" * 8),  # one long word may be a token: a title keeps its beginning
+        ("x" * 300, "x" * 8),  # One long word may be a token, so only its beginning is kept.
         ("word " * 30, "word-word-word-word-word-word-word-word-word-wor"),
         ("..", "session"),
     ],
 )
 def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) -> None:
-    """It has the day, a slug of the first session's title and the child's short id, in at most 255 bytes."""
+    """A document's name has the day, the words of the title and the child's short id.
+
+    It has at most 255 bytes.
+    """
     decided = plan_titled_handoff(config_home, title)
     name = format_document_name(decided)
     day = decided.draft.attributes.at[:10]
@@ -219,7 +222,7 @@ def test_harmless_text_is_not_escaped(text: str) -> None:
 
 
 def test_the_document_imports_few_modules(config_home: ConfigHome) -> None:
-    """It loads neither the command line nor pydantic, because a trigger may write one."""
+    """The module of the document imports neither click nor pydantic, because a trigger may use it."""
     script = "import sys, resume_hooks.parts.documents.document; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

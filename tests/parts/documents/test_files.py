@@ -1,6 +1,7 @@
-"""Tests of the documents of a handoff.
+"""Tests of the documents that a handoff writes.
 
-Written only on request, complete, inside the project, never at the child's cost.
+They are written only on request, completely, and inside the project. A failure never prevents the
+child.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def project(config_home: ConfigHome) -> Path:
 
 
 def plan_handoff(home: ConfigHome, project: Path) -> FreshPlan:
-    """Return the plan of a handoff in that project."""
+    """Write a session of the project and return the plan of its handoff."""
     records = [{**record, "cwd": str(project)} for record in conversation(2)]
     path = write_session(
         home.project(str(project)), SESSION, [*records, custom_title("Fix the parser")]
@@ -50,7 +51,7 @@ def plan_handoff(home: ConfigHome, project: Path) -> FreshPlan:
 def write_child_and_documents(
     home: ConfigHome, project: Path, out: str = "", **settings: str
 ) -> AccompanyingFiles:
-    """Write the child and return its documents with these settings."""
+    """Write a handoff with these settings and return its documents."""
     decided = plan_handoff(home, project)
     for name, value in settings.items():
         stored_settings.store_setting(name, value, home.where)
@@ -61,7 +62,7 @@ def write_child_and_documents(
 
 
 def test_a_handoff_writes_no_document_by_default(config_home: ConfigHome, project: Path) -> None:
-    """The setting is off by default."""
+    """Without the setting, a handoff writes no document."""
     assert write_child_and_documents(config_home, project) == AccompanyingFiles()
     assert list(project.iterdir()) == []
 
@@ -69,7 +70,7 @@ def test_a_handoff_writes_no_document_by_default(config_home: ConfigHome, projec
 def test_environment_variables_cannot_set_the_folder(
     config_home: ConfigHome, project: Path
 ) -> None:
-    """A repository's settings can set variables, and would choose the document's place."""
+    """A variable cannot set the documents' folder, because a repository could set it."""
     where = Where(
         {
             **config_home.environ,
@@ -86,7 +87,7 @@ def test_environment_variables_cannot_set_the_folder(
 
 
 def test_the_setting_writes_a_document(config_home: ConfigHome, project: Path) -> None:
-    """The document is in a new folder."""
+    """The setting ``handoff_dir`` writes a document to a new folder of the project."""
     files = write_child_and_documents(config_home, project, handoff_dir="_handoffs")
     (path,) = (project / "_handoffs").iterdir()
     assert files == AccompanyingFiles((str(path),), ())
@@ -97,7 +98,7 @@ def test_the_setting_writes_a_document(config_home: ConfigHome, project: Path) -
 def test_an_absolute_folder_may_be_anywhere(
     config_home: ConfigHome, project: Path, tmp_path: Path
 ) -> None:
-    """A folder below the home is also allowed."""
+    """An absolute ``handoff_dir``, or one below the home, may be outside the project."""
     (tmp_path / "notes").mkdir()
     for setting, folder in (
         ("~/all", config_home.root / "all"),
@@ -115,7 +116,7 @@ def test_an_absolute_folder_may_be_anywhere(
 def test_a_relative_folder_stays_inside_the_project(
     config_home: ConfigHome, project: Path, setting: str
 ) -> None:
-    """Neither dots nor links lead outside. The child is written, the user gets a note, and no document is written."""
+    """A relative ``handoff_dir`` that leads outside the project gives a warning and no document."""
     outside = config_home.root / "out"
     (outside / "sub").mkdir(parents=True)
     (project / "link").symlink_to(outside)
@@ -134,10 +135,7 @@ def test_a_relative_folder_stays_inside_the_project(
 def test_an_unwritable_document_is_a_warning(
     config_home: ConfigHome, project: Path, kind: str
 ) -> None:
-    """Only the last folder of the path is created, and a file with its name is kept.
-
-    Not even root can write in /proc.
-    """
+    """A document that cannot be written gives a warning, and only one folder would be created."""
     if kind == "file":
         (project / "a").write_text("x")
     folder = "/proc/b" if kind == "/proc" else "a/b"
@@ -150,7 +148,10 @@ def test_an_unwritable_document_is_a_warning(
 def test_a_foreign_transcript_gets_no_document(
     config_home: ConfigHome, project: Path, tmp_path: Path
 ) -> None:
-    """A transcript from elsewhere can claim any folder, so a relative setting is ignored for it."""
+    """A session outside the project folders gets no document in a relative ``handoff_dir``.
+
+    Its file could name any folder as its project.
+    """
     stray = tmp_path / "stray"
     stray.mkdir()
     path = write_session(
@@ -164,7 +165,7 @@ def test_a_foreign_transcript_gets_no_document(
 
 
 def test_a_missing_project_gets_no_document(config_home: ConfigHome, project: Path) -> None:
-    """The result is a warning, and the project's folder is not created."""
+    """If the project's folder is missing, a warning is given, and the folder is not created."""
     project.rmdir()
     files = write_child_and_documents(config_home, project, handoff_dir="_handoffs")
     assert "is not here" in files.warnings[0]
@@ -172,7 +173,7 @@ def test_a_missing_project_gets_no_document(config_home: ConfigHome, project: Pa
 
 
 def test_a_dry_run_lists_the_same_documents(config_home: ConfigHome, project: Path) -> None:
-    """It writes none."""
+    """``list_documents`` returns the same documents as a later write and writes none."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     decided = plan_handoff(config_home, project)
     wanted = list_documents(decided, config_home.where)
@@ -184,7 +185,7 @@ def test_a_dry_run_lists_the_same_documents(config_home: ConfigHome, project: Pa
 
 
 def test_out_accepts_a_file_or_a_folder(config_home: ConfigHome, project: Path) -> None:
-    """In a folder, the document gets our name. The setting's folder counts once."""
+    """``--out`` may be a file or a folder, in which the document gets its usual name."""
     decided = plan_handoff(config_home, project)
     assert resolve_out_path(str(project / "x.md"), decided, force=False) == str(project / "x.md")
     named = resolve_out_path(str(project), decided, force=False)
@@ -202,7 +203,7 @@ def test_out_accepts_a_file_or_a_folder(config_home: ConfigHome, project: Path) 
     "out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"]
 )
 def test_out_refuses_unusable_paths(config_home: ConfigHome, project: Path, out: str) -> None:
-    """Another kind of file, a missing folder and an existing file are refused."""
+    """``--out`` refuses other kinds of files, missing folders and existing files."""
     decided = plan_handoff(config_home, project)
     (project / "there.md").write_text("mine")
     with pytest.raises((UsageError, WriteFailed)):
@@ -214,7 +215,7 @@ def test_out_refuses_unusable_paths(config_home: ConfigHome, project: Path, out:
 def test_force_overwrites_only_regular_files(
     config_home: ConfigHome, project: Path, kind: str
 ) -> None:
-    """A link stays a link, and a pipe does not block. In a folder, a file with our name is written."""
+    """``--force`` overwrites neither a link nor a pipe; in a folder it writes the usual name."""
     decided = plan_handoff(config_home, project)
     path = project / "x.md"
     if kind == "folder.md":
@@ -232,7 +233,7 @@ def test_force_overwrites_only_regular_files(
 def test_a_full_disk_leaves_no_partial_document(
     config_home: ConfigHome, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The child gets a warning, and no temporary file or empty folder is left."""
+    """On a full disk, the child gets a warning, and no partial document or empty folder is left."""
     decided = plan_handoff(config_home, project)
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     receipt = write_child(decided, config_home.where)
@@ -247,7 +248,7 @@ def test_a_full_disk_leaves_no_partial_document(
 
 
 def test_a_folder_name_may_have_undecodable_bytes(config_home: ConfigHome, project: Path) -> None:
-    """The path keeps bytes that are not text."""
+    """``--out`` accepts a folder whose name cannot be decoded."""
     folder = os.fsdecode(os.fsencode(project) + b"/caf\xe9")
     os.mkdir(folder)
     files = write_child_and_documents(config_home, project, out=os.path.join(folder, "x.md"))
@@ -256,7 +257,7 @@ def test_a_folder_name_may_have_undecodable_bytes(config_home: ConfigHome, proje
 
 
 def test_temporary_files_of_a_crash_are_removed(config_home: ConfigHome, project: Path) -> None:
-    """The next handoff removes the files of a killed one."""
+    """The next handoff deletes the temporary files of one that was killed."""
     (project / "_handoffs").mkdir()
     (project / "_handoffs" / ".resume-hooks-999999999-abcd.tmp").write_text("torn")
     write_child_and_documents(config_home, project, handoff_dir="_handoffs")
@@ -266,7 +267,7 @@ def test_temporary_files_of_a_crash_are_removed(config_home: ConfigHome, project
 def test_secrets_are_redacted_in_a_document(
     config_home: ConfigHome, session_with_secrets: str, tmp_path: Path
 ) -> None:
-    """It has a placeholder for each secret, and no part of it."""
+    """A document contains no secret of the session."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     contents = ChildContents(build_digest(session_file(session_with_secrets), config_home.where))
     decided = agents.plan_fresh(

@@ -1,4 +1,4 @@
-"""Tests of ``handoff --out``, and of the settings that request a document for each handoff."""
+"""Tests of ``handoff --out``, and of the setting that writes a document for each handoff."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ __all__ = ["editor_desk", "parent", "project"]
 def test_out_writes_the_document(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
-    """The path is relative to the user's folder and may be a new folder. A file is overwritten only on request."""
+    """``--out`` writes the document to a path relative to the user's folder.
+
+    An existing file is overwritten only with ``--force``.
+    """
     here = config_home.root / "here"
     named = document("handoff", SESSION, "--out", "x.md")["data"]
     assert named["documents"] == [str(here / "x.md")]
@@ -36,7 +39,7 @@ def test_out_writes_the_document(
 def test_a_dry_run_writes_no_document(
     config_home: ConfigHome, document: Document, parent: Path
 ) -> None:
-    """It names the documents."""
+    """``handoff --dry-run`` names the documents and writes none."""
     store_setting("handoff_dir", "_handoffs")
     before = home_state(config_home)
     data = document("handoff", SESSION, "--out", "x.md", "--dry-run")["data"]
@@ -47,7 +50,7 @@ def test_a_dry_run_writes_no_document(
 def test_the_setting_applies_to_every_handoff(
     cli: Cli, document: Document, parent: Path, project: Path
 ) -> None:
-    """The receipt lists the documents and a note lists the failures. Failures do not change the exit code."""
+    """The setting writes a document for each handoff, and a failure does not change the exit code."""
     assert document("handoff", SESSION)["data"]["documents"] == []
     store_setting("handoff_dir", "_handoffs")
     done = cli("handoff", SESSION, "-n", "go on")
@@ -61,7 +64,7 @@ def test_the_setting_applies_to_every_handoff(
 
 
 def test_the_document_contains_the_edit(editor_desk: EditorDesk) -> None:
-    """It follows the whole digest."""
+    """The document contains the text that the user edited."""
     assert (
         editor_desk.run_handoff(
             "--out", "x.md", EDITOR=editor_desk.write_editor('echo "use tabs" >> "$1"')
@@ -74,7 +77,10 @@ def test_the_document_contains_the_edit(editor_desk: EditorDesk) -> None:
 
 
 def test_a_document_created_meanwhile_is_kept(editor_desk: EditorDesk) -> None:
-    """No child is written, and the message names the file with the text."""
+    """If the document's file appears while the user edits, no child is written.
+
+    The message names the file with the user's text.
+    """
     script = editor_desk.write_editor(f'echo mine > {editor_desk.project}/x.md; echo words >> "$1"')
     done = editor_desk.run_handoff("--out", "x.md", EDITOR=script)
     assert done.code == 2

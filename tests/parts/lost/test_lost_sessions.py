@@ -1,4 +1,7 @@
-"""Tests of sessions without transcripts whose prompts still exist: they are found, read and continued."""
+"""Tests of sessions without a transcript whose prompts are in the client's history.
+
+They are listed, read and continued.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ PASTE = "def parse(): " + "x" * 2_000
 
 
 def history_line(own: str, text: str, at: int = AT, **more: object) -> str:
-    """Return a line of the history."""
+    """Return a line of the client's history."""
     return json.dumps(
         {"display": text, "pastedContents": {}, "timestamp": at, "project": CWD, "sessionId": own}
         | more
@@ -51,7 +54,7 @@ LINES = [
 
 @pytest.fixture
 def lost_and_present_sessions(config_home: ConfigHome) -> Path:
-    """Write a present session, a deleted one, an unrelated file, and the history."""
+    """Write a present session, an unrelated file, and a history with prompts of a deleted session."""
     write_session(config_home.project(), SESSION, conversation(2))
     (config_home.config / "paste-cache").mkdir()
     (config_home.config / "paste-cache" / "0123456789abcdef.txt").write_text(PASTE)
@@ -63,7 +66,10 @@ def lost_and_present_sessions(config_home: ConfigHome) -> Path:
 def test_a_lost_session_is_found_read_and_continued(
     lost_and_present_sessions: Path, cli: Cli, document: Document, config_home: ConfigHome
 ) -> None:
-    """It has a mark in every list, and its stored pastes are included. The history keeps every byte."""
+    """A lost session is marked in each list, can be searched and read, and is continued by a handoff.
+
+    Its pastes are included, and the history is unchanged.
+    """
     before = lost_and_present_sessions.read_bytes()
     rows = document("sessions", "--project", CWD)["data"]["sessions"]
     assert [(row["agent"], row["session_id"]) for row in rows] == [
@@ -107,7 +113,7 @@ def test_a_lost_session_is_found_read_and_continued(
 
 @pytest.mark.part("stats")
 def test_stats_exclude_lost_sessions(lost_and_present_sessions: Path, document: Document) -> None:
-    """The requests of lost sessions are unknown."""
+    """``stats`` does not count lost sessions, because their requests are unknown."""
     assert document("stats", "--all")["data"]["sessions"] == 1
 
 
@@ -127,7 +133,7 @@ def test_stats_exclude_lost_sessions(lost_and_present_sessions: Path, document: 
 def test_a_verb_that_needs_a_transcript_refuses_a_lost_session(
     lost_and_present_sessions: Path, cli: Cli, words: list[str]
 ) -> None:
-    """The error is one sentence with a remedy."""
+    """A verb that needs a transcript refuses a lost session and suggests a handoff."""
     done = cli(words[0], LOST, *words[1:])
     assert done.returncode == 2
     assert b"Only its prompts are left" in done.stderr
@@ -137,7 +143,7 @@ def test_a_verb_that_needs_a_transcript_refuses_a_lost_session(
 def test_a_slightly_longer_history_is_not_read_again(
     lost_and_present_sessions: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rewritten history is read again."""
+    """Of a history that grew, only the new lines are read; a rewritten one is read again."""
 
     def lost_sessions() -> dict[str, Path]:
         found = store_of_agents(config_home.where, "prompts").sessions()
@@ -185,7 +191,10 @@ def test_a_slightly_longer_history_is_not_read_again(
 def test_a_start_hook_does_not_read_a_large_history(
     lost_and_present_sessions: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says that lost sessions may exist. After a verb read the history, it gives their number."""
+    """A start hook does not read a large history before a verb has read it.
+
+    It only says that lost sessions may exist.
+    """
     monkeypatch.setattr(registry, "MAX_FIRST_READ_BYTES", 10)
     assert (
         describe_lost_prompts(config_home.where, is_user_waiting=True)
@@ -204,7 +213,7 @@ def test_a_start_hook_does_not_read_a_large_history(
 def test_a_single_prompt_still_exists(
     lost_and_present_sessions: Path, config_home: ConfigHome
 ) -> None:
-    """The verb agrees with the number of prompts."""
+    """The message has the singular for a single prompt."""
     lost_and_present_sessions.write_text(history_line(LOST, "One only", AT) + "\n")
     assert describe_lost_prompts(config_home.where) == "1 prompt of 1 lost session still exists"
 
@@ -212,7 +221,7 @@ def test_a_single_prompt_still_exists(
 def test_unsafe_paths_make_no_session_lost(
     lost_and_present_sessions: Path, config_home: ConfigHome
 ) -> None:
-    """A project behind a link, a folder in place of the history and a state folder behind a link are such paths."""
+    """If the project, the history or the state folder is a link or of a wrong kind, no session is lost."""
     folder, moved = config_home.project(), config_home.root / "moved"
     folder.rename(moved)
     folder.symlink_to(moved)
@@ -232,7 +241,7 @@ def test_unsafe_paths_make_no_session_lost(
 
 
 def test_a_lost_session_can_be_chosen_in_the_picker(desk: Desk) -> None:
-    """The list marks it. A chosen or named one shows its remaining prompts and the command to continue."""
+    """The list of ``resume`` marks a lost session; choosing or naming it shows the command to continue."""
     said = {
         "display": "why does the zebra loop",
         "timestamp": 1_700_000_000_000,
@@ -246,7 +255,7 @@ def test_a_lost_session_can_be_chosen_in_the_picker(desk: Desk) -> None:
     screen.wait_for("Only its prompts are left")
     screen.wait_for(
         "handoff " + r"\s*".join(session_id(7))
-    )  # wherever the terminal breaks a long line
+    )  # The terminal may break the long line anywhere.
     assert screen.wait_for_end() == 2
     named = desk.run("resume", session_id(7))
     named.wait_for("Only its prompts are left")

@@ -1,4 +1,4 @@
-"""Tests of the pane with a lost session whose prompts still exist."""
+"""Tests of the pane with a lost session."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["project"]
 def test_the_pane_lists_a_lost_session(
     project: Path, config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is last and marked, and a search of its prompts finds it.
+    """The pane lists a lost session last, marks it, and finds it by its prompts.
 
-    It can't be opened or forked; a handoff continues it.
+    It cannot be opened or forked, but handed off.
     """
     lost = session_id(7)
     said = {

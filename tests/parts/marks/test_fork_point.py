@@ -328,7 +328,9 @@ def test_the_client_command_back_opens_one_child(
     """``/back`` in a fork opens a child, and the same ``/back`` again opens the same child."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     fork = fork_session_file(document, SESSION)
-    continue_session(fork, at=-20)  # The time is in the past, because a continued fork would get another child.
+    continue_session(
+        fork, at=-20
+    )  # The time is in the past, because a continued fork would get another child.
     back = ask_module("back", session_id=fork.stem)
     assert back["fill"] == ""
     assert live_texts(fork.with_name(f"{back['open']}.jsonl"))[:4] == live_texts(parent)

@@ -1,4 +1,4 @@
-"""Tests of finding the new place of a session's folder, by evidence for and against candidates."""
+"""Tests of finding the new folder of a session whose folder was moved."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENVIRON = {"PATH": os.environ.get("PATH", os.defpath)}
 
 @pytest.fixture
 def repository(tmp_path: Path, git: Any) -> Path:
-    """A repository with one commit."""
+    """Create a repository with one commit and return its folder."""
     folder = tmp_path / "work" / "proj"
     git(folder, "init", "-q")
     (folder / "pkg").mkdir()
@@ -44,7 +44,7 @@ def traces_in_deleted_folder(
 
 
 def test_traces_are_read_from_a_transcript(tmp_path: Path, config_home: ConfigHome) -> None:
-    """They are commits from git's output, newest first, and paths of files below the folder."""
+    """The traces of a session are commits from git's output, newest first, and files in its folder."""
     old = "/old/place"
     rows = [
         user("hello", uuid="u"),
@@ -62,7 +62,7 @@ def test_traces_are_read_from_a_transcript(tmp_path: Path, config_home: ConfigHo
 
 
 def test_a_renamed_repository_is_found(repository: Path, git: Any) -> None:
-    """The renamed folder is next to the old folder, and contains the commit."""
+    """A renamed repository beside the old folder is found by a commit."""
     commit = git(repository, "rev-parse", "HEAD")
     new = repository.with_name("project")
     repository.rename(new)
@@ -76,7 +76,7 @@ def test_a_renamed_repository_is_found(repository: Path, git: Any) -> None:
 def test_a_session_in_a_subfolder_is_mapped_to_the_same_subfolder(
     repository: Path, tmp_path: Path, git: Any
 ) -> None:
-    """The subfolder is found below the repository's new root."""
+    """A session of a subfolder is mapped to the same subfolder of the moved repository."""
     commit = git(repository, "rev-parse", "HEAD")
     new = tmp_path / "far" / "renamed"
     new.parent.mkdir()
@@ -95,7 +95,7 @@ def test_a_session_in_a_subfolder_is_mapped_to_the_same_subfolder(
 
 
 def test_the_repository_of_a_removed_worktree_is_found(repository: Path, git: Any) -> None:
-    """The repository knows the worktree's path until it is pruned. The evidence includes the worktree's own commits."""
+    """The repository of a removed worktree is found by the worktree's path and commits."""
     tree = repository.parent / "tree"
     git(repository, "worktree", "add", "-q", str(tree))
     commit = git(tree, "rev-parse", "HEAD")
@@ -113,7 +113,7 @@ def test_the_repository_of_a_removed_worktree_is_found(repository: Path, git: An
 
 
 def test_the_likeliest_folder_is_first(repository: Path, tmp_path: Path, git: Any) -> None:
-    """A commit counts more than files with equal names."""
+    """A folder with a commit of the session precedes one that only has a file of the same name."""
     commit = git(repository, "rev-parse", "HEAD")
     like = tmp_path / "like"
     like.mkdir()
@@ -127,7 +127,7 @@ def test_the_likeliest_folder_is_first(repository: Path, tmp_path: Path, git: An
 
 
 def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Path) -> None:
-    """Neither a plain repository, nor a folder with fewer than half of the files. Without git only files count."""
+    """A folder without a commit and with fewer than half of the files is not offered."""
     traces_of_others = traces_in_deleted_folder(
         tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y")
     )
@@ -146,7 +146,7 @@ def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Pa
 
 
 def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: Any) -> None:
-    """The settings of a repository may name programs."""
+    """Git runs no program that the settings of a repository name."""
     ran = tmp_path / "ran"
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\n")
@@ -174,7 +174,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: 
 
 
 def test_list_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The list has one folder for each project folder, and only existing ones."""
+    """``list_session_folders`` returns each existing folder of other sessions once."""
     there = tmp_path / "there"
     there.mkdir()
     paths = [

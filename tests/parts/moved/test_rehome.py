@@ -1,4 +1,4 @@
-"""Tests of ``rehome`` in the shell: it finds the moved folder by its sessions' traces and copies each session once."""
+"""Tests of ``rehome`` in the shell, which copies each session of a moved folder once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FILES = ("src/parser.py", "src/errors.py")
 
 @pytest.fixture
 def moved_folder(config_home: ConfigHome) -> tuple[Path, Path]:
-    """Return a deleted folder with two sessions that worked on files in it, and the folder with these files."""
+    """Write two sessions of a deleted folder; return that folder and the one with their files."""
     old, new = config_home.root / "old-name", config_home.root / "new-name"
     for name in FILES:
         (new / name).parent.mkdir(parents=True, exist_ok=True)
@@ -69,14 +69,17 @@ def moved_folder(config_home: ConfigHome) -> tuple[Path, Path]:
 
 
 def sessions_in_project_folder(folder: Path, home: ConfigHome) -> list[Path]:
-    """Return the sessions of a project folder."""
+    """Return the paths of the sessions in a project folder."""
     return sorted(home.project(str(folder)).glob("*.jsonl"))
 
 
 def test_rehome_copies_all_sessions_of_a_folder_once(
     document: Document, config_home: ConfigHome, moved_folder: tuple[Path, Path]
 ) -> None:
-    """It finds the old folder and previews the copies. The sessions are unchanged."""
+    """``rehome`` finds the old folder and copies each of its sessions once.
+
+    A dry run copies none, and the sessions are unchanged.
+    """
     old, new = moved_folder
     before = [path.read_bytes() for path in sessions_in_project_folder(old, config_home)]
     dry = document("rehome", "--dry-run", cwd=new)["data"]
@@ -95,7 +98,7 @@ def test_rehome_copies_all_sessions_of_a_folder_once(
 def test_a_session_that_cannot_be_copied_is_reported(
     cli: Cli, config_home: ConfigHome, moved_folder: tuple[Path, Path]
 ) -> None:
-    """The others are copied; the exit code shows that one is missing."""
+    """``rehome`` reports a session that cannot be copied, copies the others, and fails."""
     old, new = moved_folder
     path = config_home.project(str(old)) / f"{session_id(3)}.jsonl"
     path.write_text('{"type":"summary","summary":"x","leafUuid":"y"}\n')
@@ -117,7 +120,7 @@ def test_a_session_that_cannot_be_copied_is_reported(
 def test_rehome_refuses_unusable_folders(
     words: tuple[str, ...], said: str, cli: Cli, moved_folder: tuple[Path, Path]
 ) -> None:
-    """Each error has a remedy."""
+    """``rehome`` refuses folders that do not exist, still exist, or have no sessions."""
     assert moved_folder
     done = cli("rehome", *words)
     assert done.returncode in {1, 2}
@@ -125,7 +128,7 @@ def test_rehome_refuses_unusable_folders(
 
 
 def test_a_killed_rehome_can_be_repeated(config_home: ConfigHome) -> None:
-    """Killed at any step, the next run copies only sessions without a copy."""
+    """After ``rehome`` is killed at any step, the next run copies only the missing sessions."""
     old, new = str(config_home.root / "old"), str(config_home.root / "new")
 
     def work() -> object:
@@ -154,7 +157,7 @@ def test_a_killed_rehome_can_be_repeated(config_home: ConfigHome) -> None:
 
 
 def test_parallel_rehomes_copy_each_session_once(config_home: ConfigHome) -> None:
-    """The second waits for the first, and then finds every copy."""
+    """Of four parallel ``rehome``, one copies the sessions, and the others find the copies."""
     old, new = str(config_home.root / "old"), str(config_home.root / "new")
     Path(new).mkdir()
     for number in (1, 2):
@@ -182,7 +185,7 @@ def test_parallel_rehomes_copy_each_session_once(config_home: ConfigHome) -> Non
 
 
 def note_start(home: ConfigHome, folder: Path) -> None:
-    """Write the note of a start in a folder, like hooks/new-folder."""
+    """Write the note about a start in a folder, as hooks/new-folder does."""
     place = home.config / "resume-hooks" / "pending"
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o700)
@@ -200,7 +203,7 @@ def write_session_in_folder(home: ConfigHome, folder: Path, own: str = SESSION) 
 
 @pytest.fixture
 def noted_repository(config_home: ConfigHome, git: Any) -> Path:
-    """Return a repository with a session, which the hook noted at its first start."""
+    """Create a repository with a session and the note about its first start."""
     folder = config_home.root / "old"
     git(folder, "init", "-q", "-b", "main")
     git(folder, "commit", "-q", "--allow-empty", "-m", "one")
@@ -212,7 +215,7 @@ def noted_repository(config_home: ConfigHome, git: Any) -> Path:
 
 @pytest.fixture
 def hook_environment(monkeypatch: pytest.MonkeyPatch, config_home: ConfigHome) -> None:
-    """Use the config home as the hook's environment."""
+    """Set the environment of the hook to the config home."""
     for name, value in config_home.environ.items():
         monkeypatch.setenv(name, value)
 
@@ -221,7 +224,7 @@ def hook_environment(monkeypatch: pytest.MonkeyPatch, config_home: ConfigHome) -
 def test_a_start_reports_a_moved_repository(
     config_home: ConfigHome, noted_repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line has the command that copies the sessions. The start copies none."""
+    """A start in a moved repository shows the command that copies its sessions, and copies none."""
     new = noted_repository.rename(noted_repository.parent / "new")
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
     said = f"This repository was in {noted_repository}, which has 1 session and is gone"
@@ -234,9 +237,9 @@ def test_a_start_reports_a_moved_repository(
 def test_other_changes_are_not_a_move(
     config_home: ConfigHome, noted_repository: Path, git: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old folder exists, the repository is another one, or there are two equal ones.
+    """A start reports no move if the old folder exists or if two old folders are possible.
 
-    Notes may be damaged or missing.
+    Damaged notes are ignored.
     """
     clone = noted_repository.parent / "clone"
     shutil.copytree(noted_repository, clone)
@@ -268,7 +271,10 @@ def test_other_changes_are_not_a_move(
 def test_sessions_of_a_removed_worktree_belong_to_the_main_checkout(
     config_home: ConfigHome, noted_repository: Path, git: Any
 ) -> None:
-    """The command creates it again, with its branch if that exists."""
+    """Sessions of a removed worktree belong to the main checkout.
+
+    ``command_to_recreate_worktree`` returns the git command that creates the worktree again.
+    """
     tree = config_home.root / "a tree"
     git(noted_repository, "worktree", "add", "-q", "-b", "feat/it", str(tree))
     note_start(config_home, tree)
@@ -305,9 +311,9 @@ def test_sessions_of_a_removed_worktree_belong_to_the_main_checkout(
 def test_copies_of_a_session_in_two_folders_are_reported(
     old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Every verb that reads the session reports them.
+    """If two folders have copies of a session, each verb that reads it names the command to delete one.
 
-    The complete copy stays, and the other can be restored from the trash.
+    The complete copy stays, and the deleted one can be restored.
     """
     copy = Path(
         write_session(

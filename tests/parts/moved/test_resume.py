@@ -52,7 +52,7 @@ class TestGone:
         project: str,
         config_home: ConfigHome,
     ) -> None:
-        """Its last line has the command that re-homes the session."""
+        """The last line of the card is the command that re-homes the session."""
         done = cli("resume", session_id(5))
         assert done.returncode == 0
         assert done.stderr.decode().startswith(f"note: {config_home.root}/old is gone")
@@ -72,7 +72,10 @@ class TestGone:
         config_home: ConfigHome,
         words: tuple[str, ...],
     ) -> None:
-        """The exit code is 1, and a sentence names the command. Nothing is written."""
+        """``resume --print`` fails with the command that re-homes the session, and writes nothing.
+
+        ``resume --fork`` and ``continue`` do the same.
+        """
         done = cli(words[0], session_id(5), *words[1:])
         assert (done.returncode, done.stdout) == (1, b"")
         assert f"--home {project} --start" in done.stderr.decode()
@@ -83,7 +86,7 @@ class TestGoneOnATerminal:
     """On a terminal, ``resume`` asks about the missing folder."""
 
     def test_a_renamed_folder_is_found_and_the_session_rehomed(self, desk: Desk) -> None:
-        """The files that the session worked on identify the folder. The new session is a child."""
+        """``resume`` offers the renamed folder, which the session's files identify, and re-homes it there."""
         old, new = desk.home.root / "old", desk.home.root / "new"
         new.mkdir()
         (new / "parser.py").write_text("")
@@ -109,7 +112,7 @@ class TestGoneOnATerminal:
         assert (desk.home.project(str(new)) / f"{found.group(1)}.jsonl").is_file()
 
     def test_resume_names_the_command_for_the_other_sessions(self, desk: Desk) -> None:
-        """The line is shown until each of them has a copy."""
+        """``continue`` names the command for the other sessions of the folder until all are copied."""
         old = desk.home.root / "old"
         for number, title in ((5, "Lost"), (6, "Beside")):
             desk.write_session(number, title, folder=old)
@@ -124,7 +127,7 @@ class TestGoneOnATerminal:
             assert (f"rehome {old} --home {desk.project}".encode() in screen.raw) is told
 
     def test_a_session_can_be_rehomed_to_the_current_folder(self, desk: Desk) -> None:
-        """The new place of the folder is unknown."""
+        """``continue`` offers to re-home the session to the current folder."""
         old = desk.home.root / "old"
         parent = desk.write_session(5, "Lost", folder=old)
         content = parent.read_bytes()
@@ -136,7 +139,10 @@ class TestGoneOnATerminal:
         assert parent.read_bytes() == content
 
     def test_an_empty_line_continues_the_new_child(self, desk: Desk) -> None:
-        """We have just written the child, so it is not reported as open and no second child is made."""
+        """An empty answer re-homes the session, and ``resume`` continues the new child.
+
+        The new child is not reported as open.
+        """
         desk.write_session(5, "Lost", folder=desk.home.root / "old")
         before = desk.session_ids()
         screen = desk.run("resume", "Lost", columns=250)
@@ -149,7 +155,7 @@ class TestGoneOnATerminal:
         assert b"may be open in a client" not in screen.raw
 
     def test_quitting_writes_nothing(self, desk: Desk) -> None:
-        """The sessions are unchanged."""
+        """After the answer "q", ``resume`` writes nothing."""
         desk.write_session(5, "Lost", folder=desk.home.root / "old")
         before = desk.session_ids()
         screen = desk.run("resume", "Lost", "--way", "go on")

@@ -177,7 +177,9 @@ def replace_folder_by_link(project: Project) -> None:
             project.write_file("sub/c", "new c\n"), ns=(1, 1)
         ),  # The content is the same, but the time differs.
         lambda project: project.path_of("sub/c").unlink(),
-        lambda project: project.write_file("sub/deep/d", "by hand\n"),  # This file did not exist before.
+        lambda project: project.write_file(
+            "sub/deep/d", "by hand\n"
+        ),  # This file did not exist before.
         replace_folder_by_link,
     ],
 )

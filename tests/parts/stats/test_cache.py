@@ -1,4 +1,7 @@
-"""Tests of the counts of all transcripts: each file is read once, and counts survive its deletion."""
+"""Tests of the counts of all transcripts.
+
+Each file is read once, and its counts remain after its deletion.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +40,12 @@ OTHER = session_id(2)
 
 
 def statistics_of_all_projects(found: cache.AllCounts) -> Statistics:
-    """Return the figures of all projects."""
+    """Return the statistics of all projects."""
     return make_statistics(found.transcripts, "")
 
 
 def test_a_transcript_is_read_once(config_home: ConfigHome) -> None:
-    """Only a changed one is read again."""
+    """A transcript is read again only if it has changed."""
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
     write_session(project, OTHER, conversation(1, session_id=OTHER))
@@ -56,7 +59,7 @@ def test_a_transcript_is_read_once(config_home: ConfigHome) -> None:
 
 
 def test_deleted_sessions_still_count(config_home: ConfigHome) -> None:
-    """Their costs do not change with the deletion."""
+    """A deleted session keeps its counts."""
     path = write_session(config_home.project(), SESSION, conversation(2))
     before = statistics_of_all_projects(gather_counts(config_home.where))
     os.unlink(path)
@@ -66,7 +69,10 @@ def test_deleted_sessions_still_count(config_home: ConfigHome) -> None:
 
 
 def test_counts_of_an_older_version_are_renewed(config_home: ConfigHome) -> None:
-    """They lack first edits. Existing files are counted again, and the counts of deleted files are kept."""
+    """Counts of an older version are renewed if the file exists, and kept otherwise.
+
+    The older counts lack the calls before the first edit.
+    """
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
     write_session(project, OTHER, conversation(1, session_id=OTHER))
@@ -84,14 +90,14 @@ def test_counts_of_an_older_version_are_renewed(config_home: ConfigHome) -> None
 
 
 def test_only_one_copy_of_a_session_counts(config_home: ConfigHome) -> None:
-    """The newest one counts, in any folder."""
+    """Of several copies of a session, only the newest is counted."""
     write_session(config_home.project(), SESSION, conversation(1), mtime=1_000_000_000)
     write_session(config_home.project("/other"), SESSION, conversation(3))
     assert statistics_of_all_projects(gather_counts(config_home.where)).months[0].turns == 3
 
 
 def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
-    """Their tokens count in the session's project. They have no turns."""
+    """The tokens of a sub-agent are counted in the project of its session; its turns are not."""
     project = config_home.project()
     write_session(project, SESSION, conversation(1))
     folder = project / SESSION / "subagents"
@@ -112,7 +118,7 @@ def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
 
 
 def fresh_child(kind: str, parent: str, at: float) -> list[Any]:
-    """Return a fresh child of a session, made this many seconds after the start."""
+    """Return the records of a fresh child, made ``at`` seconds after the start of the test's time."""
     stamp = f"2026-01-31T09:30:{at:02.0f}.000Z"
     said = {
         "parent_session_id": parent,
@@ -127,11 +133,11 @@ def fresh_child(kind: str, parent: str, at: float) -> list[Any]:
 
 
 def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
-    """It is the parent's size at that time minus the size of the child's first request."""
+    """A child's saving is its parent's size at that time minus the size of its first request."""
     project = config_home.project()
     write_session(
         project, SESSION, conversation(3)
-    )  # 1,500 tokens at the end, 1,300 after four seconds
+    )  # The parent has 1,500 tokens at its end, and 1,300 after four seconds.
     own = [
         user("go on", uuid="p", parent="o", ts=20, session_id=OTHER),
         assistant("yes", uuid="q", parent="p", ts=21, session_id=OTHER, tokens=400),
@@ -149,7 +155,7 @@ def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
 
 
 def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
-    """It counts as made. A continued child without its parent counts as used but has no saving."""
+    """A child that was not continued has no saving, and neither has one whose parent is unknown."""
     write_session(config_home.project(), SESSION, conversation(3))
     write_session(config_home.project(), OTHER, fresh_child("handoff", SESSION, 9))
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
@@ -188,7 +194,7 @@ def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
     ],
 )
 def test_damaged_counts_are_renewed(config_home: ConfigHome, kept: bytes) -> None:
-    """Invalid rows are skipped."""
+    """Damaged counts are ignored, and the files are counted again."""
     state = config_home.config / "resume-hooks"
     state.mkdir()
     (state / "stats.json").write_bytes(kept)
@@ -198,7 +204,7 @@ def test_damaged_counts_are_renewed(config_home: ConfigHome, kept: bytes) -> Non
 
 
 def test_a_read_only_state_folder_is_not_a_failure(config_home: ConfigHome) -> None:
-    """All files are counted each time."""
+    """If the state folder is read-only, all files are counted each time."""
     (config_home.config / "resume-hooks").write_text("no folder")
     write_session(config_home.project(), SESSION, conversation(1))
     for _ in range(2):
@@ -208,7 +214,7 @@ def test_a_read_only_state_folder_is_not_a_failure(config_home: ConfigHome) -> N
 def test_stored_counts_are_private_and_follow_no_link(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A link with the file's name is replaced."""
+    """The file of the counts has mode 0600, and a link with its name is replaced."""
     state = config_home.config / "resume-hooks"
     state.mkdir()
     target = tmp_path / "target"
@@ -224,7 +230,7 @@ def test_stored_counts_are_private_and_follow_no_link(
 def test_the_counts_of_deleted_transcripts_are_limited(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The newest stay."""
+    """Only the counts of the newest deleted transcripts are kept."""
     monkeypatch.setattr(cache, "MAX_DELETED_TRANSCRIPTS", 2)
     for number in range(1, 5):
         write_session(
@@ -250,12 +256,15 @@ def test_the_counts_of_deleted_transcripts_are_limited(
     ],
 )
 def test_percentiles_by_nearest_rank(durations: dict[int, int], percent: int, value: int) -> None:
-    """A percentile is a measured duration."""
+    """A percentile is one of the measured durations."""
     assert percentile(durations, percent) == value
 
 
 def test_since_limits_hooks_and_children() -> None:
-    """Hooks are summed by event and owner; children are listed by month and kind."""
+    """``since`` leaves out earlier hooks and children.
+
+    Hooks are summed by event and owner, and children by month and kind.
+    """
     rows = []
     for number, (day, durations, kind) in enumerate(
         (
@@ -284,7 +293,7 @@ def test_since_limits_hooks_and_children() -> None:
 
 
 def test_measure_the_parts_of_the_state_folder(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The largest is first. Links are neither followed nor counted."""
+    """``measure_state_folder`` lists the largest entry first, and does not follow links."""
     state = config_home.config / "resume-hooks"
     (state / "vault" / "x").mkdir(parents=True)
     (state / "vault" / "x" / "a").write_bytes(b"x" * 500)
@@ -300,7 +309,10 @@ def test_measure_the_parts_of_the_state_folder(config_home: ConfigHome, tmp_path
 
 
 def test_a_session_opened_by_clear_counts_as_handoff(config_home: ConfigHome) -> None:
-    """The child that it replaced does not count."""
+    """A session that ``/clear`` opened with a handoff counts as a handoff.
+
+    The child that it replaced is not counted.
+    """
     project, where = config_home.project(), config_home.where
     rows = [user("go", uuid="u"), assistant("done", uuid="a", parent="u", tokens=90_000)]
     parent = session_file(write_session(project, SESSION, rows))

@@ -1,4 +1,4 @@
-"""Tests of the counts of one transcript: each answer once, no copied record, and the hook times."""
+"""Tests of the counts of one transcript: turns, tokens, children and hook times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null
 
 
 def count_records(folder: Path, *records: Any) -> TranscriptTotals:
-    """Return the counts of a session with these records."""
+    """Write a session with these records and return its counts."""
     return count_transcript(write_session(folder, SESSION, records))
 
 
@@ -64,7 +64,7 @@ def hook_output_record(event: str, duration: object, **more: object) -> dict[str
 
 
 def test_turns_and_tokens_are_counted_by_day(tmp_path: Path) -> None:
-    """Prompts, answers and the API's token counts are included."""
+    """Turns, requests and tokens are counted by day."""
     found = count_records(tmp_path, *conversation(2))
     assert found.days == {
         DAY: DayCounts(turns=2, requests=2, sent=1_090 + 1_290, cached=1_085 + 1_285, answered=20)
@@ -74,7 +74,7 @@ def test_turns_and_tokens_are_counted_by_day(tmp_path: Path) -> None:
 
 
 def test_an_answer_in_several_records_counts_once(tmp_path: Path) -> None:
-    """The client repeats its usage in each record. If counts grow, the last one is right."""
+    """An answer in several records is counted once, with the counts of its last record."""
     first = {"input_tokens": 100, "output_tokens": 1}
     whole = {"input_tokens": 100, "output_tokens": 50}
     records = [
@@ -87,7 +87,7 @@ def test_an_answer_in_several_records_counts_once(tmp_path: Path) -> None:
 
 
 def test_copied_records_do_not_count(tmp_path: Path) -> None:
-    """They are a fork's marked records, and records of a child that are older than the child."""
+    """Records that a fork or another child copied are not counted."""
     copied = [
         {**record, "forkedFrom": {"sessionId": session_id(2), "messageUuid": "x"}}
         for record in conversation(2)
@@ -111,15 +111,15 @@ def test_copied_records_do_not_count(tmp_path: Path) -> None:
 
 
 def test_a_subagent_has_no_turns(tmp_path: Path) -> None:
-    """The model wrote its prompts. Its tokens count."""
+    """The tokens of a sub-agent are counted, but its prompts are no turns."""
     path = write_session(tmp_path, SESSION, conversation(2))
     assert count_transcript(path, is_subagent=True).days[DAY] == DayCounts(0, 2, 2_380, 2_370, 20)
 
 
 def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
-    """They are counted after a start and each compaction.
+    """The calls before the first edit are counted after a start and after each compaction.
 
-    Stretches without an edit are separate, and a sub-agent has none.
+    A stretch without an edit is counted separately, and a sub-agent has no stretches.
     """
 
     def calls_with_first_edit(*names: str, at: int) -> list[dict[str, Any]]:
@@ -152,7 +152,7 @@ def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
 
 
 def test_our_hook_times_are_separate_from_others(tmp_path: Path) -> None:
-    """Each hook at a turn's end and each hook with output is counted. The command identifies ours."""
+    """The times of this plugin's hooks, recognized by their command, are separate from others."""
     found = count_records(
         tmp_path,
         stop_hooks_record(
@@ -178,13 +178,16 @@ def test_our_hook_times_are_separate_from_others(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_an_invalid_hook_duration_is_ignored(tmp_path: Path, event: str, duration: object) -> None:
-    """Only a number of milliseconds within a day counts, for an event with a plain name."""
+    """A duration that is not a number of milliseconds within a day is ignored.
+
+    An event whose name is not plain is ignored, too.
+    """
     rows = [stop_hooks_record({"command": "x", "durationMs": duration})] if event == "Stop" else []
     assert count_records(tmp_path, hook_output_record(event, duration), *rows).hooks == {}
 
 
 def test_malformed_values_are_skipped(tmp_path: Path) -> None:
-    """They are values that are not a time, a number or an object."""
+    """Malformed times, numbers and records are skipped."""
     odd = [
         b"not json",
         user("x", uuid="h", ts="2026-\x1b[31mT10:00:00.000Z"),
@@ -205,7 +208,7 @@ def test_malformed_values_are_skipped(tmp_path: Path) -> None:
 
 
 def test_counts_survive_serialisation(tmp_path: Path) -> None:
-    """The stored counts equal the original counts."""
+    """Counts that are stored and read again are equal."""
     found = count_records(
         tmp_path, *conversation(1), stop_hooks_record({"command": NOTICE, "durationMs": 12})
     )
@@ -216,12 +219,12 @@ def test_counts_survive_serialisation(tmp_path: Path) -> None:
     ("duration", "kept"), [(0.4, 0), (99.4, 99), (104, 100), (149, 150), (4_267, 4_300)]
 )
 def test_durations_are_rounded_to_two_digits(duration: float, kept: int) -> None:
-    """Exact below 100 ms, two digits above."""
+    """A duration is exact below 100 ms and has two significant digits above."""
     assert round_duration(duration) == kept
 
 
 def counted_turns(path: str) -> int:
-    """Return the number of turns that statistics count."""
+    """Return the number of turns in the counts of a transcript."""
     return sum(day.turns for day in count_transcript(path).days.values())
 
 
@@ -229,7 +232,7 @@ def counted_turns(path: str) -> int:
 @example(None, ["trim here", "prompt", "trim"])
 @of_any_order
 def test_each_turn_counts_once_over_all_children(begun: Path | None, steps: list[str]) -> None:
-    """Children of a session copy its turns."""
+    """Each turn of a session is counted once, although its children copy it."""
     with tempfile.TemporaryDirectory() as home:
         client = SimulatedClient(home, begun)
         said = counted_turns(str(client.path))

@@ -1,4 +1,4 @@
-"""Tests of the simulated costs of a compaction threshold, request by request."""
+"""Tests of the simulated costs of a compaction at a threshold of tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP = 10_000
 def requests_of_turns(
     turns: int, *, first: int = 30_000, lifetime: int = DEFAULT_CACHE_SECONDS
 ) -> list[ApiRequest]:
-    """Return turns of one request each, which read the last context from the cache."""
+    """Return turns of one request each, which reads the previous context from the cache."""
     return [
         ApiRequest(f"2026-01-{1 + turn // 10:02}", first + STEP * turn, max(20_000, first + STEP * (turn - 1)), 100,
                 STEP, lifetime, turn, is_side_request=False)
@@ -26,12 +26,15 @@ def requests_of_turns(
 
 
 def prices_by_setting(found: list[Price]) -> dict[tuple[str, int], Price]:
-    """Return the prices by kind and threshold."""
+    """Return the prices by strategy and threshold."""
     return {(row.strategy, row.threshold_tokens): row for row in found}
 
 
 def test_without_a_threshold_the_price_is_the_actual_one() -> None:
-    """Reads cost 0.1, writes 1.25 or 2, and answers 5."""
+    """Without a threshold, the price is the actual one.
+
+    Tokens that are read from the cache cost 0.1, written ones 1.25 or 2, and answers 5.
+    """
     for lifetime, rate in ((DEFAULT_CACHE_SECONDS, 1.25), (LONG_CACHE_SECONDS, 2)):
         (paid, *rest) = price_thresholds([requests_of_turns(3, lifetime=lifetime), []], "")
         assert paid == Price(0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500))
@@ -40,9 +43,9 @@ def test_without_a_threshold_the_price_is_the_actual_one() -> None:
 
 
 def test_a_simulated_trim_halves_the_context() -> None:
-    """It happens at the first turn's end above the threshold.
+    """A simulated trim halves the context at the end of the first turn above the threshold.
 
-    The next request writes the rest to the cache, except for the shared base.
+    The next request writes the remaining tokens to the cache, except for the shared base.
     """
     paid, found = (
         price_thresholds([requests_of_turns(9)], "")[0],
@@ -59,7 +62,7 @@ def test_a_simulated_trim_halves_the_context() -> None:
 
 
 def test_a_simulated_handoff_keeps_the_base_a_digest_and_the_last_turns() -> None:
-    """The kept turns fit into half of the threshold."""
+    """A simulated handoff keeps the base, a digest of 12,000 tokens and the last turns."""
     assert (
         prices_by_setting(price_thresholds([requests_of_turns(9)], ""))[
             "12k", 100_000
@@ -70,7 +73,7 @@ def test_a_simulated_handoff_keeps_the_base_a_digest_and_the_last_turns() -> Non
 
 @pytest.mark.parametrize(("first", "times"), [(30_000, 12), (90_000, 7)])
 def test_simulated_compactions_are_five_turns_apart(first: int, times: int) -> None:
-    """Each saves at least a fifth, however long a session stays above the threshold."""
+    """Simulated compactions are at least five turns apart."""
     row = prices_by_setting(price_thresholds([requests_of_turns(60, first=first)], ""))[
         "trim", 100_000
     ]
@@ -78,7 +81,7 @@ def test_simulated_compactions_are_five_turns_apart(first: int, times: int) -> N
 
 
 def test_savings_start_again_after_a_compaction() -> None:
-    """Earlier savings are not subtracted from later requests."""
+    """After a compaction of the client, the simulation starts with the actual requests again."""
     after = [
         request._replace(turn=request.turn + 9) for request in requests_of_turns(3, first=40_000)
     ]
@@ -91,7 +94,7 @@ def test_savings_start_again_after_a_compaction() -> None:
 
 
 def test_since_limits_the_priced_requests() -> None:
-    """The simulation still starts at the beginning of the session."""
+    """``since`` limits the priced requests, although the simulation starts with the session."""
     whole, part = (price_thresholds([requests_of_turns(20)], since) for since in ("", "2026-01-02"))
     assert part[0].cost < whole[0].cost
     assert prices_by_setting(part)["trim", 100_000].read_tokens < part[0].read_tokens
@@ -100,7 +103,7 @@ def test_since_limits_the_priced_requests() -> None:
 def test_stats_print_the_threshold_table(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """The table has its assumptions. Sub-agents in the session's own file are omitted."""
+    """``stats --threshold`` prints a table with its assumptions, without sub-agents."""
     rows = [
         user("a", uuid="u1", ts=1),
         assistant("b", uuid="a1", parent="u1", ts=2, tokens=40_000),

@@ -1,4 +1,4 @@
-"""Tests of the verb ``stats``: its scopes, times, text and document."""
+"""Tests of the verb ``stats``: its projects, its times, its text and its JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null
 
 @pytest.fixture
 def sessions_of_two_projects(config_home: ConfigHome) -> None:
-    """Write a session of the current folder and one of another project."""
+    """Write a session of the current folder and a session of another project."""
     here = str(config_home.root / "here")
     rows = [{**row, "cwd": here} for row in conversation(2)]
     rows.append(
@@ -43,7 +43,7 @@ def sessions_of_two_projects(config_home: ConfigHome) -> None:
 
 @pytest.mark.usefixtures("sessions_of_two_projects")
 def test_stats_of_one_project_or_all(cli: Cli, document: Document) -> None:
-    """The default is the current folder's project."""
+    """``stats`` covers the current project, ``--all`` all projects, and ``--project`` one."""
     data = document("stats")["data"]
     assert (data["sessions"], data["months"][0]["turns"]) == (1, 2)
     assert data["hooks"] == [
@@ -58,7 +58,7 @@ def test_stats_of_one_project_or_all(cli: Cli, document: Document) -> None:
 
 @pytest.mark.usefixtures("sessions_of_two_projects")
 def test_since_accepts_a_date_or_a_duration(document: Document) -> None:
-    """Earlier months are omitted."""
+    """``stats --since`` accepts a date, and ``--month`` begins with the first day of the month."""
     assert document("stats", "--all", "--since", "2026-01-31")["data"]["sessions"] == 2
     assert document("stats", "--all", "--since", "2026-02-01")["data"]["sessions"] == 0
     assert document("stats", "--month")["data"]["since"].endswith("-01")
@@ -66,7 +66,7 @@ def test_since_accepts_a_date_or_a_duration(document: Document) -> None:
 
 @pytest.mark.usefixtures("sessions_of_two_projects")
 def test_stats_print_tables_that_fit_a_terminal(cli: Cli) -> None:
-    """Tables without content are omitted."""
+    """``stats`` prints tables of at most 100 columns, without empty tables."""
     text = cli("stats", "--all").stdout.decode()
     assert text.startswith("2 sessions with a turn or an answer of every project\n")
     assert "MONTH    SESSIONS  TURNS  REQUESTS" in text
@@ -77,7 +77,7 @@ def test_stats_print_tables_that_fit_a_terminal(cli: Cli) -> None:
 
 
 def used_handoff(parent: str, name: str, tokens: int) -> list[Record]:
-    """Return a handoff that a user continued, with this many tokens in its first own request."""
+    """Return a handoff that a user continued; its first request has this number of tokens."""
     made = {
         "parent_session_id": parent,
         "continuation_type": "handoff",
@@ -93,7 +93,7 @@ def used_handoff(parent: str, name: str, tokens: int) -> list[Record]:
 
 
 def test_savings_cover_only_measured_children(config_home: ConfigHome, cli: Cli) -> None:
-    """Two children were used, and only one has a parent of known size. The sums are of that one."""
+    """Of two children that were continued, only the one with a known parent is in the sums."""
     folder = config_home.project()
     write_session(folder, SESSION, conversation(3))
     for number, parent in ((2, SESSION), (3, session_id(9))):
@@ -116,7 +116,7 @@ def test_savings_cover_only_measured_children(config_home: ConfigHome, cli: Cli)
 def test_stats_print_the_calls_before_the_first_edit(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Of two calls the second one writes."""
+    """``stats`` prints the number of calls before the first edit."""
     rows = [
         assistant([call(name, name)], uuid=name, ts=1, tokens=100) for name in ("Read", "Write")
     ]
@@ -133,12 +133,12 @@ def test_stats_print_the_calls_before_the_first_edit(
     "words", [["--since", "soon"], ["--since", "3d", "--month"], ["--all", "--project", "."]]
 )
 def test_contradictory_stats_options_are_refused(cli: Cli, words: list[str]) -> None:
-    """Contradictory options are a usage error."""
+    """``stats`` refuses contradictory or invalid options."""
     assert cli("stats", *words).returncode == 2
 
 
 def test_stats_print_no_control_characters(config_home: ConfigHome, cli: Cli) -> None:
-    """The first line of a child may have a hostile kind."""
+    """``stats`` prints no control characters from the kind in a child's first line."""
     said = {
         "parent_session_id": session_id(9),
         "continuation_type": "\x1b[31mtrim\u202e",
@@ -150,5 +150,5 @@ def test_stats_print_no_control_characters(config_home: ConfigHome, cli: Cli) ->
 
 
 def test_stats_print_color_on_request(verb_output: Told) -> None:
-    """A terminal gets color, and so does a pipe that asks for it."""
+    """``stats`` prints colors on a terminal, and to a pipe if this is requested."""
     assert_styled(verb_output, ["stats", "--all"])

@@ -1,4 +1,4 @@
-"""Tests of children of sub-agents: their content, their lineage, and interrupted writes."""
+"""Tests of children of sub-agents: their content, their lineage and interrupted writes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def subagent_records(**fields: object) -> list[Record]:
 
 
 def session_with_subagent(home: ConfigHome, rows: list[Record] | None = None) -> Path:
-    """Return a session that started a sub-agent with this file."""
+    """Write a session with a sub-agent and return the sub-agent's path."""
     write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the pool")])
     path = home.project() / SESSION / "subagents" / f"{AGENT}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def session_with_subagent(home: ConfigHome, rows: list[Record] | None = None) ->
 
 
 def texts_of_child(path: str | Path) -> list[list[str]]:
-    """Return the texts of each record in a child's live conversation, each with its block's kind."""
+    """Return the texts of each live record of a child, each with its block's type unless it is text."""
     transcript = scan_transcript(str(path))
     rows = (transcript.read_record(node) for node in transcript.chain if node.is_message)
     found = [[*records.strings_in_value(records.get_message(row).get("content"))] for row in rows]
@@ -70,7 +70,7 @@ def texts_of_child(path: str | Path) -> list[list[str]]:
 
 
 def bytes_of_files(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of every file below a folder, by path."""
+    """Return the bytes of each file below a folder, by its path."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -80,7 +80,7 @@ def bytes_of_files(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def shared_subagent(config_home: ConfigHome) -> Iterator[Path]:
-    """Yield a session with a sub-agent, which no test may change. No copy of it may stay."""
+    """Yield the path of a sub-agent, and check that a test neither changes it nor leaves a copy."""
     path = session_with_subagent(config_home)
     before = path.read_bytes()
     yield path
@@ -91,9 +91,9 @@ def shared_subagent(config_home: ConfigHome) -> Iterator[Path]:
 def test_a_fork_contains_the_sub_agents_messages(
     shared_subagent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """It has its own id in the project of the session that started the sub-agent.
+    """A fork of a sub-agent has its messages and an id of its own, in the session's project.
 
-    Its lineage and title name that session.
+    Its lineage and title name the session that started the sub-agent.
     """
     made = document("fork", LOCATOR)["data"]
     child = Path(made["file"])
@@ -126,14 +126,15 @@ def test_a_fork_contains_the_sub_agents_messages(
 
 
 def test_a_handoff_names_the_sub_agent(shared_subagent: Path, document: Document) -> None:
-    """The digest covers only the sub-agent, and ``read`` accepts its references."""
+    """A handoff of a sub-agent has a digest of the sub-agent only, with references for ``read``."""
     opening = document("handoff", LOCATOR, "--print")["data"]["opening"]
     assert f"the work of {AGENT}, a sub-agent of the previous session" in opening
     assert f":N is record {SESSION[:8]}/{AGENT}:N" in opening
     assert "\nlast request, USER :0\n  find the leak\n" in opening
     assert "prompt 0" not in opening
     assert "find the leak" in document("read", f"{SESSION[:8]}/{AGENT}:0")["data"]["text"]
-    made = document("handoff", str(shared_subagent), "-n", "fix it")["data"]  # by its path, too
+    # The sub-agent is named by its path here.
+    made = document("handoff", str(shared_subagent), "-n", "fix it")["data"]
     first = orjson.loads(Path(made["file"]).read_bytes().partition(b"\n")[0])["continue_metadata"]
     assert (first["parent_session_id"], first["subagent"]) == (SESSION, AGENT)
     assert f"`{AGENT}` of Fix the pool" in texts_of_child(made["file"])[1][0]
@@ -142,7 +143,7 @@ def test_a_handoff_names_the_sub_agent(shared_subagent: Path, document: Document
 def test_a_fork_of_a_sub_agent_accepts_a_cut(
     shared_subagent: Path, document: Document, tmp_path: Path
 ) -> None:
-    """These options work as for any fork."""
+    """A fork of a sub-agent accepts ``--at`` and ``--home``."""
     cut = document("fork", "--at", f"{LOCATOR}:0", "--dry-run")["data"]
     assert cut["cut"]["reference"] == f"{SESSION}/{AGENT}:0"
     moved = document("fork", LOCATOR, "--home", str(tmp_path))["data"]["file"]
@@ -152,7 +153,10 @@ def test_a_fork_of_a_sub_agent_accepts_a_cut(
 def test_a_fork_loses_the_fields_of_a_team_member(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """With these fields a client would treat the session as part of a team. The title is the lead's task."""
+    """A fork of a team's sub-agent loses the fields of the team and has the lead's task as its title.
+
+    With these fields, a client would treat the session as part of a team.
+    """
     first, *rest = subagent_records(teamName="parsers", agentName="lexer")
     lead = '<teammate-message teammate_id="team-lead" summary="leak">\nfind the leak\n</teammate-message>'
     session_with_subagent(
@@ -171,7 +175,7 @@ def test_a_fork_loses_the_fields_of_a_team_member(
 def test_an_invalid_sub_agent_name_is_refused(
     config_home: ConfigHome, document: Document, name: str
 ) -> None:
-    """The name would reach a model, so no child is made."""
+    """A sub-agent with an invalid name is refused, because the name would reach a model."""
     path = session_with_subagent(config_home)
     os.rename(path, path.with_name(f"{name}.jsonl"))
     document("fork", SESSION + "/agent-", code=2)
@@ -181,7 +185,7 @@ def test_an_invalid_sub_agent_name_is_refused(
 def test_a_fork_copies_large_outputs_of_the_session(
     shared_subagent: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """A sub-agent's large outputs are stored with the session's. The session's task list is not copied."""
+    """A fork of a sub-agent gets the session's large outputs but not its task list."""
     outputs, tasks = (
         shared_subagent.parents[1] / "tool-results",
         config_home.config / "tasks" / SESSION,
@@ -197,7 +201,7 @@ def test_a_fork_copies_large_outputs_of_the_session(
 def test_a_fork_of_an_archived_sub_agent(
     shared_subagent: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """The vault has it with its session."""
+    """A sub-agent of an archived session can be forked."""
     archive_and_remove(config_home.project() / f"{SESSION}.jsonl", config_home.environ)
     assert not shared_subagent.exists()
     child = Path(document("fork", LOCATOR)["data"]["file"])
@@ -208,10 +212,10 @@ def test_a_fork_of_an_archived_sub_agent(
 def test_the_copy_is_removed_before_the_client_starts(
     shared_subagent: Path, config_home: ConfigHome, cli: Cli, tmp_path: Path
 ) -> None:
-    """The client replaces the process."""
+    """The temporary copy of a sub-agent is deleted before ``--start`` starts the client."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (tmp_path / "work").mkdir()  # no program of the folder that one works in is started
+    (tmp_path / "work").mkdir()  # A program in the current folder is never started.
     program = folder / "claude"
     program.write_text(f"#!/bin/sh\necho STARTED; ls -A {config_home.config}/resume-hooks/mirrors")
     program.chmod(0o755)
@@ -234,7 +238,7 @@ def test_the_copy_is_removed_before_the_client_starts(
 def test_a_missing_sub_agent_is_reported(
     shared_subagent: Path, document: Document, locator: str, message: str, remedy: str
 ) -> None:
-    """The error names the searched place and the existing sub-agents."""
+    """A missing sub-agent is reported with the existing ones."""
     error = document("fork", locator, code=1)["error"]
     assert message in error["message"]
     assert remedy in error["remedy"]
@@ -244,14 +248,14 @@ def test_a_missing_sub_agent_is_reported(
 def test_other_verbs_suggest_a_fork_of_the_sub_agent(
     shared_subagent: Path, document: Document, verb: str
 ) -> None:
-    """The fork is a session of its own."""
+    """Verbs that accept no sub-agent suggest a fork of it."""
     error = document(verb, LOCATOR, code=2)["error"]
     assert error["message"] == f"{SESSION}/{AGENT} is a sub-agent, which this verb does not accept"
     assert f"fork {SESSION}/{AGENT}" in error["remedy"]
 
 
 def test_an_empty_sub_agent_is_refused(config_home: ConfigHome, document: Document) -> None:
-    """So is a file without a readable record."""
+    """A sub-agent without a readable record is refused."""
     session_with_subagent(config_home, [])
     assert document("fork", LOCATOR, code=2)["error"]["message"]
 
@@ -259,7 +263,10 @@ def test_an_empty_sub_agent_is_refused(config_home: ConfigHome, document: Docume
 def test_a_killed_fork_of_a_sub_agent_leaves_a_complete_child_or_none(
     config_home: ConfigHome,
 ) -> None:
-    """The source is unchanged, and the next run removes the copy."""
+    """A fork of a sub-agent that is killed at any step leaves a complete child or none.
+
+    The next run deletes the temporary copy.
+    """
     before: dict[str, bytes] = {}
 
     def prepare() -> Callable[[], object]:

@@ -1,4 +1,4 @@
-"""Tests of ``sessions --subagents``: the session, kind and task of each sub-agent."""
+"""Tests of ``sessions --subagents``, which lists each sub-agent with its session and task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INLINE = "d-kimuson__claude-code-viewer/fe5e1c67-53e7-4862-81ae-d0e013e3270b.jso
 
 
 def inline_subagent(number: int, task: str, **fields: object) -> list[dict[str, object]]:
-    """Return a sub-agent in the file of its session, as client 1.0.108 wrote it."""
+    """Return a sub-agent's records in the file of its session, as client 1.0.108 writes them."""
     first, second = f"{number:08x}-1", f"{number:08x}-2"
     rows = [user(task, uuid=first, ts=20), assistant("found", uuid=second, parent=first, ts=21)]
     return [{**row, "isSidechain": True, "version": "1.0.108", **fields} for row in rows]
@@ -36,7 +36,10 @@ def inline_subagent(number: int, task: str, **fields: object) -> list[dict[str, 
 def test_sub_agents_are_listed_with_their_tasks(
     config_home: ConfigHome, document: Document, cli: Cli
 ) -> None:
-    """Those in a session's folder, next to it and in its file are listed, newest first, for this project only."""
+    """``sessions --subagents`` lists the sub-agents of the project, newest first, with their tasks.
+
+    They are in the session's folder, beside the session, or in its file.
+    """
     path = session_with_subagent(config_home)
     path.with_suffix(".meta.json").write_text('{"agentType":"Explore"}')
     os.utime(path, (2_000_000_000, 2_000_000_000))
@@ -69,7 +72,7 @@ def test_sub_agents_are_listed_with_their_tasks(
 
 @pytest.mark.parametrize("other", ["--archived", "--expiring", "--helpers"])
 def test_session_options_are_refused_for_sub_agents(document: Document, other: str) -> None:
-    """The refused options apply only to sessions."""
+    """``--subagents`` refuses options that only apply to sessions."""
     error = document("sessions", "--subagents", other, code=2)["error"]
     assert error["message"] == f"--subagents and {other} can't be combined"
     error = document("sessions", "--subagents", "--agent", "prompts", code=2)["error"]
@@ -77,7 +80,7 @@ def test_session_options_are_refused_for_sub_agents(document: Document, other: s
 
 
 def test_an_empty_list_of_sub_agents_suggests_all(cli: Cli) -> None:
-    """The sentence names ``--all``."""
+    """An empty list of sub-agents suggests ``--all``."""
     assert (
         b"No sub-agent of these sessions has a transcript here. --all"
         in cli("sessions", "--subagents").stdout
@@ -85,7 +88,7 @@ def test_an_empty_list_of_sub_agents_suggests_all(cli: Cli) -> None:
 
 
 def test_two_sub_agents_in_one_file_have_separate_records(config_home: ConfigHome) -> None:
-    """Their first record or their id separates them. A gap belongs to the sub-agent before it."""
+    """The records of two sub-agents in one file are separated by their links or ids."""
     first, second = inline_subagent(1, "one"), inline_subagent(2, "two", agentId="abc")
     hostile = inline_subagent(3, "three", agentId="../[x]\n" + "y" * 300)
     torn = {**first[1], "uuid": "x", "parentUuid": "gone"}
@@ -99,7 +102,7 @@ def test_two_sub_agents_in_one_file_have_separate_records(config_home: ConfigHom
 
 
 def test_the_sub_agents_of_a_real_old_session_are_found(config_home: ConfigHome) -> None:
-    """Each starts with a task, and each of their records belongs to one of them."""
+    """The sub-agents in the file of a real old session are found with all their records."""
     path = Path(corpus() / INLINE)
     found = read_inline_subagents(str(path))
     aside = [

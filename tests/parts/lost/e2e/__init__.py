@@ -1,1 +1,1 @@
-"""The real client and ``resume_hooks.parts.lost``, offline."""
+"""Tests of ``resume_hooks.parts.lost`` with the real client, offline."""

@@ -1,4 +1,7 @@
-"""Tests with the real client of sessions that it lost or will not find: prompts of deleted sessions, moved folders."""
+"""Tests of sessions that the real client has lost or does not find.
+
+Some were deleted and have only prompts; others are in moved folders.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
 
 
 def run_verb(home: ClientHome, *words: str, cwd: Path | None = None) -> dict[str, Any]:
-    """Run a verb in the project and return its document."""
+    """Run a verb in the project and return its JSON."""
     command = [sys.executable, "-m", "resume_hooks", *words, "--json"]
     done = subprocess.run(
         command, env=client_environ(home), cwd=cwd or home.cwd, capture_output=True, check=False
@@ -35,9 +38,9 @@ def run_verb(home: ClientHome, *words: str, cwd: Path | None = None) -> dict[str
 def test_a_deleted_session_continues_from_its_prompts(
     client: ClientVersion, tui: Tui, plugin: Path
 ) -> None:
-    """The newest client's history has the prompts, with a paste from another file.
+    """A deleted session is listed from the client's history and continued from its prompts.
 
-    They are listed, and the pane continues from them.
+    The prompts include a paste that the client stores in another file.
     """
     home = tui.home
     tui.start(extra_env=ENGINE)
@@ -80,7 +83,7 @@ def test_a_deleted_session_continues_from_its_prompts(
 def test_the_client_refuses_an_id_in_two_folders(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The newest client resumes it from a third folder only after one of the copies is gone."""
+    """The client refuses a session id in two folders, until one of the copies is deleted."""
     run_print(client, home, api, "what was said before")
     (session,) = home.sessions()
     twin = home.config / "projects" / "-elsewhere" / session.name
@@ -101,7 +104,7 @@ def test_the_client_refuses_an_id_in_two_folders(
 
 
 def run_git(folder: Path, *words: str) -> None:
-    """Run git without the user's identity."""
+    """Run git with an invented identity."""
     subprocess.run(
         ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=folder, check=True
     )
@@ -114,7 +117,7 @@ def begin_repository(home: ClientHome) -> None:
 
 
 def move_project(home: ClientHome, name: str) -> Path:
-    """Rename the project's folder, trust the new one and return the old one."""
+    """Rename the project's folder, make the client trust the new one, and return the old path."""
     old = home.cwd
     home.cwd = old.rename(home.root / name)
     home._seed()
@@ -124,9 +127,9 @@ def move_project(home: ClientHome, name: str) -> Path:
 def test_a_start_names_the_sessions_of_a_moved_folder(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """A line at the start names the command that copies them, without a question, and no session names a commit.
+    """A start in a moved folder names the command that copies its sessions, and asks no question.
 
-    Without the module, a line of the start hook has the command, and only once per folder.
+    Without the module, the start hook shows the command once for each folder.
     """
     begin_repository(home)
     (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)
@@ -170,9 +173,9 @@ def test_a_start_names_the_sessions_of_a_moved_folder(
 def test_sessions_of_removed_worktrees_can_continue(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """One worktree is git's and one is the client's.
+    """Sessions of removed worktrees are listed in the main checkout and can continue.
 
-    The main checkout lists their sessions, which continue there or in a new worktree.
+    One worktree is git's own, and one was made by the client.
     """
     begin_repository(home)
     (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)

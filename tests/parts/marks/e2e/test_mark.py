@@ -267,7 +267,9 @@ def assert_rewinds_match_the_client(
         )
         went_back = messages_of_request(resume_request(client, home, api, made.session_id, []))
         if cut[0][0] == "assistant":
-            went_back = went_back[1:]  # Skip the lineage, which is first because a conversation begins with a user.
+            went_back = went_back[
+                1:
+            ]  # Skip the lineage, which is first because a conversation begins with a user.
         place = position_of_report(went_back)
         assert went_back[:place] == cut[:place]
         assert [role for role, _ in went_back[place + 2 :]] == [role for role, _ in cut[place:]], (

@@ -1,1 +1,1 @@
-"""The real client and ``resume_hooks.parts.moved``, offline."""
+"""Tests of ``resume_hooks.parts.moved`` with the real client, offline."""

@@ -1,7 +1,7 @@
-"""Tests with the real client of re-homed sessions.
+"""Tests of re-homed sessions in the real client.
 
-After their folder moved, they resume, are listed and rewind files. Files also rewind in a fork
-without its parent.
+After a move of their folder, they resume, are listed and rewind files. A fork rewinds files without
+its parent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.e2e.test_trim_files import LONG, edit_twice, rewind_files, send_promp
 
 
 def move_project(home: ClientHome) -> Path:
-    """Rename the project's folder, like a moved repository, and return the old one."""
+    """Rename the project's folder, like a repository that was moved, and return the old path."""
     old = home.cwd
     home.cwd = old.rename(home.root / "elsewhere")
     home._seed()
@@ -67,13 +67,16 @@ def prompt_ids(parent: Path) -> list[str]:
 
 
 def remove_parent(parent: Path, home: ClientHome) -> None:
-    """Remove every trace of the parent."""
+    """Delete the parent with its file backups."""
     parent.unlink()
     shutil.rmtree(home.config / "file-history" / parent.stem)
 
 
 def assert_rewinds_after_a_move(client: ClientVersion, home: ClientHome, api: MockApi) -> str:
-    """Re-home a session whose folder moved, resume it, rewind the moved files to both prompts and return its title."""
+    """Re-home a session of a moved folder, rewind its files to each prompt, and resume it.
+
+    Return its title.
+    """
     parent = edit_twice(client, home, api)
     first, second = prompt_ids(parent)
     old = move_project(home)
@@ -98,9 +101,9 @@ def assert_rewinds_after_a_move(client: ClientVersion, home: ClientHome, api: Mo
 def test_a_session_of_a_moved_project_can_be_rehomed(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Newer clients write only into folders that a backup names, and old ones keep another form of snapshots.
+    """A session of a moved project can be re-homed and rewinds its files, in every client.
 
-    The newest client's list in the new folder shows the child with its title.
+    The newest client lists it in the new folder.
     """
     title = assert_rewinds_after_a_move(every_client, home, api)
     if every_client.version == NEWEST:
@@ -110,7 +113,7 @@ def test_a_session_of_a_moved_project_can_be_rehomed(
 
 
 def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Forks of the whole session and of a part rewind files to their prompts without the parent."""
+    """A fork, whole or in part, rewinds files to its prompts without its parent."""
     parent = edit_twice(client, home, api)
     first, second = prompt_ids(parent)
     last = next(
@@ -128,10 +131,10 @@ def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: Mo
 
 @pytest.mark.wide
 def test_work_in_a_fork_keeps_the_parents_backups(home: ClientHome, api: MockApi) -> None:
-    """Old clients write a new version into the backup file of the same name, which the parent uses next.
+    """Work in a fork does not change the parent's file backups.
 
-    An old client finds no session of another folder, and the newest one only by id; re-homing helps
-    both.
+    Old clients write the next version into the backup file of the same name. They also find no
+    session of another folder.
     """
     oldest = find_client(OLDEST)
     parent = edit_twice(oldest, home, api)
@@ -160,7 +163,7 @@ def test_work_in_a_fork_keeps_the_parents_backups(home: ClientHome, api: MockApi
 def test_rehome_copies_all_sessions_of_a_moved_folder(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Two sessions are copied together, and ``rehome`` finds the old folder. Each continues in the new one."""
+    """``rehome`` finds the old folder and copies both of its sessions, which continue in the new one."""
     edit_twice(client, home, api)
     send_prompt(client, home, api, "another one", ["done"])
     move_project(home)

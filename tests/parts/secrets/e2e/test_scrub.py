@@ -106,7 +106,9 @@ def assert_requests_match_after_scrub(
         row.location.path for row in scan_idle_session(home, path).places_to_change
     }
     assert resume_request(client, home, api, path.stem) == request_without_secrets(whole)
-    messages = api.main_requests()[0]["messages"]  # The client's own message that sets the effort is empty.
+    messages = api.main_requests()[0][
+        "messages"
+    ]  # The client's own message that sets the effort is empty.
     assert all(message["content"] for message in messages if "output_config" not in message)
 
 

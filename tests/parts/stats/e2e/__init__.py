@@ -1,1 +1,1 @@
-"""The real client and ``resume_hooks.parts.stats``, offline."""
+"""Tests of ``resume_hooks.parts.stats`` with the real client, offline."""

@@ -1,4 +1,7 @@
-"""Tests that the statistics find the real client's records of hooks, and recognize ours by their command."""
+"""Tests that the statistics find the real client's records of hooks.
+
+They recognize this plugin's hooks by their command.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from tests.e2e.plugin import ENGINE, build_plugin
 def test_stats_count_the_hooks_of_a_real_session(
     client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
 ) -> None:
-    """A turn with the plugin's hook and a user's hook has one time of each. The API's tokens are counted."""
+    """The statistics of a turn have one time of the plugin's hook and one of the user's hook.
+
+    They also count the API's tokens.
+    """
     home.write_settings(
         {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 0.2"}]}]}}
     )

@@ -1,1 +1,1 @@
-"""The real client and ``resume_hooks.parts.subagents``, offline."""
+"""Tests of ``resume_hooks.parts.subagents`` with the real client, offline."""

@@ -1,4 +1,7 @@
-"""Tests that the real client sends for a child of a sub-agent what the sub-agent itself would have sent."""
+"""Tests of children of sub-agents in the real client.
+
+The child sends what the sub-agent itself would have sent.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ from tests.needs import corpus, one_in
 TASK = "count the files of this folder"
 SKIP = ["--dangerously-skip-permissions"]
 INLINE = "d-kimuson__claude-code-viewer/5c0375b4-57a5-4f26-b12d-d022ee4e51b7.jsonl"
-"""Of client 1.0.108: two sub-agents in the session's own file."""
+"""A session of client 1.0.108 whose file contains two sub-agents."""
 
 BESIDE = "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj"
 
 
 def child_of_verb(home: ClientHome, *words: str) -> Path:
-    """Run one of our verbs and return its new child."""
+    """Run a verb and return the path of its new child."""
     before = set(home.sessions())
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", *words],
@@ -44,7 +47,7 @@ def is_from_subagent(request: Request) -> bool:
 def model_that_starts_a_subagent(
     agent: list[Reply], *, background: bool
 ) -> Callable[[Request], Reply]:
-    """Return a model that starts a sub-agent, which does what ``agent`` says."""
+    """Return a model that starts a sub-agent; ``agent`` are the sub-agent's replies."""
     steps = iter(agent)
     call = {"subagent_type": "general-purpose", "description": "count", "prompt": TASK}
 
@@ -66,9 +69,9 @@ def model_that_starts_a_subagent(
 def test_a_fork_sends_the_sub_agents_conversation(
     every_client: ClientVersion, background: bool, home: ClientHome, api: MockApi
 ) -> None:
-    """It sends the task, calls with results and the answer, and then the new prompt.
+    """A fork of a sub-agent sends the sub-agent's task, calls, results and answer.
 
-    The handoff has all the results.
+    A handoff of it sends all results, too.
     """
     client = every_client
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
@@ -98,7 +101,7 @@ def test_a_fork_sends_the_sub_agents_conversation(
 def test_a_fork_of_an_interrupted_sub_agent_answers_its_open_call(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """It also sends the earlier results."""
+    """A fork of an interrupted sub-agent sends the earlier results and a result for its open call."""
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
     api.script = model_that_starts_a_subagent([bash, bash, "THREE"], background=False)
     run_print(client, home, api, "begin", extra_args=SKIP)
@@ -124,7 +127,7 @@ def test_a_fork_of_an_interrupted_sub_agent_answers_its_open_call(
 def test_a_fork_of_a_sub_agent_in_the_sessions_file(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The file has two sub-agents. Only the records of the named one are sent."""
+    """A fork of a sub-agent in the session's file sends only the records of that sub-agent."""
     source = corpus() / INLINE
     parent = home.install_session(source, source.stem)
     rows = resume_request(
@@ -146,7 +149,7 @@ def test_a_fork_of_a_sub_agent_in_the_sessions_file(
 def test_a_fork_of_a_sub_agent_next_to_its_session(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Client 2.0.76 stored it there."""
+    """A fork of a sub-agent beside its session works, as client 2.0.76 stored it."""
     source = corpus() / BESIDE / "a282734a-4845-4796-9000-170faa81ba03.jsonl"
     parent = home.install_session(source, source.stem)
     (parent.parent / "agent-af40f37.jsonl").write_bytes(
