@@ -1,6 +1,7 @@
-"""Write the generated parts of docs/: the CLI reference, the JSON schemas, and tables in other pages.
+"""Write the generated files: pages of docs/, tables in other pages, and modules and commands.
 
-A handwritten page has its tables between two comments. A test compares all of them with the code.
+A handwritten page contains each generated table between two comments. A test compares all generated
+texts with the code.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PACKAGES = (
     "parts", "cli", "hooks", "maintenance", "search", "derive", "archive", "reading", "sessions", "transcripts",
     "redaction", "storage", "system",
 )  # fmt: skip
-"""The packages from the top down: each may import only those below it."""
+"""The packages from the top layer to the lowest. Each may import only the packages after it."""
 
 COMMAND = """\
 ---
@@ -104,7 +105,10 @@ def pages() -> dict[Path, str]:
 
 
 def part_table() -> str:
-    """Return the module that tells the core what each part contributes, so that it loads no part."""
+    """Return the module with the contributions of each part.
+
+    With this module, the core can use parts without loading them first.
+    """
     said = [
         (name, importlib.import_module(f"{parts.__name__}.{name}").PART)
         for name in parts.PART_NAMES
@@ -180,7 +184,8 @@ OPTION_QUESTIONS: dict[str, Question[Any]] = {
     "sessions": questions.list_by_option,
     "trim": questions.override_trim,
 }
-"""The question that parts' functions answer, for each verb of the core to which parts add options."""
+"""For each verb to which parts can add options, the question that the function of an option
+answers."""
 
 AGENT_QUESTIONS: dict[str, Question[Any]] = {
     "strategy": questions.agent_strategy,
@@ -189,11 +194,12 @@ AGENT_QUESTIONS: dict[str, Question[Any]] = {
     "is_loss": questions.is_loss,
     "model": questions.agent_model,
 }
-"""The question that each function field of ``part.Agent`` answers."""
+"""For each field of ``part.Agent`` that names a function, the question that the function answers.
+"""
 
 
 def part_functions() -> str:
-    """Return the module in which mypy compares each function of a part with its question."""
+    """Return a module in which mypy compares each function of a part with the question that it answers."""
     rows = set()
     for name in parts.PART_NAMES:
         part = importlib.import_module(f"{parts.__name__}.{name}").PART
@@ -239,7 +245,10 @@ if TYPE_CHECKING:
 
 
 def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
-    """Yield the questions that a part answers, each with its function, ``module:name`` below the part."""
+    """Yield the questions that a part answers, each with its function.
+
+    The function has the form ``module:name``, where the module is relative to the part's package.
+    """
     for answer in part.answers:
         yield answer.question, answer.function
     for option in part.options:
@@ -255,7 +264,10 @@ def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
 
 
 def insert_table(page: str, name: str, table: str) -> str:
-    """Return a page with a new table between its comments. Raise KeyError if it has no such comments."""
+    """Return a page with a new table between the two comments for ``name``.
+
+    Raise KeyError if the page does not have these comments.
+    """
     place = re.search(
         rf"(<!-- made by `make docs`[^>]*: {name} -->\n).*?(<!-- end -->)", page, re.DOTALL
     )
@@ -265,7 +277,7 @@ def insert_table(page: str, name: str, table: str) -> str:
 
 
 def triggers_table() -> str:
-    """Return a table with both forms of every trigger."""
+    """Return a table of the triggers. Each row has the two forms of a trigger."""
     rows = []
     for each in ROWS.values():
         if not each.is_module_only:
@@ -279,12 +291,12 @@ def triggers_table() -> str:
 
 
 def has_page(trigger: Trigger) -> bool:
-    """Check whether a trigger has a file in commands/."""
+    """Check whether a trigger has a page in commands/."""
     return not trigger.is_module_only
 
 
 def commands_module() -> str:
-    """Return the module with the names that the client's module registers and answers, and with their menu texts."""
+    """Return the JavaScript module with the names of the commands in the client and the menu's texts."""
     bare: list[dict[str, object]] = [
         {"name": each.command, "description": each.about, "argumentHint": each.argument}
         | ({"immediate": True} if each.is_read_only else {})
@@ -315,7 +327,7 @@ def commands_module() -> str:
 
 
 def shared_values_module() -> str:
-    """Return the module with the numbers that the client's module shares with the engine."""
+    """Return the JavaScript module with the numbers that the client's module and the engine share."""
     return f"""\
 // Numbers shared with the engine. Made by `make docs` from src/resume_hooks/shared_values.py.
 
@@ -326,15 +338,15 @@ export const WAITING_MS = {(CLIENT_SECONDS - 10) * 1000} // milliseconds for an 
 
 
 CONTEXT_SCRIPTS = ("notice", "codex")
-"""The scripts of hooks/ that check the size of a context."""
+"""The scripts in hooks/ that ask the engine only if the context has a minimum size."""
 
 
 HOOK_DECLARATIONS = ("hooks.json", "codex.json")
-"""The declarations of hooks for the clients."""
+"""The files in hooks/ that declare the plugin's hooks to the clients."""
 
 
 def insert_look_tokens(script: Path) -> str:
-    """Return a script with the number of tokens from which it checks."""
+    """Return a script with the minimum number of tokens from which it asks the engine."""
     text = script.read_text(encoding="utf-8")
     renewed, count = re.subn(r"(?<= |\n)look=\d+", f"look={LOOK_TOKENS}", text)
     if count != 1:
@@ -343,7 +355,7 @@ def insert_look_tokens(script: Path) -> str:
 
 
 def insert_client_seconds(declarations: Path) -> str:
-    """Return the declarations of a client's hooks with the time limit of the prompt hook."""
+    """Return the declarations of a client's hooks with the current time limit of the prompt hook."""
     text = declarations.read_text(encoding="utf-8")
     at_prompt = r'("UserPromptSubmit".*?"timeout": )\d+'
     renewed, count = re.subn(at_prompt, rf"\g<1>{CLIENT_SECONDS}", text, count=1, flags=re.DOTALL)
@@ -353,7 +365,7 @@ def insert_client_seconds(declarations: Path) -> str:
 
 
 def slash_command(trigger: Trigger) -> str:
-    """Return the file of a slash command, which the model reads if no hook answered the command."""
+    """Return the page of a slash command. The model reads the page if no hook answered the command."""
     hint = f"argument-hint: {json.dumps(trigger.argument)}\n" if trigger.argument else ""
     wait = LONG_TIMEOUT_HELP if trigger.name == "rollover" else ""
     return COMMAND.format(name=trigger.name, about=json.dumps(trigger.about), hint=hint, wait=wait)
@@ -373,7 +385,7 @@ def settings_table() -> str:
 
 
 def packages_table() -> str:
-    """Return a table of every package: its own description, and what it may import."""
+    """Return a table of the packages: the description of each, and what it may import."""
     rows = []
     for name in PACKAGES:
         is_about, rule = _paragraphs(SOURCE / name / "__init__.py")[:2]
@@ -382,7 +394,7 @@ def packages_table() -> str:
 
 
 def parts_table() -> str:
-    """Return a table of every part: its own description, and its contributions."""
+    """Return a table of the parts: the description of each, and its contributions."""
     rows = []
     for name in parts.PART_NAMES:
         part = importlib.import_module(f"{parts.__name__}.{name}").PART
@@ -399,7 +411,10 @@ def parts_table() -> str:
 
 
 def _name_contributions(brought: tuple[Any, ...]) -> str:
-    """Return a part's contributions as short names: an option with its verb, an answer by its question."""
+    """Return the short name of a part's contribution.
+
+    An option has the name of its verb and its own name. An answer has the name of its question.
+    """
     if isinstance(brought, Option):
         return f"`{brought.verb} {brought.names[0]}`"
     if isinstance(brought, Answer):
@@ -408,7 +423,7 @@ def _name_contributions(brought: tuple[Any, ...]) -> str:
 
 
 def _paragraphs(module: Path) -> list[str]:
-    """Return the paragraphs of a module's docstring, one per line."""
+    """Return the paragraphs of a module's docstring. Each paragraph is one line."""
     docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
     return [" ".join(each.split()).replace("``", "`") for each in docstring.split("\n\n")]
 
@@ -424,7 +439,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def cli_page() -> str:
-    """Return the reference: the help of every verb as a terminal of 100 columns shows it."""
+    """Return the reference of the command line, with the help of each verb.
+
+    The help is formatted as in a terminal of 100 columns.
+    """
     chosen = cli.context_settings | {"terminal_width": 100}
     top = click.Context(cli, info_name="resume-hooks", **chosen)
     parts = [
@@ -446,7 +464,10 @@ def cli_page() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages. With --check, only name the outdated ones, and return 1 if there are any."""
+    """Write the generated files.
+
+    With --check, write nothing, print the names of outdated files, and return 1 if there are any.
+    """
     made = pages()
     stale = [
         path

@@ -1,7 +1,7 @@
-"""Make the pictures of the README and the guide from the real client and command line, offline, in a temporary home.
+"""Make the pictures of the README and the guide from the real client and the real command line.
 
-Run: ``python -m tools.make_pictures [NAME ...]``; it needs the client that docs/testing.md
-describes.
+Everything runs offline in a temporary home. Usage: ``python -m tools.make_pictures [NAME ...]``.
+The client that docs/testing.md describes must be installed.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 COLUMNS = 100
 PROJECT = "uploader"
 PATH = os.pathsep.join([os.environ["PATH"], os.path.dirname(sys.executable)])
-"""A PATH with resume-hooks on it. Without it, the pictures would name the launcher in this folder."""
+"""A PATH that contains ``resume-hooks``. Otherwise the pictures would show the path of the
+launcher."""
 
 QUIET = {"RESUME_HOOKS_CLIPBOARD": "none"}
 XCLIP = '#!/bin/sh\ncase "$*" in *-o*) cat "$0.kept" ;; *) cat > "$0.kept" ;; esac\n'
-"""A script in place of a clipboard, so that cards look as they do on a desktop."""
+"""A script that replaces the clipboard, so that cards look as they do on a desktop."""
 
 Rows = list[list[Cell]]
 
 
 def rows_of(emulator: Emulator, home: str) -> Rows:
-    """Return the screen as cells, with the home folder as ``~``."""
+    """Return the screen as cells. The home folder is replaced by ``~``."""
     screen = emulator._screen  # noqa: SLF001 - the harness shows text alone
     rows = []
     for number in range(screen.lines):
@@ -64,7 +65,10 @@ def _at_home(row: list[Cell], home: str) -> list[Cell]:
 
 
 def cut_rows(rows: Rows, first: str, last: str) -> Rows:
-    """Return the rows from the last match of ``first`` up to the next match of ``last``, without empty ends."""
+    """Return the rows from the last match of ``first`` to the next match of ``last``.
+
+    Empty rows at the end are removed.
+    """
     texts = ["".join(cell.character for cell in row).rstrip() for row in rows]
     start = max(number for number, text in enumerate(texts) if re.search(first, text))
     ends = (number for number, text in enumerate(texts) if number > start and re.search(last, text))
@@ -75,7 +79,7 @@ def cut_rows(rows: Rows, first: str, last: str) -> Rows:
 
 
 class Desk:
-    """A home with the sessions of the pictures, in which the client and our command line run."""
+    """A home with the sessions of the pictures, in which the client and the command line run."""
 
     def __init__(self, home: ClientHome, folder: Path) -> None:
         self.home, self.folder = home, folder
@@ -83,9 +87,9 @@ class Desk:
 
     @contextmanager
     def client(self, rows: int, *, modules: bool = False) -> Iterator[Tui]:
-        """Start the client on the session that is nearly full.
+        """Start the client in the session that is nearly full.
 
-        Without ``modules``, the client shows our answers as cards.
+        If ``modules`` is False, the client shows the plugin's answers as cards.
         """
         plugin = build_plugin(self.folder / "plugin")
         if not modules:
@@ -100,13 +104,13 @@ class Desk:
             yield tui
 
     def screen(self, tui: Tui, wait: str) -> Rows:
-        """Return the client's screen after ``wait`` appears on it and nothing changes any more."""
+        """Wait until ``wait`` appears and the client's screen no longer changes. Return the screen."""
         tui.wait_for(wait)
         tui.wait_idle()
         return rows_of(tui._running()[1], str(self.home.root))  # noqa: SLF001 - the harness shows text alone
 
     def screen_after_prompts(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
-        """Return the client's screen after these prompts."""
+        """Type these prompts. Return the client's screen when ``wait`` appears."""
         with self.client(rows) as tui:
             for prompt in prompts:
                 tui.submit(prompt if prompt != "/resume" else self.paste_line())
@@ -114,7 +118,7 @@ class Desk:
             return self.screen(tui, wait)
 
     def paste_line(self) -> str:
-        """Return the line that a handoff copied."""
+        """Return the line that a handoff copied to the clipboard."""
         return f"/resume {self._child().stem}"
 
     def _child(self) -> Path:
@@ -133,9 +137,9 @@ class Desk:
         }
 
     def shell(self, *words: str, rows: int = 44, wait: str, key: str = "", then: str = "") -> Rows:
-        """Return the screen of a verb of ours, below the typed words.
+        """Run a verb and return the screen when ``wait`` appears, below a row with the typed words.
 
-        With ``key``, return the screen after that key, when ``then`` appears.
+        If ``key`` is given, press this key and return the screen when ``then`` appears.
         """
         environ = {
             "HOME": str(self.home.root),
@@ -143,7 +147,7 @@ class Desk:
             "PATH": PATH,
             **QUIET,
         }
-        wide = COLUMNS if key else COLUMNS + 20  # paths are shorter when the home is ~
+        wide = COLUMNS if key else COLUMNS + 20  # If the home is shown as ~, paths are shorter.
         notes = Path(tempfile.mkdtemp(dir=self.home.tmp))
         with Screen(
             words, folder=self.home.cwd, environ=environ, notes=notes, columns=wide, rows=rows
@@ -163,7 +167,7 @@ class Desk:
 
 
 SCREEN = 30
-"""The number of rows of the client in the animated picture."""
+"""The number of the client's rows in the animated picture."""
 
 BOX = r"^─{20,}|/effort$"
 CARD = r"operation blocked by hook"
@@ -179,7 +183,7 @@ def make_card_picture(words: str, wait: str) -> Callable[[Desk], Rows]:
 
 
 def picture_pasted_session(desk: Desk) -> Rows:
-    """Return the screen of the new session after /resume was pasted."""
+    """Return the screen of the new session after the line with /resume was pasted."""
     rows = desk.screen_after_prompts(
         f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step"
     )
@@ -187,13 +191,16 @@ def picture_pasted_session(desk: Desk) -> Rows:
 
 
 def picture_continuing(desk: Desk) -> list[Rows]:
-    """Return the screens of a trim's question and of a handoff: the typed command, the new session, its next turn."""
+    """Return the four screens of the animated picture.
+
+    They show the question of a trim, a typed handoff, the new session, and the next turn in it.
+    """
     with desk.client(SCREEN, modules=True) as tui:
-        # after a space no menu is open; a menu would use Enter for its first row
+        # After a space no menu is open. A menu would use Enter to choose its first row.
         tui.type("/trim ")
         tui.key("Enter")
         frames = [desk.screen(tui, "1. Open the trimmed copy")]
-        tui.wait_idle(2)  # a key that comes too early would go to the box
+        tui.wait_idle(2)  # A key that comes too early would be typed into the input box.
         tui.key("Escape")
         tui.wait_gone("1. Open the trimmed copy")
         tui.wait_idle()
@@ -207,7 +214,7 @@ def picture_continuing(desk: Desk) -> list[Rows]:
 
 
 def picture_chooser(desk: Desk) -> Rows:
-    """Return the list, with the preview of the marked session."""
+    """Return the list of sessions with the preview of the marked session."""
     rows = desk.shell(
         "resume",
         rows=22,
@@ -237,15 +244,16 @@ PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
         ),
     ),
 }
-"""The pictures by file name: the window's title, and a function that makes the content."""
+"""The pictures by file name. Each has a title for its window and a function that makes its content.
+"""
 
 ANIMATED_PICTURES = {"going-on": ("A full session goes on", picture_continuing)}
-"""The animated pictures, which have several screens."""
+"""The animated pictures by file name. The function of each makes several screens."""
 
 
 @contextmanager
 def desk() -> Iterator[Desk]:
-    """Yield a new desk in a folder of its own."""
+    """Yield a new home with the pictures' sessions, in a temporary folder."""
     root = Path(tempfile.mkdtemp(prefix="p"))
     home = ClientHome(root / "ann", PROJECT)
     try:
@@ -256,7 +264,10 @@ def desk() -> Iterator[Desk]:
 
 
 def main(names: Sequence[str]) -> int:
-    """Make the pictures with these names, or all of them. Return 0, or 2 for an unknown name."""
+    """Make the pictures with these names, or all pictures if there are no names.
+
+    Return 0, or 2 for an unknown name.
+    """
     known = [*ANIMATED_PICTURES, *PICTURES]
     if unknown := set(names) - set(known):
         sys.stderr.write(f"No such picture: {', '.join(unknown)}. There are: {', '.join(known)}\n")

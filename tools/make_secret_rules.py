@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Convert the default rules of gitleaks to our scanner's data file: ``make_secret_rules.py gitleaks.toml VERSION``.
+"""Convert the default rules of gitleaks to the data file of this plugin's scanner.
 
-gitleaks (https://github.com/gitleaks/gitleaks) is under the MIT licence, which
-``redaction/rules.json`` repeats. Its rules have two forms. A token rule describes a token with a
-distinctive shape (``ghp_`` and 36 characters); its expression is converted from Go's dialect to
-Python's. An assigned rule requires a vendor's name before an assignment, and a value of a simple
-shape. Name and value are separated, because our scanner starts at the value. The two generic rules
-of gitleaks, and rules that need a file's name, are left out; ours are in ``assignments.py``,
-``passwords.py`` and ``extra_token_rules.py``.
+Usage: ``make_secret_rules.py gitleaks.toml VERSION``. gitleaks
+(https://github.com/gitleaks/gitleaks) is under the MIT licence, which ``redaction/rules.json``
+repeats.
+
+The rules have two forms. A token rule describes a token with a distinctive shape (``ghp_`` and 36
+characters). Its expression is converted from Go's dialect to Python's. An assigned rule requires a
+vendor's name before an assignment, and a value of a simple shape. The name and the value are
+separated, because this plugin's scanner starts at the value.
+
+The two generic rules of gitleaks, and rules that need a file's name, are left out. The plugin's own
+generic rules are in ``assignments.py``, ``passwords.py`` and ``extra_token_rules.py``.
 """
 
 from __future__ import annotations
@@ -30,14 +34,14 @@ OMITTED_RULES = {
     "hubspot-api-key", "kucoin-secret-key", "snyk-api-token", "squarespace-access-token", "huggingface-access-token",
     "lob-pub-api-key", "mailgun-pub-key", "new-relic-user-api-id", "dropbox-api-token", "linkedin-client-secret",
 }  # fmt: skip
-"""Rules that are left out.
+"""Rules of gitleaks that are left out.
 
-They are for whole files, for public values, for UUIDs and other short simple values, or a rule of
-ours replaces them.
+They find whole files, public values, or UUIDs and other short simple values, or this plugin has its
+own rule for the same secrets.
 """
 
 PUBLIC = ("-client-id", "-public-key", "-publishable-key", "-access-id")
-"""The endings of the names of rules for values that are not secret."""
+"""A rule whose name ends like this finds values that are not secret."""
 
 KEYWORDS = {
     "twilio-api-key": ["sk"],
@@ -50,7 +54,8 @@ KEYWORDS = {
     "cloudflare-origin-ca-key": ["v1.0-"],
     "microsoft-teams-webhook": ["incomingwebhook"],
 }
-"""Keywords that are part of the token itself. Those of gitleaks may be elsewhere in the file."""
+"""For some rules, keywords that are part of the token itself. The keywords of gitleaks for these
+rules may be elsewhere in the file."""
 
 _ASSIGNED = re.compile(
     r"^(?:\[\\w\.-\]\{0,50\}\?)?\(\?i(?:\)|:)\[\\w\.-\]\{0,50\}\?\(\?:(?P<words>.*?)\)\(\?:\[ \\t\\w\.-\]\{0,20\}\)"
@@ -61,7 +66,7 @@ _EDGE = "(?![A-Za-z0-9])"
 
 
 def main(source: str, version: str) -> None:
-    """Write the data file from ``source``, the rules of gitleaks in this ``version``."""
+    """Write the data file. ``source`` is the file with the rules of gitleaks in the version ``version``."""
     raw = Path(source).read_bytes()
     tokens: list[dict[str, Any]] = []
     assigned: list[dict[str, Any]] = []
@@ -89,7 +94,7 @@ def main(source: str, version: str) -> None:
 
 
 def token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> dict[str, Any]:
-    """Return a rule whose expression is sufficient; every match contains one of the lower-case ``keywords``."""
+    """Return a rule that needs no assignment. Every match contains one of the lower-case ``keywords``."""
     allowed = [text for entry in rule.get("allowlists", []) for text in entry.get("regexes", [])]
     return {
         "kind": rule["id"],
@@ -101,7 +106,7 @@ def token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> dict[st
 
 
 def assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any]:
-    """Return a rule for a vendor's name before an assignment: an expression for the name, and the value's shape."""
+    """Return a rule for an assignment: an expression for the vendor's name, and the shape of the value."""
     plain = re.sub(r"\(\?-i:([^)]*)\)", lambda found: simplify_name_pattern(found[1]), words)
     return {
         "kind": rule["id"],
@@ -112,14 +117,18 @@ def assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any
 
 
 def simplify_name_pattern(words: str) -> str:
-    """Return ``ETSY|[Ee]tsy`` as ``etsy``, because the expressions differ only in the case of the name."""
+    """Simplify an expression whose alternatives differ only in case: ``ETSY|[Ee]tsy`` becomes ``etsy``."""
     return "|".join(
         dict.fromkeys(re.sub(r"\[(\w)\w\]", r"\1", word).lower() for word in words.split("|"))
     )
 
 
 def python_form(regex: str) -> str:
-    """Convert an expression from Go to Python: scoped flags, classes, and an edge in place of a list of ends."""
+    """Convert an expression from Go's dialect to Python's.
+
+    Flags and character classes are converted. A list of characters that may end a token is replaced
+    by a lookahead.
+    """
     regex = (
         _END.sub(_EDGE, regex)
         .replace("[[:alnum:]]", "[A-Za-z0-9]")
@@ -140,7 +149,7 @@ def python_form(regex: str) -> str:
 
 
 def find_group_end(regex: str, place: int) -> int:
-    """Return the end of the group that contains ``place``, or the end of the expression."""
+    """Return the index of the end of the group that contains ``place``, or of the end of the expression."""
     depth, inside, at = 0, False, place + 4
     while at < len(regex):
         sign = regex[at]

@@ -1,4 +1,4 @@
-"""Make the plugin's manifests from the version, the settings, and the publisher's data in ``publisher.json``."""
+"""Make the plugin's manifests from its version, its settings and the data in ``publisher.json``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ABOUT = (
 MARKETPLACE_DESCRIPTION = (
     "resume-hooks: hand a full Claude Code session off to a fresh, linked one."
 )
-# pip and uv fetch the packages once; nothing else uses a network
+# The engine's packages are fetched once by pip or uv. The plugin does not use a network otherwise.
 HOSTS = [
     "pypi.org",
     "files.pythonhosted.org",
@@ -62,15 +62,15 @@ def manifests() -> dict[Path, str]:
 
 
 def _filled_fields(fields: dict[str, str]) -> dict[str, str]:
-    """Return the fields that a publisher has filled in."""
+    """Return the fields that the publisher has filled in."""
     return {key: value for key, value in fields.items() if value}
 
 
 def options() -> dict[str, Any]:
-    """Return the settings that the client itself can ask for and store, each with its type.
+    """Return the settings that the client can ask for and store, each with its type.
 
-    None of them has a default there, because a value stored by a dialog would override our own file
-    although nobody chose it.
+    No default is given, because the client's dialog would store it, and a stored value overrides
+    the plugin's own settings file although the user did not choose the value.
     """
     return {
         name: {

@@ -1,6 +1,7 @@
-"""Print the quality figures of one or several checkouts, side by side.
+"""Print numbers about the quality of the code in one or several checkouts, side by side.
 
-``python tools/measure_house.py [FOLDER ...]``: each FOLDER is a checkout, by default this one.
+Usage: ``python tools/measure_house.py [FOLDER ...]``. Each FOLDER is a checkout, by default this
+one.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ from pathlib import Path
 
 PACKAGE = "resume_hooks"
 RUN = 6
-"""The number of consecutive equal lines, without blank ones and imports, that make two places a duplicate."""
+"""Two places are duplicates if this number of successive lines are equal, without blank lines and
+imports."""
 
 
 def trees(folder: Path) -> dict[str, ast.Module]:
-    """Return every module below a folder as a syntax tree, by its dotted name. A package has its own name."""
+    """Return the syntax tree of every module below a folder, by the module's dotted name.
+
+    The module ``__init__`` has the name of its package.
+    """
     found = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder).with_suffix("").parts
@@ -51,7 +56,7 @@ def imports(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
 
 
 def longest_chain(modules: dict[str, ast.Module]) -> int:
-    """Return the modules on the longest chain of imports."""
+    """Return the number of modules on the longest chain of imports."""
     needs = imports(modules)
 
     @cache
@@ -62,7 +67,7 @@ def longest_chain(modules: dict[str, ast.Module]) -> int:
 
 
 def classes_with_several_meanings(modules: dict[str, ast.Module]) -> Counter[str]:
-    """Return the class names that several modules define, each with the number of these modules."""
+    """Return the names of classes that several modules define, each with the number of these modules."""
     names = Counter(
         node.name
         for tree in modules.values()
@@ -73,10 +78,7 @@ def classes_with_several_meanings(modules: dict[str, ast.Module]) -> Counter[str
 
 
 def wide_functions(modules: dict[str, ast.Module]) -> list[str]:
-    """Return the functions with more than five parameters, not counting ``self`` and ``cls``.
-
-    Verbs are not counted, because click passes options by name.
-    """
+    """Return the functions with more than five parameters. ``self`` and ``cls`` are not counted."""
     found = []
     for name, tree in modules.items():
         for node in ast.walk(tree):
@@ -88,7 +90,7 @@ def wide_functions(modules: dict[str, ast.Module]) -> list[str]:
 
 
 def duplicate_pairs(folder: Path) -> int:
-    """Return the pairs of files that share a run of equal lines."""
+    """Return the number of pairs of files that have successive equal lines."""
     seen = defaultdict(set)
     for path in sorted(folder.rglob("*.py")):
         for run in runs(path):
@@ -105,7 +107,7 @@ def duplicate_pairs(folder: Path) -> int:
 
 
 def runs(path: Path) -> Iterator[tuple[str, ...]]:
-    """Return the runs of lines of a file that are compared."""
+    """Yield the successive lines of a file that are compared with other files, ``RUN`` lines at a time."""
     text = path.read_text(encoding="utf-8")
     imported = {
         number
@@ -122,11 +124,15 @@ def runs(path: Path) -> Iterator[tuple[str, ...]]:
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 SYMBOLS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
-"""Syntax nodes for a sign, or for something that is not written."""
+"""Types of syntax nodes that are an operator or not visible in the code. These nodes are not
+counted."""
 
 
 def measure_density(folder: Path) -> dict[str, str]:
-    """Return how much a line of code contains, without docstrings, comments and blank lines."""
+    """Return numbers about how much a line of code contains.
+
+    Docstrings, comments and blank lines are not counted.
+    """
     total: Counter[str] = Counter()
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -151,7 +157,7 @@ def measure_density(folder: Path) -> dict[str, str]:
 
 
 def code_lines(text: str, tree: ast.Module) -> set[int]:
-    """Return the numbers of the lines that contain code."""
+    """Return the numbers of the lines that contain code, without docstrings and comments."""
     skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
     found: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -164,13 +170,13 @@ def code_lines(text: str, tree: ast.Module) -> set[int]:
 
 
 def is_nested(comprehension: ast.AST) -> bool:
-    """Check whether a comprehension has two loops, or contains another one."""
+    """Check whether a comprehension has two loops or contains another comprehension."""
     inner = [node for node in ast.walk(comprehension) if isinstance(node, ast.comprehension)]
     return len(inner) > 1
 
 
 def check_contracts(folder: Path) -> str:
-    """Return the result of import-linter as one line, or ``none`` for a checkout without contracts."""
+    """Return the result of import-linter as one line, or ``none`` if the checkout has no contracts."""
     if "importlinter" not in (folder / "pyproject.toml").read_text(encoding="utf-8"):
         return "none"
     linter = Path(sys.executable).with_name("lint-imports")
@@ -186,9 +192,9 @@ def check_contracts(folder: Path) -> str:
 
 
 def measure_parts(source: Path, modules: dict[str, ast.Module]) -> dict[str, str]:
-    """Return the lines of the core, of all parts and of each part.
+    """Return the number of lines of the core and of each part, and the numbers of unwanted imports.
 
-    Also return the imports from the core to a part, and between two parts.
+    Unwanted are imports from the core to a part, and from a part to another part.
     """
     each = {part.name: lines(part) for part in sorted((source / "parts").glob("[a-z]*/"))}
     edges = {
@@ -208,13 +214,13 @@ def measure_parts(source: Path, modules: dict[str, ast.Module]) -> dict[str, str
 
 
 def owner(module: str) -> str:
-    """Return the part to which a module belongs, or "" for the core."""
+    """Return the name of the part to which a module belongs, or "" for a module of the core."""
     first, _, rest = module.partition(".")
     return rest.partition(".")[0] if first == "parts" else ""
 
 
 def figures(folder: Path) -> dict[str, str]:
-    """Return all figures of a checkout by name."""
+    """Return all numbers about a checkout, by their description."""
     source = folder / "src" / PACKAGE
     modules = trees(source)
     several = classes_with_several_meanings(modules)
@@ -238,7 +244,7 @@ def figures(folder: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Print a row per figure and a column per checkout."""
+    """Print a table with one row for each number and one column for each checkout."""
     folders = [Path(word) for word in sys.argv[1:]] or [Path(__file__).resolve().parent.parent]
     columns = [figures(folder) for folder in folders]
     width = max(len(name) for name in columns[0])

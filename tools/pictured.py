@@ -1,4 +1,4 @@
-"""The content of README's pictures: an invented session of an afternoon, and a few other sessions."""
+"""The content of the pictures: the invented session of an afternoon, and a few other sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEXT_STEP = "write the regression test"
 ANSWER = "I read tests/test_upload.py first: it has the rule about the lock from docs/pool.md."
 QUESTION = ("rule", "--or", "suite", "--role", "user")
 AFTERNOON_AGE = timedelta(hours=3)
-"""The age of the afternoon: its cache is cold, whenever the pictures are made."""
+"""The age of the afternoon's session. At this age the API's cache has expired."""
 
 OTHERS = (
     ("8d41f6aa", "Move the settings page to the new router", 2, 41),
@@ -25,7 +25,8 @@ OTHERS = (
     ("e9a25d70", "Release notes for 4.2", 9, 12),
     ("b4406c1f", "Add --since to the export command", 14, 77),
 )
-"""For each other session: the beginning of its id, its title, its age in days, and its thousands of tokens."""
+"""The other sessions: the start of the id, the title, the age in days, and the thousands of tokens.
+"""
 
 _TURNS = (
     (
@@ -39,11 +40,12 @@ _TURNS = (
     ("Run the whole suite, and the stress script two hundred times.", "tests/test_upload.py", 34),
     ("Document the rule about the lock where the next person will see it.", "docs/pool.md", 14),
 )
-"""For each turn: the prompt, the file that was read and edited, and the thousands of tokens that it added."""
+"""The turns of the session: the prompt, the file that is read and edited, and the thousands of
+tokens that the turn adds."""
 
 
 def write_sessions(folder: Path, cwd: str) -> None:
-    """Write the sessions of the pictures into a project folder."""
+    """Write the sessions of the pictures into the project folder ``folder``."""
     begun = datetime.now(UTC) - AFTERNOON_AGE - timedelta(hours=2)
     before = {"session_id": ROOT_SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
     first = _conversation(begun - timedelta(days=1), before, _TURNS[:2])
@@ -83,7 +85,10 @@ def _stamp(moment: datetime) -> str:
 def _conversation(
     begun: datetime, own: dict[str, Any], turns: tuple[tuple[str, str, int], ...]
 ) -> list[dict[str, Any]]:
-    """Return prompts with a read, an edit and a command each, which add these numbers of tokens."""
+    """Return the records of a conversation. Each turn is a prompt, a read, an edit and a command.
+
+    ``turns`` gives the thousands of tokens that each turn adds.
+    """
     records: list[dict[str, Any]] = []
     used, parent, at = 30_000, None, begun
 

@@ -1,10 +1,8 @@
-"""Build everything to publish in ``dist``.
+"""Build everything that is published, in the folder ``dist``.
 
-That is the wheel, the sdist, the plugin, its edition for the directory, package lists, checksums
-and changes.
-
-The plugin's folder is a marketplace of its own that contains only the plugin. The edition has no
-hook on prompts or on the model's commands.
+These are the wheel, the sdist, the plugin, its edition for Anthropic's directory, package lists,
+checksums and the changes. The plugin's folder is also a marketplace that contains only this plugin.
+The edition for the directory has no hooks on prompts or on the model's commands.
 """
 
 from __future__ import annotations
@@ -32,10 +30,10 @@ PARTS_LISTS = {
     "resume-hooks.cdx.json": "requirements.lock",
     "resume-hooks-team.cdx.json": "requirements-team.lock",
 }
-"""The package lists (SBOM), and the lock from which each is made."""
+"""The package lists (SBOM), each with the lock file from which it is made."""
 
 PROMPT_HOOKS = ("UserPromptSubmit", "PreToolUse")
-"""The hooks that the edition does not have."""
+"""The hooks that the edition for the directory does not have."""
 
 ABOUT = (
     "When a session is full: /handoff goes on in a fresh, linked one, /trim in a copy without old tool output, /search "
@@ -45,9 +43,10 @@ ABOUT = (
 
 
 def assemble_edition(target: Path) -> None:
-    """Assemble the edition for the directory. Raise WriteFailed."""
+    """Assemble the edition for the directory in the folder ``target``. Raise WriteFailed."""
     assemble_plugin(str(target))
-    for folder in ("commands", ".codex-plugin"):  # the hook on prompts answers the commands
+    # The commands in these folders need the hook on prompts, which the edition does not have.
+    for folder in ("commands", ".codex-plugin"):
         shutil.rmtree(target / folder)
     with _rewrite_json(target / "hooks" / "hooks.json") as declared:
         declared["description"] = (
@@ -64,14 +63,14 @@ def assemble_edition(target: Path) -> None:
 
 @contextlib.contextmanager
 def _rewrite_json(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the document of a file. Changes to it are written back after the block."""
+    """Yield the JSON document of a file. After the block, write the changed document to the file."""
     document = json.loads(path.read_text(encoding="utf-8"))
     yield document
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def changelog_section(version: str) -> str:
-    """Return the changelog's section on a version. Raise ValueError if there is none."""
+    """Return the section of the changelog about a version. Raise ValueError if there is none."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(
         rf"^## \[{re.escape(version)}\].*?\n(.*?)(?=^## \[|\Z)", text, re.MULTILINE | re.DOTALL
@@ -82,9 +81,9 @@ def changelog_section(version: str) -> str:
 
 
 def list_parts(target: Path, lock: str) -> None:
-    """Write the packages that the installer fetches for a lock, as CycloneDX.
+    """Write the packages that the installer fetches for a lock file, in the format CycloneDX.
 
-    Raise CalledProcessError, with the tool's message on stderr.
+    If the tool fails, raise CalledProcessError. The tool prints its message to stderr.
     """
     tool = [
         sys.executable,
@@ -98,12 +97,12 @@ def list_parts(target: Path, lock: str) -> None:
     subprocess.run(
         [*tool, "--pyproject", "pyproject.toml", "-o", str(target), lock], cwd=ROOT, check=True
     )
-    with _rewrite_json(target) as document:  # pyproject.toml gets the version from the code
+    with _rewrite_json(target) as document:  # The version in pyproject.toml is read from the code.
         document["metadata"]["component"]["version"] = __version__
 
 
 def build_release(target: Path) -> list[Path]:
-    """Build everything in a folder, and replace the results of an earlier release there.
+    """Build everything in the folder ``target``, and replace the files of an earlier release there.
 
     Return the files to publish.
     """
@@ -132,11 +131,12 @@ def build_release(target: Path) -> list[Path]:
 
 
 def release_tag(client: str) -> str:
-    """Return the tag that the client would set, as it prints it.
+    """Return the tag that the client would set for a release.
 
-    Raise CalledProcessError if it refuses, such as for uncommitted changes.
+    If the client refuses, for example because of uncommitted changes, raise CalledProcessError.
     """
-    with tempfile.TemporaryDirectory() as home:  # the client writes its settings wherever it runs
+    # The client always writes its settings, so it gets a temporary home.
+    with tempfile.TemporaryDirectory() as home:
         command = [client, "plugin", "tag", "--dry-run", str(ROOT)]
         environ = {"HOME": home, "PATH": "/usr/bin:/bin"}
         return subprocess.run(
@@ -145,7 +145,7 @@ def release_tag(client: str) -> str:
 
 
 def main() -> None:
-    """Build, and print the files. If a client is installed, also print the tag that it would set."""
+    """Build the release and print its files. If a client is installed, also print the release's tag."""
     for path in build_release(DIST):
         print(f"{path.stat().st_size:>9,}  {path.relative_to(ROOT)}")
     client = shutil.which("claude")

@@ -1,4 +1,4 @@
-"""Draw a terminal as a picture: cells become SVG, without any external font or script."""
+"""Draw the cells of a terminal as an SVG picture without external fonts or scripts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from itertools import groupby
 from typing import NamedTuple
 
 WIDTH, HEIGHT, MARGIN, BAR = 8.4, 18, 16, 34
-"""The sizes in pixels of a cell, of the frame, and of the bar at the top."""
+"""The width and the height of a cell, the margin around the cells, and the height of the title bar,
+in pixels."""
 
 LEAST = 80
-"""The number of columns of the narrowest picture."""
+"""The minimum number of columns of a picture."""
 
 FONT = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
 GROUND, TEXT, FAINT, EDGE = "#16181d", "#d7dae0", "#8b919c", "#3b4048"
-"""The colour of the edge, which separates the window from a dark page."""
+"""The colours of the background, the text, faint text, and the edge that separates the window from
+a dark page."""
 
 SECONDS = 3
-"""The number of seconds for which each screen of an animation is shown."""
+"""The number of seconds for which an animation shows each screen."""
 
 _NAMED_COLOURS = {
     "black": "#3b4048", "red": "#e06c75", "green": "#98c379", "brown": "#e5c07b", "yellow": "#e5c07b",
@@ -29,7 +31,7 @@ _TEXT = re.compile(r"<text[^>]*>(.*?)</text>", re.DOTALL)
 
 
 class Cell(NamedTuple):
-    """A character and its style; colours have the names of pyte."""
+    """A character and its style. The colours have the names that pyte uses."""
 
     character: str
     fore: str = "default"
@@ -39,12 +41,15 @@ class Cell(NamedTuple):
 
 
 def picture(rows: Sequence[Sequence[Cell]], title: str) -> str:
-    """Return the rows as a window with a title."""
+    """Return a picture of the rows as a window with a title."""
     return _draw_window([rows], title, [*(_row(row, number) for number, row in enumerate(rows))])
 
 
 def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
-    """Return screens in one window, one after the other. Without animation, a middle screen is shown."""
+    """Return a picture of a window that shows several screens, one after the other.
+
+    If the reader's system reduces motion, the middle screen is shown.
+    """
     whole = len(frames) * SECONDS
     moves = [
         f"g{{animation:show {whole}s step-end infinite}}",
@@ -65,9 +70,10 @@ def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
 def _draw_window(
     frames: Sequence[Sequence[Sequence[Cell]]], title: str, content_lines: Sequence[str]
 ) -> str:
-    """Return a window that is large enough for all screens, with its content.
+    """Return a picture of a window that is large enough for all ``frames``, with the given content.
 
-    The window also contains its words, for people who can't see it.
+    The picture also contains the words of the screens as a description, for people who can't see
+    it.
     """
     columns = max([LEAST, *(len(_words(row)) for rows in frames for row in rows)])
     width, height = (
@@ -94,13 +100,13 @@ def _draw_window(
 
 
 def lines_of(svg: str) -> list[str]:
-    """Return the lines of a picture as text."""
+    """Return the lines of text in the description of a picture."""
     found = re.search(r"<desc>(.*?)</desc>", svg, re.DOTALL)
     return unescape(found[1]).split("\n") if found else []
 
 
 def drawn(svg: str) -> str:
-    """Return everything that is drawn, without white space."""
+    """Return all text that a picture draws, without white space."""
     return "".join("".join(unescape(text).split()) for text in _TEXT.findall(svg))
 
 
@@ -109,7 +115,10 @@ def _words(row: Sequence[Cell]) -> str:
 
 
 def _row(row: Sequence[Cell], number: int) -> str:
-    """Return a row: first the background, then the letters, one run of equal style at a time."""
+    """Return the SVG of a row: first the background, then the words.
+
+    Successive cells with the same style are drawn together.
+    """
     top, place, behind, letters = BAR + number * HEIGHT, 0, [], []
     for look, run in groupby(row, key=lambda cell: cell[1:]):
         text = "".join(cell.character or " " for cell in run)
@@ -125,7 +134,7 @@ def _row(row: Sequence[Cell], number: int) -> str:
 
 
 def _letters(text: str, place: int, top: int, fore: str, *, bold: bool) -> list[str]:
-    """Return the words of a run, each at the position of its cells, whatever the font is."""
+    """Return the SVG of the words in ``text``, each at the position of its cells in any font."""
     weight = ' font-weight="700"' if bold else ""
     return [
         f'<text x="{MARGIN + (place + word.start()) * WIDTH:.1f}" y="{top + 13}" '

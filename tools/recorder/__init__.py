@@ -1,1 +1,5 @@
-"""Record what every entry point of a checkout does with many sessions, with frozen clock and ids, to compare it."""
+"""Record what every entry point of a checkout does with many sessions.
+
+The clock and the ids are frozen, so that two records of the same code are equal and can be
+compared.
+"""

@@ -1,8 +1,8 @@
-"""Record what a checkout does, or compare two records: ``python -m tools.recorder TREE OUT.jsonl``.
+"""Record what a checkout does, or compare two records.
 
-``python -m tools.recorder --compare A.jsonl B.jsonl`` prints the differences, and exits with 1 if
-there are any. TREE is a checkout with a ``.venv`` of its own. The files that the steps wrote are in
-the folder OUT, for the comparison.
+``python -m tools.recorder TREE OUT.jsonl`` makes a record. TREE is a checkout with a ``.venv`` of
+its own. The files that the steps wrote are stored in the folder OUT. ``python -m tools.recorder
+--compare A.jsonl B.jsonl`` prints the differences of two records and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def record_tree(given: argparse.Namespace) -> None:
-    """Record every session of the corpora, the damaged sessions, and a home with many sessions."""
+    """Record the sessions of the corpora, damaged sessions, and a home with many sessions."""
     tree, out, began = given.first.resolve(), given.second.resolve(), time.monotonic()
     if not (tree / ".venv" / "bin" / "python").exists():
         raise SystemExit(f"{tree} has no .venv/bin/python")

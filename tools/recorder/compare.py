@@ -1,4 +1,4 @@
-"""Print how two records differ: an entry per kind of difference, with a count and an example."""
+"""Print how two records differ: for each kind of difference, a count and an example."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MAX_LINE_CHARACTERS = 160
-"""The maximum number of characters of a line in an example. A longer line is shown around its first difference."""
+"""The maximum number of characters shown of a line in an example. A longer line is cut around its
+first difference."""
 
 MAX_EXAMPLE_LINES = 14
 MAX_COMPARED_LINES = 4_000
-"""The maximum number of lines of a text to align, from the first difference on."""
+"""The maximum number of lines of a text that are compared, from the first difference on."""
 
 Row = dict[str, Any]
 
 
 class Difference(NamedTuple):
-    """A difference: its case, its part of the record, its kind, and the lines of an example."""
+    """A difference between two records.
+
+    ``case`` is the step of a scenario. ``part`` is the part of its row that differs, such as
+    stdout. ``kind`` describes the difference without ids and numbers.
+    """
 
     case: str
     part: str
@@ -31,7 +36,7 @@ class Difference(NamedTuple):
 
 
 def read_record(path: Path) -> dict[str, Row]:
-    """Return the rows of a record by case."""
+    """Return the rows of a record, by case."""
     rows = {}
     with path.open(encoding="utf-8") as stream:
         for line in stream:
@@ -41,7 +46,7 @@ def read_record(path: Path) -> dict[str, Row]:
 
 
 def compare(before: Path, after: Path) -> int:
-    """Print every kind of difference, the most frequent first. Return the number of differences."""
+    """Print each kind of difference, the most frequent first. Return the number of all differences."""
     kinds: dict[tuple[str, str], list[Difference]] = defaultdict(list)
     total = 0
     for difference in find_differences(before, after):
@@ -61,12 +66,12 @@ def compare(before: Path, after: Path) -> int:
 
 
 def step_of_case(case: str) -> str:
-    """Return the step of a case without its session."""
+    """Return the name of a case without the name of its session."""
     return case.partition(" ")[2]
 
 
 def find_differences(before: Path, after: Path) -> Iterator[Difference]:
-    """Yield every difference between two records, in the order of the first."""
+    """Yield every difference between two records, in the order of the first record."""
     old, new = read_record(before), read_record(after)
     stores = before.with_suffix(""), after.with_suffix("")
     for case, row in old.items():
@@ -118,14 +123,14 @@ def _kind_of_files(old: bytes, new: bytes) -> tuple[str, list[str]]:
 
 
 def generalize_text(text: str) -> str:
-    """Return a text in which all ids and numbers are the same."""
+    """Replace all ids and numbers in a text, so that texts that differ only in them become equal."""
     text = re.sub(r"\bid-\d{5}(?:-uuid)?|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
     text = re.sub(r"\b[0-9a-f]{8,}\b", "HEX", text)
     return re.sub(r"\d[\d,.]*", "N", text)
 
 
 def kind_of_texts(old: str, new: str) -> tuple[str, list[str]]:
-    """Return the kind of difference between two texts, and a short diff."""
+    """Return the kind of difference between two texts, and the lines of a short diff."""
     old_lines, new_lines = _without_common_ends(old.split("\n"), new.split("\n"))
     kinds: dict[str, None] = {}
     example: list[str] = []

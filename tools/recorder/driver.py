@@ -1,9 +1,9 @@
-"""Run the entry points of a checkout with frozen clock and ids.
+"""Run the entry points of a checkout with a frozen clock and numbered ids.
 
-A process that has loaded the engine is forked for each step.
-
-``TREE/.venv/bin/python -s -P driver.py TREE``: a request is a line of JSON on stdin, its answer an
-exit code on stdout. Standard library only, because it runs on the Python of any recorded checkout.
+A process that has loaded the engine is forked for each step. It is called as
+``TREE/.venv/bin/python -s -P driver.py TREE``. A request is a line of JSON on stdin, and its answer
+is an exit code on stdout. Only the standard library is used, because the program runs with the
+Python of any recorded checkout.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ import uuid
 from typing import Any, NoReturn
 
 FROZEN_TIME = 1_811_851_200.0
-"""The time that the clock always shows: 2027-06-01, noon in UTC, later than any recorded session."""
+"""The time that the clock always shows: noon of 2027-06-01 in UTC. It is later than any recorded
+session."""
 
 SLOWDOWN_FACTOR = 20
-"""The factor by which the clock of time limits is slowed down, so that a busy machine does not change the record.
-
-A sleep ends at once and advances the clock by its time, so that nothing really waits.
-"""
+"""The clock for time limits is slowed down by this factor, so that a busy machine does not change
+the record. A sleep ends immediately and advances this clock, so that no step really waits."""
 
 LAZILY_IMPORTED_MODULES = ("rich.console", "rich.table", "rich.tree", "sqlite3")
-"""Modules that the engine imports late, besides its own."""
+"""Modules of other packages that the engine imports only when it needs them."""
 
 ENGINE_MODULE = "resume_hooks"
 
 
 def freeze_clock() -> None:
-    """Stop every clock that shows a date. The clock of time limits continues slowly."""
+    """Stop every clock that shows a date. The clock for time limits continues slowly."""
     local, universal, monotonic = time.localtime, time.gmtime, time.monotonic
     setitimer, alarm, sleep = signal.setitimer, signal.alarm, time.sleep
     slept = [0.0]
@@ -62,7 +61,7 @@ def freeze_clock() -> None:
         which, seconds * SLOWDOWN_FACTOR, interval * SLOWDOWN_FACTOR
     )
     signal.alarm = lambda seconds: alarm(seconds * SLOWDOWN_FACTOR)
-    # A subclass would not work, because serialisers accept only the exact type. The type's own
+    # A subclass would not work, because serializers accept only the exact type. The type's own
     # table is behind a read-only view.
     methods = gc.get_referents(dt.datetime.__dict__)[0]
     methods["now"] = classmethod(frozen_now)
@@ -73,12 +72,15 @@ def freeze_clock() -> None:
 
 
 def frozen_now(cls: Any, zone: dt.tzinfo | None = None) -> dt.datetime:
-    """What ``datetime.now`` says."""
+    """Return the frozen time. This function replaces ``datetime.now``."""
     return cls.fromtimestamp(FROZEN_TIME, zone)
 
 
 def freeze_ids(first: int) -> None:
-    """Number ids from ``first`` on; ``home.py`` numbers them again in the order in which they appear."""
+    """Number new ids from ``first`` on, instead of drawing them at random.
+
+    ``home.py`` numbers them again in the order in which they appear.
+    """
     drawn = {"ids": first, "bytes": 0}
 
     def count_id() -> uuid.UUID:
@@ -94,7 +96,10 @@ def freeze_ids(first: int) -> None:
 
 
 def load_engine(source: str) -> None:
-    """Load every module of the engine, so that a fork need not. A module that fails to load fails its step."""
+    """Load every module of the engine, so that the forked processes need not load them.
+
+    If a module fails to load, the step that needs it fails.
+    """
     sys.path.insert(0, source)
     package = importlib.import_module(ENGINE_MODULE)
     found = [module.name for module in pkgutil.walk_packages(package.__path__, f"{ENGINE_MODULE}.")]
@@ -108,7 +113,7 @@ def load_engine(source: str) -> None:
 
 
 def serve() -> None:
-    """Fork a process for each request, and print its exit code."""
+    """Fork a process for each request and print its exit code."""
     for line in sys.stdin:
         child = os.fork()
         if not child:
@@ -119,7 +124,7 @@ def serve() -> None:
 
 
 def run_step(request: dict[str, Any]) -> NoReturn:
-    """Run one step in its process: set its folder, environment and streams, then call the entry point."""
+    """Run one step in this process: set its folder, environment and streams, then call the entry point."""
     code = 1
     try:
         redirect_streams(request)
@@ -148,7 +153,7 @@ def run_step(request: dict[str, Any]) -> NoReturn:
 
 
 def redirect_streams(request: dict[str, Any]) -> None:
-    """Redirect the three streams to the files in a request."""
+    """Redirect the three standard streams to the files that a request names."""
     given = os.open(request["stdin"], os.O_RDONLY)
     output = os.open(request["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     errors = os.open(request["stderr"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,4 +1,7 @@
-"""The home in which a step runs, at the same path in every run, with one session; and the changes of each step."""
+"""The home in which a step runs, with one session, and the changes of each step in it.
+
+The home has the same path in every run.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +24,23 @@ from tools.recorder.sessions import UUID, Session
 HOMES = Path("/dev/shm/resume-hooks-recorder")  # noqa: S108 - locked, and nobody else's to read
 """The folder of all homes.
 
-Its path has the same length in all runs, because tables are laid out, and sizes counted, with it.
+Its path has the same length in all runs, because the layout of tables and the sizes of files depend
+on it.
 """
 
 MOUNT = ("mount", "-t", "tmpfs", "-o", "mode=700", "recorder")
 PRIVATE_MOUNT_VARIABLE = "RESUME_HOOKS_RECORDER_IS_PRIVATE"
-"""The variable which says that HOMES belongs to this process alone."""
+"""If this variable is set, HOMES belongs to this process alone."""
 
 INITIAL_FILE_TIME = FROZEN_TIME - 7_200
-"""The modification time of the files that a step finds."""
+"""The modification time of the files that exist before a step."""
 
 UNRECORDED_PATHS = re.compile(r"/resume-hooks/(?:index/|index\.db)")
-"""The index of search is not recorded, because its files have random names; its results are."""
+"""The files of the search index are not recorded, because they have random names. The results of
+searches are recorded."""
 
 UNCOMPARED_FILES = re.compile(r"/(?:[^/]*\.lock|lock|making|one-maker)$")
-"""Files whose bytes depend on the process that holds them."""
+"""Files whose bytes depend on the process that uses them."""
 
 ANSWER = """{"type": "result", "subtype": "success", "is_error": false, "result": "", "total_cost_usd": 0.0125,
  "usage": {"input_tokens": 1000, "cache_read_input_tokens": 200, "output_tokens": 50},
@@ -55,7 +60,7 @@ _STARTED = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+"')
 
 
 class Home:
-    """A home, always at the same path, because hashed contents include that path."""
+    """A home for steps. Its path is always the same, because hashed contents include the path."""
 
     def __init__(self, tree: Path, store: Path) -> None:
         self.root, self._lock = HOMES / "1", _lock_homes()
@@ -91,7 +96,7 @@ class Home:
         program.chmod(0o700)
 
     def add(self, session: Session) -> str:
-        """Write a session and the files beside it, and return its path."""
+        """Write a session and the files beside it. Return the session's path."""
         for place, source in session.companions.items():
             self._write(place, source.read_bytes())
         return self._write(session.place, session.content)
@@ -103,14 +108,14 @@ class Home:
         return str(path)
 
     def list_client(self) -> None:
-        """List the driver as a client of this home, so that the module's entry point answers it."""
+        """Register the driver as a running client of this home, so that the module's entry point answers it."""
         stat_line = Path(f"/proc/{self.driver_pid}/stat").read_bytes()
         start_step = stat_line.rpartition(b")")[2].split()[19].decode()
         entry = f'{{"pid": {self.driver_pid}, "procStart": "{start_step}"}}'
         self._write(f".claude/sessions/{self.driver_pid}.json", entry.encode())
 
     def environ(self) -> dict[str, str]:
-        """Return the whole environment of a step."""
+        """Return all environment variables of a step."""
         return {
             "PATH": f"{self.root}/bin:/usr/bin:/bin",
             "HOME": f"{self.root}/home",
@@ -125,7 +130,7 @@ class Home:
         }
 
     def remember_files(self) -> None:
-        """Remember all current files, and give them an old modification time."""
+        """Remember the state of all files, after giving each an old modification time."""
         self._known = {}
         for path in self._files():
             self._date(path, INITIAL_FILE_TIME)
@@ -144,7 +149,7 @@ class Home:
                         yield path
 
     def list_changes(self, step: int) -> list[str]:
-        """Return the sorted paths that a step wrote, changed or removed, and remember the new files."""
+        """Return the paths that a step wrote, changed or removed, sorted. Remember the new state of the files."""
         present = {path: _signature(path) for path in self._files()}
         changed = [
             path for path, signature in present.items() if self._known.get(path) != signature
@@ -157,7 +162,7 @@ class Home:
         return sorted([*changed, *gone])
 
     def describe(self, path: str) -> dict[str, Any]:
-        """Return the row of a changed file. Its normalised bytes are stored under their SHA-256."""
+        """Return the row of a changed file. Its normalized bytes are stored under their SHA-256."""
         place = re.sub(rf"(?<!\d){self.driver_pid}(?!\d)", "PID", path)
         row: dict[str, Any] = {
             "path": self.normalize_content(os.fsencode(place)).decode("utf-8", "replace")
@@ -185,7 +190,7 @@ class Home:
         return name
 
     def normalize_content(self, content: bytes) -> bytes:
-        """Return bytes without the parts that differ between two runs: paths, processes, and numbers of drawn ids."""
+        """Replace the parts that differ between two runs: paths, process ids, and new ids."""
         for path in (f"{self.root}/tree", str(self.tree)):
             content = content.replace(path.encode(), b"<TREE>")
         content = content.replace(str(self.root).encode(), b"<ROOT>")
@@ -201,7 +206,7 @@ class Home:
 
 
 def new_session(paths: list[str]) -> str:
-    """Return the file of the session that a step made, or "": the changed file with a drawn id."""
+    """Return the path of the session that a step made, or "". Its name contains a new id."""
     for path in paths:
         if child_id(path).startswith("f0f") and path.endswith(".jsonl") and os.path.exists(path):
             return path
@@ -209,7 +214,7 @@ def new_session(paths: list[str]) -> str:
 
 
 def child_id(path: str) -> str:
-    """Return the session id in a file's name, or ""."""
+    """Return the session id in the name of a file, or ""."""
     found = UUID.findall(os.path.basename(path))
     return str(found[-1]) if found else ""
 
@@ -220,9 +225,10 @@ def _signature(path: str) -> tuple[int, ...]:
 
 
 def enter_private_mounts() -> None:
-    """Start this program again with a HOMES of its own, so that several can run at once. Return in the new process.
+    """Restart this program with a HOMES of its own, so that several runs can work at the same time.
 
-    If the system does not allow this, return at once; such runs wait for each other.
+    The function returns in the new process. If the system does not allow this, it returns in the
+    old process, and runs wait for each other.
     """
     HOMES.mkdir(mode=0o700, exist_ok=True)
     if os.environ.get(PRIVATE_MOUNT_VARIABLE):

@@ -1,4 +1,7 @@
-"""The recorded scenarios, each some steps in one home: for every session, for some sessions, and for damaged ones."""
+"""The recorded scenarios. Each consists of some steps in one home.
+
+There are scenarios for every session, for some sessions, and for damaged sessions.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from typing import Any, NamedTuple
 from tools.recorder.sessions import CLAUDE, CODEX, Session
 
 MESSAGES = "messages"
-"""The field of an event for the client's messages, which come from the session's file."""
+"""The field of an event that contains the client's messages. They are read from the session's file.
+"""
 
 CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
     "cli",
@@ -18,18 +22,18 @@ CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
     "notice",
     "codex",
 )
-"""The entry points: the shell, and the questions of the client's hooks.
+"""The names of the entry points: the command line, and the hooks and the module of the clients.
 
-``run.py`` finds the scripts behind them.
+``run.py`` finds the script of each.
 """
 
 
 class Step(NamedTuple):
-    """A call of an entry point. ``{id}``, ``{child}`` and ``{work}`` in its words are replaced.
+    """A call of an entry point. In its words, ``{id}``, ``{child}`` and ``{work}`` are replaced.
 
-    ``fields`` are the fields of the event, at any entry point except the shell's. A step ``in_child`` runs
-    in the session that was made last. Steps about a child are left out if none was made.
-    ``environ`` is added to the usual environment.
+    ``fields`` are the fields of the event, except for the command line, which gets no event. A step
+    with ``in_child`` runs in the session that was made last. If no session was made, steps about a
+    child are left out. ``environ`` is added to the usual environment.
     """
 
     entry_point: str
@@ -40,7 +44,7 @@ class Step(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the step in the record."""
+        """The name of the step in a record."""
         told = (
             self.fields.get("prompt")
             or self.fields.get("source")
@@ -65,23 +69,29 @@ Scenario = tuple[Step, ...]
 
 
 def shell_step(words: str, *more: str) -> Step:
-    """Return the step of a command line: its words, separated by spaces, then words that may contain spaces."""
+    """Return the step of a command line.
+
+    ``words`` are separated by spaces. The words in ``more`` may contain spaces.
+    """
     return Step(CLI, (*words.split(), *more))
 
 
 def prompt_step(prompt: str, *, in_child: bool = False) -> Step:
-    """Return the step of a prompt that is typed in the session."""
+    """Return the step of a prompt that the user types in the session."""
     return Step(PROMPT, (), {"hook_event_name": "UserPromptSubmit", "prompt": prompt}, in_child)
 
 
 def module_step(command: str, args: str = "", *, in_child: bool = False, **fields: Any) -> Step:
-    """Return the step of a question from the client's module."""
+    """Return the step of a question that the client's module asks."""
     given = {"command": command, "args": args, "screen": True, "window": 200_000, "heard": True}
     return Step(MODULE, (), {**given, **fields}, in_child)
 
 
 def compaction_step(setting: str, trigger: str, **fields: Any) -> Step:
-    """Return the step of the module's question at a compaction, with a value of the setting ``compaction``."""
+    """Return the step of the question that the client's module asks at a compaction.
+
+    ``setting`` is the value of the setting ``compaction``.
+    """
     event = {
         "command": "plan",
         "trigger": trigger,
@@ -94,7 +104,7 @@ def compaction_step(setting: str, trigger: str, **fields: Any) -> Step:
 
 
 def start_step(source: str, *asked_for: str, **fields: Any) -> Step:
-    """A session's start."""
+    """Return the step of a session's start."""
     return Step(SESSION, asked_for, {"hook_event_name": "SessionStart", "source": source, **fields})
 
 
@@ -114,7 +124,7 @@ MAIN_SCENARIOS: tuple[Scenario, ...] = (
     ),
     (start_step("compact"),),
 )
-"""For every session."""
+"""The scenarios for every session."""
 
 CHILD_STEPS: tuple[Scenario, ...] = (
     (shell_step("handoff {id} --size 1k"),),
@@ -161,7 +171,7 @@ CHILD_STEPS: tuple[Scenario, ...] = (
         shell_step("back {id} --json --report", "slow"),
     ),
 )
-"""Verbs of the shell that make children."""
+"""Scenarios with verbs that make children."""
 
 CROSS_AGENT_STEPS: dict[str, tuple[Scenario, ...]] = {
     CLAUDE: (
@@ -230,7 +240,7 @@ READING_STEPS: tuple[Scenario, ...] = (
         shell_step("archive --verify"),
     ),
 )
-"""Verbs of the shell that read or move the session."""
+"""Scenarios with verbs that read or move the session."""
 
 TYPED_STEPS: tuple[Scenario, ...] = (
     (
@@ -271,7 +281,7 @@ TYPED_STEPS: tuple[Scenario, ...] = (
         Step(NOTICE, (), {"hook_event_name": "Stop"}),
     ),
 )
-"""Prompts that are typed in a session, and its starts."""
+"""Scenarios with prompts that the user types in a session, and with starts of a session."""
 
 AFTER_CLEAR: tuple[Scenario, ...] = (
     (
@@ -332,7 +342,7 @@ MODULE_STEPS: tuple[Scenario, ...] = (
         compaction_step("trim@10k", "line"),
     ),
 )
-"""Questions of the module, for Claude Code sessions only."""
+"""Scenarios with questions of the client's module, for Claude Code sessions only."""
 
 CODEX_STEPS: tuple[Scenario, ...] = (
     (
@@ -352,7 +362,7 @@ DAMAGED_SCENARIOS: tuple[Scenario, ...] = (
     ),
     (prompt_step(">handoff"), prompt_step(">resume"), prompt_step(">trim")),
 )
-"""Scenarios for every damaged session."""
+"""The scenarios for every damaged session."""
 
 HOME_SCENARIOS: Scenario = (
     shell_step("doctor --index update --json"),
@@ -395,18 +405,18 @@ HOME_SCENARIOS: Scenario = (
     shell_step("handoff --size 7"),
     shell_step("index"),
 )
-"""Verbs on a home with many sessions."""
+"""The scenarios for a home with many sessions."""
 
 
 COMPACTED_SCENARIOS: tuple[Scenario, ...] = (
     (shell_step("fork {id} --before-compaction --json"), shell_step("read {id} --turns 1 --json")),
     (prompt_step(">recall"), prompt_step(">resume --table")),
 )
-"""Scenarios for every compacted session."""
+"""The scenarios for every compacted session."""
 
 
 def scenarios_of(session: Session, *, every: bool) -> Iterator[Scenario]:
-    """Return the scenarios for an undamaged session: the main ones, or all with ``every``."""
+    """Yield the scenarios for an undamaged session: the main scenarios or, with ``every``, all of them."""
     yield from MAIN_SCENARIOS
     if b"compact_boundary" in session.content or b'"type":"compacted"' in session.content:
         yield from COMPACTED_SCENARIOS

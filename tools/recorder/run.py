@@ -1,4 +1,4 @@
-"""Run every scenario on a checkout, and write a line of JSON and the written files for each step."""
+"""Run the scenarios on a checkout. For each step, write a line of JSON and the files that it wrote."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from tools.recorder.matrix import Scenario, Step
 from tools.recorder.sessions import CODEX, Session
 
 NO_ENTRY_POINT = -1
-"""The exit code for an entry point that the checkout lacks."""
+"""The exit code that is recorded if the checkout does not have the entry point."""
 
 MAX_IDS_PER_STEP = 0x1000
-"""The number of ids that a step may draw before they overlap with those of the next one."""
+"""The maximum number of new ids in a step. With more ids, they overlap with those of the next step.
+"""
 
 LAUNCHER_ARGUMENTS = {
     matrix.PROMPT: ("--hook", "prompt"),
@@ -28,13 +29,13 @@ LAUNCHER_ARGUMENTS = {
     matrix.NOTICE: ("--hook", "notice"),
     matrix.CODEX_EVENT: ("--hook", "codex", "compact"),
 }
-"""The arguments of the checkout's launcher for each of the client's entry points."""
+"""For each entry point of the clients, the arguments of the checkout's launcher."""
 
 
 def scripts_of(tree: Path) -> dict[str, str]:
-    """Return the script of each entry point, relative to the checkout.
+    """Return the path of each entry point's script, relative to the checkout.
 
-    The launcher gets a Python that prints the script's name.
+    The launcher is run with a Python that only prints the name of the script.
     """
     found = {matrix.CLI: ""}
     with tempfile.TemporaryDirectory() as folder:
@@ -53,14 +54,14 @@ def scripts_of(tree: Path) -> dict[str, str]:
 
 
 class Runner:
-    """The driver of a checkout, and the record that it writes."""
+    """Runs the driver of a checkout and writes the record."""
 
     def __init__(self, tree: Path, home: Home, record: TextIO) -> None:
         self._home, self._record = home, record
         self._scripts = scripts_of(tree)
         home.clear()
         program = Path(__file__).with_name("driver.py")
-        # Not isolated by -I, which ignores the seed: sets must have the same order in every run.
+        # Do not use -I, which ignores PYTHONHASHSEED: sets must have the same order in every run.
         command = [
             str(tree / ".venv" / "bin" / "python"),
             "-s",
@@ -77,11 +78,11 @@ class Runner:
         self.count = 0
 
     def close(self) -> None:
-        """End the driver."""
+        """End the driver's process."""
         self._driver.communicate(timeout=60)
 
     def record_session(self, session: Session, scenarios: Iterable[Scenario]) -> None:
-        """Run each scenario in a new home with the session."""
+        """Run each scenario in a new home that contains the session."""
         for number, scenario in enumerate(scenarios):
             self._home.clear()
             path = self._home.add(session)
@@ -95,7 +96,7 @@ class Runner:
             )
 
     def record_home(self, name: str, sessions: Iterable[Session], scenario: Scenario) -> None:
-        """Run a scenario in a home with all the sessions."""
+        """Run a scenario in a home that contains all the sessions."""
         self._home.clear()
         for session in sessions:
             last, path = session, self._home.add(session)
@@ -106,7 +107,7 @@ class Runner:
         work, child = str(self._home.work), ""
         for number, step in enumerate(scenario):
             if not child and (step.in_child or "{child}" in step.words):
-                continue  # the previous step had nothing to write
+                continue  # The previous step made no child.
             asked_in = (child_id(child), child) if step.in_child else (session.session_id, path)
             event = {
                 "session_id": asked_in[0],
@@ -170,7 +171,10 @@ def _fill_placeholders(word: str, names: dict[str, str]) -> str:
 
 
 def messages_of(session: Session) -> list[dict[str, Any]]:
-    """Return the messages that a client would show for a session: every record of a user or the model, in order."""
+    """Return the messages of a session in the form in which a client gives them to the module.
+
+    There is one for every record of the user or the model, in order.
+    """
     messages = []
     for line in session.content.split(b"\n"):
         try:
@@ -201,7 +205,7 @@ def messages_of(session: Session) -> list[dict[str, Any]]:
 
 
 def many_sessions(sessions: list[Session]) -> Iterator[Session]:
-    """Return the sessions that fit into one home: one for each path."""
+    """Yield the sessions that fit into one home: the first session for each path."""
     seen: set[str] = set()
     for session in sessions:
         if session.place not in seen:

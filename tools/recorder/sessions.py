@@ -1,4 +1,7 @@
-"""The recorded sessions: those of both corpora, and damaged copies of them, chosen by a seed."""
+"""The recorded sessions: those of both corpora, and damaged copies of them.
+
+A fixed seed chooses the copies.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,19 @@ UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CLAUDE, CODEX = "claude", "codex"
 
 MAX_BYTES_FOR_ALL_STEPS = 700_000
-"""The maximum size in bytes of a session on which every step is recorded. Larger ones get only the main steps."""
+"""The maximum size in bytes of a session for which every scenario is recorded. For a larger
+session, only the main scenarios are recorded."""
 
 MAX_DAMAGED_BYTES = 300_000
 SEED = 51
 
 
 class Session(NamedTuple):
-    """A session: its lines, its id, and the files beside it by their paths from the home's root.
+    """A session: its content, its id, and the files beside it.
 
-    ``name`` identifies the session in the record. ``place`` is its own path from the home's root,
-    with ``{key}`` in place of the project folder's name.
+    ``name`` identifies the session in the record. ``place`` is its path relative to the home, with
+    ``{key}`` instead of the name of the project folder. ``companions`` maps the paths of the files
+    beside it, relative to the home, to the files in the corpus.
     """
 
     agent: str
@@ -35,7 +40,7 @@ class Session(NamedTuple):
 
 
 def claude_sessions(corpus: Path) -> list[Session]:
-    """Return every conversation of the corpus, sorted by name, with its sub-agents."""
+    """Return the conversations of the corpus with their sub-agents, sorted by name."""
     found: list[Session] = []
     for path in sorted(corpus.rglob("*.jsonl")):
         inside = path.relative_to(corpus).parts[:-1]
@@ -67,7 +72,10 @@ def _claude_session(path: Path, corpus: Path, number: int) -> Session:
 
 
 def codex_sessions(corpus: Path) -> list[Session]:
-    """Return every rollout, sorted by name. Those of a real client come with the rest of their home."""
+    """Return the rollouts of the corpus, sorted by name.
+
+    A rollout that a real client wrote comes with all other files of that client's home.
+    """
     found = []
     for path in sorted(corpus.rglob("rollout-*.jsonl")):
         session_id = UUID.findall(path.name)[-1]
@@ -88,7 +96,7 @@ def codex_sessions(corpus: Path) -> list[Session]:
 
 
 def choose_sizes(sessions: list[Session], count: int) -> list[Session]:
-    """Return some sessions of every size except the largest."""
+    """Return ``count`` sessions of different sizes. The largest sessions are left out."""
     by_size = sorted(sessions, key=lambda session: (len(session.content), session.name))
     small = [session for session in by_size if len(session.content) <= MAX_BYTES_FOR_ALL_STEPS]
     if len(small) <= count:
@@ -98,7 +106,10 @@ def choose_sizes(sessions: list[Session], count: int) -> list[Session]:
 
 
 def make_damaged_copies(sessions: list[Session], count: int) -> list[Session]:
-    """Return damaged copies: each kind of damage in turn, in a session and at a place that the seed chooses."""
+    """Return ``count`` damaged copies of sessions.
+
+    Each kind of damage is used in turn. The seed chooses the session and the damaged line.
+    """
     draw = random.Random(SEED)  # noqa: S311 - the same ones every time is the point
     candidates = [
         session for session in sessions if 2_000 < len(session.content) <= MAX_DAMAGED_BYTES
@@ -262,9 +273,10 @@ DAMAGES: dict[str, Damage] = {
     "deep": _deep,
     "wrong-roots": _wrong_roots,
 }
-"""Each kind of damage by its name: a function of the lines and the seed's draw that returns the file's bytes."""
+"""The kinds of damage by name. Each is a function that gets the lines of a file and a random
+generator and returns the bytes of the damaged file."""
 
 
 def select_by_name(sessions: Iterable[Session], part: str) -> list[Session]:
-    """Return the sessions whose agent and name contain ``part``, or all if it is empty."""
+    """Return the sessions whose agent and name contain ``part``, or all sessions for ``""``."""
     return [session for session in sessions if part in f"{session.agent}/{session.name}"]

@@ -137,7 +137,7 @@ def _report_settings(where: Where, anonymizer: Anonymizer) -> list[dict[str, Any
 
 
 def _read_log_entries(where: Where) -> list[str]:
-    """Return the last entries. Lines that do not have our format are omitted."""
+    """Return the last entries of the log. Lines that do not have the log's format are omitted."""
     entries = []
     for entry in bug_log.read_log_entries(where)[-MAX_LOG_ENTRIES:]:
         heading, *locations = entry.strip("\n").split("\n")
@@ -165,18 +165,19 @@ _SHARED_FOLDERS = (
     "/opt/homebrew/bin",
     "/dev",
 )
-"""Folders that contain no files of a user."""
+"""Folders of the system that contain no files of a user."""
 
 _PROJECT_KEY = re.compile(r"(projects/)[^\s/'\";,]+")
 _HOME_PATH = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
-"""A path in the home folder. A hidden first folder, such as a tool's, is kept."""
+"""A path in the home folder. If its first folder is hidden, such as a tool's folder, that folder's
+name is kept."""
 
 _ABSOLUTE_PATH = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
 MIN_NAME_CHARACTERS = 2
 
 
 class Anonymizer:
-    """Removes names from texts: the user's name, the project's folder, and the homes of client and user."""
+    """Removes names from texts: the user's name, the project's folder, and the home folders."""
 
     def __init__(self, cwd: str, where: Where) -> None:
         replacements = [
@@ -189,8 +190,8 @@ class Anonymizer:
         for folder, name in replacements:
             for path in (folder, os.path.realpath(folder)):
                 names_by_path[path.rstrip("/")] = name
-        # The longest names come first. A home that is the root folder is skipped, because every
-        # path begins with it.
+        # The longest paths come first. A home that is the root folder is skipped, because every
+        # path starts with it.
         self._replacements = sorted(
             (
                 (path_prefix, placeholder)
@@ -207,7 +208,7 @@ class Anonymizer:
             )
 
     def anonymize(self, text: str) -> str:
-        """Return a sentence without the user's paths and name."""
+        """Return a text without the user's paths and without the user's name."""
         for path, name in self._replacements:
             text = re.sub(rf"{re.escape(path)}(?![\w.-])", name, text)
         text = _PROJECT_KEY.sub(rf"\1{PATH_PLACEHOLDER}", text)
@@ -223,12 +224,12 @@ class Anonymizer:
 
 
 def _find_user_names(where: Where) -> set[str]:
-    """Return the user's names in the system, in the environment and in the home folder's name."""
+    """Return the names of the user: in the system, in the environment, and in the home folder's path."""
     names = set()
     for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
         names.add(where.environ.get(key, ""))
     names.add(os.path.basename((where.environ.get("HOME") or "").rstrip("/")))
-    # the user id has no name, as in some containers
+    # The user id may have no name, as in some containers.
     with contextlib.suppress(OSError, KeyError, ImportError):
         names.add(getpass.getuser())
     return {

@@ -1,4 +1,4 @@
-"""The checks of an installation, one function for each. Every finding has a remedy."""
+"""Check an installation. Each check is a function. A finding that needs attention names a remedy."""
 
 from __future__ import annotations
 
@@ -44,26 +44,28 @@ from resume_hooks.transcripts.transcript import is_live_part_within
 from resume_hooks.version import __version__
 
 PRIVATE_FOLDERS = ("pending", "log")
-"""Subfolders of the state folder that contain only our own files."""
+"""Subfolders of the state folder that contain only this plugin's files."""
 
 MAX_FOLDER_ENTRIES = 10_000
-"""The maximum number of entries to check in a folder."""
+"""The maximum number of entries that are checked in a folder."""
 
 RIVAL_TOOL_WORDS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
-"""Words in the hooks of other tools that use the same triggers."""
+"""Words in the hooks of other tools that answer the same triggers."""
 
 MIN_FREE_BYTES = 1_000_000
-"""The number of free bytes on a disk below which it counts as full."""
+"""A disk with fewer free bytes counts as full."""
 
 MAX_SEARCHED_BYTES = 2_000_000_000
-"""The maximum number of bytes to search for giant lines, beginning with the largest file. This takes two seconds."""
+"""The maximum number of bytes that are searched for giant lines, in the largest files first. The
+search takes about two seconds."""
 
 
 class Finding(NamedTuple):
-    """The result of a check. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
+    """The result of a check.
 
-    ``code`` is the finding's stable name for programs: ``<name>-<level>`` if the check has only one
-    finding of that level.
+    ``level`` is ok, note (it works, but is worth knowing) or problem (something will not work).
+    ``code`` is the finding's name for programs and never changes. It is ``<name>-<level>`` if the
+    check has only one finding of that level.
     """
 
     name: str
@@ -74,7 +76,7 @@ class Finding(NamedTuple):
 
 
 def check_installation(cwd: str) -> list[Finding]:
-    """Return the findings of all checks. Each check follows the checks that it depends on."""
+    """Return the findings of all checks. If a check depends on another check, it comes after it."""
     checks: dict[str, Callable[[str], Finding]] = {
         "client": _check_client,
         "hooks": _check_hooks,
@@ -124,7 +126,7 @@ def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
 
 
 def _uses_only_other_agents() -> bool:
-    """Check whether another agent has sessions here, while Claude Code has no program and no sessions."""
+    """Check whether the user has sessions of another agent, and neither Claude Code nor its sessions."""
     where = Where()
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
@@ -210,7 +212,8 @@ def _check_plugin(cwd: str) -> Finding:
 def _check_engine(_: str) -> Finding:
     engine_text = f"Python {sys.version.split()[0]} at {sys.executable}"
     folder = claude_cli.marketplace_folder(MARKETPLACE_NAME)
-    # hooks prefer it, but some clients run them from a copy of the folder
+    # The hooks prefer this folder, but some clients run the hooks from a copy of the plugin's
+    # folder.
     checkout_venv = os.path.join(folder, ".venv")
     has_checkout_venv = bool(folder) and os.path.isdir(checkout_venv)
     data_folder = os.path.join(Where().config, "plugins", "data")
@@ -322,7 +325,7 @@ def _check_giants(_: str) -> Finding:
             break
         remaining_bytes -= session.size
         longest_line = 0
-        with contextlib.suppress(OSError):  # the file was deleted after it was listed
+        with contextlib.suppress(OSError):  # The file was deleted after it was listed.
             longest_line = measure_longest_line(session.path) if remaining_bytes >= 0 else 0
         if session.size >= MIN_GIANT_FILE_BYTES or longest_line >= MIN_GIANT_LINE_BYTES:
             giants.append((session, longest_line))
@@ -436,7 +439,10 @@ def _check_state(_: str) -> Finding:
 
 
 class StateProblem(NamedTuple):
-    """An unexpected entry in the state folder: ``description`` ends a sentence about it, ``remedy`` is a command."""
+    """An unexpected entry in the state folder.
+
+    ``description`` continues a sentence that starts with the path. ``remedy`` is a command.
+    """
 
     path: str
     description: str
@@ -446,7 +452,7 @@ class StateProblem(NamedTuple):
 def problems_in_state(folder: str) -> list[StateProblem]:
     """Return the unexpected entries of a state folder, ordered by name.
 
-    Skip entries that cannot be read.
+    Entries that cannot be read are skipped.
     """
     paths = itertools.chain(
         _paths_in_folder(folder),
@@ -471,7 +477,7 @@ def _problem_of_path(path: str) -> StateProblem | None:
     try:
         status = os.lstat(path)
     except OSError:
-        return None  # the file was deleted after it was listed
+        return None  # The file was deleted after it was listed.
     quoted_path, mode = shlex.quote(path), status.st_mode
     if stat.S_ISLNK(mode):
         return StateProblem(
@@ -497,12 +503,12 @@ def _problem_of_path(path: str) -> StateProblem | None:
 
 
 def _find_full_disk(folder: str) -> Finding | None:
-    """Return a problem if the disk of a folder is full. The folder need not exist."""
+    """Return a problem if the disk of a folder is full, else None. The folder may not exist."""
     place = _nearest_existing(folder)
     try:
         free_bytes = shutil.disk_usage(place).free
     except OSError:
-        return None  # other checks report a folder that cannot be read
+        return None  # Another check reports a folder that cannot be read.
     if free_bytes >= MIN_FREE_BYTES:
         return None
     return problem_finding(
@@ -514,14 +520,14 @@ def _find_full_disk(folder: str) -> Finding | None:
 
 
 def _nearest_existing(path: str) -> str:
-    """Return a path, or its nearest ancestor that exists."""
+    """Return a path or, if it does not exist, its nearest existing parent."""
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     return path
 
 
 def _check_missing_state(folder: str) -> Finding:
-    """Check whether a missing state folder can be created in its nearest existing ancestor."""
+    """Check whether a missing state folder can be created in its nearest existing parent."""
     parent = _nearest_existing(folder)
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
         return ok_finding(f"{folder} is created when it is first needed")

@@ -1,4 +1,4 @@
-"""The files that an uninstall removes, the files that it keeps, and the commands that remove the kept files."""
+"""List the files that an uninstall removes and those that it keeps, with commands to remove them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ OWN_FILES = (
     "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
 INDEX_FOLDER_NAME = "index"
-"""Our own files that ``--purge`` removes, including notes, the plugin's files, and folders that become empty.
+"""The folder of the index. A purge removes it with OWN_FILES, notes, the plugin's files and empty folders.
 
-Originals are kept: deleted sessions in the trash, archived sessions in the vault, and backups of
+It keeps originals: deleted sessions in the trash, archived sessions in the vault, and backups of
 rewritten files.
 """
 
@@ -43,7 +43,7 @@ NOTE_PREFIXES = (
     "new-", "parts-", "cold-", "compacted-", "smart-trim-", "vault.json", "indexed.json", "can-ask", "vault-asked",
     "vault-waiting", "vault-shrinks", "asked-compaction.json",
 )  # fmt: skip
-"""The prefixes of the notes' names in ``pending``."""
+"""The names of notes in the folder ``pending`` start with one of these prefixes."""
 
 ORIGINAL_FOLDERS = {
     "vault": "archived copies; some are the only copy of a session",
@@ -51,25 +51,25 @@ ORIGINAL_FOLDERS = {
     "backups": "backups of rewritten files",
     LINKS_FOLDER: "links to sessions, some of them the file's last name",
 }
-"""Folders in the state folder that a purge never removes.
+"""Folders in the state folder with originals, which a purge keeps. Each has a description.
 
-The last folder is removed if no link in it is the last name of its file.
+The folder of links is removed if every file with a link in it also has another name.
 """
 
 NOTE_FOLDERS = ("pending", "log", "making", "one-maker")
-"""Folders in the state folder that contain nothing but our notes.
+"""Folders in the state folder that contain only this plugin's notes.
 
-They are removed once they are empty.
+A purge removes them when they are empty.
 """
 
 MAX_SCRIPT_BYTES = 64 * 1024
-"""The number of bytes to read of one of the client's scripts."""
+"""The maximum number of bytes that are read of one of the client's scripts."""
 
 REMOVE_MARKETPLACE_COMMAND = ("claude", "plugin", "marketplace", "remove", MARKETPLACE_NAME)
 
 
 class RemainingFile(NamedTuple):
-    """A file or folder that is kept, its description, and the way to remove it."""
+    """A file or folder that an uninstall keeps, its description, and how the user can remove it."""
 
     path: str
     description: str
@@ -79,12 +79,11 @@ class RemainingFile(NamedTuple):
 def list_remaining_files(
     where: Where, removed_paths: Collection[str] | None, commands: Collection[Collection[str]]
 ) -> list[RemainingFile]:
-    """Return the files that are kept after the client's ``commands`` and a purge of ``removed_paths``.
+    """Return the existing files that remain after the client's ``commands`` and after a purge.
 
-    ``removed_paths`` is None if there is no purge.
-
-    The result includes only existing files, so a later call returns the files that were actually
-    kept.
+    ``removed_paths`` are the paths that the purge removes, or None if there is no purge. The
+    function can be called before the uninstall for a forecast, and after it for the files that were
+    really kept.
     """
     rows = [*_remaining_own_files(where, removed_paths), *_remaining_client_files(where, commands)]
     if program := shutil.which(PLUGIN_NAME, path=where.environ.get("PATH", "")):
@@ -99,7 +98,7 @@ def list_remaining_files(
 
 
 def notes_on_written_files(where: Where) -> str:
-    """Return sentences about the files that parts wrote into projects, or ``""`` if there are none."""
+    """Return sentences about files that the plugin's parts wrote into projects, or ``""``."""
     notes = []
     for find_note in seam.find_answers(questions.note_on_written_files):
         notes.append(find_note(where))
@@ -107,7 +106,7 @@ def notes_on_written_files(where: Where) -> str:
 
 
 def remaining_paths(state: str, removed_paths: Collection[str]) -> list[str]:
-    """Return the paths in the state folder that are kept after the removal of ``removed_paths``.
+    """Return the paths in the state folder that remain after the removal of ``removed_paths``.
 
     If the folder cannot be listed, return the folder itself.
     """
@@ -165,7 +164,7 @@ def _remaining_client_files(
 ) -> list[RemainingFile]:
     plugins = os.path.join(where.config, "plugins")
     rows = [
-        # Client 2.1.42 keeps the folder; recent clients keep only the folder of --plugin-dir.
+        # Client 2.1.42 keeps the folder. Recent clients keep only the folder of --plugin-dir.
         RemainingFile(
             folder,
             "the engine's packages",
@@ -212,7 +211,7 @@ def _remaining_client_files(
 
 
 def _count_sessions_with_our_command(where: Where) -> int:
-    """Return the number of sessions in which a client's script defines our command for the model's shell."""
+    """Return the number of sessions whose script of the client defines this plugin's shell function."""
     folders = set()
     for path in glob.glob(os.path.join(glob.escape(where.config), "session-env", "*", "*.sh")):
         try:
@@ -231,9 +230,9 @@ def _removal_command(path: str) -> str:
 
 
 def paths_to_purge(state: str) -> list[str]:
-    """Return the paths that a purge removes: files, and folders with their contents.
+    """Return the files and folders that a purge removes. Folders are removed with their contents.
 
-    Raise WriteFailed if one of the paths is a link.
+    Raise WriteFailed if the state folder or one of its folders for notes is a link.
     """
     if os.path.islink(state):
         raise WriteFailed(
@@ -266,12 +265,13 @@ def _find_copy_folders() -> tuple[str, ...]:
 
 
 def remove_paths(state: str, paths: list[str]) -> None:
-    """Remove these paths, and our folders that become empty. Raise WriteFailed."""
+    """Remove these paths, and this plugin's folders that become empty. Raise WriteFailed."""
     with convert_os_error(f"{state} could not be removed", "Check its permissions."):
         copy_folders = _find_copy_folders()
         for path in paths:
             if os.path.basename(path) == LINKS_FOLDER and path not in copy_folders:
-                continue  # in the meantime, a link in the folder became the last name of its file
+                # Meanwhile the last other name of a file with a link in this folder was removed.
+                continue
             if path in copy_folders:
                 removal.remove_if_possible(path, state)
             elif os.path.lexists(path):

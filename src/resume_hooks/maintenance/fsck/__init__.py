@@ -1,1 +1,4 @@
-"""Find the defects of a session by record: a module for each group, and ``diagnose``, which runs them all."""
+"""Find the defects in the records of a session.
+
+Each module finds one group of defects. ``diagnose`` runs all of them.
+"""

@@ -1,4 +1,4 @@
-"""Damaged bytes: lines without a record, torn ends, and encodings that only some clients repair."""
+"""Find damaged bytes: lines without a record, incomplete last lines, and encoding errors."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
-    """Yield the defects in the bytes of a parsed line."""
+    """Yield the defects in the bytes of a line that contains a record."""
     raw = line.raw
     uuid = node.uuid if node else ""
     if line.offset == 0 and raw.startswith(BOM):
@@ -95,7 +95,7 @@ def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
 
 
 def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
-    """Yield the lone surrogates in a record that the client sends to the API."""
+    """Yield a defect for each half of a surrogate pair in a record that the client sends to the API."""
     if _ESCAPED_SURROGATE.search(line.raw):
         try:
             orjson.loads(line.body.decode("utf-8", "replace"))
@@ -109,7 +109,7 @@ def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
 
 
 def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
-    """Yield the defects of lines without a record."""
+    """Yield the defects of lines that do not contain exactly one record."""
     known_ids = {node.uuid for node in transcript.nodes}
     for line, nodes in _read_bad_lines(transcript):
         yield _defect_of_bad_line(line, nodes, known_ids)
@@ -119,7 +119,7 @@ def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
 
 
 def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]:
-    """Read the lines without a record again, and yield each with the records inside it."""
+    """Read the lines that are not a record. Yield each line with the records inside it."""
     bad_numbers = set(transcript.bad_lines)
     if bad_numbers:
         with open(transcript.path, "rb") as stream:
@@ -174,8 +174,8 @@ def records_inside_line(line: Line) -> list[Line]:
 
 
 def _find_objects(line: Line) -> Iterator[tuple[int, int]]:
-    """Yield the start and the end, in bytes, of each complete object inside a line."""
-    # one character for each byte, so that positions in the text are positions in the file
+    """Yield the start and the end, in bytes, of each complete JSON object inside a line."""
+    # Latin-1 has one character for each byte, so positions in the text are positions in the line.
     text = line.raw.decode("latin-1")
     position = 0
     while match := _RECORD_START.search(text, position):
@@ -189,7 +189,7 @@ def _find_objects(line: Line) -> Iterator[tuple[int, int]]:
 
 
 def _count_fragment_bytes(line: Line) -> int:
-    """Return the number of bytes between the complete objects of a line, without NULs and white space."""
+    """Return the number of bytes of a line outside complete JSON objects, without NULs and white space."""
     size, position = 0, 0
     for start, end in _find_objects(line):
         size += len(line.raw[position:start].strip(_BLANK_BYTES))
@@ -198,11 +198,10 @@ def _count_fragment_bytes(line: Line) -> int:
 
 
 def salvage_nodes(transcript: Transcript) -> list[Node]:
-    """Return the transcript's nodes, and those inside bad lines that the transcript does not have elsewhere.
+    """Return the transcript's nodes and the nodes found inside bad lines, in file order.
 
-    The nodes are in file order.
-
-    Records from one line have the same number.
+    A node inside a bad line is only returned if the transcript does not have it elsewhere. All
+    nodes from one line have the same number.
     """
     known_ids = {node.uuid for node in transcript.nodes}
     salvaged_nodes = [

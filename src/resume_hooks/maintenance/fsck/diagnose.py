@@ -1,7 +1,7 @@
-"""Run the checks of every group of defects while reading a session once.
+"""Read a session once and run the checks of all groups of defects.
 
-The modules next to this one check Claude Code's format. Every other agent answers
-``questions.agent_defects``.
+The modules in this package check the format of Claude Code. For sessions of other agents, the
+agent's part answers ``questions.agent_defects``.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ UNREADABLE_SESSION = DefectKind(
 
 
 class DefectCollector:
-    """An observer of ``transcript.scan_transcript``.
+    """An observer of ``transcript.scan_transcript`` that collects defects.
 
-    ``defects_of_any_record`` are reported for every record, ``defects_of_live_records`` only for
-    records of the live conversation.
+    ``defects_of_any_record`` are reported for every record. ``defects_of_live_records`` are only
+    reported for records of the live conversation.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class DefectCollector:
             self.defects_of_any_record += messages.defects_of_broken(record, node)
             self.defects_of_live_records += messages.defects_of_content(record, node)
         if node.is_boundary:
-            self.hints.clear()  # the client forgets the earlier records at a compaction
+            self.hints.clear()  # After a compaction, the client ignores earlier hints.
         if node.results and b"<persisted-output>" in line.raw:
             self.referenced_files.add_outputs(record, line.number)
 
@@ -76,7 +76,7 @@ class DefectCollector:
 def examine_session(session: SessionFile, where: Where) -> DefectReport:
     """Return all defects of a session of any agent.
 
-    If a file can't be read, that is a finding and not an error.
+    A file that can't be read is reported as a defect and does not raise an error.
     """
     agent = agent_of_session(session, where)
     path = session.path if agent.name == CLAUDE_NAME else session.original

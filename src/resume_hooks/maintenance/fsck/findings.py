@@ -1,9 +1,10 @@
-"""A session's defects as values: each with its record and its effect on clients.
+"""The defects of a session, each with its record and its effect on clients.
 
-The clients' behaviour was measured on 2.1.42, 2.1.112 and 2.1.329. The API's refusals are
-documented in its reference and in docs/transcripts.md. ``error``: a client refuses the session, the
-API refuses a message, or history is lost. ``warning``: clients repair or tolerate it, at a cost.
-``note``: clients write such records themselves.
+The clients' behaviour was measured with 2.1.42, 2.1.112 and 2.1.329. The API's refusals are
+documented in its reference and in docs/transcripts.md. An ``error`` means that a client refuses the
+session, that the API refuses a message, or that history is lost. A ``warning`` means that clients
+repair or tolerate the defect, at a cost. A ``note`` means that clients write such records
+themselves.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 MAX_LISTED_FINDINGS = 200
-"""The maximum number of findings of one kind to list in a document; ``count`` includes all findings."""
+"""The maximum number of listed findings of one kind in a document. ``count`` includes all of them.
+"""
 
 
 class DefectKind(NamedTuple):
-    """A kind of defect. ``consequence`` is its effect on clients and the API. ``repairable``: a repair removes it."""
+    """A kind of defect.
+
+    ``consequence`` is the effect on clients and the API. ``repairable`` means that a repair removes
+    defects of this kind.
+    """
 
     code: str
     severity: Severity
@@ -34,7 +40,11 @@ class DefectKind(NamedTuple):
 
 
 class Defect(NamedTuple):
-    """One defect. ``record`` is a 0-based line number, or None if the defect does not concern a single record."""
+    """One defect of a session.
+
+    ``record`` is a line number, counted from 0, or None if the defect does not concern a single
+    record.
+    """
 
     kind: DefectKind
     message: str
@@ -43,14 +53,14 @@ class Defect(NamedTuple):
 
 
 class DefectGroup(NamedTuple):
-    """The findings of one kind, in file order."""
+    """The defects of one kind, in file order."""
 
     kind: DefectKind
     findings: tuple[Defect, ...]
 
 
 class DefectReport(NamedTuple):
-    """The findings of one session."""
+    """The defects of one session, grouped by kind."""
 
     session_id: str
     session_file: str
@@ -58,16 +68,16 @@ class DefectReport(NamedTuple):
 
     @property
     def has_only_notes(self) -> bool:
-        """Whether every finding is a note, which needs no attention."""
+        """Whether all defects are notes, which need no attention."""
         return all(group.kind.severity == "note" for group in self.groups)
 
     def count_findings(self, severity: Severity) -> int:
-        """Return the number of findings of a severity."""
+        """Return the number of defects with a severity."""
         return sum(len(group.findings) for group in self.groups if group.kind.severity == severity)
 
 
 def group_findings(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:
-    """Group findings by kind, the most severe first."""
+    """Group defects by kind. The most severe kinds come first."""
     by_kind: dict[DefectKind, list[Defect]] = {}
     for finding in findings:
         by_kind.setdefault(finding.kind, []).append(finding)

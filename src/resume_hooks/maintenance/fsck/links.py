@@ -1,7 +1,7 @@
-"""The links between records: missing, later or circular parents, repeated ids, and branches.
+"""Check the links between records: missing, later or circular parents, repeated uuids, and branches.
 
-A rewind also creates a branch that clients do not show. Therefore only a branch that is longer or
-newer than the shown branch is a finding.
+A rewind also creates a branch that clients do not show. Therefore a branch is a defect only if it
+is longer or newer than the branch that clients show.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ REPEATED_RECORD = DefectKind(
 
 
 def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
-    """Yield every broken link of a transcript."""
+    """Yield a defect for every broken link of a transcript."""
     yield from _defects_of_chain(transcript)
     chain_ids = {node.uuid for node in transcript.chain}
     for node in transcript.nodes:
@@ -77,7 +77,10 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
 
 
 def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
-    """Yield the gaps of the live chain. Clients bridge gaps inside it; a gap at its start is a cut."""
+    """Yield the gaps of the live chain.
+
+    Clients bridge gaps inside the chain. At a gap at its start, the conversation is cut off.
+    """
     graph = RecordGraph(transcript.nodes, transcript.size)
     previous_node: Node | None = None
     for node in transcript.chain:
@@ -106,7 +109,7 @@ def _defect_of_start(transcript: Transcript, first_node: Node) -> Defect:
 
 
 def _defects_of_cycles(transcript: Transcript) -> Iterator[Defect]:
-    """Yield a finding for each cycle, at its first record in the file."""
+    """Yield a defect for each cycle of parents, at the cycle's first record in the file."""
     checked_ids: set[str] = set()
     for start in transcript.nodes:
         path: dict[str, None] = {}
@@ -155,7 +158,10 @@ LOST_SEGMENT = DefectKind(
 
 
 def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
-    """Yield the defects of the main conversation's last compaction, which cuts off the earlier compactions."""
+    """Yield the defects of the main conversation's last compaction.
+
+    Earlier compactions are not checked, because the last compaction cuts them off.
+    """
     last_boundary = next(
         (node for node in reversed(transcript.nodes) if node.is_boundary and not node.sidechain),
         None,
@@ -173,7 +179,7 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
 
 
 def describe_missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """Return phrases that name the marks of kept messages that the file lacks."""
+    """Return descriptions of what a compaction needs to find its kept messages and the file does not have."""
     if segment.anchor in nodes:
         missing = []
     else:
@@ -186,9 +192,9 @@ def describe_missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> l
 
 
 def ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """Return the records from a segment's head to its tail, or as many as can be reached from the tail.
+    """Return the uuids of the records from a segment's head to its tail, oldest first.
 
-    The oldest comes first.
+    If the head cannot be reached from the tail, return those that can be reached.
     """
     uuids: list[str] = []
     for node in iterate_ancestors(
@@ -201,9 +207,9 @@ def ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]
 
 
 def _defects_of_undone_compaction(transcript: Transcript, last_boundary: Node) -> Iterator[Defect]:
-    """Yield the record that bypasses the compaction.
+    """Yield the record that bypasses the last compaction, because its parent is before the compaction.
 
-    Yield nothing if the user rewound the conversation to a point before the compaction.
+    If the user rewound the conversation to a point before the compaction, yield nothing.
     """
     for node in transcript.chain:
         parent = transcript.parent(node)
@@ -238,14 +244,18 @@ OLD_HINT = DefectKind(
 
 
 class LeafHint(NamedTuple):
-    """A ``last-prompt`` record, in line ``line_number``, that names the conversation's end."""
+    """A ``last-prompt`` record, in line ``line_number``. It names the last record of the conversation."""
 
     line_number: int
     leaf: str
 
 
 class Branch(NamedTuple):
-    """A branch off the live history. ``live_turns`` is the number of live turns after the fork."""
+    """A branch that leaves the live history at the record ``fork``, or None if it has no parent.
+
+    ``leaf`` is its last record, and ``turn_count`` the number of its turns. ``live_turns`` is the
+    number of turns of the live history after the fork.
+    """
 
     leaf: Node
     fork: Node | None
@@ -254,9 +264,9 @@ class Branch(NamedTuple):
 
 
 class LiveHistory(NamedTuple):
-    """The live conversation with compacted records, oldest first.
+    """The live conversation including compacted records, oldest first.
 
-    ``turns_by_id`` counts the prompts up to each record.
+    ``turns_by_id`` maps the uuid of each record to the number of prompts up to it.
     """
 
     path: Sequence[Node]
@@ -265,14 +275,17 @@ class LiveHistory(NamedTuple):
 
     @property
     def turn_count(self) -> int:
-        """The number of all turns."""
+        """The number of turns in the whole history."""
         if self.path:
             return self.turns_by_id[self.path[-1].uuid]
         return 0
 
 
 def records_before_compactions(transcript: Transcript) -> dict[str, str]:
-    """Return the record before each compaction. Its boundary names the record; otherwise it is the previous message."""
+    """Return the uuid of the record before each compaction, by the uuid of the compaction's boundary.
+
+    The boundary names that record. If it does not, the record is the message before it in the file.
+    """
     records_before: dict[str, str] = {}
     last_message = ""
     for node in transcript.nodes:
@@ -286,9 +299,9 @@ def records_before_compactions(transcript: Transcript) -> dict[str, str]:
 
 
 def find_live_history(transcript: Transcript, records_before: Mapping[str, str]) -> LiveHistory:
-    """Walk back from the live end through compactions.
+    """Return the live history, by going from its last record back through all compactions.
 
-    ``records_before`` maps each boundary to the record before it.
+    ``records_before`` maps the uuid of each boundary to that of the record before the compaction.
     """
     chain = transcript.chain
     positions = {node.uuid: position for position, node in enumerate(chain)}
@@ -310,9 +323,9 @@ def find_live_history(transcript: Transcript, records_before: Mapping[str, str])
 def find_branches_off_live_chain(
     transcript: Transcript, records_before: Mapping[str, str]
 ) -> list[Branch]:
-    """Return the branches that leave the live history and have a turn, in file order.
+    """Return the branches that leave the live history and have at least one turn, in file order.
 
-    Each branch ends at the end of its longest path.
+    If a branch has branches itself, only the longest of them is returned.
     """
     live = find_live_history(transcript, records_before)
     depths = _BranchDepths(transcript.by_uuid, live, records_before)
@@ -332,7 +345,7 @@ def find_branches_off_live_chain(
 
 
 class _BranchDepths:
-    """The depth of each record in its branch: the branch's first record, its fork, and its turns so far."""
+    """For each record of a branch: the branch's first record, its fork, and its turns up to the record."""
 
     def __init__(
         self, nodes: Mapping[str, Node], live: LiveHistory, records_before: Mapping[str, str]
@@ -343,9 +356,10 @@ class _BranchDepths:
         self._depths: dict[str, tuple[str, Node | None, int]] = {}
 
     def measure_depth(self, node: Node) -> tuple[str, Node | None, int]:
-        """Walk up to a record with a known depth, then count down again.
+        """Return a record's first record, fork and number of turns.
 
-        The function does not recurse, because branches are long.
+        Go up to a record for which they are known, then go down again and count the turns. The
+        function is not recursive, because branches are long.
         """
         pending_nodes: dict[str, Node] = {}
         ancestor: Node | None = node
@@ -361,7 +375,8 @@ class _BranchDepths:
             ancestor = self._preceding_node(ancestor)
         if ancestor is not None and ancestor.uuid in self._depths:
             first_id, fork, turns = self._depths[ancestor.uuid]
-        # use the nearest record of the live history, because a parallel call is not on the live
+        # Use the nearest record of the live history, because a parallel call is not on the live
+        # path.
         # path
         else:
             live_ancestors = (
@@ -384,7 +399,7 @@ class _BranchDepths:
 
 
 def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
-    """Yield branches that are longer or newer than the live branch, and hints that point to another branch."""
+    """Yield branches that are longer or newer than the live branch, and hints that name another branch."""
     messages = [node for node in transcript.chain if node.is_message]
     if not messages:
         return

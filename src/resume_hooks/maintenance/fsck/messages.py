@@ -1,7 +1,7 @@
-"""Messages that the API or a client refuses: no content, blank texts, plain strings, changed thinking.
+"""Find messages that the API or a client refuses: without content, with blank texts, or others.
 
-This module also checks the tool calls of the live chain. Each call must have exactly one result, in
-the next turn.
+This module also checks the thinking in answers and the tool calls of the live chain. Each call must
+have exactly one result, in the next turn.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ EMPTY_ANSWER = DefectKind(
 
 
 def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
-    """Yield the defects of a message that cannot be on a chain."""
+    """Yield the defects of a message that cannot be part of a conversation."""
     content = records.get_message(record).get("content")
     if node.broken and not isinstance(content, str):
         yield MISSING_MESSAGE.defect_in_node(node, f"The {node.kind} record has no message")
@@ -60,7 +60,10 @@ def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
 
 
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
-    """Yield the blank texts of a sent message, except those that a trim of thinking leaves behind and marks."""
+    """Yield the blank texts in a message that clients send.
+
+    A blank text that a trim of thinking left behind is not a defect, because the record is marked.
+    """
     content = records.get_message(record).get("content")
     if isinstance(content, str):
         if node.kind == records.USER and not content.strip():
@@ -115,9 +118,9 @@ LONE_THINKING = DefectKind(
 
 
 class ThinkingCheck:
-    """A check of a file's thinking.
+    """Checks the thinking in the records of a file, which are passed in order.
 
-    ``thinking_only_lines`` are the lines of the records that consist only of thinking.
+    ``thinking_only_lines`` are the lines of the records that contain only thinking.
     """
 
     def __init__(self) -> None:
@@ -125,7 +128,7 @@ class ThinkingCheck:
         self._texts_by_signature: dict[str, tuple[int, Node]] = {}
 
     def check_thinking(self, record: Record, node: Node) -> Iterator[Defect]:
-        """Yield the defects in the thinking of a record that belongs to an answer."""
+        """Yield the defects in the thinking of a record of an answer."""
         blocks = records.list_blocks(record)
         if blocks and all(get_string(block, "type") in records.THINKING_TYPES for block in blocks):
             self.thinking_only_lines.add(node.number)
@@ -219,7 +222,7 @@ OPEN_CALL = DefectKind(
 
 
 def defects_of_calls(chain: Sequence[Node]) -> Iterator[Defect]:
-    """Walk the live chain once, and yield every call and result without its counterpart."""
+    """Yield a defect for every call and every result on the live chain that lacks its counterpart."""
     ledger = _CallLedger()
     for node in chain:
         if node.is_message and not node.results:
@@ -232,9 +235,10 @@ def defects_of_calls(chain: Sequence[Node]) -> Iterator[Defect]:
 
 
 class _CallLedger:
-    """The tool calls of a conversation, sorted by whether a result can still come.
+    """The tool calls of a conversation, by whether a result can still follow.
 
-    ``open_calls`` may still get a result. Another message followed each of the ``late_calls``.
+    ``open_calls`` have no result yet. ``late_calls`` have no result either, and another message
+    followed them.
     """
 
     def __init__(self) -> None:
@@ -245,7 +249,7 @@ class _CallLedger:
         self.repeated_calls: set[str] = set()
 
     def record_message(self, node: Node) -> None:
-        """Record a message that does not answer a call."""
+        """Register a message that is not the result of a call."""
         for call, caller in list(self.open_calls.items()):
             if node.kind == USER:
                 if not node.meta:
@@ -269,7 +273,7 @@ class _CallLedger:
                 node, f"The result of {call} comes after a later answer"
             )
         elif call in self.repeated_calls:
-            # the result of the repeated call, which is dropped together with the call
+            # This is the result of a repeated call. It is omitted together with the call.
             self.repeated_calls.discard(call)
         elif call in self.answered_calls:
             yield REPEATED_RESULT.defect_in_node(node, f"The call {call} was answered before")
@@ -330,7 +334,10 @@ FOREIGN_ID = DefectKind("session-id-foreign", "note", "Clients use the id in the
 
 
 def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
-    """Yield the defects in how messages are ordered; ``session_id`` is the id in the file's name, or None."""
+    """Yield the defects in the order of messages.
+
+    ``session_id`` is the id in the file's name, or None.
+    """
     chain = transcript.chain
     spoken_messages = [node for node in chain if node.is_message]
     if not spoken_messages:
@@ -398,7 +405,7 @@ API_REFUSALS: tuple[tuple[tuple[str, ...], set[DefectKind]], ...] = (
             "unexpected tool_use_id",
             "tool_use ids must be unique",
             "tool_use must have a single result",
-            # the clients' messages since 2.1.112 for the four defects above
+            # These are the messages of clients since 2.1.112 for the four defects above.
             "tool use concurrency issues",
             "orphaned tool_result",
             "duplicate tool_use id",
@@ -419,14 +426,14 @@ API_REFUSALS: tuple[tuple[tuple[str, ...], set[DefectKind]], ...] = (
     (("surrogate", "not valid json"), {LONE_SURROGATE}),
     (("first message must use the user role",), {STARTS_WITHOUT_PROMPT, STARTS_WITH_RESULT}),
 )
-"""Phrases of the API's refusals of a conversation, in lower case and without backticks, each with
-the defects that cause it."""
+"""Phrases in the API's refusals of a conversation, each with the defects that cause the refusal.
+They are in lower case and without backticks."""
 
 _STATUS_PATTERN = re.compile(r"\b400\b")
 
 
 def defects_causing_error(message: str) -> frozenset[DefectKind]:
-    """Return the defects that may cause an API error, or an empty result if no defect causes it."""
+    """Return the kinds of defects that may cause an API error. The result is empty for other errors."""
     text = message.lower().replace("`", "")
     if not _STATUS_PATTERN.search(text):
         return frozenset()
@@ -436,5 +443,5 @@ def defects_causing_error(message: str) -> frozenset[DefectKind]:
 
 
 def findings_of_kinds(report: DefectReport, kinds: frozenset[DefectKind]) -> list[Defect]:
-    """Return the report's findings of these kinds."""
+    """Return the defects in a report that are of one of these kinds."""
     return [finding for group in report.groups if group.kind in kinds for finding in group.findings]

@@ -1,4 +1,4 @@
-"""A repaired child: every reachable message of a session, in a form that every client and the API accept."""
+"""Make a repaired child: every message that can be reached, in a form that clients and the API accept."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _LOST_KINDS = frozenset(
         MISSING_OUTPUT,
     }
 )
-"""Kinds of defects whose contents were lost before the repair."""
+"""Kinds of defects by which content is lost. A repair cannot restore the content."""
 
 
 def build_repaired_chain(
@@ -69,10 +69,11 @@ def build_repaired_chain(
 ) -> list[Node]:
     """Return the chain to keep, oldest first, or an empty chain if no message can be reached.
 
-    ``nodes`` are the transcript's nodes, including those salvaged from its bad lines. The chain
-    ends at the live end, or at the message at or above the record ``branch``. Gaps are bridged as
-    in the client. If the client does not bridge a gap, it is bridged to the nearest earlier message
-    of the main conversation. Raise UsageError for a branch that is not in the file.
+    ``nodes`` are the transcript's nodes, including those found inside bad lines. The chain ends
+    with the last message of the live chain. If ``branch`` is given, it ends with that record, or
+    with the nearest message above it. Gaps are bridged as clients bridge them. A gap that clients
+    do not bridge is bridged to the nearest earlier message of the main conversation. Raise
+    UsageError if the file has no record ``branch``.
     """
     parents = {node.uuid: node.parent for node in nodes}
     originals = []
@@ -84,7 +85,7 @@ def build_repaired_chain(
     if end is None:
         return []
     remaining = list(copies)
-    # otherwise another branch's compaction would drop the chain
+    # Otherwise a compaction on another branch would drop the chain.
     while end.uuid not in RecordGraph(remaining, transcript.size).nodes:
         del remaining[
             next(
@@ -101,7 +102,10 @@ def build_repaired_chain(
 
 
 def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
-    """Link nodes past progress and broken records, and keep only those marks of kept messages that can be found."""
+    """Link nodes so that progress records and broken records are skipped.
+
+    Of the messages that a compaction kept, only those that are in the file remain in its list.
+    """
     usable_nodes = {node.uuid: node for node in copies}
     for node in copies:
         visited: set[str] = set()
@@ -138,7 +142,7 @@ def _find_end_of_branch(
 
 
 def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
-    """Return the chain up to ``end``, continued before each gap that the client would not bridge."""
+    """Return the chain up to ``end``. Each gap that clients would not bridge is bridged."""
     checkpoint = Checkpoint()
     checkpoint.process_last_prompt(end.uuid, explicit=True)
     chain: list[Node] = []
@@ -157,7 +161,10 @@ def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
 def _nearest_message_before(
     graph: RecordGraph, first_node: Node, chain: Sequence[Node]
 ) -> Node | None:
-    """Return the main conversation's last message before ``first_node`` in the file that is not on the chain."""
+    """Return the main conversation's last message before ``first_node`` in the file, or None.
+
+    Messages that are already on the chain are skipped.
+    """
     chain_ids = {node.uuid for node in chain}
     earlier_nodes = (
         node
@@ -176,9 +183,9 @@ def _nearest_message_before(
 def _segment_in_file(
     segment: KeptSegment, nodes_by_uuid: Mapping[str, Node], boundary: Node
 ) -> KeptSegment:
-    """Return the kept messages of a compaction that are in the file.
+    """Return a segment with the kept messages of a compaction that are in the file.
 
-    The summary after the compaction replaces a lost anchor.
+    If the segment's anchor is lost, the summary after the compaction replaces it.
     """
     uuids = segment.uuids if segment.uuids is not None else ids_in_segment(segment, nodes_by_uuid)
     anchor = segment.anchor
@@ -191,7 +198,7 @@ def _segment_in_file(
 
 
 def _move_late_results(chain: Sequence[Node]) -> list[Node]:
-    """Move results that follow a later answer up to their calls, because no client sends them in the later position."""
+    """Move results that come after a later answer up to their calls. Clients do not send late results."""
     moved_chain: list[Node] = []
     callers: dict[str, Node] = {}
     answer: Node | None = None
@@ -214,7 +221,10 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
 
 
 def _number_salvaged_records(chain: list[Node], line_count: int) -> list[Node]:
-    """Number the additional records of a line after the end of the file, because edits use line numbers."""
+    """Give numbers after the end of the file to further records from one line.
+
+    Edits of a record refer to it by its line number, so each record needs a number of its own.
+    """
     used_numbers: set[int] = set()
     for node in chain:
         if node.number in used_numbers:
@@ -225,19 +235,19 @@ def _number_salvaged_records(chain: list[Node], line_count: int) -> list[Node]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlan(ChildPlan):
-    """The plan of a repaired child; ``losses`` describes the contents that the child cannot keep."""
+    """The plan of a repaired child. ``losses`` describes the content that the child cannot keep."""
 
     body: ChainRewrite
     report: DefectReport
     losses: tuple[str, ...]
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return a watcher that checks that no other record is missing."""
+        """Return a watcher that checks that the child has every record to keep."""
         return [_RecordsWatcher(self.body)]
 
 
 class SessionRepair(NamedTuple):
-    """A repaired child, its parent's defects, and a description of the contents that the child cannot keep."""
+    """A repaired child, its parent's defects, and descriptions of the content that the child cannot keep."""
 
     child: ChildPlan
     report: DefectReport
@@ -269,7 +279,10 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
 def plan_repair(
     session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None
 ) -> RepairPlan:
-    """Plan a repaired child. Raise UsageError for an unknown branch, ResumeHooksError if no message can be reached."""
+    """Plan a repaired child of a Claude Code session.
+
+    Raise UsageError for an unknown branch, or ResumeHooksError if no message can be reached.
+    """
     write_scan = WriteObserver()
     transcript, report = diagnose_session(session, where, [write_scan])
     chain = build_repaired_chain(transcript, salvage_nodes(transcript), branch)
@@ -277,7 +290,7 @@ def plan_repair(
         raise ResumeHooksError(
             "There is nothing to repair: no message of this session can be reached"
         )
-    # the same file, but with a different conversation
+    # This transcript has the same file, but another conversation.
     repaired_transcript = Transcript(transcript.path)
     repaired_transcript.nodes, repaired_transcript.size, repaired_transcript.line_count = (
         chain,
@@ -330,7 +343,7 @@ def _records_with_altered_thinking(report: DefectReport) -> Iterator[int]:
 
 
 class _RecordsWatcher:
-    """A watcher that checks that every record without an edit was written."""
+    """Checks that every record without an edit was written."""
 
     def __init__(self, rewrite: ChainRewrite) -> None:
         self._missing = {
@@ -347,9 +360,10 @@ class _RecordsWatcher:
 
 
 def _token_counts(path: str, live_chain_nodes: list[Node], chain: list[Node]) -> tuple[int, int]:
-    """Return the tokens of a session and of its repaired child.
+    """Return the number of tokens of a session and that of its repaired child.
 
-    For a trimmed session, the difference is computed from characters.
+    If the API's counts do not apply, as for a trimmed session, the difference is estimated from the
+    numbers of characters.
     """
     counted_tokens, spoken_tokens = tokens.tokens_of_chain(chain)
     if not live_chain_nodes:
@@ -363,7 +377,7 @@ def _token_counts(path: str, live_chain_nodes: list[Node], chain: list[Node]) ->
 
 
 def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: WriteObserver) -> None:
-    """Also pass the records inside bad lines to the scan's observer, with their numbers in the chain."""
+    """Pass the records found inside bad lines to the scan's observer, with their numbers in the chain."""
     with open(repaired_transcript.path, "rb") as stream:
         for node in repaired_transcript.chain:
             raw = read_exactly(stream, node.offset, node.length)
@@ -395,7 +409,7 @@ def _describe_losses(
 
 
 def describe_defect(finding: Defect) -> str:
-    """Return a description of a finding and its record."""
+    """Return a description of a defect that names its record."""
     if finding.record is None:
         return finding.message
     return f"record {finding.record}: {finding.message}"

@@ -1,7 +1,8 @@
-"""Check the files that a session's records name: large tool outputs, backups of the user's files, and originals.
+"""Check whether the files that a session's records name exist.
 
-Paths in a transcript are hostile, so only paths in the project folders and under the session's own
-id are checked.
+They are large tool outputs, backups of the user's files, and originals of trimmed records. Paths in
+a transcript may be hostile. Only paths in the project folders and below the session's own id are
+checked.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ class ReferencedFiles:
         self.backups: dict[str, int] = {}
 
     def add_outputs(self, record: Record, number: int) -> None:
-        """Record the saved outputs that tool results name."""
+        """Remember the saved outputs that the tool results of a record name."""
         for block in records.list_blocks(record):
             for block_part in records.result_blocks(block):
                 for path in _SAVED_OUTPUT_PATH.findall(get_string(block_part, "text")):
                     self.outputs.setdefault(path.strip(), number)
 
     def add_backups(self, record: Record, number: int) -> None:
-        """Record the backups of a file-history record, in either form."""
+        """Remember the backups that a file-history record names, in either of its two forms."""
         tracked_backups = records.get_mapping(
             records.get_mapping(record, "snapshot"), "trackedFileBackups"
         )
@@ -65,7 +66,7 @@ class ReferencedFiles:
 def defects_of_sidecars(
     referenced_files: ReferencedFiles, session_id: str, where: Where
 ) -> Iterator[Defect]:
-    """Yield the named files that do not exist."""
+    """Yield a defect for each file that a record names and that does not exist."""
     for path, number in referenced_files.outputs.items():
         is_inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)
         if not is_inside or not os.path.exists(path):
@@ -85,20 +86,20 @@ MISSING_ORIGINAL = DefectKind(
 )
 
 MAX_ORIGIN_FILES = 200
-"""The maximum number of files to look for. A session that names more files is a forgery."""
+"""The maximum number of files that are looked for. If a session names more files, it is forged."""
 
 _IDENTIFYING_FIELDS = (*TRIM_FIELDS, "type", "uuid")
-"""The fields of a trimmed record that identify its original."""
+"""The fields of a trimmed record by which its original is found."""
 
 
 class TrimmedRecords:
-    """The trimmed records of a file, without their contents, by the session and file that they name."""
+    """The trimmed records of a file without their content, by the session and file of their originals."""
 
     def __init__(self) -> None:
         self.by_origin: dict[tuple[str, str], list[tuple[int, Record]]] = {}
 
     def add_record(self, record: Record, number: int) -> None:
-        """Record a trimmed record that names its original."""
+        """Remember a record if it is trimmed and names its original."""
         origin = read_origin(record) if is_marked_as_trimmed(record) else None
         if origin is not None:
             identifying_fields = {key: record[key] for key in _IDENTIFYING_FIELDS if key in record}
@@ -110,7 +111,10 @@ class TrimmedRecords:
 def defects_of_originals(
     trimmed_records: TrimmedRecords, path: str, where: Where
 ) -> Iterator[Defect]:
-    """Yield the trimmed records of the session at ``path`` whose originals can no longer be found."""
+    """Yield a defect for each trimmed record whose original can no longer be found.
+
+    ``path`` is the session's file.
+    """
     if not trimmed_records.by_origin:
         return
     originals = Originals(where)
@@ -125,9 +129,9 @@ def defects_of_originals(
 
 
 def _has_original(originals: Originals, record_fields: Record, path: str) -> bool:
-    """Check whether an original can be found.
+    """Check whether the original of a trimmed record can be found.
 
-    A record that was itself trimmed and whose own original is missing does not count.
+    If the record found is itself trimmed, the original is missing.
     """
     original = originals.find_original(record_fields, path)
     return original is not None and not is_marked_as_trimmed(original.parse_record() or {})
